@@ -187,8 +187,7 @@ def compare(
     elif not 0.0 < data_passes < math.inf:
         raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     _make_folder(out)
-    if page is not None:
-        _check_file("html", page)
+    _check_files([file, data, target], html=page, out=[out / "compare.png", out / "compare.csv"])
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
@@ -290,8 +289,7 @@ def sample(
         if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
             least = "above 1" if name == "rhat" else "positive"
             raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
-    if save is not None:
-        _check_file("save", save)
+    _check_files([file, data, target], save=save)
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
@@ -374,6 +372,7 @@ def tune(
     if found is None:
         raise UserError(f"{name} has nothing to tune.")
     _make_folder(out)
+    _check_files([file, data, target], out=[out / "tuning.png", out / "tuning.csv"])
     make, arms = found
     typer.echo(_headline(dataset, model), err=as_json)
     try:
@@ -465,9 +464,7 @@ def fit(
     if rhat is not None and not 1.0 < rhat < math.inf:
         raise UserError(f"--rhat must be above 1, got {rhat:g}.")
     predictions = None if predict is None else predictions
-    for name, path in (("save", save), ("picture", picture), ("draws", draws), ("predictions", predictions)):
-        if path is not None:
-            _check_file(name, path)
+    _check_files([file, predict], save=save, picture=picture, draws=draws, predictions=predictions)
     if picture is not None:
         _check_picture(picture)
     if sampler not in formulas.fitting.SAMPLERS:
@@ -760,12 +757,21 @@ def _check_seed(seed):
         raise UserError(f"--seed must not be negative, got {seed}.")
 
 
-def _check_file(name, path):
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise UserError(f"--{name} names a file in {str(folder)!r}, which is not a folder.")
-    if path.is_dir():
-        raise UserError(f"--{name} must name a file; {str(path)!r} is a folder.")
+def _check_files(read, **written):
+    """Refuse outputs in no folder, and those that would overwrite what is read, or one another."""
+    taken = {pathlib.Path(path).resolve() for path in read if path is not None}
+    for name, paths in written.items():
+        for path in paths if isinstance(paths, list) else [paths] if paths is not None else []:
+            folder = path.absolute().parent
+            if not folder.is_dir():
+                raise UserError(f"--{name} names a file in {str(folder)!r}, which is not a folder.")
+            if path.exists() and not path.is_file():
+                raise UserError(
+                    f"--{name} must name a file; {str(path)!r} is {'a folder' if path.is_dir() else 'none'}."
+                )
+            if path.resolve() in taken:
+                raise UserError(f"--{name} would overwrite {str(path)!r}, which this command reads or writes as well.")
+            taken.add(path.resolve())
 
 
 def _check_picture(path):

@@ -1,6 +1,7 @@
 """The command, as a user types it: every option, every mistake, and the examples in its help."""
 
 import csv
+import os
 import re
 import shlex
 import types
@@ -359,6 +360,28 @@ def test_tune(small, command):
 
 
 # -- mistakes: one line on stderr, exit code 2 --------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("sample BPS small.csv --target label --save small.csv", "--save would overwrite 'small.csv'"),
+        ("sample BPS small.csv --target label --save pipe", "--save must name a file; 'pipe' is none"),
+        ("compare small.csv --target label --html ./small.csv", "--html would overwrite 'small.csv'"),
+        ("compare small.csv --target label --html compare.png", "--out would overwrite 'compare.png'"),
+        ("tune SGLD tuning.csv --target label", "--out would overwrite 'tuning.csv', which this command reads or"),
+    ],
+)
+def test_outputs_do_not_overwrite_what_is_read(call, says, small, command, monkeypatch):
+    for place, name in ((cli, "run_sample"), (cli.comparison, "reference"), (cli.tuning, "mamba")):
+        monkeypatch.setattr(place, name, None)  # nothing is run
+    (small / "tuning.csv").write_bytes((small / "small.csv").read_bytes())
+    os.mkfifo(small / "pipe")
+    table = (small / "small.csv").read_bytes()
+    code, _, err = command(call)
+    assert code == 2 and says in err and err.count("\n") == 1
+    assert (small / "small.csv").read_bytes() == (small / "tuning.csv").read_bytes() == table
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,8 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     z = np.random.default_rng(5).standard_normal((3, 2))
     starts = [3.0, -1.0] + 2.0 * z @ np.linalg.cholesky(covariance).T
     (first, at, ess, seed, where, _), (second, same, less, other, there, _) = seen
-    assert type(first) is pdmp.BPS and type(second) is pdmp.ZigZag
+    assert type(first) is pdmp.BPS and type(second) is pdmp.HMC
+    np.testing.assert_allclose(second.mass, np.linalg.inv(covariance))
     assert first.model is model and second.model is model
     np.testing.assert_allclose(at, starts, rtol=1e-9)
     assert same is at and (ess, less) == (900, 225) and (seed, other) == (5, 6) and where is there is pool
@@ -256,7 +257,7 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     np.testing.assert_allclose(found.cov, covariance)
     assert one.asked == [300] and found.draws.shape == (900, 2)  # `ess` in all, of three chains
     assert found.text == (
-        "BPS in 3 chains of 200 data passes, R-hat 1.004, min ESS 400; ZigZag agrees: max |z| = 1.8; 2 bound violations"
+        "BPS in 3 chains of 200 data passes, R-hat 1.004, min ESS 400; HMC agrees: max |z| = 1.8; 2 bound violations"
     )
     runs[:] = [Told([3.0, -1.0], [1.0, 4.0], 400.0), Told([3.0, 0.6], [1.0, 4.0], 100.0)]
     with pytest.raises(pdmp.SamplingError, match=r"disagree: max \|z\| = 7.2"):

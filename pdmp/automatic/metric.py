@@ -14,7 +14,10 @@ the Fisher divergence: variances, and covariances, as geometric means.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +27,7 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
+from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import Diagonal, LowRank, lower, mass_of
@@ -161,8 +165,11 @@ def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank 
     n = len(x)
     x = (x - x.mean(axis=0)) / root / math.sqrt(n)
     gradients = (gradients - gradients.mean(axis=0)) * root / math.sqrt(n)
-    basis = np.linalg.svd(np.concatenate([x, gradients]), full_matrices=False)[2]  # (m, d)
-    spread, slopes = ((part @ basis.T).T @ (part @ basis.T) + RIDGE * np.eye(len(basis)) for part in (x, gradients))
+    basis = np.eye(x.shape[1])
+    if 2 * n < len(basis):
+        basis = np.linalg.qr(np.concatenate([x, gradients]).T)[0].T  # (2n, d)
+        x, gradients = x @ basis.T, gradients @ basis.T
+    spread, slopes = (part.T @ part + RIDGE * np.eye(len(basis)) for part in (x, gradients))
     half = np.linalg.cholesky(spread)
     values, vectors = np.linalg.eigh(half.T @ slopes @ half)
     values, vectors = np.linalg.eigh((half @ vectors) * _limited(values) ** -0.5 @ (half @ vectors).T)
@@ -187,6 +194,30 @@ def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank |
     values, vectors = np.linalg.eigh(root @ root.T)
     kept = np.argsort(-np.abs(np.log(values)))[:RANK]
     return LowRank(mass.scale, vectors[:, kept].T @ basis.T, np.sqrt(values[kept]) - 1.0)
+
+
+_lock = threading.Lock()
+_fits: list = []  #: for each fit under way what gives BLAS its threads back, which the last one to end does
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread of BLAS, with the same bits on any number of processors.
+
+    Matrices are small here: several threads gain little on an idle machine, and on a busy one they wait for each other
+    many times as long as they compute.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with _lock:
+        _fits.append(_fits[0] if _fits else threadpool_limits(1, "blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limits = _fits.pop()
+            if not _fits:
+                limits.restore_original_limits()
 
 
 def _limited(values):
@@ -227,6 +258,14 @@ def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return x[finite], gradients[finite]
 
 
+def _failure(model, window, run, why):
+    return SamplingError(
+        f"the warm-up of {type(model).__name__} failed in window {window + 1}: {why}. For parameters with bounds use "
+        "`transforms=`, or pdmp.Bounded; else give proper priors, `initial=`, or a process of your choice.",
+        run=run,
+    )
+
+
 def learn_metric(
     model: Model, starts: Starts, seed: np.random.SeedSequence, target_acceptance: float | None = None
 ) -> Metric:
@@ -246,30 +285,31 @@ def learn_metric(
         process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
         run, was_far = run_window(process, points, child, length), far
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
-            raise SamplingError(
-                f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
-                "chains went. For parameters with bounds use `transforms=`, or pdmp.Bounded; else give `initial=`, or "
-                "a process of your choice.",
-                run=run,
-            )
+            raise _failure(model, k, run, "its gradient is not finite where the chains went")
         x, gradients = spaced_points(model, run)
         spent += gradients_of(run) + len(x)
         points = ends(run, points)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
-            gaussian = fitted_gaussian(x, gradients, dense)
-            change = distance(root, gaussian.root)
-            root = gaussian.root if dense or change > TOLERANCE else root
-            settled = change <= TOLERANCE
-            if dense:
-                mass = mass_of(root)
-            elif settled:
-                further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
-                settled, mass = isinstance(further, Diagonal), combined(mass, further)
-            else:
-                mass = low_rank(root, x, gradients)
-            residual = residual_gradient(gaussian, x, gradients)
-            far = dense and residual > FAR
+            with np.errstate(over="ignore", invalid="ignore"):
+                spread = x.std(axis=0)
+            for j in np.flatnonzero(~((spread > 0.0) & (spread < np.inf)))[:1]:
+                name = coordinate_names(model.variables, model.transforms)[j]
+                raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, as of an improper posterior")
+            with one_thread():
+                gaussian = fitted_gaussian(x, gradients, dense)
+                change = distance(root, gaussian.root)
+                root = gaussian.root if dense or change > TOLERANCE else root
+                settled = change <= TOLERANCE
+                if dense:
+                    mass = mass_of(root)
+                elif settled:
+                    further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
+                    settled, mass = isinstance(further, Diagonal), combined(mass, further)
+                else:
+                    mass = low_rank(root, x, gradients)
+                residual = residual_gradient(gaussian, x, gradients)
+                far = dense and residual > FAR
             if settled and far == was_far:
                 break
         length *= 2

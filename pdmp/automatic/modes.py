@@ -1,11 +1,11 @@
 """Modes that no chain is in: where further paths end, apart from where the chains have been and of about their mass.
 
-Chains that start in one of two modes agree with each other whatever the other one holds. So up to `PATHS` points, half
-of them three times as far out as those of the chains, descend by L-BFGS in the metric that was learnt, as long as this
-takes little beside the warm-up. Others, of Newton's steps, begin where U falls on the way out from the mean that was
-learnt, along coordinates and principal directions: a mode narrower than the others draws few paths from far away, and
-none from among the others' mass. A path that enters a known Gaussian ends there. Of an end that is new a Newton path
-finds the Gaussian of best ELBO. It is a mode of its own
+Chains that start in one of two modes agree with each other whatever the other one holds. So up to `PATHS` points, in
+pairs on either side of the chains' centre, half of them as near as the chains' own and half far out, descend by L-BFGS
+in the metric that was learnt, as long as this takes little beside a run. Others, of Newton's steps, begin where U falls
+on the way out from the mean that was learnt, along coordinates and principal directions: a mode narrower than the
+others draws few paths from far away, and none from among the others' mass. A path that enters a known Gaussian ends
+there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It is a mode of its own
 
 - if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed, and so does the
   end of a path that came through where the chains have been, if the Gaussian there is;
@@ -18,7 +18,9 @@ A mode that is so narrow, or so far away, that no path ends in it is not found.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -47,10 +49,11 @@ from pdmp.engine.result import Run
 from pdmp.models.base import Model
 from pdmp.processes.mass import lower, mass_of
 
-PATHS = 32  #: further paths, at most
-#: Evaluations from which on no other one begins: so many, or a share of what the warm-up has taken.
-EVALUATIONS, SHARE = 500, 0.1
-WIDTHS = (WIDTH, 3.0 * WIDTH)  #: they begin within ± these, in turn
+PATHS = 16  #: further paths, at most
+#: Evaluations from which on no other one begins: a tenth of a short run, or of what the warm-up has taken.
+EVALUATIONS, SHARE = 400, 0.1
+#: Far out is within ± the largest of so much, so many standard deviations, and so many distances to the mean.
+FAR_OUT, REACH, BEYOND = 3.0 * WIDTH, 20.0, 2.0
 #: Standard deviations from the mean between which U is compared along a direction, and by how much it falls at least.
 OUT, DIP = (2.0, 4.0, 5.5, 7.5), 0.5
 DIPS = 4  #: paths from there, at most
@@ -97,6 +100,7 @@ def hidden_modes(
     used = used or [learnt.mean]  # that of chains in several modes may be between them
     ends, found = [path for path in distinct if path.mode is not None], []
     further = dips(target, learnt.gaussian, 0.5 * most) if dense else []
+    begin = origins(target, starts.centre, learnt.gaussian, rng)
     for k in range(-len(ends) - len(further), PATHS):
         if k < -len(further):
             path = ends[k + len(further)]
@@ -106,8 +110,7 @@ def hidden_modes(
             if k < 0:
                 end = further[k]
             else:
-                origin = dispersed(target, starts.centre, rng, WIDTHS[k % 2])
-                end = descend(target, origin, learnt.gaussian, known)
+                end = descend(target, next(begin), learnt.gaussian, known)
             if end is None:
                 continue
             path = find_path(target, end, rng, known, dense)
@@ -127,6 +130,18 @@ def hidden_modes(
                 found.append(Hidden(path.mode, best - path.elbo))
                 known = (*known, Path(path.mode, path.elbo, True))
     return sorted(found, key=lambda mode: mode.behind), target.count + spent
+
+
+def origins(
+    target: Evaluations, centre: np.ndarray, metric: Gaussian, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Points (d,) where paths begin, two by two on either side of the centre, near it and far out in turn."""
+    far = np.maximum(REACH * metric.widths(), BEYOND * np.abs(metric.centre - centre))
+    for width in itertools.cycle((WIDTH, np.maximum(FAR_OUT, far))):
+        x = dispersed(target, centre, rng, width)
+        yield x
+        other = 2.0 * centre - x
+        yield other if target.potential(other) < math.inf else dispersed(target, centre, rng, width)
 
 
 def dips(target: Evaluations, metric: Gaussian, most: float) -> list[np.ndarray]:
@@ -166,11 +181,28 @@ def descend(target: Evaluations, x: np.ndarray, metric: Gaussian, known: tuple[P
         step = two_loops(pairs, gradient, metric.times_covariance)
         if gradient @ step < CONVERGED:
             return x
-        moved = backtrack(target, x, potential, gradient, step)
+        moved = None if pairs else first_valley(target, x, potential, step, math.sqrt(gradient @ step))
+        moved = moved or backtrack(target, x, potential, gradient, step)
         if moved is None:
             return None
         x, potential = moved
     return None
+
+
+def first_valley(
+    target: Evaluations, x: np.ndarray, potential: float, step: np.ndarray, length: float
+) -> tuple[np.ndarray, float] | None:
+    """(x, U) where U has fallen last on the way along -`step`, from a standard deviation on; None where it rises.
+
+    The whole step, in a metric learnt elsewhere, leaps over a narrow mode.
+    """
+    t, found = 1.0 / max(length, 1.0), None
+    while (value := target.potential(x - t * step)) < potential:
+        found, potential = (x - t * step, value), value
+        if t == 1.0:
+            break
+        t = min(4.0 * t, 1.0)
+    return found
 
 
 def is_near(metric: Gaussian, x: np.ndarray) -> bool:

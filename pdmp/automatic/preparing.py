@@ -47,8 +47,7 @@ def auto(
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
     2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
        step; above 200 dimensions variances and a few directions that they miss (`pdmp.automatic.metric`).
-    3. Modes that no chain is in: up to 32 further paths, half of them from three times as far out
-       (`pdmp.automatic.modes`).
+    3. Modes that no chain is in: up to 16 further paths, half of them from far out (`pdmp.automatic.modes`).
     4. Another sampler, if it is named, in that metric. What it adapts itself (a step, to its acceptance rate) adapts in
        one more window.
 

@@ -121,8 +121,10 @@ def _csv(path, content, sep):
         )
     names = [name.strip() for name in lines[0]]
     if all(len(row) == len(names) + 1 for row in lines[1:]):  # as R writes names of rows
+        if not any(row[-1] for row in lines[1:]):
+            raise ValueError(f"the rows of {path.name} end with a separator, and the row of names does not.")
         names = ["", *names]
-    if all(_is_number(n) for n in names):
+    if all(is_number(n) for n in names):
         raise ValueError(f"the first row of {path.name} must be the names of the columns; it holds numbers.")
     index = (names[0],) if names[0] in UNNAMED and len(names) > 1 else ()
     check_names(names[len(index) :], path.name)
@@ -184,7 +186,7 @@ def _from_text(name, column, path):
     try:
         values[~missing] = np.array(present, dtype=float)
     except ValueError:
-        numbers = [_is_number(value) for value in stripped]
+        numbers = [is_number(value) for value in stripped]
         odd = next(k for k, none in enumerate(missing) if not none and not numbers[k])
         mostly = 2 * sum(numbers) > len(present)
         return Column(np.array(stripped, dtype=object), missing, odd if mostly else None)
@@ -299,14 +301,19 @@ def _matrix(array, names, where):
 
 
 def _from_array(name, array, where):
-    if array.dtype.kind == "U":
-        return Column(array, np.array([value.strip().lower() in MISSING for value in array.tolist()]))
-    if array.dtype.kind not in "fiub" or array.ndim != 1:
+    if array.dtype.kind not in "fiubU" or array.ndim != 1:
         raise ValueError(
             f"column {name!r} of {where} is of type {array.dtype} and shape {array.shape}; it must be a row of numbers "
             "or text."
         )
-    return Column(array, np.isnan(array.astype(float)))
+    return Column(array, absent(array))
+
+
+def absent(array):
+    """Which entries of a row of numbers or text are missing."""
+    if array.dtype.kind == "U":
+        return np.array([value.strip().lower() in MISSING for value in array.tolist()], bool)
+    return np.isnan(array.astype(float))
 
 
 def _libsvm(path, content):
@@ -354,7 +361,8 @@ def check_names(names, where):
         raise ValueError(f"{where} has several columns of the same name: {listed(twice)}.")
 
 
-def _is_number(text):
+def is_number(text):
+    """Whether a text is a number as Python writes it."""
     try:
         float(text)
     except (ValueError, UnicodeDecodeError):

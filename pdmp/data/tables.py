@@ -20,7 +20,7 @@ import numpy as np
 
 from pdmp.data.dataset import TEST_FRACTION, Dataset, prepare
 from pdmp.data.formats import MISSING as MISSING
-from pdmp.data.formats import SEPARATORS, UNNAMED, Column, Columns, Matrix, columns_text, listed, read_file
+from pdmp.data.formats import SEPARATORS, UNNAMED, Column, Columns, Matrix, absent, columns_text, listed, read_file
 
 BLOCK = 2**23  #: entries of a memory-mapped file that are checked together
 MOST_LEVELS = 100
@@ -352,9 +352,9 @@ def _from_matrix(matrix, target, kind, drop, drop_missing, changes, path):
         changes.append(f"left out: {columns_text(drop)}")
     if drop_missing:
         X, y = _complete_rows(names, X, y, changes, where)
-    if y.dtype.kind in "fc" and np.any(np.isnan(y)):
+    if absent(y).any():
         raise ValueError(
-            f"{where} has missing values in the target {target!r}, the first in row {int(np.argmax(np.isnan(y)))}, "
+            f"{where} has missing values in the target {target!r}, the first in row {int(np.argmax(absent(y)))}, "
             f"counted from 0; {FILL_IN}."
         )
     y, labels = _target(y, target, kind, changes, where)
@@ -371,7 +371,7 @@ def _complete_rows(names, X, y, changes, where):
         rows, columns = entries.row[bad], entries.col[bad]
     else:
         rows, columns = np.nonzero(np.isnan(X)) if X.dtype.kind == "f" else (np.zeros(0, int), np.zeros(0, int))
-    gone = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    gone = absent(y)
     counts = {names[j]: int(n) for j, n in enumerate(np.bincount(columns, minlength=len(names))) if n}
     counts |= {"the target": int(gone.sum())} if gone.any() else {}
     gone[rows] = True

@@ -41,6 +41,7 @@ def _warn_of_constants(draws):
 
 #: What `method` may be: of effective sample sizes and of R-hat.
 ESS_METHODS = ("mean", "bulk", "tail", "sd", "median", "mad", "z_scale", "folded", "identity")
+TAILS = (0.05, 0.95)  #: whose quantiles "tail" is of, the smaller of the two
 RHAT_METHODS = ("rank", "split", "folded", "z_scale", "identity")
 
 
@@ -107,7 +108,8 @@ def ess(draws: ArrayLike | Any, method: str = "mean") -> np.ndarray:
 def draws_ess(draws, method):
     """`ess` of an array (chains, n, d)."""
     check_method(method, ESS_METHODS)
-    return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
+    options: dict[str, Any] = {"method": method} | ({"prob": TAILS} if method == "tail" else {})
+    return np.where(_constant(draws), np.nan, _each("ess", draws, **options))
 
 
 def rhat(draws: ArrayLike | Any, method: str = "rank") -> np.ndarray:

@@ -370,7 +370,8 @@ def short_warning(run):
     names, least, worst, read, anywhere = run.names(), math.inf, 0, 0, np.any(moved, axis=0)
     for part in run.portions():
         ess = run.mean_draws_of(part)
-        ess = np.where(ess > 0.0, ess, 0.0)  # NaN of too short a path, negative of a negative extrapolated variance
+        # A variance that extrapolation made negative says nothing of the mean; `var` warns of it.
+        ess = np.where(ess < 0.0, math.inf, np.where(ess > 0.0, ess, 0.0))  # NaN of too short a path
         if rests:
             ess[~anywhere[part]] = math.inf
         if ess.min() < least:

@@ -19,7 +19,6 @@ import inspect
 import numbers
 import os
 import random
-import sys
 import time as _time
 import types
 import warnings
@@ -34,8 +33,9 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.models.verification import check_gradient
+from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
+from pdmp.native.fingerprints import is_standard
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -93,9 +93,12 @@ def check_methods(process):
             check_current(type(part))
         for name, method in type(part)._methods.items():
             if not is_trusted(method.__module__):
-                _check_names(part, name, method)
+                # A model keeps what its class calls so under another name.
+                written = method.__name__ if method.__name__ in ("potential", "add_gradient") else name
+                where = f"`{written}` of {type(part).__name__}"
+                _check_names(where, part, name, method)
                 _check_returns(part, name, method)
-                _check_random(f"`{name}` of {type(part).__name__}", method, set())
+                _check_random(where, method, set())
 
 
 def users_parts(process):
@@ -115,12 +118,14 @@ def check_target(model):
     """Raise a `ValueError` if the gradient of a user's model is not that of its potential; once for each model.
 
     Term by term at few points and data, for at most some tenths of a second, which `pdmp.Model.check_gradient` does for
-    more; and over all data together, in every coordinate. See `pdmp.engine.visited` for what is compared after a run.
+    more; and over all data together, in every coordinate. So is what it says that something equals, such as Hv. See
+    `pdmp.engine.visited` for what is compared after a run.
     """
     if isinstance(model, FunctionModel) or not is_users(model) or model in _compared:
         return
     try:
-        check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
+        if check_gradient(model, points=3, data=6, seed=0, seconds=0.2):
+            check_equations(model, REHEARSED_DATA)
     except (AttributeError, NameError, TypeError, LookupError):
         return  # `rehearse` names the line
     _compared.add(model)
@@ -181,8 +186,7 @@ def _first_start(model, initial):
     return x if np.all(np.isfinite(x)) else model.initial
 
 
-def _check_names(owner, name, method):
-    where = f"`{name}` of {type(owner).__name__}"
+def _check_names(where, owner, name, method):
     parameters = list(inspect.signature(method).parameters)
     known = {parameters[0]: owner} if parameters else {}
     if isinstance(owner, Process) and len(parameters) > 1 and name in ("clock", "rate", "jump", "touches"):
@@ -234,12 +238,18 @@ def _attribute(where, path, owner, name):
     if inspect.isfunction(getattr(cls, name, None)):
         hint = f"`{name}` is a method of {cls.__name__} that is not marked @compiled"
     elif hasattr(owner, name):
-        hint = f"declare the field in the class {cls.__name__}: a line `{name}: <type>`"
+        hint = f"declare the field in the class {cls.__name__}: a line `{name}: {_type_of(getattr(owner, name))}`"
     elif close:
         hint = f"did you mean `{close[0]}`?"
     else:
         hint = f"{cls.__name__} has neither a field nor a compiled method of that name"
     raise TypeError(f"{where} uses `{path}.{name}`: {hint}")
+
+
+def _type_of(value):
+    """The name of the type with which a field of this value is declared."""
+    known = {bool: "bool", int: "int", float: "float", np.ndarray: "np.ndarray"}
+    return next((text for kind, text in known.items() if isinstance(value, kind)), type(value).__name__)
 
 
 def _check_returns(owner, name, method):
@@ -270,7 +280,7 @@ def _check_random(where, function, seen):
     """Raise a `TypeError` if the function, or one that it calls, uses another generator than the run's."""
     function = getattr(function, "py_func", function)  # of a numba dispatcher
     package = (function.__module__ or "").partition(".")[0]
-    if id(function) in seen or package in _trusted or package in sys.stdlib_module_names - {"__main__"}:
+    if id(function) in seen or package in _trusted or is_standard(package):
         return
     seen.add(id(function))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)

@@ -795,7 +795,7 @@ class Run:
         ImportError
             Without pandas.
         """
-        return export.to_dataframe(self, n or self._grid_size() or 1_000, model)
+        return export.to_dataframe(self, (self._grid_size() or 1_000) if n is None else n, model)
 
     def diagnostic_draws(self, most: int = DIAGNOSTIC_DRAWS) -> np.ndarray | None:
         """At most `most` draws of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""

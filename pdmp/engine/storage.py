@@ -18,6 +18,8 @@ def write(path, header, arrays):
     """Write `header` (plain values, as JSON) and `arrays` (a dict); an old file is replaced when all is written."""
     path = os.fspath(path)
     part = f"{path}.part"
+    if os.path.exists(path) and not os.path.isfile(path):  # a device would be replaced by a file
+        raise OSError(f"{path!r} is no file.")
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     try:
         # Never what is there already, and never through a link: a new file, with the usual mode.

@@ -211,9 +211,11 @@ class Trajectory:
             if len(self._times) == 0:
                 moved, x, v = np.zeros(len(t)), np.tile(self._x, (len(t), 1)), np.tile(self._v, (len(t), 1))
             else:
-                moved = np.where(old, 0.0, self._times[row])
-                x = np.where(old[:, None], self._x, self._xs[row])
-                v = np.where(old[:, None], self._v, self._vs[row]) if self.moving else None
+                moved, x, v = self._times[row], self._xs[row], self._vs[row] if self.moving else None
+                if old.any():
+                    moved[old], x[old] = 0.0, self._x
+                    if v is not None:
+                        v[old] = self._v
             x, v = _flow(x, v, (t - moved)[:, None], self.centre)
             return v if velocities else x
         order, begin = self._columns

@@ -8,12 +8,14 @@ by one number for each row; an array that is added is an offset.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+SHARED = 2**28  #: bytes from which on a matrix is not copied
 PADDED = 8  #: entries of a sparse matrix as rows of equal length, over those that are not 0, up to which it is taken
 
 
@@ -65,6 +67,8 @@ class Functional:
         if isinstance(other, Functional):
             if not other.is_of(self.sizes):
                 raise ValueError("functionals of different `pdmp.Parameters` cannot be added.")
+            if isinstance(other, Block) and other.size > 1:
+                other._several()
             _same_rows(self.n, other.n)
             offset = self.offset if other.offset is None else other.offset
             if self.offset is not None and other.offset is not None:
@@ -92,6 +96,20 @@ class Functional:
 
     def __rsub__(self, other: Any) -> Functional:
         return -self + other
+
+    def __matmul__(self, other: Any) -> Any:
+        raise TypeError(
+            "a functional is no array: the matrix stands first and is an array itself, as in X @ p.rate, or "
+            "table.to_numpy() @ p.rate for a pandas.DataFrame."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """The functional as one object, as for SciPy, which then leaves a product to it; pandas does not."""
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
+            return self @ None
+        array = np.empty((), object)
+        array[()] = self
+        return array
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -209,7 +227,8 @@ class Parameters:
 def _finite(what, values):
     if np.ma.is_masked(values):
         raise ValueError(f"{what} has masked entries: leave these rows out.")
-    array = np.ascontiguousarray(values, dtype=float)
+    # A copy, as the caller may change its own, unless that would be large.
+    array = np.array(values, dtype=float, order="C", copy=None if 8 * np.size(values) >= SHARED else True)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
     return array

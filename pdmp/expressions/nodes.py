@@ -140,8 +140,18 @@ class Node:
     def __bool__(self):
         raise TypeError(f"{_line()} branches on a traced value: use pdmp.terms.where(test, a, b), with a test of data.")
 
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)  # which NumPy and copies ask for
+        raise AttributeError(
+            f"{_line()} asks a traced value, which is of one row, for {name!r}: compute it beforehand."
+        )
+
     def _refuse(self, *_):
-        raise TypeError(f"{_line()} asks a traced value for a number: use the functions of pdmp.terms or of NumPy.")
+        raise TypeError(
+            f"{_line()} asks a traced value for a number, a length or a remainder: use the functions of "
+            "pdmp.terms or of NumPy, and give what depends on data alone as one of `data`."
+        )
 
     __float__ = __int__ = __index__ = __len__ = __iter__ = __getitem__ = __round__ = _refuse
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = _refuse
@@ -201,11 +211,6 @@ def _parts(kind, args):
     if kind in (FUNCTION, TEST):
         return [args[1]]
     return list(args) if kind == WHERE else []
-
-
-def _is_multiple(node):
-    """Whether it is a number times one other node."""
-    return node.kind == SUM and node.args[0] == 0.0 and len(node.args[1]) == 1
 
 
 def _key(args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import itertools
 import sys
@@ -11,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
+from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.table import check_names, import_pandas, numbers
 
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -106,6 +109,8 @@ def _floats(values):
 def _whole(values):
     """Whole numbers of few bits, and truth values, as int64: 1, not 1.0, where they are labels."""
     dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "ordered", False) and hasattr(values, "cat"):
+        return values.cat.remove_unused_categories()  # which formulae refuses, also of some rows of a table
     is_small = dtype is not None and dtype.kind in "biu" and getattr(dtype, "itemsize", 8) < 8
     return _converted(values, np.int64) if is_small else values
 
@@ -146,6 +151,8 @@ def _evaluated(part, of_labels, taker, table, environment):
         raise ValueError(
             f"{getattr(part, 'callee', part)}(...) returns masked entries: leave these rows of the table out"
         )
+    if taker is None or of_labels:
+        _check_rows(getattr(part, "callee", part), values, len(table.index), of_labels)
     if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
         raise ValueError(f"{getattr(part, 'callee', part)}(...) returns complex numbers: {AS_REAL}")
     computes, of_bits = taker is None and not of_labels, False
@@ -156,6 +163,17 @@ def _evaluated(part, of_labels, taker, table, environment):
     if getattr(getattr(values, "dtype", None), "kind", None) == "b" and not computes:
         return values
     return _whole(values) if of_labels or of_bits else _floats(values)
+
+
+def _check_rows(name, values, n, of_labels):
+    """Refuse a column of another length, and labels that are missing, which would be those of the last category."""
+    shape = np.shape(values) if hasattr(values, "dtype") else ()
+    if shape and shape[0] != n:
+        raise ValueError(f"{name}(...) returns {shape[0]:,} values for {n:,} rows")
+    if shape and (of_labels or values.dtype.kind not in "fiubc"):
+        missing = int(np.sum(import_pandas().isna(values)))
+        if missing:
+            raise ValueError(f"{name}(...) returns {missing:,} missing values: leave these rows of the table out")
 
 
 def _computes(name, environment):
@@ -184,7 +202,11 @@ def check_columns(described: Described, table: Any) -> None:
         if column.dtype.kind in "biuf" and "decimal" not in str(column.dtype):
             continue
         held = pandas.api.types.infer_dtype(column, skipna=True)
-        if isinstance(column.dtype, pandas.CategoricalDtype) or held not in HELD:
+        if isinstance(column.dtype, pandas.CategoricalDtype):
+            continue
+        if held == "string" and name in plain:
+            _check_text(name, column)
+        if held not in HELD:
             continue
         if name not in plain | groups and held != "complex":
             continue
@@ -195,6 +217,18 @@ def check_columns(described: Described, table: Any) -> None:
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
     _check_levels(described, table, pandas)
+
+
+def _check_text(name, column):
+    """Refuse text most of whose levels are numbers, perhaps with commas: a slip would make a category of a column."""
+    levels = [str(value) for value in column.dropna().unique()]
+    odd = [text for text in levels if not is_number(text)]
+    numeric = sum(is_number(text.replace(",", "")) for text in levels)
+    if odd and len(levels) > MOST_NUMBERS and 2 * numeric > len(levels):
+        raise ValueError(
+            f"`formula`: the column {name!r} holds numbers but for {odd[0]!r}, and so is text: correct that, leave it "
+            f"empty if it is missing, or write C({name}) for a category."
+        )
 
 
 def _check_levels(described, table, pandas):
@@ -258,6 +292,12 @@ def describe(formula: str) -> Described:
                 *model.common_terms,
                 *(t.expr for t in model.group_terms),
             ]
+            for term in model.common_terms:
+                # Those of `g / x` share one, of which the second coding would replace the first.
+                term.components = [copy.copy(part) for part in getattr(term, "components", ())]
+                for part in term.components:
+                    # Of a term that formulae adds: not with everything that the formula's names reach.
+                    part.__deepcopy__ = functools.partial(_copied, part)
             for call in itertools.chain(*map(_calls, numeric)):
                 _prepare(call)
             for term in model.group_terms:
@@ -375,6 +415,11 @@ class Design:
         self._check_finite(self.X, table)
         if not np.all(np.isfinite(self.offset)):
             raise ValueError("`formula`: offset(...) is not finite in some rows.")
+        for part in itertools.chain(*(getattr(term, "components", ()) for term in self._fixed)):
+            coding = getattr(part, "contrast_matrix", None)
+            if coding is not None:  # pandas says -1 of what is no level, which is the last row
+                coding.matrix = np.vstack([coding.matrix, np.full(coding.matrix.shape[1], np.nan)])
+        self._dtypes = {name: table[name].dtype for name in described.names}
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.response = self.model.response.term.name
@@ -481,12 +526,16 @@ class Design:
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
+            if not np.all(np.isfinite(values)):
+                row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
+                raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
                 found.append(Groups(f"{label}|{name}", name, labels, level, values[:, k].copy()))
         return found
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
         """The group of each row of a table, (n,) labels."""
+        table = _as_fitted(table, self._dtypes)
         term = next(term for term in self._groups if term.factor.name == grouping)
         parts = [self._values(component, table).astype(str) for component in term.factor.components]
         return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
@@ -510,6 +559,7 @@ class Design:
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
+        table = _as_fitted(table, self._dtypes)
         n, floats = len(table), FloatColumns(table)
         X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(floats)) for t in self._fixed], n)
         self._check_finite(X, table)
@@ -561,6 +611,23 @@ def _arguments(part):
 def _coding_of(term):
     """A function of tables: the values of a term, coded as those of the fit."""
     return lambda table: term.eval_new_data(FloatColumns(table))
+
+
+def _copied(part, memo):
+    return copy.copy(part)
+
+
+def _as_fitted(table, dtypes):
+    """A table with truth values and ordered categories as in that of the fit, where they are numbers or text."""
+    changed = {}
+    for name in dtypes.keys() & set(table.columns):
+        column, dtype = table[name], dtypes[name]
+        is_truth = dtype.kind == "b" and column.isin([0, 1]).all()
+        if column.dtype != dtype and (
+            is_truth or (getattr(dtype, "ordered", False) and column.isin(dtype.categories).all())
+        ):
+            changed[name] = column.astype(dtype)
+    return table.assign(**changed) if changed else table
 
 
 def _plain(label):

@@ -76,7 +76,8 @@ def _read_file(path, pandas):
         with open(path, "rb") as file:
             if file.read(4) == b"PAR1":
                 return pandas.read_parquet(path)
-        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+        # With the first row, which must not be longer: its first values would be an index, and names be shifted.
+        header = pandas.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
         table = pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
     except UnicodeDecodeError:

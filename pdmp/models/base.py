@@ -130,6 +130,9 @@ class Model(Numerical, Derived):
             raise ValueError(f"`dim` must be at least 1, got {dim}.")
         check_size(f"`dim` = {self.dim:,}", 8.0 * self.dim)
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
+        for name, shape in self.variables.items():
+            if np.ndim(shape) != 1:
+                raise TypeError(f"`variables`: the shape of {name!r} must be a tuple, such as (2,), got {shape!r}.")
         if sum(int(np.prod(s)) for s in self.variables.values()) != self.dim:
             raise ValueError(f"`variables` {self.variables} do not add up to the dimension {self.dim}.")
         self.transforms = check_transforms(transforms, self.variables)

@@ -165,7 +165,12 @@ class Family:
             )
 
     def __reduce__(self) -> tuple:
-        return _by_name, (self.name,)  # functions of a user's own are not carried to another process
+        # Functions of a user's own are not carried to another process, whatever its family is called.
+        base = self.__dict__.get("_base", self)
+        return _by_name, (base.name if FAMILIES.get(base.name) is base else None, self.links)
+
+    def __deepcopy__(self, memo: dict) -> Family:
+        return self  # which cannot be changed
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -201,7 +206,9 @@ class Family:
             eta = [a.forward(b.inverse(z)) if c else z for z, (a, b, c) in zip(args[count:], changed, strict=True)]
             return self.loss(*args[:count], *eta)
 
-        return replace(self, loss=loss, links=new)
+        found = replace(self, loss=loss, links=new)
+        object.__setattr__(found, "_base", self.__dict__.get("_base", self))
+        return found
 
     def rows(self, y: ArrayLike, /, **given: Any) -> Terms:
         """Rows of this family, for `pdmp.models.sum_of_terms`.
@@ -333,6 +340,8 @@ class Observed:
 
     def constant(self) -> np.ndarray:
         """Of each row."""
+        if self.family is None:
+            raise ValueError("these rows know no constants: they are of a pdmp.Family of another process.")
         return np.broadcast_to(np.asarray(self.family.log_constant(self.y, self.further), float), self.y.shape)
 
     def predict(self, x: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
@@ -347,8 +356,9 @@ class Observed:
         )
 
 
-def _by_name(name):
-    return FAMILIES.get(name)
+def _by_name(name, links):
+    family = FAMILIES.get(name)
+    return family if family is None or family.links == links else family.linked(**links)
 
 
 def _scipy(name, *args):

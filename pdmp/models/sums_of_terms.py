@@ -119,6 +119,7 @@ def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functiona
         The first arguments, a number of each for each row.
     at : sequence of Functional
         The other arguments: ``X @ p.rate``, ``p.effect[group]``, ``p.log_shape``, and sums and multiples of these.
+        An X of 256 MB or more is not copied: do not change it afterwards.
 
     Returns
     -------
@@ -267,8 +268,11 @@ class SumOfTerms(Model):
         known = dict(transforms or {})
         place = 0
         for name, size in sizes.items():
-            if laws[place].positive:
-                known.setdefault(name, Log())
+            if laws[place].positive and known.setdefault(name, Log()) != Log():
+                raise ValueError(
+                    f"`transforms` makes {name!r} {known[name]}, and {laws[place]} is of the e^x that is reported: "
+                    "leave out one of the two."
+                )
             place += size
         start = np.array([math.log(law.typical()) if law.positive else law.typical() for law in laws])
         ordered = [rows.ascending for rows in terms if rows.ascending is not None]

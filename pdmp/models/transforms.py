@@ -290,6 +290,14 @@ def check_transforms(transforms, variables):
             )
         if isinstance(transform, (Ordered, Simplex)) and not variables[name]:
             raise ValueError(f"{type(transform).__name__} is for vectors, and the variable {name!r} is one number.")
+    named = [*variables, *(transform.label(name) for name, transform in transforms.items()), "chain", "draw"]
+    for name in variables:
+        whole, bracket, _ = name.partition("[")
+        if named.count(name) > 1 + isinstance(transforms.get(name), Identity) or (bracket and whole in named):
+            raise ValueError(
+                f"`variables`: {name!r} is also what a coordinate of another, or a column of a table of draws, is "
+                "called: rename it."
+            )
     return transforms
 
 

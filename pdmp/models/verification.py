@@ -14,6 +14,7 @@ import copy
 import functools
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -418,8 +419,22 @@ class Case:
         return other
 
 
-def check_bounds(model: Any, points: int = 30, steps: int = 60, seed: int = 0) -> None:
-    """See `pdmp.Model.check_bounds`."""
+def check_equations(model: Any, most_data: int) -> None:
+    """Raise a `ValueError` for a capability that is not what it must equal; factors up to so many data.
+
+    Bounds that are too low are seen while a run goes on; a wrong product with a Hessian is another law.
+    """
+    names = [name for name, (_, relation) in CHECKS.items() if relation == "="]
+    if model.n_data > most_data:
+        names.remove("factors")
+    if any(map(model.has, names)):
+        check_bounds(model, points=3, steps=0, names=names)
+
+
+def check_bounds(
+    model: Any, points: int = 30, steps: int = 60, seed: int = 0, names: Sequence[str] | None = None
+) -> None:
+    """See `pdmp.Model.check_bounds`; `names` are the capabilities that are tried, all when omitted."""
     rng, name = np.random.default_rng(seed), type(model).__name__
 
     def potential(x):
@@ -432,7 +447,7 @@ def check_bounds(model: Any, points: int = 30, steps: int = 60, seed: int = 0) -
         if not starts:
             raise ValueError(f"the potential of {name} is not finite at any point near `initial`: nothing to try.")
         for capability, (check, relation) in CHECKS.items():
-            if not model.has(capability):
+            if not model.has(capability) or (names is not None and capability not in names):
                 continue
             worst, most = None, -np.inf
             for x in starts:

@@ -56,7 +56,7 @@ from pdmp.native.decorators import positive as positive
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
 from pdmp.native.explanations import explanation
-from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.fingerprints import UNIQUE, is_standard
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
@@ -65,7 +65,6 @@ from pdmp.native.representation import remembers_call
 #: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
 SEARCHED = 20_000
-_LIBRARY = {"pdmp", *sys.stdlib_module_names} - {"__main__"}
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -212,7 +211,8 @@ def cell_value(cell):
 def _is_of_user(cls):
     """Whether a class is neither Python's nor that of an installed package."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
-    return cls.__module__.partition(".")[0] not in _LIBRARY and "site-packages" not in file
+    package = cls.__module__.partition(".")[0]
+    return package != "pdmp" and not is_standard(package) and "site-packages" not in file
 
 
 def check_attributes(owner):

@@ -29,7 +29,8 @@ _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
-_LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"} | set(sys.stdlib_module_names)
+_LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
+_STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
 _ARRAYS = {"jax", "jaxlib", "torch"}
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
@@ -51,9 +52,19 @@ _CLASS_METADATA = {
 }
 
 
+def is_standard(root):
+    """Whether a module is Python's own; a user's file may have its name."""
+    file = getattr(sys.modules.get(root), "__file__", None) or _STANDARD
+    return root in sys.stdlib_module_names and file.startswith(_STANDARD)
+
+
+def _is_library(root):
+    return root in _LIBRARIES or is_standard(root)
+
+
 def _outside(thing):
     module = getattr(thing, "__module__", None)
-    return module is not None and _root(module) not in _LIBRARIES
+    return module is not None and not _is_library(_root(module))
 
 
 def _implementation(registered):
@@ -246,7 +257,7 @@ class _Walk:
         if isinstance(value, type):
             return self.type(value)
         if hasattr(value, "py_func"):  # what numba's njit makes of a function
-            self.value(getattr(value, "targetoptions", None))
+            self.value((getattr(value, "targetoptions", None), getattr(value, "locals", None)))
             return self.function(value.py_func, compiled=True)
         if hasattr(value, "_dispatcher"):  # of numba's vectorize, which keeps what it has compiled
             return self.value(value._dispatcher)
@@ -375,7 +386,7 @@ class _Walk:
     def function(self, function, compiled=False):
         module, root = function.__module__ or "", _root(function.__module__)
         self.add("function", module, function.__qualname__)
-        if root in _LIBRARIES or root in self.named_only:
+        if _is_library(root) or root in self.named_only:
             return
         if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
             return
@@ -432,7 +443,7 @@ class _Walk:
         self.overloads(named, code.co_names)
 
     def library(self, thing):
-        return _root(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__) in _LIBRARIES
+        return _is_library(_root(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__))
 
     def followed(self, value, code):
         if isinstance(value, types.ModuleType) and not self.library(value):
@@ -499,7 +510,7 @@ class _Parts(_Walk):
     def function(self, function, compiled=False):
         compiled = compiled or hasattr(function, "__compiled__")
         root = _root(function.__module__)
-        if root in _LIBRARIES or not compiled and (root == _root(__name__) or self.released(function)):
+        if _is_library(root) or not compiled and (root == _root(__name__) or self.released(function)):
             return self.add(function.__module__, function.__qualname__)
         content = functools.partial(super().function, function, compiled)
         return self.named(function.__module__, function.__qualname__, content, compiled)

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
+from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.engine.executors import check_executor, cpu_count
 from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
@@ -306,6 +307,19 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
     return made, int(sequence.entropy)
 
 
+def _check_targets(made, metric):
+    """Refuse settings of which one has another posterior: discrepancies to their own do not compare them."""
+    model = made[0].process.model
+    others = [arm for arm in made if arm.process.model is not model] if isinstance(metric, str) else []
+    for arm in others:
+        other, x = arm.process.model, np.full(model.dim, 0.1)
+        if other.dim != model.dim or not same_values(model, model_values(model, x), model_values(other, x)):
+            raise ValueError(
+                f"`make`: {arm.values} has another target than {made[0].values}; {metric!r} compares samplers of one "
+                "target: see pdmp.tuning.held_out."
+            )
+
+
 @contextlib.contextmanager
 def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
@@ -400,6 +414,7 @@ def mamba(
     """
     function, name = _metric(metric)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, window, executor)
+    _check_targets(made, metric)
     rounds = schedule(len(made), budget, eta)
     if clock == "steps" and rounds[0].each < thin * LEAST_DRAWS:
         raise ValueError(
@@ -477,6 +492,7 @@ def grid_search(
     function, name = _metric(metric)
     start_noise = number("start_noise", start_noise, 0.0)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)
+    _check_targets(made, metric)
     schedule(len(made), budget)
     if start_noise > 0.0:
         start = _noisy_start(made[0].process, initial, start_noise, seed)

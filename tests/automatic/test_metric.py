@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
+import threadpoolctl
 
 import pdmp
 from pdmp.automatic import metric, start
@@ -71,6 +73,46 @@ def test_the_directions_that_variances_miss():
     np.testing.assert_allclose(mass.transform(mass.transposed(np.eye(d))), covariance, rtol=0.06, atol=0.06)
     flat = scale * rng(2).normal(size=(60, d))
     assert isinstance(metric.low_rank(scale, flat, flat / scale**2), Diagonal)
+
+
+@pytest.mark.parametrize("n", [9, 40])
+def test_directions_from_few_and_from_many_points(n):
+    """The geometric mean of two covariances by roots of matrices, within the span of the points and in all of R^d."""
+    d, scale = 30, np.exp(rng(3).normal(size=30))
+    widths = np.r_[30.0, 20.0, 0.02, np.ones(d - 3)]
+    whitened = np.sqrt(widths) * rng(1).normal(size=(n, d))
+    mass = metric.low_rank(scale, scale * whitened, whitened / widths / scale + 3.0)
+    centred = whitened - whitened.mean(axis=0)
+    spread, slopes = (p.T @ p / n + metric.RIDGE * np.eye(d) for p in (centred, centred / widths))
+    half = scipy.linalg.sqrtm(spread)
+    middle = half @ np.linalg.inv(scipy.linalg.sqrtm(half @ slopes @ half)) @ half
+    values, vectors = np.linalg.eigh(middle)
+    values = np.where(np.abs(np.log(values)) > math.log(metric.CUTOFF), values, 1.0)
+    expected = scale[:, None] * ((vectors * values) @ vectors.T) * scale
+    assert len(mass.gains) == np.count_nonzero(values != 1.0)
+    np.testing.assert_allclose(mass.transform(mass.transposed(np.eye(d))), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_fits_on_one_thread():
+    """BLAS has its threads again when the last of several fits ends, in whatever order and however they do."""
+
+    def threads():
+        return [each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        before = threads()
+        assert set(before) == {2}
+        first, second = metric.one_thread(), metric.one_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(threads()) == {1}
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before
+        with pytest.raises(ZeroDivisionError), metric.one_thread():
+            raise ZeroDivisionError
+        assert threads() == before
 
 
 def test_directions_are_combined():
@@ -246,3 +288,23 @@ def test_a_gradient_that_is_not_finite_where_chains_go():
     with pytest.raises(pdmp.SamplingError, match="failed in window 1") as caught:
         learn_metric(trap, starts, seed())
     assert caught.value.run.chains == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # that the posterior is improper, and overflow
+def test_chains_that_go_without_end_are_a_failure_in_words():
+    """They go so far that the square of a coordinate is beyond floats."""
+    p = pdmp.Parameters(b=1)
+    model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: np.logaddexp(0, z), at=[p.b])])
+    said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper"
+    with pytest.raises(pdmp.SamplingError, match=said) as caught:
+        pdmp.sample(model, gradients=3_000, chains=2, seed=1)
+    assert caught.value.run is not None
+
+
+def test_a_coordinate_that_stands_still_is_a_failure_in_words(monkeypatch):
+    """As the mean of equal numbers where their spread goes to 0."""
+    model = pdmp.models.Gaussian(np.zeros(3), np.ones(3))
+    points = rng().standard_normal((40, 3)) * [1.0, 0.0, 1.0]
+    monkeypatch.setattr(metric, "spaced_points", lambda *_: (points, points))
+    with pytest.raises(pdmp.SamplingError, match=r"failed in window 1: x\[1\] has a spread of 0, as of an improper"):
+        learn_metric(model, find_starts(model, 2, rng()), seed())

@@ -8,7 +8,7 @@ import pytest
 import pdmp
 from pdmp.automatic import modes, preparing
 from pdmp.automatic.metric import Metric
-from pdmp.automatic.modes import along, comes_to, descend, dips, hidden_modes
+from pdmp.automatic.modes import along, comes_to, descend, dips, first_valley, hidden_modes, origins
 from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.processes.mass import mass_of
@@ -172,13 +172,75 @@ def test_no_dip_on_lines_that_only_rise():
     assert target.count == 2 * 3 * 2 * len(modes.OUT)
 
 
+def test_paths_begin_two_by_two_near_and_far_out():
+    """Far out is 6, 20 standard deviations, or twice the distance to the mean: of each coordinate the largest."""
+    centre, metric = np.array([1.0, 2.0, 3.0]), Gaussian(np.array([1.5, -38.0, 3.0]), np.array([0.1, 1.0, 5.0]))
+    target = Evaluations(GAUSSIAN)
+    begin = origins(target, centre, metric, rng())
+    offsets = np.array([next(begin) for _ in range(800)]).reshape(200, 2, 2, 3) - centre
+    np.testing.assert_allclose(offsets[:, :, 1], -offsets[:, :, 0], atol=1e-12)
+    for k, widths in enumerate(([2.0, 2.0, 2.0], [6.0, 80.0, 100.0])):
+        reach = np.abs(offsets[:, k]).max(axis=(0, 1))
+        assert np.all(reach <= widths) and np.all(reach > 0.97 * np.array(widths))  # (0.97)²⁰⁰ is 0.002
+
+
+def test_behind_a_wall_no_path_begins():
+    model = pdmp.models.from_function(
+        lambda x: (x[0], np.ones(1)) if x[0] > 0.0 else (np.inf, np.full(1, np.nan)), 1, initial=[0.5]
+    )
+    begin = origins(Evaluations(model), np.array([0.5]), Gaussian(np.ones(1), np.ones(1)), rng())
+    assert min(next(begin)[0] for _ in range(40)) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("place", "last"),
+    [
+        (3.0, 4.0),  # of places 1, 4, 16, 20 on the way
+        (12.0, 16.0),
+        (20.0, 20.0),
+        (30.0, 20.0),
+        (0.4, None),
+    ],
+)
+def test_a_first_step_ends_in_the_first_valley(place, last):
+    """U falls to `place`, rises to the next one, and is lowest of all where the step ends."""
+    seen = []
+
+    def potential(x):
+        seen.append(x[0])
+        return abs(x[0] - place) if x[0] < 19.0 or place >= 19.0 else -5.0
+
+    target = SimpleNamespace(potential=potential)
+    found = first_valley(target, np.zeros(1), place, np.array([-20.0]), 20.0)
+    if last is None:
+        assert found is None and seen == [1.0]
+    else:
+        lower = last if place != 12.0 else 20.0  # from 16 on it is lower still
+        assert found[0][0] == pytest.approx(lower) and found[1] == potential(found[0])
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_a_descent_does_not_leap_over_a_narrow_mode(at):
+    """Modes at ±10 of standard deviations 0.3 and 1; chains are in the wide one, and no chain in the other."""
+    model = pdmp.models.GaussianMixture([[-10.0], [10.0]], [0.09, 1.0])
+    metric = Gaussian(np.array([10.0]), np.eye(1))
+    for x in (-6.0, -9.0, -12.0, -15.0):
+        end = descend(Evaluations(model), np.array([x]), metric, ())
+        assert end is not None and end[0] == pytest.approx(-10.0, abs=0.01)
+    visited = 10.0 + rng(at).standard_normal((100, 1))
+    starts = find_starts(model, 4, rng(at), initial=visited[:4])._replace(centre=np.zeros(1))
+    hidden, _ = hidden_modes(model, starts, learnt(np.array([10.0]), np.eye(1), visited, visited[:4]), seed(at))
+    assert [mode.gaussian.centre[0] for mode in hidden] == [pytest.approx(-10.0, abs=0.1)]
+
+
 def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
     target = Evaluations(GAUSSIAN)
     metric = Gaussian(MEAN + 50.0, np.linalg.cholesky(np.linalg.inv(PRECISION)))  # its centre is elsewhere
     target.count = 0
     end = descend(target, np.array([10.0, 10.0, -10.0]), metric, ())
     np.testing.assert_allclose(end, MEAN, rtol=1e-6)
-    assert target.count == 4  # U and its gradient, twice
+    away = np.linalg.norm(np.linalg.solve(metric.root, [10.0, 10.0, -10.0] - MEAN))
+    assert target.count == 4 + np.ceil(np.log(away) / np.log(4.0))  # U and its gradient, twice, and U on the way
     right = metric._replace(centre=MEAN)
     assert descend(target, np.array([10.0, 10.0, -10.0]), right, ()) is None  # to what is known
 
@@ -188,7 +250,7 @@ def test_what_it_costs(monkeypatch):
     root = np.linalg.cholesky(np.linalg.inv(PRECISION))
     metric = learnt(MEAN, root, MEAN + rng().standard_normal((100, 3)) @ root.T, starts.points)
     hidden, spent = hidden_modes(GAUSSIAN, starts, metric, seed())
-    assert hidden == [] and 3 * modes.PATHS < spent < 6 * modes.PATHS
+    assert hidden == [] and 5 * modes.PATHS < spent < 11 * modes.PATHS
     # As soon as so much is spent no other path begins: half of the warm-up, or a number.
     limits = {}
     for number, share in ((0, 0.0), (40, 0.0), (0, 40.0 / (500 + starts.evaluations))):

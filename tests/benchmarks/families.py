@@ -21,7 +21,10 @@ from pdmp.processes.regression_boomerang import RegressionBoomerang
 NAMES = [name for name in FAMILIES if not name.startswith("mixture")]
 CENSORED = ("weibull", "exponential", "lognormal")
 #: Of parameters beside mu: values on the scale of their links.
-TRUE = {"sigma": -0.3, "nu": 1.6, "alpha": 0.5, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7, "discrimination": 0.2}
+TRUE = {
+    "sigma": -0.3, "nu": 1.6, "alpha": 0.5, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7, "discrimination": 0.2,
+    "kappa": 0.7,
+}  # fmt: skip
 CUTS = np.array([-1.0, 0.2, 1.3])
 SIX = ("gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial")
 NEAREST = {
@@ -30,7 +33,7 @@ NEAREST = {
     "binomial": "bernoulli", "beta_binomial": "negative_binomial", "gamma": "negative_binomial",
     "inverse_gaussian": "negative_binomial", "beta": "negative_binomial", "skew_normal": "student_t",
     "weibull": "gaussian", "exponential": "poisson", "lognormal": "gaussian", "cumulative": "bernoulli",
-    "cumulative_probit": "probit",
+    "cumulative_probit": "probit", "von_mises": "student_t",
 }  # fmt: skip
 
 

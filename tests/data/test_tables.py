@@ -270,6 +270,23 @@ def test_the_index_of_the_rows_is_left_out(tmp_path):
     assert_refused(named, "`index` names 'idd', which is no column of table.csv; did you mean 'id'", index="idd")
 
 
+def test_names_are_not_shifted_by_separators_at_the_ends_of_rows(tmp_path):
+    for k in (1, 2):
+        path = good(tmp_path, [rows()[0], *(line + k * "," for line in rows()[1:])])
+        assert_refused(
+            path, "the rows of table.csv end with a separator" if k == 1 else "row 2 of table.csv has 5 values"
+        )
+
+
+def test_labels_that_are_missing_are_no_labels(tmp_path):
+    y = np.array(["a", "b"] * 20, dtype="U4")
+    y[3], y[4] = "nan", " "
+    np.savez(tmp_path / "table.npz", X=np.arange(80.0).reshape(40, 2) ** 2, y=y)
+    assert_refused(tmp_path / "table.npz", "missing values in the target 'y', the first in row 3", target=None)
+    found = data.read(tmp_path / "table.npz", drop_missing=True)
+    assert len(found) == 38 and found.labels == ("a", "b")
+
+
 def test_the_index_that_pandas_keeps_in_parquet_is_left_out(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -163,6 +163,19 @@ def test_how_much_of_a_path_is_looked_at(monkeypatch):
     assert short_warning(run) == [] and looked == [0, 1]
 
 
+def test_a_negative_extrapolated_variance_is_not_few_draws(monkeypatch):
+    """`var` warns of it; coordinates beside it, and those with too short a path, are spoken of as ever."""
+    run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian(np.zeros(3), np.eye(3))), events=2_000, seed=1)
+    for draws, said in (
+        ([-4.0, 500.0, 90.0], None),
+        ([-4.0, 12.0, 90.0], "x[1] (12)"),
+        ([-4.0, 90.0, np.nan], "x[2] (0)"),
+    ):
+        monkeypatch.setattr(type(run), "mean_draws_of", lambda self, part, draws=draws: np.array(draws))
+        found = short_warning(run)
+        assert found == [] if said is None else said in found[0]
+
+
 def test_what_was_warned_of_is_not_said_twice(tmp_path):
     """The text of a summary has the beginning of a sentence that the run has issued; its list has all of it."""
     steep = pdmp.models.from_function(lambda x: (0.5e7 * float(x @ x) ** 2, 2e7 * float(x @ x) * x), 2)

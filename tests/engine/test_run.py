@@ -23,6 +23,7 @@ import discrete
 import pdmp
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
+from pdmp.engine import preflight
 from pdmp.engine import run as run_module
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
@@ -952,7 +953,10 @@ def _clock(text):
     "text, message",
     [
         ("return now + self.scael, 1.0", r"`clock` of Mine uses `self.scael`: did you mean `scale`\?"),
-        ("return now + self.other, 1.0", "`clock` of Mine uses `self.other`: declare the field in the class Mine"),
+        (
+            "return now + self.other, 1.0",
+            "`clock` of Mine uses `self.other`: .* in the class Mine: a line `other: float`",
+        ),
         ("return now + self.helper(), 1.0", "`self.helper`: `helper` is a method of Mine that is not marked @compiled"),
         ("return now + self.zzz, 1.0", "`self.zzz`: Mine has neither a field nor a compiled method of that name"),
         ("return now + self.flow.positoin(0, 1., 1., 1.), 1.0", r"`self.flow.positoin`: did you mean `position`\?"),
@@ -968,6 +972,29 @@ def test_one_line_for_a_misspelling(text, message):
     with pytest.raises(TypeError, match=message) as caught:
         pdmp.sample(process_with(_clock(text)), time=10.0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.exact
+def test_a_method_is_named_as_it_is_written_and_a_field_with_its_type():
+    """A model keeps its potential under another name."""
+
+    class Undeclared(pdmp.Model):
+        def __init__(self):
+            super().__init__(dim=2)
+            self.rows = np.ones(3)
+
+        @pdmp.compiled
+        def potential(self, x):
+            return self.rows[0] * x[0] * x[0]
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += 2.0 * self.rows[0] * x[0]
+
+    with pytest.raises(TypeError, match=r"^`potential` of Undeclared uses `self.rows`: .* a line `rows: np.ndarray`$"):
+        pdmp.sample(Undeclared(), seed=1)
+    types = [preflight._type_of(value) for value in (np.float64(2.0), 3, True, pdmp.models.Gaussian([0.0], [1.0]))]
+    assert types == ["float", "int", "bool", "Gaussian"]
 
 
 def test_one_line_for_a_misspelling_in_a_model():

@@ -139,6 +139,14 @@ BRANCHES = {
 }
 
 
+@pytest.mark.parametrize("name", ["mean", "astype", "real"])
+def test_attributes_of_arrays_name_the_line(name):
+    with pytest.raises(
+        AttributeError, match=rf"^line \d+ of test_nodes.py, `.*`, asks a traced value, .* for '{name}'"
+    ):
+        trace(lambda y, z: z * getattr(y, name), 1, 1)
+
+
 @pytest.mark.parametrize("name", BRANCHES)
 def test_what_cannot_be_traced_names_the_line(name):
     with pytest.raises(TypeError) as caught:

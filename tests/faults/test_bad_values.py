@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 
 import numpy as np
@@ -366,3 +367,11 @@ def test_files_that_lack_a_part_are_damaged(kind, tmp_path):
     for name in needed[:: max(len(needed) // 8, 1)]:
         refused(header, {k: v for k, v in arrays.items() if k != name})
     assert json.loads(json.dumps(header)) == header
+
+
+@pytest.mark.exact
+def test_a_device_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe' is no file"):
+        storage.write(tmp_path / "pipe", {}, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"] and not (tmp_path / "pipe").is_file()

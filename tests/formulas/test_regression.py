@@ -313,6 +313,75 @@ def test_masked_and_complex_values_of_functions_are_refused(formula):
     np.testing.assert_allclose(original(real)[:, 1], np.sqrt(np.maximum(np.asarray(t["x"], float) - 100.0, 0.0)))
 
 
+def binned(x):
+    return pandas.cut(x, [-1e9, 40.0, 80.0], labels=["low", "high"])
+
+
+def called(x):
+    return x.map({0.0: "none", 50.0: "some"})
+
+
+def logs(x):
+    return np.log(x)
+
+
+def first(x):
+    return np.asarray(x)[:1]
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ {}", "y ~ C({})", "y ~ z:{}", "y ~ (0 + {} | k)", "y ~ (1 | {})", "y ~ (1 | k:{})"]
+)
+def test_missing_values_of_functions_are_no_category(formula):
+    """They were those of the last one, as are not numbers that values of effects may not be."""
+    t = pandas.DataFrame(small_numbers() | {"x": np.arange(N) % 3 * 50.0, "k": np.arange(N) % 2})
+    for function in ("binned", "called"):
+        with pytest.raises(ValueError, match=rf"{function}\(\.\.\.\) returns 8 missing values: leave these rows"):
+            made(formula.format(f"{function}(x)"), data=t)
+    with pytest.raises(
+        ValueError, match=r"logs\(x - 50\).* is not finite in row 0|logs\(\.\.\.\) returns 8 missing values"
+    ):
+        made(formula.format("logs(x - 50)"), data=t.iloc[np.arange(N) % 3 != 1].reset_index(drop=True))
+    with pytest.raises(ValueError, match=r"cannot be evaluated: first\(\.\.\.\) returns 1 values for 24 rows\.$"):
+        made(formula.format("first(x)"), data=t)
+
+
+def test_tables_whose_columns_have_other_types_than_those_of_the_fit():
+    """Truth values as 0 and 1, ordered categories as text: the last level before, or another test."""
+    levels = ["low", "mid", "high", "none"]
+    t = pandas.DataFrame({"y": np.arange(N) ** 2.0, "flag": np.arange(N) % 2 > 0, "k": np.arange(N) % 3})
+    t["z"] = np.sqrt(1.0 + t.y)
+    t["size"] = pandas.Categorical(np.array(levels)[np.arange(N) % 3], categories=levels, ordered=True)
+    design = made("y ~ C(flag) + I(size > 'low') + C(size):z + (1 | flag)", data=t)[1]
+    rows = np.array([4, 1, 2, 9])
+    X, _, groups = design.new(t.iloc[rows])
+    assert np.array_equal(X[:, :3], np.column_stack([np.ones(4), rows % 2, rows % 3 > 0]))
+    other = t.assign(flag=t.flag.astype(float), size=t["size"].astype(str))
+    again, _, same = design.new(other.iloc[rows])
+    assert np.array_equal(X, again) and np.array_equal(groups[0].level, rows % 2)
+    assert np.array_equal(same[0].level, rows % 2) and list(design.labels(other.iloc[rows], "flag")) == [
+        str(flag) for flag in t.flag.iloc[rows]
+    ]
+    coded = made("y ~ C(k)", data=t)[1]
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"'C\(k\)\[1\]' is not finite in row 0"):
+        warnings.simplefilter("ignore")  # of pandas, that True is no level, though it is 1
+        coded.new(pandas.DataFrame({"k": [True, False]}))
+
+
+def test_terms_that_share_or_add_categories():
+    """`g / x` has a slope for each group, in a new table too; C(g):C(h) has full rank by a term that is added."""
+    t = table()
+    for nested in ("y ~ g / x", "y ~ C(g) / x", "y ~ g / treated"):
+        model, design, _, _ = made(nested, data=t)
+        inner = (t.treated == "yes").to_numpy(float) if "treated" in nested else t.x
+        by_hand = [np.ones(N), t.g == "b", t.g == "c", *(inner * (t.g == k) for k in "abc")]
+        assert len(model.columns) == 6 and np.allclose(original(model), np.column_stack(by_hand))
+        assert np.allclose(design.new(t.iloc[5:9])[0], np.column_stack(by_hand)[5:9])
+    model, design, _, _ = made("y ~ C(g):C(treated)", data=t)
+    assert len(model.columns) == 6 and np.linalg.matrix_rank(original(model)) == 6
+    assert np.allclose(design.new(t.iloc[5:9])[0], original(model)[5:9])
+
+
 def test_labels_that_functions_return_do_not_wrap():
     """They are whole numbers of 64 bits, and sums of truth values no "or"; truth values alone are labels."""
     t = pandas.DataFrame(small_numbers() | {"x": np.arange(N) % 3 * 50, "z": 64})
@@ -567,7 +636,8 @@ def odd():
     t["z"] = t.x + 1j * t.w
     t["sure"] = (t.x > 3.0).astype(object)
     t["level"] = pandas.Categorical(np.arange(N) % 3)
-    t["one"] = "a"
+    t["one"], t["slip"], t["commas"] = "a", t.index.astype(str), [f"{k},500" if k else "0" for k in t.index]
+    t.loc[7, "slip"] = "7o"
     return t
 
 
@@ -594,6 +664,8 @@ TYPES = [
     ("y ~ sure", "the column 'sure' holds truth values as objects (bool): table['sure'] = table['sure'].astype(bool)."),
     ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
     ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
+    ("y ~ slip + x", "the column 'slip' holds numbers but for '7o', and so is text: correct that"),
+    ("y ~ x + (0 + commas | g)", "the column 'commas' holds numbers but for '1,500'"),
 ]
 
 
@@ -609,6 +681,9 @@ def test_columns_that_can_be_used():
     for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
         data["sure"] = data.sure.astype(bool)
         assert made("y ~ sure + C(h) + x + treated", data=data)[0].n_data == N
+        twice = pandas.concat([data, data], ignore_index=True)  # text with numbers is a grouping, or said to be labels
+        assert "C(slip)[7o]" in made("y ~ C(slip)", data=twice)[0].columns
+        made("y ~ x + (1 | slip)", data=twice)
         assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
 
 
@@ -677,6 +752,15 @@ def test_columns_that_there_are_are_said(tmp_path):
         ValueError, match="no such column; it has 'x', 'w', 'treated', 'g', 'h', 'e', 'y', 'c', … .9 in"
     ):
         made("y ~ unlike_them_all")
+
+
+@pytest.mark.parametrize("ending", [",", ",,", ",5"])
+def test_names_are_not_shifted_by_rows_that_are_longer(ending, tmp_path):
+    """pandas takes the first values of such rows for an index."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,z\n" + "".join(f"{k},{k * k},{k % 2}{ending}\n" for k in range(20)))
+    with pytest.raises(ValueError, match="cannot be read: .* Expected 3 fields in line 2, saw"):
+        made("y ~ x", data=path)
 
 
 def test_mistakes_in_tables(tmp_path):
@@ -1710,6 +1794,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         ('fit "y ~ age" none.csv', "there is no file 'none.csv'"),
         ('fit "y ~ age" table.csv --ess -1', "--ess must be positive and finite, got -1"),
         ('fit "y ~ age" table.csv --save no/run.npz', "--save names a file in"),
+        (
+            'fit "y ~ age" table.csv --draws d.csv --predict table.csv --predictions d.csv',
+            "--predictions would overwrite",
+        ),
+        ('fit "y ~ age" table.csv --predict new.csv --draws new.csv', "--draws would overwrite 'new.csv'"),
     ]:
         code, _, said = run(call)
         assert code == 2 and says in said and said.count("\n") == 1

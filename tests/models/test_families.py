@@ -1,5 +1,6 @@
 """Families: densities against SciPy, draws against the densities, derivatives, bounds of single rows, and messages."""
 
+import copy
 import math
 import pickle
 
@@ -407,3 +408,26 @@ def test_where_the_search_for_cuts_begins(name):
     for k in (1.0, 2.0, 3.0):
         with pytest.raises(ValueError, match=f"`y` has no row of category {k:.0f}, between others: number the"):
             FAMILIES[name].rows(np.where(y == k, 0.0, y), mu=u[:, None] @ p.beta, cuts=p.cut)
+
+
+@pytest.mark.parametrize("copied", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy])
+def test_families_of_models_in_other_processes(copied):
+    """A family keeps its links; one of a user's own is not taken for another, whatever it is called."""
+    y, p = np.array([0.5, 2.0, 3.0]), pdmp.Parameters(b=1, s=1)
+    linked = families.gamma.linked(mu="identity").linked(shape="identity")
+    model = sum_of_terms(p, [linked.rows(y, mu=p.b, shape=p.s)])
+    x = np.array([3.0, 2.0])
+    assert np.array_equal(copied(model).predict(x), [3.0, 3.0, 3.0])
+    want = stats.gamma.logpdf(y, 2.0, scale=1.5)
+    assert np.allclose(copied(model).pointwise_log_likelihood(x), want, rtol=1e-12)
+    again = copied(sum_of_terms(p, [families.gamma.rows(y, mu=p.b, shape=p.s)])).observed[0].family
+    assert again is families.gamma
+    own = Family("gaussian", lambda y, z: abs(y - z), mean=lambda mu: mu + 100.0, constant=lambda y: -math.log(2.0))
+    other = copied(sum_of_terms(p, [own.rows(y, z=p.b)]))
+    if copied is copy.deepcopy:
+        assert np.array_equal(other.predict(x), [103.0, 103.0, 103.0])
+        return
+    with pytest.raises(ValueError, match="^these rows know no `mean`: give it to pdmp.Family, in the same process"):
+        other.predict(x)
+    with pytest.raises(ValueError, match=r"^these rows know no constants: they are of a pdmp\.Family of another"):
+        other.pointwise_log_likelihood(x)

@@ -10,7 +10,7 @@ from scipy import sparse
 import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Flat, HalfNormal, Normal
-from pdmp.models.transforms import Log
+from pdmp.models.transforms import Interval, Log
 
 pytestmark = pytest.mark.exact
 
@@ -322,3 +322,50 @@ def test_messages(call, said):
     with pytest.raises((TypeError, ValueError, AttributeError), match=said) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_a_block_without_its_index_is_refused_beside_a_coordinate_too():
+    p = pdmp.Parameters(a=1, effect=3)
+    for make in (lambda: p.a + p.effect, lambda: p.effect + p.a, lambda: sum([p.a, p.effect]), lambda: p.a - p.effect):
+        with pytest.raises(TypeError, match=r"^effect has 3 coordinates: write X @ effect or effect\[index\]\.$"):
+            make()
+
+
+def test_a_functional_is_no_array():
+    pandas, p = pytest.importorskip("pandas"), pdmp.Parameters(b=2)
+    for make in (lambda: pandas.DataFrame(X) @ p.b, lambda: p.b @ X.T):
+        with pytest.raises(
+            TypeError, match=r"^a functional is no array: the matrix stands first .* table\.to_numpy\(\)"
+        ):
+            make()
+    assert np.array_equal((pandas.DataFrame(X).to_numpy() @ p.b).values, X)
+
+
+def test_a_prior_of_what_is_reported_and_another_transform():
+    p = pdmp.Parameters(tau=1)
+    rows = pdmp.terms(lambda y, t: t + 0.5 * y**2 * np.exp(-2 * t), [Y], [p.tau])
+    for transform in (Log(2.0), Interval()):
+        with pytest.raises(ValueError, match=r"^`transforms` makes 'tau' .*, and HalfNormal\(.*\) is of the e\^x"):
+            sum_of_terms(p, [rows], {"tau": HalfNormal(1.0)}, transforms={"tau": transform})
+    model = sum_of_terms(p, [rows], {"tau": HalfNormal(1.0)}, transforms={"tau": Log()})
+    assert model.constrain(np.zeros(1)) == {"tau": 1.0}
+
+
+@pytest.mark.parametrize("shared", [2**28, 1])
+def test_arrays_that_are_changed_afterwards(shared, monkeypatch):
+    monkeypatch.setattr("pdmp.expressions.functionals.SHARED", shared)
+    p, own, offset, y = pdmp.Parameters(b=2), X.copy(), OFFSET.copy(), COUNTS.astype(float)
+    functional = own @ p.b
+    rows = pdmp.families.poisson.rows(y, mu=functional)
+    model = sum_of_terms(p, [rows])
+    shifted = sum_of_terms(p, [pdmp.terms(lambda y, z: np.exp(z) - y * z, [y], [functional + offset])])
+    x = np.array([0.3, -0.2])
+    before = model.potential(x), shifted.potential(x), model.predict(x)
+    own *= 2.0
+    offset += 1.0
+    y += 1.0
+    after = model.potential(x), shifted.potential(x), model.predict(x)
+    if shared == 1:  # large ones are not copied
+        assert np.shares_memory(functional.values, own)
+    else:
+        assert before[:2] == after[:2] and np.array_equal(before[2], after[2])

@@ -150,3 +150,31 @@ def test_a_model_with_natural_parameters_of_its_own_is_asked(tmp_path):
         loaded.to_arviz(20)
     for posterior in (run.to_arviz(20).posterior, loaded.to_arviz(20, model=model).posterior):
         assert np.array_equal(posterior["shifted"].values, run.draws(20) + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "transforms", "named"),
+    [
+        ({"a": (2,), "a[0]": ()}, {}, "a[0]"),
+        ({"log(tau)": (), "tau": ()}, {"tau": Log()}, "log(tau)"),
+        ({"ordered(c)[0]": (), "c": (2,)}, {"c": Ordered()}, "ordered(c)[0]"),
+        ({"mu": (), "chain": ()}, {}, "chain"),
+        ({"draw": (2,)}, {}, "draw"),
+    ],
+)
+def test_names_that_are_also_those_of_others(variables, transforms, named):
+    """One of the two was lost in tables, and reported as the other by name."""
+    dim = sum(math.prod(shape) for shape in variables.values())
+    with pytest.raises(ValueError) as raised:
+        from_function(lambda x: (0.5 * x @ x, x), dim, variables=variables, transforms=transforms)
+    assert str(raised.value).startswith(f"`variables`: {named!r} is also what a coordinate of another")
+
+
+def test_names_that_are_alike_and_shapes_that_are_none():
+    variables = {"a": (2,), "ab[0]": (), "tau": (), "logtau": ()}
+    model = from_function(
+        lambda x: (0.5 * x @ x, x), 5, variables=variables, transforms={"tau": Log(), "a": Identity()}
+    )
+    assert coordinate_names(model.variables, model.transforms) == ["a[0]", "a[1]", "ab[0]", "log(tau)", "logtau"]
+    with pytest.raises(TypeError, match=r"^`variables`: the shape of 'a' must be a tuple, such as \(2,\), got 2\.$"):
+        from_function(lambda x: (0.5 * x @ x, x), 2, variables={"a": 2})

@@ -123,6 +123,65 @@ def test_a_wrong_gradient_of_a_function_is_named():
         model.check_gradient()
 
 
+class Springs(pdmp.Model):
+    """½ Σ x² + ½ (x₀ - x₁)² + ½ (x₁ - x₂)², with what it says of its Hessian and of its factors."""
+
+    share: float
+
+    def __init__(self, share=1.0, factors=(0, 1), n_data=0):
+        self.share, self.known = share, factors
+        super().__init__(dim=3)
+        self.n_data = n_data
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * (x[0] ** 2 + x[1] ** 2 + x[2] ** 2 + (x[0] - x[1]) ** 2 + (x[1] - x[2]) ** 2)
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += 2.0 * x[0] - x[1]
+        out[1] += 3.0 * x[1] - x[0] - x[2]
+        out[2] += 2.0 * x[2] - x[1]
+
+    @pdmp.compiled
+    def hessian_product(self, v, out):
+        out[0] = self.share * (2.0 * v[0] - v[1])
+        out[1] = 3.0 * v[1] - v[0] - v[2]
+        out[2] = 2.0 * v[2] - v[1]
+
+    def factors(self):
+        return [[0, 1, 2], [1, 2]][: len(self.known)]
+
+    @pdmp.compiled
+    def add_factor_gradient(self, x, f, out):
+        if f == 1:
+            out[1] += x[1] - x[2]
+            out[2] += x[2] - x[1]
+        else:
+            out[0] += 2.0 * x[0] - x[1]
+            out[1] += 2.0 * x[1] - x[0]
+            out[2] += x[2]
+
+
+def test_no_run_starts_with_what_is_another_law(monkeypatch):
+    """A product with another Hessian, and factors of which one is missing, were sampled as if they were the target."""
+    said = r"^`hessian_product` of Springs does not hold \(out = Hv, .*\): at x = .* it says .*, and .* was found\.$"
+    with pytest.raises(ValueError, match=said):
+        pdmp.sample(pdmp.BPS(Springs(share=0.9)), events=10, seed=1)
+    for model in (Springs(factors=(0,)), Springs(factors=(0, 1))):
+        if len(model.known) == 1:
+            with pytest.raises(ValueError, match=r"^`factors` of Springs does not hold"):
+                pdmp.sample(pdmp.LocalBPS(model), events=10, seed=1)
+        else:
+            assert pdmp.sample(pdmp.LocalBPS(model), events=10, seed=1).events == [10]
+    tried = []
+    monkeypatch.setattr(verification, "check_bounds", lambda model, **options: tried.append(options["names"]))
+    verification.check_equations(Springs(), most_data=4)
+    verification.check_equations(Springs(n_data=5), most_data=4)
+    assert "factors" in tried[0] and [*tried[1]] == [name for name in tried[0] if name != "factors"]
+    assert set(tried[0]) == {name for name, (_, relation) in CHECKS.items() if relation == "="}
+
+
 @pytest.mark.parametrize("wrong", [ASSIGNED, SIGN, COLUMN, DOUBLED])
 def test_no_run_starts_with_a_wrong_gradient(wrong):
     for make in (pdmp.BPS, lambda m: pdmp.SBPS(pdmp.gradients.Minibatch(m, 3))):

@@ -66,6 +66,27 @@ BUGS = [
         METRIC,
     ),
     Bug(
+        "metric: gradients are not projected on the span of few points",
+        "pdmp/automatic/metric.py",
+        "x, gradients = x @ basis.T, gradients @ basis.T",
+        "x, gradients = x @ basis.T, gradients[:, : len(basis)]",
+        METRIC,
+    ),
+    Bug(
+        "metric: the span is that of the points alone",
+        "pdmp/automatic/metric.py",
+        "np.concatenate([x, gradients]).T)",
+        "np.concatenate([x, x]).T)",
+        METRIC,
+    ),
+    Bug(
+        "metric: BLAS has its threads again while another fit runs",
+        "pdmp/automatic/metric.py",
+        "            if not _fits:\n",
+        "            if True:\n",
+        METRIC,
+    ),
+    Bug(
         "metric: nothing settles",
         "pdmp/automatic/metric.py",
         "settled = change <= TOLERANCE\n",
@@ -237,3 +258,11 @@ BUGS += [
         ("starts with the transposed root", "@ process.reference.root.T\n", "@ process.reference.root\n"),
     ]
 ]
+
+SPREAD = "tests/automatic/test_metric.py::test_a_coordinate_that_stands_still_is_a_failure_in_words"
+ENDLESS = "tests/automatic/test_metric.py::test_chains_that_go_without_end_are_a_failure_in_words"
+BUGS += [
+    Bug("metric: coordinates that stand still", "pdmp/automatic/metric.py", "(spread > 0.0) & (spread < np.inf)", "(spread < np.inf)", (SPREAD,)),
+    Bug("metric: coordinates beyond floats", "pdmp/automatic/metric.py", "(spread > 0.0) & (spread < np.inf)", "(spread != 0.0)", (ENDLESS,)),
+    Bug("metric: another coordinate is named", "pdmp/automatic/metric.py", "coordinate_names(model.variables, model.transforms)[j]", "coordinate_names(model.variables, model.transforms)[-1]", (SPREAD,)),
+]  # fmt: skip

@@ -238,3 +238,24 @@ BUGS = [
         ("enclosures: the least of the third derivative of log I0", TAPE, "b >= 1.02888", "b < 1.02888", TAPES),
     ]
 ]
+
+FUNCTIONALS, TRANSFORMS = "pdmp/expressions/functionals.py", "pdmp/models/transforms.py"
+NAMED = ("tests/models/test_transforms.py::test_names_that_are_also_those_of_others",)
+PICKLED = (f"{FAMILY_TESTS}::test_families_of_models_in_other_processes",)
+BUGS += [
+    Bug(name, file, old, new, tests)
+    for name, file, old, new, tests in [
+        ("terms: a block without its index beside a coordinate", FUNCTIONALS, "if isinstance(other, Block) and other.size > 1:", "if False:", (MODELS,)),
+        ("terms: a table of pandas is whatever pandas says", FUNCTIONALS, '.startswith("pandas."):', '.startswith("none."):', (MODELS,)),
+        ("terms: arrays are those of the caller", FUNCTIONALS, ">= SHARED else True", ">= 0 else True", (MODELS,)),
+        ("terms: a prior of e^x beside any transform", SUMS, "known.setdefault(name, Log()) != Log():", "known.setdefault(name, Log()) is None:", (MODELS,)),
+        ("terms: attributes of arrays are whatever Python says", NODES, 'if name.startswith("__"):', "if name:", (TRACES,)),
+        ("families: links are those of the name in another process", FAMILIES, "is None or family.links == links", "is not False", PICKLED),
+        ("families: one of one's own is that of its name", FAMILIES, "if FAMILIES.get(base.name) is base else None", "", PICKLED),
+        ("families: copies are of the name alone", FAMILIES, "def __deepcopy__(", "def _deepcopy(", PICKLED),
+        ("families: a link twice is of the first change", FAMILIES, 'object.__setattr__(found, "_base", self.__dict__.get("_base", self))', 'object.__setattr__(found, "_base", self)', PICKLED),
+        ("names: two coordinates have one", TRANSFORMS, "named.count(name) > 1", "named.count(name) > 9", NAMED),
+        ("names: one coordinate of a block is another variable", TRANSFORMS, "(bracket and whole in named)", "False", NAMED),
+        ("names: of columns of a table of draws", TRANSFORMS, '"chain", "draw"]', '""]', NAMED),
+    ]
+]  # fmt: skip

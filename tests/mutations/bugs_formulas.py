@@ -992,6 +992,8 @@ BUGS += [
         ("dates are whatever they are", DESIGN, '("dates", AS_DAYS)', '("", AS_DAYS)', HOLDS),
         ("columns are looked at by formulae alone", FITTING, "        check_columns(described, table)\n", "", HOLDS),
         ("a category of one level is dropped", DESIGN, "            if not labels:\n", "            if False:\n", HOLDS),
+        ("longer rows shift the names", TABLE, "header=None, nrows=2", "header=None, nrows=1", f"{TESTS}::test_names_are_not_shifted_by_rows_that_are_longer"),
+        ("a slip makes a category", DESIGN, "2 * numeric > len(levels)", "2 * numeric > 2 * len(levels)", f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories"),
         ("levels fill the memory", DESIGN, "if most >= MANY_LEVELS and size > limit:", "if False:", f"{TESTS}::test_levels_that_would_fill_the_memory"),
         ("squares overflow", FITTING, "        if size > LARGEST:", "        if False:", f"{TESTS}::test_values_that_are_too_large"),
     ]
@@ -1013,4 +1015,26 @@ MASKED = f"{TESTS}::test_masked_and_complex_values_of_functions_are_refused"
 BUGS += [
     Bug("returned: masked values are numbers", "pdmp/formulas/design.py", "if np.ma.is_masked(values):", "if False:", (MASKED,), "formulae"),
     Bug("returned: complex numbers are their real parts", "pdmp/formulas/design.py", 'None) == "c":', 'None) == "-":', (MASKED,), "formulae"),
+]  # fmt: skip
+
+MISSING, OTHER_TYPES, SHARED = (
+    f"{TESTS}::test_missing_values_of_functions_are_no_category",
+    f"{TESTS}::test_tables_whose_columns_have_other_types_than_those_of_the_fit",
+    f"{TESTS}::test_terms_that_share_or_add_categories",
+)
+BUGS += [
+    Bug(f"coding: {name}", DESIGN, old, new, (test,), "formulae")
+    for name, old, new, test in [
+        ("missing values are the last category", "        if missing:\n", "        if False:\n", MISSING),
+        ("missing labels of C(...) are whatever formulae says", "if taker is None or of_labels:", "if taker is None:", MISSING),
+        ("short columns are whatever NumPy says", "if shape and shape[0] != n:", "if False:", MISSING),
+        ("effects of values that are no numbers", "if not np.all(np.isfinite(values)):", "if False:", MISSING),
+        ("truth values are not 0 and 1", "is_truth = dtype.kind ==", "is_truth = False and dtype.kind ==", OTHER_TYPES),
+        ("ordered categories are text in a new table", 'getattr(dtype, "ordered", False) and column', "False and column", OTHER_TYPES),
+        ("what is no level is the last one", "np.full(coding.matrix.shape[1], np.nan)", "coding.matrix[-1]", OTHER_TYPES),
+        ("labels are as in the new table", "of each row of a table, (n,) labels.\"\"\"\n        table = _as_fitted(table, self._dtypes)", "of each row of a table, (n,) labels.\"\"\"", OTHER_TYPES),
+        ("levels that a category lacks are asked for", "return values.cat.remove_unused_categories()", "return values", OTHER_TYPES),
+        ("nested terms share a category", "[copy.copy(part) for part in", "[part for part in", SHARED),
+        ("terms that are added copy a namespace", "part.__deepcopy__ = functools.partial(_copied, part)", "pass", SHARED),
+    ]
 ]  # fmt: skip

@@ -14,6 +14,13 @@ BUGS = [
     Bug(name, file, old, new, tuple(tests.split()))
     for name, file, old, new, tests in (
         (
+            "fingerprint: a file with the name of one of Python's counts as that",
+            FINGERPRINTS,
+            "return root in sys.stdlib_module_names and file.startswith(_STANDARD)",
+            "return root in sys.stdlib_module_names",
+            HASHED,
+        ),
+        (
             "shipped: run by any processor",
             INTERNALS,
             "if all(features.get(name, False) for name in needed)",

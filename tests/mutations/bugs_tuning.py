@@ -37,6 +37,7 @@ BUGS = [
         ("MALA: the wrong power of the dimension", "discrete/mala.py", "return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)", "return 1.4 / (self.dim ** (2.0 / 3.0) * curvature)", "tests/discrete/test_metropolis.py"),
         ("walls: no room for rounding", "pdmp/processes/bounded.py", "WALL_ROUNDING = 1e-9", "WALL_ROUNDING = 0.0", "tests/processes/test_bounded.py"),
         ("SGNHT: θ moves by the old momentum", "discrete/sgnht.py", "kick = step * np.array([step, 1.0])", "kick = step * np.array([0.0, 1.0])", LAWS),
+        ("mamba: arms of any target are compared", "pdmp/tuning/competition.py", "not same_values(model, model_values(model, x), model_values(other, x))", "False", TUNING),
         ("mamba: the path is read past its end", "pdmp/tuning/competition.py", "np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)", "begun + (record.end - begun) * np.arange(1, n + 1) / n", TUNING),
         ("mamba: what overflowed is scored", "pdmp/tuning/competition.py", "return function(x, s) if np.all(np.isfinite(s)) else math.inf", "return function(x, s)", TUNING),
         ("mamba: infinite scores have no reason", "pdmp/tuning/competition.py", '        elif score == math.inf:\n            self.failure = "diverged"\n', "", TUNING),

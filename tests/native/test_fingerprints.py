@@ -88,6 +88,10 @@ DIFFERENT = {
         "import numba\n@numba.njit(fastmath=True)\ndef g(x): return x\ndef f(x): return g(x)",
         "import numba\n@numba.njit(fastmath={'nnan'})\ndef g(x): return x\ndef f(x): return g(x)",
     ),
+    "a jitted function's options of variables": (
+        "import numba\n@numba.njit(locals={'y': numba.f4})\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
+        "import numba\n@numba.njit\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
+    ),
     "a base class's constant": (
         "class B:\n    C = 1\nclass A(B): pass\na = A()\ndef f(x): return a.C",
         "class B:\n    C = 2\nclass A(B): pass\na = A()\ndef f(x): return a.C",
@@ -190,10 +194,10 @@ def test_overloads_of_other_names_make_none():
     """Machine code stays valid when a library that overloads functions of its own is imported as well."""
     before = fingerprint([scheduler.advance])
 
-    def g(x):
+    def of_another_library(x):
         return x
 
-    numba.extending.overload(g)(lambda x: lambda x: 1)
+    numba.extending.overload(of_another_library)(lambda x: lambda x: 1)
     numba.extending.overload_method(numba.types.Omitted, "clock")(lambda x: lambda x: 1)  # a name that the loop uses
     assert fingerprint([scheduler.advance]) == before
 
@@ -260,6 +264,20 @@ def test_helpers_in_other_files_are_followed(monkeypatch):
 
     assert with_helper("def g(x): return 1") == with_helper("def g(x): return 1\ndef unused(x): return 1")
     assert with_helper("def g(x): return 1") != with_helper("def g(x): return 2")
+
+
+@pytest.mark.parametrize("hashed", [fingerprint, fingerprints.parts])
+def test_a_file_with_the_name_of_one_of_pythons_is_followed(hashed, tmp_path, monkeypatch):
+    def with_file(folder, number):
+        module = types.ModuleType("profile")
+        module.__file__ = os.path.join(folder, "profile.py")
+        exec(f"def f(x): return {number}", module.__dict__)
+        monkeypatch.setitem(sys.modules, "profile", module)
+        return hashed([module.f])
+
+    assert with_file(tmp_path, 1) != with_file(tmp_path, 2)
+    of_python = sysconfig.get_path("stdlib")
+    assert with_file(of_python, 1) == with_file(of_python, 2)
 
 
 def test_a_version_stands_for_the_code_of_an_installed_package_only(tmp_path, monkeypatch):

@@ -278,6 +278,24 @@ def test_processes_of_both_kinds_and_any_hyper_parameter():
     assert found.best["sampler"] in ("BPS", "Zig-Zag")
 
 
+def test_settings_with_other_targets_are_compared_by_losses_only():
+    """The discrepancy of each to a posterior of its own says nothing of the others."""
+
+    def make(precision, dim=2):
+        return pdmp.ZigZag(pdmp.models.Gaussian(np.zeros(dim), np.full(dim, precision)))
+
+    for search in (tuning.mamba, tuning.grid_search):
+        for other in ({"precision": 2.0}, {"precision": 1.0, "dim": 3}):
+            with pytest.raises(
+                ValueError, match=r"'dim': 3}|'precision': 2.0} has another target than {'precision': 1"
+            ):
+                search(make, [{"precision": 1.0}, other], budget=200, clock="steps", metric="ksd")
+        search(make, [{"precision": 1.0}] * 2, budget=200, clock="steps", metric="ksd")
+        search(
+            make, [{"precision": 1.0}, {"precision": 2.0}], 200, clock="steps", metric=lambda x, model: np.mean(x**2)
+        )
+
+
 def test_grids_and_the_heuristic():
     assert tuning.grid(a=[1, 2], b=["x"]) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
     a = np.random.default_rng(1).standard_normal((40, 1))
