@@ -61,7 +61,7 @@ def test_consensus_is_a_weighted_average_of_draws(shards):
 def test_shards_that_ran_with_one_seed_are_not_paired(shards):
     """Their draws move alike: averages of such pairs would be as wide as a shard's, not as the posterior."""
     x = shards[0][0]
-    found = consensus([x, x + 0.5, x - 0.5, x])
+    found = consensus([x, x + 0.5, x - 0.5, x + 1e-9])
     # 400 independent averages: their standard deviations are known to 4 %.
     np.testing.assert_allclose(found.draws.std(axis=0), found.sd, rtol=0.16)
     assert np.all(found.sd < 0.51 * x.std(axis=0))
@@ -139,7 +139,7 @@ def test_shares_of_a_prior():
 def test_shards_that_disagree_are_said(shards):
     samples, *_ = shards
     assert not consensus(samples).warnings and "approximation" in str(swiss(samples))
-    moved = [samples[0]] * 8 + [samples[1], samples[0] + 12.0]
+    moved = [*(samples[0] + 1e-9 * k for k in range(8)), samples[1], samples[0] + 12.0]
     found = swiss(moved)
     assert np.all(found.apart[:9] < 4.0) and found.apart[9] > 4.0
     assert len(found.warnings) == 1 and "shard 9 is " in found.warnings[0] and found.warnings[0] in str(found)
@@ -152,6 +152,7 @@ def test_shards_that_disagree_are_said(shards):
     [
         (lambda x: x[0], "must be a list of two or more"),
         (lambda x: x[:1], "must be a list of two or more"),
+        (lambda x: [x[0], x[1], x[0]], "`shards` has the same draws twice"),
         (lambda x: [x[0], x[1][:, :1]], r"`shards\[1\]` must have the shape"),
         (lambda x: [x[0], x[1][:, 0]], r"`shards\[1\]` must have the shape"),
         (

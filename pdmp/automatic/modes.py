@@ -51,7 +51,7 @@ from pdmp.processes.mass import lower, mass_of
 
 PATHS = 16  #: further paths, at most
 #: Evaluations from which on no other one begins: a tenth of a short run, or of what the warm-up has taken.
-EVALUATIONS, SHARE = 400, 0.1
+EVALUATIONS, SHARE = 300, 0.1
 #: Far out is within ± the largest of so much, so many standard deviations, and so many distances to the mean.
 FAR_OUT, REACH, BEYOND = 3.0 * WIDTH, 20.0, 2.0
 #: Standard deviations from the mean between which U is compared along a direction, and by how much it falls at least.

@@ -37,7 +37,6 @@ from pdmp.diagnostics.predictive import (
 )
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
-from pdmp.errors import warn
 from pdmp.native.explanations import explained_functions
 
 __all__ = [
@@ -83,13 +82,3 @@ __all__ = [
 ]
 
 explained_functions(globals())
-
-#: Functions that have moved to `pdmp.validation`, by name: that package puts them here, as this one must not import it.
-MOVED = {}
-
-
-def __getattr__(name):
-    if name not in MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warn(f"pdmp.diagnostics.{name} is now pdmp.validation.{name}; the old name will be removed.", DeprecationWarning)
-    return MOVED[name]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import STRETCHES, Estimate, jackknife
 from pdmp.errors import warn
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import positive, refuse_unreal
 
 MMD_DRAWS = 2_000  #: most draws of each side, because it takes all pairs
 
@@ -364,6 +364,7 @@ def _warn_of_few(draws):
 def _reference_draws(reference, draws):
     """The reference's draws as an array (P, d), or a `ValueError`."""
     d = as_draws(draws).shape[2]
+    refuse_unreal("reference", reference)
     reference = np.asarray(reference, dtype=float)
     reference = reference.reshape(-1, reference.shape[-1]) if reference.ndim == 3 else reference
     if reference.ndim != 2 or reference.shape[1] != d or len(reference) < 2 or not np.all(np.isfinite(reference)):

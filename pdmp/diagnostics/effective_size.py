@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.representation import short
 
 COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memory
@@ -15,6 +16,7 @@ COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memor
 
 def as_draws(draws):
     """Draws as a float array (chains, n, d); (n, d) is one chain."""
+    refuse_unreal("draws", draws)
     try:
         array = np.asarray(draws, dtype=float)
     except (TypeError, ValueError, OverflowError):

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.estimates import Estimate
+from pdmp.native.arguments import refuse_unreal
 
 METHODS = ("spectral", "batch")
 LEAST_STRETCHES = 8  #: with fewer the variance is NaN
@@ -69,6 +70,7 @@ def asymptotic_variance(averages: ArrayLike, stretch: float, method: str = "spec
     True
     """
     check_method(method)
+    refuse_unreal("averages", averages)
     series = np.asarray(averages, dtype=float)
     n, shape = len(series), series.shape[1:]
     if n < LEAST_STRETCHES:

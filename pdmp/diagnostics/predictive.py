@@ -23,6 +23,8 @@ LEAST_PROBABILITY = 1e-12
 
 def _labels_and_probabilities(y, p, geometric=False):
     """Labels (n,) as integers and probabilities (n, classes), the mean over draws or their geometric mean."""
+    arguments.refuse_unreal("y", y)
+    arguments.refuse_unreal("p", p)
     y, p = np.asarray(y), np.asarray(p, dtype=float)
     if y.ndim != 1 or len(y) == 0:
         raise ValueError(f"`y` must be labels of shape (n,), got {y.shape}.")
@@ -41,7 +43,8 @@ def _labels_and_probabilities(y, p, geometric=False):
     if p.shape[1] == 1:
         p = np.column_stack([1.0 - p, p])
     if not geometric and not np.allclose(p.sum(axis=1), 1.0, atol=1e-6):
-        raise ValueError("`p` must sum to 1 over the classes.")
+        said = "; of as many draws as labels give both classes, (draws, n, 2)" if p.shape[1] == len(y) else ""
+        raise ValueError(f"`p` must sum to 1 over the classes{said}.")
     labels = y.astype(np.int64)
     if np.any(labels != y) or labels.min() < 0 or labels.max() >= p.shape[1]:
         raise ValueError(f"`y` must hold the numbers 0 … {p.shape[1] - 1} of the classes.")
@@ -183,6 +186,8 @@ def rmse(
     """
     from sklearn import metrics
 
+    arguments.refuse_unreal("y", y)
+    arguments.refuse_unreal("predictions", predictions)
     y, predictions = np.asarray(y, dtype=float), np.atleast_2d(np.asarray(predictions, dtype=float))
     if predictions.shape[1:] != y.shape:
         raise ValueError(f"`predictions` must have shape (draws, {len(y)}), got {predictions.shape}.")

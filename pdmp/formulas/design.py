@@ -93,6 +93,11 @@ class FloatColumns:
         column = self.table[name]
         if not isinstance(name, Label):
             return _floats(column)
+        if column.dtype.kind == "f" and len(column) and np.abs(column.to_numpy(dtype=float)).max() >= 2.0**53:
+            raise ValueError(
+                f"the column {name!r} of `data` has labels above 2^53 as floats, which merge, as whole numbers with "
+                "missing ones are read: leave those rows out before, or give it as text."
+            )
         is_half = column.dtype.kind == "f" and getattr(column.dtype, "itemsize", 8) == 2
         return _converted(column, np.float32) if is_half else column  # pandas has no such labels
 

@@ -228,6 +228,8 @@ def _moments(shards, draws):
             raise ValueError(f"`shards[{s}]` has {len(x)} draws of {x.shape[1]} numbers: too few for a covariance.")
         samples.append(x)
     means = [x.mean(axis=0) for x in samples]
+    if len(np.unique(means, axis=0)) < len(means):
+        raise ValueError("`shards` has the same draws twice: each part of the data has a run of its own.")
     covariances = [np.atleast_2d(np.cov(x, rowvar=False)) for x in samples]
     for x, c in zip(samples, covariances, strict=True):
         units = 1.0 / np.sqrt(np.diag(c).clip(np.finfo(float).tiny))

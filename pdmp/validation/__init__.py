@@ -1,6 +1,5 @@
 """Checks that run samplers: clocks against their rates, simulation-based calibration."""
 
-from pdmp import diagnostics
 from pdmp.native.explanations import explained_functions
 from pdmp.validation.clocks import check_clocks
 from pdmp.validation.simulation import calibrate, calibration
@@ -8,4 +7,3 @@ from pdmp.validation.simulation import calibrate, calibration
 __all__ = ["calibrate", "calibration", "check_clocks"]
 
 explained_functions(globals())
-diagnostics.MOVED.update(check_clocks=check_clocks, calibration=calibration)

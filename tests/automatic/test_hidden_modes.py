@@ -1,4 +1,4 @@
-"""Modes that no chain is in, compiled: `pdmp.auto(model)` says so where there are any, and nowhere else."""
+"""Modes that no chain is in, compiled: said where there are any, and not where there are none."""
 
 import warnings
 

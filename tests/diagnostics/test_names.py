@@ -2,20 +2,14 @@
 
 import types
 
+import numpy as np
 import pytest
 
 import pdmp
+from pdmp import diagnostics
+from pdmp.diagnostics import distances
 
 pytestmark = pytest.mark.exact
-
-
-@pytest.mark.parametrize("name", ["check_clocks", "calibration"])
-def test_what_runs_samplers_is_forwarded_with_a_warning(name):
-    with pytest.warns(DeprecationWarning, match=f"pdmp.diagnostics.{name} is now pdmp.validation.{name}"):
-        assert getattr(pdmp.diagnostics, name) is getattr(pdmp.validation, name)
-    assert name not in dir(pdmp.diagnostics)
-    with pytest.raises(AttributeError, match="no attribute 'clocks'"):
-        _ = pdmp.diagnostics.clocks
 
 
 @pytest.mark.parametrize("room", ["diagnostics", "diagnostics.stein", "gradients", "validation"])
@@ -28,3 +22,30 @@ def test_every_name_of_a_room_is_its_own(room):
     assert len(found) == len(module.__all__)
     modules = {name for name, value in found.items() if isinstance(value, types.ModuleType)}
     assert modules == ({"stein"} if room == "diagnostics" else set())
+
+
+MASKED = np.ma.array(np.arange(20.0).reshape(10, 2), mask=np.arange(20).reshape(10, 2) == 3)
+
+
+@pytest.mark.parametrize("wrong", [MASKED, MASKED.data + 1j])
+def test_masked_and_complex_draws_are_refused(wrong):
+    """They were taken for what lies below the mask, or for their real parts."""
+    right, said = (
+        np.arange(20.0).reshape(10, 2),
+        "masked entries; leave out" if wrong is MASKED else "must be real, got",
+    )
+    labels = np.arange(10) % 2
+    for call in (
+        lambda: diagnostics.ess(wrong),
+        lambda: diagnostics.rhat([right, wrong]),
+        lambda: diagnostics.ksd(wrong, right),
+        lambda: diagnostics.ksd(right, wrong),
+        lambda: diagnostics.accuracy(labels, wrong[:, 1] / 20.0),
+        lambda: diagnostics.accuracy(wrong[:, 1], right[:, 1] / 20.0),
+        lambda: diagnostics.rmse(wrong[:, 1], [right[:, 1]]),
+        lambda: diagnostics.rmse(right[:, 1], [wrong[:, 1]]),
+        lambda: diagnostics.asymptotic_variance(wrong, stretch=1.0),
+        lambda: distances._reference_draws(wrong, right),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()

@@ -131,3 +131,15 @@ def test_the_reliability_diagram_shows_the_bins(convention):
     np.testing.assert_allclose(points, np.column_stack([found["confidence"], found["accuracy"]])[used])
     assert [bar.get_height() for bar in figure.axes[1].patches] == found["count"].tolist()
     assert f"ECE {ece(y, p, 5, convention):.3f}" in figure.axes[0].get_title()
+
+
+def test_as_many_draws_as_labels():
+    """Their shape is that of the probabilities of classes, and what is said tells what to give instead."""
+    draws = np.stack([P[0], P[1], P[0], P[1], P[1]])
+    with pytest.raises(
+        ValueError, match=r"^`p` must sum .*; of as many draws as labels give both classes, \(draws, n, 2\)"
+    ):
+        log_loss(Y, draws)
+    assert log_loss(Y, np.stack([1.0 - draws, draws], axis=-1)) == pytest.approx(log_loss(Y, draws.mean(axis=0)))
+    with pytest.raises(ValueError, match=r"^`p` must sum to 1 over the classes\.$"):
+        accuracy([0, 1, 1], [[0.5, 0.1], [0.5, 0.5], [0.5, 0.5]])

@@ -754,6 +754,19 @@ def test_columns_that_there_are_are_said(tmp_path):
         made("y ~ unlike_them_all")
 
 
+@pytest.mark.parametrize("term", ["(1 | id)", "C(id)"])
+def test_large_labels_do_not_merge(term, tmp_path):
+    """With one of them missing, whole numbers are read as floats, which are the same from 2^53 on."""
+    ids, path = 2**53 + np.arange(N) % 6, tmp_path / "t.csv"
+    table().assign(id=ids).to_csv(path, index=False)
+    made(f"y ~ x + {term}", data=path)
+    table().assign(id=[None, *map(str, ids[1:])]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"column 'id' of `data` has labels above 2\^53 as floats"):
+        made(f"y ~ x + {term}", data=path)
+    table().assign(id=[None, *(ids[1:] - 2**53)]).to_csv(path, index=False)
+    made(f"y ~ x + {term}", data=path)
+
+
 @pytest.mark.parametrize("ending", [",", ",,", ",5"])
 def test_names_are_not_shifted_by_rows_that_are_longer(ending, tmp_path):
     """pandas takes the first values of such rows for an index."""

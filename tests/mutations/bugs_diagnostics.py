@@ -120,3 +120,20 @@ BUGS = [
         ("reliability diagram: left edges", "pdmp/plots/comparisons.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
     ]
 ]  # fmt: skip
+
+UNREAL, SQUARE = (
+    "tests/diagnostics/test_names.py::test_masked_and_complex_draws_are_refused",
+    "tests/diagnostics/test_predictive.py::test_as_many_draws_as_labels",
+)
+BUGS += [
+    Bug(f"diagnostics: {name}", f"pdmp/diagnostics/{file}.py", old, new, (test,))
+    for name, file, old, new, test in [
+        ("draws below a mask", "effective_size", '    refuse_unreal("draws", draws)\n', "    pass\n", UNREAL),
+        ("scores below a mask", "stein/inputs", "    refuse_unreal(name, scores)\n", "    pass\n", UNREAL),
+        ("a reference below a mask", "distances", '    refuse_unreal("reference", reference)\n', "    pass\n", UNREAL),
+        ("predictions below a mask", "predictive", 'arguments.refuse_unreal("predictions", predictions)', "pass", UNREAL),
+        ("averages below a mask", "monte_carlo_error", '    refuse_unreal("averages", averages)\n', "    pass\n", UNREAL),
+        ("as many draws as labels are whatever sums to 1", "predictive", "if p.shape[1] == len(y) else", "if False else", SQUARE),
+        ("other classes are said to be draws", "predictive", "if p.shape[1] == len(y) else", "if True else", SQUARE),
+    ]
+]  # fmt: skip

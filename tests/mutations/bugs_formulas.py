@@ -992,6 +992,7 @@ BUGS += [
         ("dates are whatever they are", DESIGN, '("dates", AS_DAYS)', '("", AS_DAYS)', HOLDS),
         ("columns are looked at by formulae alone", FITTING, "        check_columns(described, table)\n", "", HOLDS),
         ("a category of one level is dropped", DESIGN, "            if not labels:\n", "            if False:\n", HOLDS),
+        ("large labels merge", DESIGN, ".max() >= 2.0**53", ".max() >= 2.0**64", f"{TESTS}::test_large_labels_do_not_merge"),
         ("longer rows shift the names", TABLE, "header=None, nrows=2", "header=None, nrows=1", f"{TESTS}::test_names_are_not_shifted_by_rows_that_are_longer"),
         ("a slip makes a category", DESIGN, "2 * numeric > len(levels)", "2 * numeric > 2 * len(levels)", f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories"),
         ("levels fill the memory", DESIGN, "if most >= MANY_LEVELS and size > limit:", "if False:", f"{TESTS}::test_levels_that_would_fill_the_memory"),

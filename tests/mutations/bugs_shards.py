@@ -18,6 +18,7 @@ BUGS = [
             "np.random.default_rng(s).permutation(n)",
             "np.random.default_rng(0).permutation(n)",
         ),
+        ("a shard counts twice", "if len(np.unique(means, axis=0)) < len(means):", "if False:"),
         ("masked draws are taken", "refuse_unreal(name, value)", "pass"),
         ("inflated shards are not", "if inflated:", "if not len(samples):"),
         ("inflated precisions are summed twice", "w / len(samples) for w", "w * len(samples) for w"),

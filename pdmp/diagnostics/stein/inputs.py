@@ -7,13 +7,15 @@ import os
 import numpy as np
 
 from pdmp.errors import warn
-from pdmp.native.arguments import count
+from pdmp.native.arguments import count, refuse_unreal
 
 FARTHEST = 1e60  #: a discrepancy of larger draws or scores is infinite: sums of their fourth powers would overflow
 
 
 def check_draws(x, scores, name="scores"):
     """`x` and `scores` as float arrays (P, d), or a `ValueError`; warns of too few draws and of constant ones."""
+    refuse_unreal("x", x)
+    refuse_unreal(name, scores)
     x, scores = np.asarray(x, dtype=float), np.asarray(scores, dtype=float)
     if x.ndim == 1 and scores.ndim == 1:
         x, scores = x[:, None], scores[:, None]
