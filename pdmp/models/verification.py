@@ -422,10 +422,11 @@ class Case:
 def check_equations(model: Any, most_data: int) -> None:
     """Raise a `ValueError` for a capability that is not what it must equal; factors up to so many data.
 
-    Bounds that are too low are seen while a run goes on; a wrong product with a Hessian is another law.
+    Bounds that are too low are seen while a run goes on; a wrong product with a Hessian is another law. Factors with a
+    gradient of their own are left to the process that uses them, which names the coordinate.
     """
     names = [name for name, (_, relation) in CHECKS.items() if relation == "="]
-    if model.n_data > most_data:
+    if model.n_data > most_data or model.has("add_factor_gradient"):
         names.remove("factors")
     if any(map(model.has, names)):
         check_bounds(model, points=3, steps=0, names=names)
