@@ -473,6 +473,13 @@ BUGS = [
             "tests/engine/test_visited.py",
         ),
         (
+            "checkpoint: of other speeds",
+            "pdmp/processes/zigzag.py",
+            "return (self.speed,)  # only",
+            "return ()  # only",
+            "tests/engine/test_run.py::test_a_checkpoint_of_other_speeds",
+        ),
+        (
             "jumps: of a potential nobody is told",
             "pdmp/engine/run.py",
             "jump_warning(run) or gradient_warning",
