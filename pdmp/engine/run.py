@@ -49,7 +49,7 @@ from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_propriety, check_target, is_trusted, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
-from pdmp.engine.visited import gradient_warning, law_warning
+from pdmp.engine.visited import gradient_warning, jump_warning, law_warning
 from pdmp.errors import SamplingError, are_short, warn
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
@@ -529,7 +529,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
-            info["wrong_gradient"] = gradient_warning(run) or law_warning(run)
+            info["wrong_gradient"] = jump_warning(run) or gradient_warning(run) or law_warning(run)
             texts += info["wrong_gradient"]
             texts += tail_warning(run)
             if (goal is None or goal.ess is None) and not are_short.get():

@@ -1,9 +1,12 @@
-"""After a run: the gradient of a user's model against differences of its potential, and the law of a user's process.
+"""After a run: the gradient of a user's model against its potential, jumps of that, and the law of a user's process.
 
 The comparison before a run (`pdmp.engine.preflight.check_target`) is made near `initial`. What is wrong elsewhere only,
 or little of what the gradient is out there, shows at positions of the run: steps are in units of its spread, and the
 partial derivatives of the data and of the prior nearly cancel. A quarter of the positions is equally spaced, the others
 are where coordinates were largest or smallest. At each the slope is compared along one direction of all coordinates.
+
+A jump of the potential, as of a step in it, shows in no gradient. Lines between positions are bisected where U differs
+between their ends by something else than their slopes say: that goes to 0 with the length, but for jumps.
 
 Whether a process of the user's has the law of its target is told by means that partial integration gives (Stein's
 identities): with a density exp(-U) on all of space E ∂U/∂xⱼ = 0, and E (xᵢ - m) ∂U/∂xⱼ = 1 if i = j, else 0.
@@ -12,6 +15,9 @@ identities): with a density exp(-U) on all of space E ∂U/∂xⱼ = 0, and E (x
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
+import math
 
 import numpy as np
 
@@ -19,12 +25,15 @@ from pdmp.diagnostics.monte_carlo_error import standard_error
 from pdmp.engine.preflight import is_users, users_parts
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
-from pdmp.models.verification import shown, wrong_slope
+from pdmp.models.verification import evaluated, shown, wrong_slope
 
 POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potentials at each
 DRAWS, NUMBERS = 512, 2_000_000  #: positions of each chain among which extremes are looked for, and numbers in them
 SHARE = 20  #: of the gradients of a run one in so many is spent on this, potentials counted alike
 TERMS = 20_000  #: and terms of a model whose gradient is compiled
+#: Lines on which jumps are looked for, and potentials on them, at most; how often a line is halved; the least jump, and
+#: digits that rounding leaves of one.
+LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
 MEANS, FEWEST = 400, 64  #: draws of each chain, at most and at least, of which means are compared with those of the law
 SETTLED = 100.0  #: effective draws of a coordinate from which on it is judged: a path that is too short has another law
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
@@ -50,6 +59,59 @@ def gradient_warning(run):
                 f"x = {shown(x)}, is {slope:.6g}, a difference quotient of the potential {quotient:.6g}."
             ]
     return []
+
+
+def jump_warning(run):
+    """A sentence if the potential of a user's model jumps where a run went that follows its gradient alone."""
+    model = run.process.model
+    if not is_users(model) or model.dim != run.dim or hasattr(run.process, "target_acceptance"):
+        return []
+    if not any(r.length > 0.0 for r in run.records):
+        return []
+    most = min(BISECTIONS, _affordable(run) // 2)
+    places = [x for x, *_ in positions(run, LINES + 1)] if most > HALVINGS else []
+    own = isinstance(model, FunctionModel)
+    found = jump_between(model._evaluated if own else functools.partial(evaluated, model), places, most, model)
+    if found is None:
+        return []
+    x, size = found
+    return [
+        f"the potential of {type(model).__name__} jumps by {size:.3g} at x = {shown(x)}, which its gradient does not "
+        f"say: {type(run.process).__name__} follows the gradient alone and passes there as if it did not jump, so its "
+        "draws have another law. With a Metropolis test, as of pdmp.sample(model), they have the right one."
+    ]
+
+
+def jump_between(values, places, most, model):
+    """Where U jumps on lines between neighbours among places, as (x, by how much); None if it is not seen to.
+
+    `values(x)` is (U, ∇U), which is asked for at most `most` times.
+    """
+    ends = [(x, *values(x)) for x in places[:most]]
+    lines, number, left = [], itertools.count(), most - len(ends)
+
+    def add(a, b, halved):  # smooth lines come last: their excess falls by 8 with each halving
+        rise, slopes = b[1] - a[1], (a[2] @ (b[0] - a[0]), b[2] @ (b[0] - a[0]))
+        excess = abs(rise - 0.5 * sum(slopes))
+        if excess > max(JUMP, DIGITS * model.resolution * max(abs(a[1]), abs(b[1]))):
+            heapq.heappush(lines, (-excess * 4.0**halved, next(number), a, b, halved, rise, max(map(abs, slopes))))
+
+    with np.errstate(all="ignore"):
+        for a, b in itertools.pairwise(ends):
+            add(a, b, 0)
+        while lines and left > 0:
+            _, _, a, b, halved, rise, slope = heapq.heappop(lines)
+            if not math.isfinite(rise):
+                continue  # a wall
+            if halved == HALVINGS:
+                if slope < 0.01 * abs(rise):  # and no pole
+                    return b[0], abs(rise)
+                continue
+            x = 0.5 * (a[0] + b[0])
+            middle, left = (x, *values(x)), left - 1
+            add(a, middle, halved + 1)
+            add(middle, b, halved + 1)
+    return None
 
 
 def _affordable(run):

@@ -190,7 +190,7 @@ def _scan(source, used, keys, place, types=None):
 
     And the types of columns of CSV files, where the first rows would say otherwise. `types`: those known already.
     """
-    pandas, types = import_pandas(), dict(types or {})
+    types = dict(types or {})
     chooser, some, total, kept, missing = Chooser(keys), [], 0, [], dict.fromkeys(used, 0)
     kinds = {name: set() for name in used}
     items = [(part,) for part in source.parts]
@@ -210,7 +210,7 @@ def _scan(source, used, keys, place, types=None):
         return _scan(source, used, keys, place, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing, types
+    return _stacked(some), total, kept, missing, types
 
 
 def _scan_part(common, part):
@@ -223,7 +223,6 @@ def _scan_part(common, part):
 
 
 def _scan_rows(used, keys, types, part):
-    pandas = import_pandas()
     chooser, some, total, missing = Chooser(keys), [], 0, dict.fromkeys(used, 0)
     for table in batches(part, used, whole=True, types=types):
         total += len(table)
@@ -231,7 +230,13 @@ def _scan_rows(used, keys, types, part):
         for name in used:
             missing[name] += int(absent[name].sum())
         some.append(chooser.choose(table[~absent.any(axis=1).to_numpy()]))
-    return pandas.concat(some, ignore_index=True) if some else None, total, chooser.rows, missing
+    return _stacked(some), total, chooser.rows, missing
+
+
+def _stacked(tables):
+    """Tables as one, or None; those without rows, of which a column may have no type, do not change that of others."""
+    tables = [table for table in tables if len(table)] or tables[:1]
+    return import_pandas().concat(tables, ignore_index=True) if tables else None
 
 
 def _unique(keys: Iterable[list[str]]) -> list[list[str]]:

@@ -35,6 +35,7 @@ HELD = {
     "complex": ("complex numbers", AS_REAL),
 }
 ARITHMETIC = ("+", "-", "*", "/", "**")
+LOGICAL = (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)  #: of truth values
 #: Functions of NumPy that a formula of the command may call besides `numpy.ufunc`; others read and write files.
 HARMLESS = (
     *("where", "clip", "round", "around", "nan_to_num", "interp", "digitize", "searchsorted", "isin", "sinc", "real"),
@@ -156,6 +157,7 @@ def _evaluated(part, of_labels, taker, table, environment):
         raise ValueError(
             f"{getattr(part, 'callee', part)}(...) returns masked entries: leave these rows of the table out"
         )
+    _check_truth(part, values, taker, environment)
     if taker is None or of_labels:
         _check_rows(getattr(part, "callee", part), values, len(table.index), of_labels)
     if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
@@ -179,6 +181,22 @@ def _check_rows(name, values, n, of_labels):
         missing = int(np.sum(import_pandas().isna(values)))
         if missing:
             raise ValueError(f"{name}(...) returns {missing:,} missing values: leave these rows of the table out")
+
+
+def _check_truth(part, values, taker, environment):
+    """Refuse text where a function of NumPy chooses rows by truth values: "no" is as true as "yes"."""
+    from formulae.terms.call_resolver import get_function_from_module
+
+    if getattr(taker, "callee", None) is None or getattr(getattr(values, "dtype", None), "kind", "O") in "biufc":
+        return
+    function = get_function_from_module(taker.callee, environment)
+    chooses = (function is np.where and part is taker.args[0]) or function in LOGICAL
+    if chooses and any(isinstance(value, str) for value in np.atleast_1d(values)):
+        name = getattr(part, "name", getattr(part, "callee", "its argument"))
+        raise ValueError(
+            f"{taker.callee}(...) takes {name} for truth values, and text is always true: compare it, "
+            f"as in {taker.callee}({name} == 'yes', …)"
+        )
 
 
 def _computes(name, environment):

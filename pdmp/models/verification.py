@@ -248,6 +248,11 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
 
 
+def evaluated(model, x):
+    """(U, ∇U) of a model, NaN where its methods raise."""
+    return _value(model.potential, x), _vector(_adding(model.gradient), model.dim, x)
+
+
 def _resolution(model):
     """Of a sum over all data."""
     return model.resolution * math.sqrt(max(model.n_data, 1))

@@ -283,6 +283,9 @@ class ZigZag(Walls, ExactGradient):
                 process.provider, process.thinning = process.rates.provider, process.rates.bounds
         return process
 
+    def identity(self) -> tuple:
+        return (self.speed,)  # only `velocity` knows it, and a checkpoint has velocities already
+
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         signs = rng.choice([-1.0, 1.0], self.dim)
         if isinstance(self.rates, PreconditionedRates):

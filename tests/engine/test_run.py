@@ -783,6 +783,29 @@ def test_a_checkpoint_keeps_the_time_that_was_spent(tmp_path):
 
 
 @pytest.mark.exact
+def test_a_checkpoint_of_other_speeds(tmp_path):
+    """Velocities are in the checkpoint: with other speeds it would go on as if they had not been given."""
+    model, file = pdmp.models.Gaussian(np.zeros(2), precision=np.diag([1.0, 4.0])), tmp_path / "run.checkpoint"
+
+    def extended(kind, **options):
+        process = pdmp.ZigZag(model, **options)
+        if kind == "Sticky":
+            return pdmp.Sticky(process, inclusion=0.5, slab_density=0.4)
+        return pdmp.Bounded(process, lower=-3.0) if kind == "Bounded" else process
+
+    for kind in ("ZigZag", "Sticky", "Bounded"):
+        call = {"seed": 1, "initial": [0.5, 0.5], "checkpoint": file}
+        pdmp.sample(extended(kind, speed="auto"), events=20, **call)
+        for options in ({}, {"speed": 2.0}, {"speed": [1.0, 0.3]}, {"mass": [1.0, 9.0]}):
+            with pytest.raises(ValueError, match="is of another call: `process` differs"):
+                pdmp.sample(extended(kind, **options), events=40, **call)
+        run = pdmp.sample(extended(kind, speed="auto"), events=40, **call)
+        again = pdmp.sample(extended(kind, speed=[1.0, 0.5]), events=40, **call)  # which "auto" stands for
+        assert np.array_equal(run.mean(), again.mean()) and run.events[0] == 40
+        file.unlink()
+
+
+@pytest.mark.exact
 def test_a_checkpoint_of_another_call(tmp_path):
     file = tmp_path / "run.checkpoint"
     call = {"events": 30, "seed": 1, "checkpoint": file}

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import discrete
 import pdmp
 from pdmp.engine import visited
-from pdmp.engine.visited import gradient_warning, law_warning, positions
+from pdmp.engine.visited import gradient_warning, jump_between, law_warning, positions
 from pdmp.models import from_function
 from pdmp.native.classes import positive
 
@@ -305,3 +306,59 @@ def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):
     pdmp.sample(Slack(TARGET, share=0.5), time=300.0, seed=1, store="moments")
     with pytest.raises(pytest.fail.Exception, match="looked at"):
         pdmp.sample(Slack(TARGET), time=300.0, seed=1)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Jumps of the potential
+
+
+def stepped(x, size=2.0, at=0.5):
+    """N(0, 1) with a step in the potential, which its gradient does not know."""
+    return 0.5 * float(x @ x) + size * (x[0] > at), x
+
+
+@pytest.mark.parametrize("kind", ["BPS", "ZigZag", "Boomerang"])
+def test_a_potential_that_jumps_is_said_where_nothing_but_the_gradient_is_followed(kind):
+    makes = getattr(pdmp, kind)
+    with pytest.warns(UserWarning, match=rf"jumps by 2 at x = \[0\.5, .*: {kind} follows the gradient alone"):
+        run = pdmp.sample(makes(from_function(stepped, 2)), events=4_000, seed=1)
+    assert any("jumps by 2" in text for text in run.summary().warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pdmp.sample(makes(from_function(functools.partial(stepped, size=0.0), 2)), events=4_000, seed=1)
+
+
+def test_a_jump_is_none_with_a_metropolis_test():
+    run = pdmp.sample(pdmp.HMC(from_function(stepped, 2)), steps=1_000, warmup=0.2, seed=1)
+    assert not any("jumps" in text for text in run.summary().warnings)
+
+
+def test_jumps_are_told_from_kinks_poles_walls_and_steep_slopes():
+    rng, model = np.random.default_rng(0), pdmp.models.Banana()
+    places = list(rng.standard_normal((17, 2)))
+    seen = []
+
+    def found(potential, gradient, scale=1.0, most=200):
+        seen.clear()
+
+        def values(x):
+            seen.append(x)
+            return float(potential(x)), np.asarray(gradient(x), float)
+
+        return jump_between(values, [scale * x for x in places], most, model)
+
+    for size, at in ((2.0, 0.0), (0.2, 0.3), (-0.5, -0.4)):
+        x, jump = found(lambda x, size=size, at=at: np.sum(x**4) + size * (x[0] > at), lambda x: 4.0 * x**3, 3.0)
+        assert abs(x[0] - at) < 1e-7 and jump == pytest.approx(abs(size), rel=1e-5) and len(seen) <= 200
+    assert found(lambda x: 2.0 * (x[0] > 0.0), np.zeros_like, most=17) is None and len(seen) == 17
+    for potential, gradient, scale in [
+        (lambda x: 0.05 * (x[0] > 0.0), np.zeros_like, 1.0),  # too little to matter
+        (lambda x: 10.0 * np.sum(np.abs(x)), lambda x: 10.0 * np.sign(x), 1.0),
+        (lambda x: 0.5 * np.log(abs(x[0])), lambda x: np.array([0.5 / x[0], 0.0]), 1.0),
+        (lambda x: x[0] if x[0] > 0.0 else math.inf, lambda x: np.array([1.0, 0.0]), 1.0),
+        (lambda x: np.logaddexp(0.0, 1e6 * x[0]), lambda x: np.array([1e6 / (1.0 + np.exp(-1e6 * x[0])), 0.0]), 1.0),
+        (lambda x: np.exp(5.0 * x).sum(), lambda x: 5.0 * np.exp(5.0 * x), 3.0),
+        (lambda x: 1e15 + 0.5 * (x @ x), lambda x: x, 1.0),  # steps of rounding
+    ]:
+        with np.errstate(all="ignore"):
+            assert found(potential, gradient, scale) is None

@@ -213,6 +213,21 @@ def test_types_that_differ_between_files(tmp_path, monkeypatch):
     assert np.isclose(model.X[:, 2] * model.scale[2] + model.centre[2], 1.0).sum() == 21
 
 
+def test_a_column_that_a_file_has_nothing_in(tmp_path, monkeypatch):
+    """Its rows are left out, and its type, which is none, is not that of the others."""
+    data = table()
+    for kind in ("csv", "parquet"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        for k, part in enumerate((data[:9], data[9:12].assign(w=None, b=None), data[12:])):
+            getattr(part, f"to_{kind}")(folder / f"{k}.{kind}", index=False)
+        model, design, _, notes = made("y ~ w + (1 | b)", data=f"{folder}/*.{kind}")
+        assert model.n_data == N - 3 and any("3 of" in note for note in notes)
+        whole, other, *_ = made("y ~ w + (1 | b)", data=data.drop(index=[9, 10, 11]))
+        x = np.linspace(-1.0, 1.0, model.dim)
+        assert design.columns == other.columns and np.allclose(model.gradient(x), whole.gradient(x))
+
+
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     """The same lines for large files and small ones, or nearly so."""
     monkeypatch.setattr(sources, "CSV_BLOCK", 200)

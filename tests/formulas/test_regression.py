@@ -1518,6 +1518,22 @@ class Recorded:
         return self.moving
 
 
+def test_text_is_no_truth_value():
+    """Any text is true for NumPy, "no" and "False" too: such a column would be the first choice in every row."""
+    data = table().assign(smokes=np.where(np.arange(N) % 3 == 0, "yes", "no"), old=np.arange(N) % 4 == 0)
+    data["kind"] = data.smokes.astype("category")
+    data["object"] = data.old.astype(object)
+    for term in ("np.where(smokes, x, w)", "np.where(kind, x, w)", "I(1 * np.logical_not(smokes))"):
+        with pytest.raises(ValueError, match="for truth values, and text is always true: compare it, as in"):
+            made(f"y ~ {term}", data=data)
+    for term in ("np.where(smokes == 'yes', x, w)", "np.where(object, x, w)", "np.where(old, smokes, b)"):
+        made(f"y ~ {term}", data=data)
+    design = made("y ~ np.where(old, x, w)", data=data)[1]
+    assert np.array_equal(design.new(data)[0][:, 1], np.where(data.old, data.x, data.w))
+    with pytest.raises(ValueError, match="np.where.* takes old for truth values"):
+        design.new(data.assign(old=data.old.astype(str)))
+
+
 def test_the_table_of_inclusion_by_hand():
     rng = np.random.default_rng(0)
     moving = np.zeros((2, 1_000, 5))

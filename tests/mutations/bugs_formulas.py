@@ -1039,3 +1039,9 @@ BUGS += [
         ("terms that are added copy a namespace", "part.__deepcopy__ = functools.partial(_copied, part)", "pass", SHARED),
     ]
 ]  # fmt: skip
+
+BUGS += [
+    Bug("coding: text is a truth value for np.where", DESIGN, "(function is np.where and part is taker.args[0]) or", "", (f"{TESTS}::test_text_is_no_truth_value",), "formulae"),
+    Bug("coding: text is a truth value for logical functions", DESIGN, " or function in LOGICAL", "", (f"{TESTS}::test_text_is_no_truth_value",), "formulae"),
+    Bug("batches: empty columns change types", "pdmp/formulas/batches.py", "if len(table)] or tables[:1]", "]", ("tests/formulas/test_batches.py::test_a_column_that_a_file_has_nothing_in",), "formulae"),
+]  # fmt: skip
