@@ -551,9 +551,19 @@ def trace(function: Callable, n_data: int, n_functionals: int | None = None) -> 
         )
     graph = Graph()
     arguments = [graph.make(DATA, j) for j in range(n_data)] + [graph.make(VARIABLE, k) for k in range(count)]
-    answer = function(*arguments)
-    if isinstance(answer, np.ndarray) and answer.shape == ():
-        answer = answer.item()
-    if not isinstance(answer, Node | int | float | np.number):
-        raise TypeError(f"`loss`: {name} must return one number for a datum, got a {type(answer).__name__}.")
-    return graph.node(answer), count
+
+    def called():
+        answer = function(*arguments)
+        if isinstance(answer, np.ndarray) and answer.shape == ():
+            answer = answer.item()
+        if not isinstance(answer, Node | int | float | np.number):
+            raise TypeError(f"`loss`: {name} must return one number for a datum, got a {type(answer).__name__}.")
+        return graph.node(answer)
+
+    found = called()
+    if called() is not found:  # equal expressions are one node
+        raise TypeError(
+            f"`loss`: {name} is another expression when it is called again, and only one is kept: draw random numbers "
+            "beforehand, and give them as one of `data`."
+        )
+    return found, count

@@ -172,6 +172,19 @@ def test_what_is_no_loss_is_said(function, said):
     assert "\n" not in str(caught.value)
 
 
+def test_a_loss_that_changes_from_call_to_call_is_refused():
+    """A number drawn in it was kept for good; a 0-d array and one's own constants are the same again."""
+    rng = np.random.default_rng(1)
+    with pytest.raises(TypeError, match="^`loss`: noisy is another expression when it is called again, .* of `data`"):
+
+        def noisy(y, z):
+            return (y - z) ** 2 + rng.standard_normal() * z
+
+        trace(noisy, 1)
+    same = lambda y, a, b: np.array(n.exp(a) * y + 0.5 * b, dtype=object)  # noqa: E731
+    assert value(same, 3.0) == pytest.approx(math.exp(A) * 3.0 + 0.5 * B, rel=1e-13)
+
+
 def test_values_of_two_expressions_are_not_mixed():
     kept = []
     trace(lambda z: kept.append(z) or z, 0, 1)

@@ -16,6 +16,13 @@ BUGS = [
     Bug(name, file, old, new, (tests,))
     for name, file, old, new, tests in [
         (
+            "a traced function that changes from call to call",
+            NODES,
+            "    if called() is not found:",
+            "    if called() is None:",
+            TRACES,
+        ),
+        (
             "values: log1p at the end of what is defined",
             TAPE,
             "else (-math.inf if x == -1.0 else math.nan)",
