@@ -1020,6 +1020,7 @@ def test_a_method_is_named_as_it_is_written_and_a_field_with_its_type():
     assert types == ["float", "int", "bool", "Gaussian"]
 
 
+@pytest.mark.exact
 def test_one_line_for_a_misspelling_in_a_model():
     class Mine(pdmp.Model):
         scale: float
@@ -1036,7 +1037,7 @@ def test_one_line_for_a_misspelling_in_a_model():
         def add_gradient(self, x, out):
             out[0] += self.sclae * x[0]
 
-    with pytest.raises(TypeError, match=r"`add_prior_gradient` of Mine uses `self.sclae`: did you mean `scale`\?"):
+    with pytest.raises(TypeError, match=r"`add_gradient` of Mine uses `self.sclae`: did you mean `scale`\?"):
         pdmp.sample(pdmp.ZigZag(Mine()), time=10.0)
 
 
