@@ -275,6 +275,7 @@ def test_the_reference_of_a_logistic_regression_is_made_in_other_coordinates(mon
     _, V = comparison._whitened(model, model.hessian(mode))
     first, starts = seen[0][:2]
     assert first.refresh_rate == 0.2 and seen[1][0].model is first.model is not model
+    assert seen[1][0].mass is None  # these coordinates have the metric
     z = np.random.default_rng(2).standard_normal((4, 2))
     np.testing.assert_allclose(starts, np.linalg.solve(V, mode) + 2.0 * z, atol=1e-6)
     np.testing.assert_allclose(found.mean, V @ [0.1, 0.2])

@@ -197,7 +197,7 @@ def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank |
 
 
 _lock = threading.Lock()
-_fits: list = []  #: for each fit under way what gives BLAS its threads back, which the last one to end does
+_fits: list = []  #: for each fit under way how many threads BLAS had when it began
 
 
 @contextlib.contextmanager
@@ -210,14 +210,12 @@ def one_thread() -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     with _lock:
-        _fits.append(_fits[0] if _fits else threadpool_limits(1, "blas"))
+        _fits.append(threadpool_limits(1, "blas"))
     try:
         yield
     finally:
         with _lock:
-            limits = _fits.pop()
-            if not _fits:
-                limits.restore_original_limits()
+            _fits.pop().restore_original_limits()  # of the latest, which found one, whichever ends
 
 
 def _limited(values):
@@ -295,7 +293,8 @@ def learn_metric(
                 spread = x.std(axis=0)
             for j in np.flatnonzero(~((spread > 0.0) & (spread < np.inf)))[:1]:
                 name = coordinate_names(model.variables, model.transforms)[j]
-                raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, as of an improper posterior")
+                why = "as of an improper posterior" + ", or one too narrow for floats" * bool(spread[j] == 0.0)
+                raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, {why}")
             with one_thread():
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = distance(root, gaussian.root)

@@ -80,10 +80,17 @@ BUGS = [
         METRIC,
     ),
     Bug(
+        "metric: fits take all threads",
+        "pdmp/automatic/metric.py",
+        "            with one_thread():\n",
+        "            with contextlib.nullcontext():\n",
+        METRIC,
+    ),
+    Bug(
         "metric: BLAS has its threads again while another fit runs",
         "pdmp/automatic/metric.py",
-        "            if not _fits:\n",
-        "            if True:\n",
+        "_fits.pop().restore_original_limits()",
+        "_fits.pop(0).restore_original_limits()",
         METRIC,
     ),
     Bug(
