@@ -1,5 +1,6 @@
 """Bounds of the sub-sampled Bouncy Particle Sampler that count the coordinates that move."""
 
+import functools
 import math
 
 import numpy as np
@@ -60,6 +61,14 @@ def sparse_anchor(model):
     return anchor
 
 
+@functools.cache
+def both(law):
+    """The process that counts the coordinates that move, and that of all, of one model and anchor."""
+    model = regression(law)
+    anchor = sparse_anchor(model)
+    return model, anchor, RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+
+
 def standing(process, rng, moving, away):
     """A position and a velocity; dispersions move."""
     x, v, sd = process.anchor.copy(), np.zeros(process.dim), process.reference.sd
@@ -103,9 +112,8 @@ def test_shares_by_hand(law):
 @pytest.mark.parametrize(("moving", "away"), CASES)
 def test_no_rate_is_above_its_bound(law, moving, away):
     """Each row, where a proposal may come; nor is the bound above that for all columns."""
-    model = regression(law)
-    anchor, rng, loss = sparse_anchor(model), np.random.default_rng(3), np.zeros(3)
-    few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+    model, anchor, few, every = both(law)
+    rng, loss = np.random.default_rng(3), np.zeros(3)
     np.testing.assert_array_equal(few.weights, every.weights)
     assert few.support.tolist() == SUPPORT  # of columns, though a dispersion's anchor is not 0 either
     share, proposed = few.total / few.weights, 0
@@ -153,7 +161,7 @@ def test_the_level_is_the_next_one_above_the_share(law):
         assert state.memory.count[1] == k
         places = state.memory.places[: state.memory.count[0]].tolist()
         assert places == sorted({*SUPPORT, *beyond})
-    every = RegressionBPS(model, sparse_anchor(model))
+    every = both(law)[3]
     state = state_at(every, x, v)
     every.native.see_line(state)
     assert state.memory.count[1] == 0
@@ -175,9 +183,8 @@ def test_levels():
 @pytest.mark.parametrize(("moving", "away"), CASES[:-1])
 def test_rows_are_read_where_columns_count(law, moving, away):
     """Rate and bounce are those from all columns, at a proposal after another one; one row is counted."""
-    model = regression(law)
-    anchor, rng = sparse_anchor(model), np.random.default_rng(7)
-    few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+    model, _, few, every = both(law)
+    rng = np.random.default_rng(7)
     x, v = standing(few, rng, [*range(COLUMNS)], [])
     states = state_at(few, x, v), state_at(every, x, v)
     for at in (0.0, 2.0):  # all columns have counted before
@@ -202,8 +209,7 @@ def test_rows_are_read_where_columns_count(law, moving, away):
 
 
 def test_beyond_the_last_shell_the_path_is_lost():
-    model = regression(NormalLaw)
-    few = RegressionBPS(model, sparse_anchor(model), few_move=True)
+    few = both(NormalLaw)[2]
     x, v = standing(few, np.random.default_rng(0), [5], [])
     x[5] = few.anchor[5] + 2.0 * few.growth.radii[-1] * few.reference.sd[5]
     time, bound = few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0))
@@ -228,6 +234,5 @@ def test_the_same_path_where_rows_are_drawn_alike(inner):
 
 def test_rows_that_are_expected_are_those_of_all_columns():
     """Selection asks for them where rows are few: there many coefficients move, more than the anchor says."""
-    model = regression(NormalLaw)
-    process = RegressionBPS(model, sparse_anchor(model), few_move=True)
-    assert process.expected_data_of(4) == RegressionBPS(model, process.anchor).expected_data_of(4)
+    _, _, few, every = both(NormalLaw)
+    assert few.expected_data_of(4) == every.expected_data_of(4)

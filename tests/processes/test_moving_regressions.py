@@ -1,5 +1,6 @@
 """Sub-sampled BPS and Boomerang of regressions with frozen coordinates: their rates, bounds and bounces."""
 
+import functools
 import math
 
 import numpy as np
@@ -23,6 +24,12 @@ pytestmark = pytest.mark.exact
 def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
     """Under whose reference coordinates may be frozen."""
     return RegressionBoomerang(model, anchor, refresh_rate, reference="diagonal" if scale is None else scale)
+
+
+@functools.cache
+def usual(kind, law):
+    """A process with the anchor and the scale of the posterior."""
+    return kind(regression(law))
 
 
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -216,8 +223,8 @@ def test_the_known_part_of_normal_priors_is_inverted():
 @EVERY
 def test_proposals_have_the_true_rates(law, kind):
     """Over all rows, chance times rate adds up to the true rate; at once and later."""
-    model, rng = regression(law), np.random.default_rng(5)
-    process = kind(model)
+    process, rng = usual(kind, law), np.random.default_rng(5)
+    model = process.model
     for now, frozen in ((0.0, [1]), (0.8, [1, 2])):
         x, v = somewhere(process, rng, frozen)
         state, rates = state_at(process, x, v), np.zeros(3)
@@ -238,8 +245,8 @@ def test_proposals_have_the_true_rates(law, kind):
 @EVERY
 def test_bounces_and_refreshments(law, kind):
     """Of the coordinates that move, in the metric of S⁻¹: v·g changes its sign, vᵀS⁻¹v is kept."""
-    model, rng = regression(law), np.random.default_rng(6)
-    process = kind(model)
+    process, rng = usual(kind, law), np.random.default_rng(6)
+    model = process.model
     variances = process.reference.sd**2
     for clock in (ROW, KNOWN):
         for frozen in FROZEN:

@@ -1,5 +1,6 @@
 """Sub-sampled Boomerang of regressions with dispersions: its rates, bounds, bounces and laws."""
 
+import functools
 import math
 import re
 
@@ -31,6 +32,7 @@ from tests.processes.test_regression_zigzag import LAWS, moments_on_a_grid, regr
 
 pytestmark = pytest.mark.exact
 
+usual = functools.cache(lambda law: RegressionBoomerang(regression(law)))
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
@@ -143,8 +145,9 @@ def test_the_bound_of_rows_is_the_maximum_over_a_turn():
 @EVERY
 def test_weights_of_rows_by_matrices(law):
     """S, from all entries of B, and Λᵢ beside the bounds that were worked out by hand: nearly always smaller."""
-    model = regression(law)
-    process, native, n = RegressionBoomerang(model), model.native, 1 + model.n_dispersions
+    process = usual(law)
+    model = process.model
+    native, n = model.native, 1 + model.n_dispersions
     a, c = native.first_dispersion(process.anchor), native.second_dispersion(process.anchor)
     rows = model.row_block(0, 0, model.n_data, process.anchor, process.reference.root)
     g, r, by_hand = np.array(likelihoods.growth(law, a, c))[:n], math.sqrt(model.dim), 0.0
@@ -166,8 +169,8 @@ def test_weights_of_rows_by_matrices(law):
 @EVERY
 def test_proposals_have_the_true_rates(law):
     """Over all rows, chance times rate adds up to the true rate, below the bound; at once and later in the turn."""
-    model, rng = regression(law), np.random.default_rng(3)
-    process = RegressionBoomerang(model)
+    process, rng = usual(law), np.random.default_rng(3)
+    model = process.model
     for now in (0.0, 0.8):
         x, v = somewhere(process, rng)
         state, rates = state_at(process, x, v), np.zeros(3)
@@ -191,8 +194,7 @@ def test_proposals_have_the_true_rates(law):
 @EVERY
 def test_bounces(law):
     """Off the factor that was evaluated, in the metric of the reference: v·g changes its sign, vᵀΣ⁻¹v is kept."""
-    model, rng = regression(law), np.random.default_rng(4)
-    process, seen = RegressionBoomerang(model), set()
+    process, rng, seen = usual(law), np.random.default_rng(4), set()
     precision = process.reference.precision
     for clock in (ROW, KNOWN):
         x, v = somewhere(process, rng)

@@ -1,5 +1,6 @@
 """Groups of coordinates that enter and leave together: balance of their jumps, what is accumulated, laws."""
 
+import functools
 import itertools
 import math
 
@@ -111,6 +112,10 @@ FURTHER = {
 }
 
 
+#: Processes are not changed by what is done with them, and take a second to set up in plain Python.
+made = functools.cache(lambda name: (CASES | FURTHER)[name]())
+
+
 class Fixed:
     """A generator whose numbers are given in advance."""
 
@@ -172,7 +177,7 @@ def alone(process):
 @pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=plain_only) for name in FURTHER)])
 def test_births_and_deaths_balance(name):
     """q(x_g) α(birth) = ω Πs(0) exp(U(out) - U(in)) α(death), q by an independent formula."""
-    process, rng = (CASES | FURTHER)[name](), np.random.default_rng(2)
+    process, rng = made(name), np.random.default_rng(2)
     model, native = process.model, process.native
     hessian, gradient = model.hessian(process.expanded_at), model.gradient(process.expanded_at)
     slab, given = model.slab_density(), model.prior_inclusion()
@@ -227,7 +232,7 @@ def test_births_and_deaths_balance(name):
 
 @plain_only
 def test_a_change_is_rejected_early_with_the_probability_of_the_approximation():
-    process, rng = CASES["logistic"](), np.random.default_rng(3)
+    process, rng = made("logistic"), np.random.default_rng(3)
     seen = set()
     for trial in range(12):
         x = far(process, rng)
@@ -248,7 +253,7 @@ def test_a_change_is_rejected_early_with_the_probability_of_the_approximation():
 
 @pytest.mark.parametrize("name", CASES)
 def test_changes_are_proposed_at_a_constant_rate(name):
-    process = CASES[name]()
+    process = made(name)
     state, i = process.begin(np.ones(process.dim), np.random.default_rng(0)), process.clocks - 1
     rate = 2.5 if "one clock" in name else 1.5 if "some" in name else 1.0
     time, bound = process.native.clock(state, i, 3.0, Fixed([]))
@@ -265,7 +270,7 @@ def frozen(path):
 @plain_only
 @pytest.mark.parametrize("name", QUICKEST)
 def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
-    process = CASES[name]()
+    process = made(name)
     path = pdmp.sample(process, events=400, seed=3).trajectories[0]
     kinds, still, turns = [path.events[k] for k in path.kinds], frozen(path), "turning" in name
     if process.local:  # an event of a group is a row for each of its coordinates, at one time
@@ -292,7 +297,7 @@ def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
 
 @pytest.mark.parametrize("name", QUICKEST)
 def test_what_is_accumulated_is_what_the_path_says(name):
-    process, options = CASES[name](), {"events": 500, "warmup": 0.3, "chains": 2, "seed": 4}
+    process, options = made(name), {"events": 500, "warmup": 0.3, "chains": 2, "seed": 4}
     run = pdmp.sample(process, **options)
     included, models, length = np.zeros(process.dim), {}, 0.0
     for path in run.trajectories:
@@ -332,13 +337,13 @@ def test_inclusion_survives_a_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["linear", "counts"])
 def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
-    options, start = {"events": 150, "warmup": 0.25}, np.ones(CASES[name]().dim)
-    whole = new_chain(CASES[name](), start, 8, **options).advance().finish()
-    pieces = new_chain(CASES[name](), start, 8, **options)
+    options, start = {"events": 150, "warmup": 0.25}, np.ones(made(name).dim)
+    whole = new_chain(made(name), start, 8, **options).advance().finish()
+    pieces = new_chain(made(name), start, 8, **options)
     pieces.chunk = 7
     pieces.advance(seconds=0.0)
     header, arrays = pieces.pack(pieces.snapshot(), "chain")
-    fresh = new_chain(CASES[name](), start, 8, **options)
+    fresh = new_chain(made(name), start, 8, **options)
     fresh.restore(header, arrays, "chain")
     other = fresh.advance().finish()
     for part in ("times", "kinds", "xs", "vs", "counts"):

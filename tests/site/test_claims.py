@@ -586,13 +586,18 @@ def test_the_event_loop_knows_no_sampler():
 
 def test_the_package_prints_nothing():
     """But the command; and no logger is configured or used."""
+    names = ("print", "basicConfig", "dictConfig", "addHandler", "setLevel")
+    seen = 0
     for path in [*(ROOT / "pdmp").rglob("*.py"), *(ROOT / "discrete").rglob("*.py")]:
-        if path.name == "cli.py":
+        text = path.read_text(encoding="utf-8")
+        if path.name == "cli.py" or not any(f"{name}(" in text for name in names):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        seen += 1
+        for node in ast.walk(ast.parse(text)):  # so that examples in docstrings do not count
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
-                assert called not in ("print", "basicConfig", "dictConfig", "addHandler", "setLevel"), path
+                assert called not in names, path
+    assert seen > 4
 
 
 def test_warnings_become_errors():
