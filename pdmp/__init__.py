@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numba  # noqa: F401 - first of all: deep in a chain of imports Python 3.11 takes four times as long for it
 
-from pdmp import automatic, diagnostics, engine, errors, flow, gradients, interfaces, models, native, process, processes
-from pdmp.automatic import auto
-from pdmp.engine.run import Run, load, sample
-from pdmp.engine.trajectory import Trajectory
-from pdmp.errors import SamplingError
-from pdmp.models.base import Model
-from pdmp.native.classes import compiled
 from pdmp.native.lazy import lazily as _lazily
-from pdmp.process import CERTAIN, HORIZON, Process
+from pdmp.processes import RENAMED as _RENAMED
 
 if TYPE_CHECKING:
     from pdmp import (
+        automatic,
         cli,
         comparison,
         data,
+        diagnostics,
+        engine,
+        errors,
         expressions,
         factors,
+        flow,
         formulas,
+        gradients,
+        interfaces,
+        models,
+        native,
         plots,
+        process,
+        processes,
         shards,
         thinning,
         tuning,
         validation,
     )
+    from pdmp.automatic import auto
     from pdmp.comparison import compare, reference
+    from pdmp.engine.run import Run, load, sample
+    from pdmp.engine.trajectory import Trajectory
+    from pdmp.errors import SamplingError
     from pdmp.expressions import Parameters
     from pdmp.factors import graph
     from pdmp.formulas import regression
     from pdmp.models import families
+    from pdmp.models.base import Model
     from pdmp.models.families import Family
     from pdmp.models.sums_of_terms import terms
+    from pdmp.native.classes import compiled
+    from pdmp.process import CERTAIN, HORIZON, Process
     from pdmp.processes import (
         BPS,
         HMC,
@@ -119,22 +129,23 @@ __all__ = [
 __getattr__, __dir__ = _lazily(
     __name__,
     {
-        **{f"pdmp.{module}": "." for module in ("cli", "data", "plots", "shards", "thinning", "tuning", "validation")},
+        **{f"pdmp.{room}": "." for room in ("cli", "data", "diagnostics", "engine", "flow", "gradients", "interfaces")},
+        **{f"pdmp.{room}": "." for room in ("models", "native", "plots", "shards", "thinning", "tuning", "validation")},
+        "pdmp.automatic": ". auto",
         "pdmp.comparison": ". compare reference",
+        "pdmp.engine.run": "Run load sample",
+        "pdmp.engine.trajectory": "Trajectory",
+        "pdmp.errors": ". SamplingError",
         "pdmp.expressions": ". Parameters",
         "pdmp.factors": ". graph",
         "pdmp.formulas": ". regression",
+        "pdmp.models.base": "Model",
         "pdmp.models.families": ". Family",
         "pdmp.models.sums_of_terms": "terms",
-        "pdmp.processes": "BPS HMC SBPS Boomerang Bounded CoordinateSampler DirectionalBPS FactorisedBoomerang "
+        "pdmp.native.classes": "compiled",
+        "pdmp.process": ". CERTAIN HORIZON Process",
+        "pdmp.processes": ". BPS HMC SBPS Boomerang Bounded CoordinateSampler DirectionalBPS FactorisedBoomerang "
         "ForwardEventChain GeneralisedBPS LipschitzSBPS LocalBPS Sticky ZigZag",
     },
-    processes.RENAMED,
+    _RENAMED,
 )
-
-
-def _overview(*args: Any) -> Any:
-    return importlib.import_module("pdmp.plots").overview(*args)
-
-
-Run._plot = staticmethod(_overview)  # which the engine does not know

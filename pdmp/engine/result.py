@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import importlib
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -173,7 +174,6 @@ class Run:
     """
 
     _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
-    _plot: Callable[..., Figure]  #: `pdmp.plots.overview`, likewise
 
     def __init__(
         self,
@@ -995,7 +995,8 @@ class Run:
 
     def plot(self, coordinates: Sequence[int | str] | None = None) -> Figure:
         """A matplotlib figure of what one looks at first: see `pdmp.plots.overview`."""
-        return Run._plot(self, coordinates)
+        overview: Figure = importlib.import_module("pdmp.plots").overview(self, coordinates)  # of the floor above
+        return overview
 
     def thin(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -63,9 +64,6 @@ GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
-
-#: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
-automatic: Any = None
 
 
 @explained
@@ -197,7 +195,10 @@ def sample(
     (2,)
     """
     started = perf_counter()
-    model = None if automatic is None or isinstance(process, Process) else automatic.model_of(process)
+    model = None
+    if not isinstance(process, Process):  # the floor above, which knows the samplers, makes a process of a model
+        automatic = importlib.import_module("pdmp.automatic.preparing")
+        model = automatic.model_of(process)
     if model is None:
         check_process(process)
         if target_acceptance is not None:

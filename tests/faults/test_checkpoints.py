@@ -130,7 +130,7 @@ def test_what_cannot_be_identified_has_no_checkpoint(name, tmp_path, monkeypatch
         with pytest.raises(ValueError, match=text):
             sample(function, tmp_path / "run")
         with monkeypatch.context() as patch, pytest.raises(ValueError, match=text):
-            patch.setattr(run_module.automatic, "auto", None)
+            patch.setattr("pdmp.automatic.preparing.auto", None)
             pdmp.sample(pdmp.models.from_function(function, 2), checkpoint=tmp_path / "run")
         assert not (tmp_path / "run").exists()
     getattr(held, "close", int)()
