@@ -132,7 +132,8 @@ def test_what_is_cached_takes_a_compiled_object():
 
 
 def test_import_is_light():
-    code = f"import sys, pdmp; print([m for m in {(*HEAVY, 'scipy.optimize', 'pdmp.engine', 'pdmp.models')!r} if m in sys.modules])"
+    late = (*HEAVY, "scipy.optimize", "pdmp.engine", "pdmp.models")
+    code = f"import sys, pdmp; print([m for m in {late!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

@@ -20,7 +20,6 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine import run as run_module
 from pdmp.engine import storage
 from tests.toys import Telegraph, Ticks
 

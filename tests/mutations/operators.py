@@ -3,9 +3,9 @@
     pytest -m "exact and not slow" -p tests.mutations.reached --reached FOLDER    once: which test calls what
     python -m tests.mutations.operators --reached FOLDER --seed 1 --count 60 pdmp/engine pdmp/flow.py
 
-Of each bug those tests run that call its function, the quickest first, in plain Python, until one fails. What is printed
-are those that no test sees, which a person reads: some change nothing that anybody could see (a bound of a search, a
-guess that a later step corrects); and the share of them by room.
+Of each bug those tests run that call its function, the quickest first, in plain Python, until one fails. Those that no
+test sees are printed with their share by room. A person reads them: some change nothing that anybody could see, as a
+bound of a search, or a guess that a later step corrects.
 """
 
 from __future__ import annotations
