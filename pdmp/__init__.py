@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numba  # noqa: F401 - first of all: deep in a chain of imports Python 3.11 takes four times as long for it
 
 from pdmp import automatic, diagnostics, engine, errors, flow, gradients, interfaces, models, native, process, processes
-from pdmp.automatic import auto
+from pdmp.automatic import auto, evidence
 from pdmp.engine.run import Run, load, sample
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
@@ -91,6 +91,7 @@ __all__ = [
     "diagnostics",
     "engine",
     "errors",
+    "evidence",
     "expressions",
     "factors",
     "families",

@@ -6,6 +6,7 @@
 from pdmp.automatic import preparing
 from pdmp.automatic.preparing import auto
 from pdmp.automatic.pymc_sampler import PyMCSampler
+from pdmp.automatic.tempering.answers import evidence
 from pdmp.engine import run
 
 run.automatic = preparing
@@ -13,4 +14,5 @@ run.automatic = preparing
 __all__ = [
     "PyMCSampler",
     "auto",
+    "evidence",
 ]

@@ -233,6 +233,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
     found += run.info.get("wrong_gradient", [])
+    found += [f"{text}." for text in run.info.get("doubts", [])]
     light = ~apart
     light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from pdmp.automatic.tempering.answers import Modes
+    from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
     from pdmp.engine.chain import Chain
@@ -174,6 +176,8 @@ class Run:
 
     _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
     _plot: Callable[..., Figure]  #: `pdmp.plots.overview`, likewise
+    _modes: Callable[..., Modes]  #: of `pdmp.automatic.tempering.answers`, likewise
+    _log_evidence: Callable[..., LogEvidence]
 
     def __init__(
         self,
@@ -962,6 +966,42 @@ class Run:
         """Variance along one chain's path, first copy, (d,)."""
         d = self.dim
         return r.integrals.second[:d] / r.length - (r.integrals.first[:d] / r.length) ** 2
+
+    # -- tempered runs ----------------------------------------------------------------------------------------------
+
+    def modes(self) -> Modes:
+        """The modes of a tempered run, that of the largest share first: share, its error, mean and sd of each.
+
+        From up to 4,000 draws of each chain. Parts of the posterior between which its density falls by less than about
+        e⁻⁴ are one mode.
+
+        Raises
+        ------
+        ValueError
+            For a run that is not of ``pdmp.sample(model, tempered=True)``.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> model = pdmp.models.GaussianMixture([[-5.0], [5.0]], [1.0, 1.0], [0.3, 0.7])
+        >>> run = pdmp.sample(model, tempered=True, seed=1)
+        >>> len(run.modes()), abs(run.modes()[0].share - 0.7) < 0.1
+        (2, True)
+        """
+        return Run._modes(self)
+
+    @functools.cached_property
+    def log_evidence(self) -> LogEvidence:
+        """log Z of a tempered run, Z the integral of exp(-U): ``value``, standard ``error``, a ``second`` estimate.
+
+        It is the log marginal likelihood if U has all constants of the likelihood and of the priors.
+
+        Raises
+        ------
+        ValueError
+            For a run that is not of ``pdmp.sample(model, tempered=True)``.
+        """
+        return Run._log_evidence(self)
 
     # -- tables and files ---------------------------------------------------------------------------------------
 

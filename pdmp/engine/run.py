@@ -93,6 +93,7 @@ def sample(
     executor: Executor | Any | None = None,
     segment: float = SEGMENT_SECONDS,
     target_acceptance: float | None = None,
+    tempered: bool = False,
 ) -> Run:
     """Run a process, or sample a model.
 
@@ -169,6 +170,9 @@ def sample(
         checkpoints and the progress bar know of whole segments only.
     target_acceptance : float, optional
         Of a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 where paths diverge.
+    tempered : bool, default False
+        Of a model of several modes: non-reversible parallel tempering, in which every chain is a ladder that goes from
+        mode to mode. `Run.modes` has their shares, and `Run.log_evidence` the evidence. For at most 200 dimensions.
 
     Returns
     -------
@@ -205,6 +209,11 @@ def sample(
                 f"`target_acceptance` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one "
                 "already: give it there, as pdmp.HMC(model, target_acceptance=...)."
             )
+        if tempered:
+            raise TypeError(
+                f"`tempered` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one already: "
+                "give its model, pdmp.sample(model, tempered=True)."
+            )
         check_methods(process)
         check_target(process.model)
         check_propriety(process.model, initial, process)
@@ -235,6 +244,11 @@ def sample(
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
+    if tempered and store == "moments":
+        raise ValueError(
+            '`store="moments"` keeps no draws, by which the modes of a tempered run are told apart: use "skeleton", or '
+            '"grid" with `draws=`.'
+        )
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
@@ -249,6 +263,7 @@ def sample(
     seed = check_seed(seed, saved)
     if model is not None:
         settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
+        settings |= {"tempered": True} if tempered else {}
         with announcing(_say if shown else None):
             process, initial = automatic.auto(model, **settings), None
     starts = check_initial(process, initial, chains)
@@ -532,6 +547,8 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             info["wrong_gradient"] = jump_warning(run) or gradient_warning(run) or law_warning(run)
             texts += info["wrong_gradient"]
             texts += tail_warning(run)
+            info["doubts"] = run.process.report.doubts(run, None if goal is None else goal.ess)
+            texts += info["doubts"]
             if (goal is None or goal.ess is None) and not are_short.get():
                 texts += short_warning(run)
             run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])
