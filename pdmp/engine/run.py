@@ -63,6 +63,7 @@ GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
+TEMPERED_ESS = 1_000  #: of a tempered run, where the error of a share of a half is then 0.016
 
 #: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
 automatic: Any = None
@@ -237,7 +238,7 @@ def sample(
     if model is not None and all(value is None for value in given.values()):
         given["gradients"] = GRADIENTS
         if ess is None and rhat is None:
-            ess, rhat = ESS, RHAT if chains > 1 else None
+            ess, rhat = TEMPERED_ESS if tempered else ESS, RHAT if chains > 1 else None
     goals = check_goal(chains, ess, rhat)
     budget = check_budget(process, **given, goals=goals)
     given |= {"ess": ess, "rhat": rhat}

@@ -120,7 +120,9 @@ def spike_and_slab(y=(0.0, 0.4, 0.7, 0.9, 1.5), spike=0.05, noise=0.3):
         mean.append(moment(lambda x: x) / z)
         sd.append(math.sqrt(moment(lambda x: x * x) / z - mean[-1] ** 2))
         sets[f"spike {j}"] = (lambda x, j=j: np.abs(x[:, j]) < 0.15, moment(lambda x: 1.0, -0.15, 0.15) / z)
-    return Target(pdmp.models.from_function(both, 5, initial=np.full(5, 0.1)), log_z, sets, np.array(mean), np.array(sd))
+    return Target(
+        pdmp.models.from_function(both, 5, initial=np.full(5, 0.1)), log_z, sets, np.array(mean), np.array(sd)
+    )
 
 
 def banana():
@@ -131,7 +133,10 @@ def banana():
         e = (x[1] - 0.5 * x[0] ** 2) / 0.3
         return x[0] ** 2 / 18.0 + 0.5 * e * e + constant, np.array([x[0] / 9.0 - e / 0.3 * x[0], e / 0.3])
 
-    sets = {"x₀ > 0": (lambda x: x[:, 0] > 0.0, 0.5), "|x₀| > 5": (lambda x: abs(x[:, 0]) > 5.0, 2 * stats.norm.sf(5 / 3))}
+    sets = {
+        "x₀ > 0": (lambda x: x[:, 0] > 0.0, 0.5),
+        "|x₀| > 5": (lambda x: abs(x[:, 0]) > 5.0, 2 * stats.norm.sf(5 / 3)),
+    }
     sd = np.array([3.0, math.sqrt(0.5 * 81.0 + 0.09)])
     return Target(pdmp.models.from_function(both, 2, initial=[0.1, 0.1]), 0.0, sets, np.array([0.0, 4.5]), sd)
 

@@ -116,7 +116,8 @@ def evidence_of(run: Run) -> LogEvidence:
 
 def mixture_of(kept: dict[str, np.ndarray]) -> tuple[Mixture, np.ndarray]:
     """The reference, and the mode of each of its components."""
-    return Mixture(kept["reference/weights"], kept["reference/means"], kept["reference/roots"]), kept["reference/modes"]
+    parts = (kept[f"reference/{name}"] for name in ("weights", "means", "roots", "freedoms"))
+    return Mixture(*parts), kept["reference/modes"]
 
 
 def indicators(run: Run, draws: np.ndarray) -> np.ndarray:
@@ -235,6 +236,7 @@ class TemperedReport(Report):
             "reference/weights": reference.weights.copy(),
             "reference/means": reference.means.copy(),
             "reference/roots": reference.roots.copy(),
+            "reference/freedoms": reference.freedoms.copy(),
             "reference/modes": process.modes.copy(),
             "known/centres": process.known[0].copy(),
             "known/roots": process.known[1].copy(),
@@ -261,7 +263,7 @@ class TemperedReport(Report):
         return further_draws(run)
 
     def doubts(self, run: Any, asked: float | None) -> list[str]:
-        """Of the evidence, of modes that were found and are not visited, of replicas that disagree, and of few draws."""
+        """Of the evidence, modes that were found and are not visited, replicas that disagree, and few draws."""
         found = []
         draws = run.diagnostic_draws()
         if draws is None or draws.shape[1] < 8:
@@ -306,8 +308,8 @@ def _missed(run, draws, log_z):
             where = ", ".join(f"{name} = {value:.3g}" for name, value in names) + (" …" if d > 3 else "")
             return [
                 f"a mode that a path found at {where}, with a share of about {expected:.2g} by Laplace's "
-                f"approximation, was visited {visited:.2g} of the time: give a larger `gradients=`, or order what labels "
-                "exchange"
+                f"approximation, was visited {visited:.2g} of the time: give a larger `gradients=`, or order what "
+                "labels exchange"
             ]
     return []
 

@@ -10,7 +10,7 @@ from pdmp.automatic.metric import acceptance as aimed_at
 from pdmp.automatic.modes import hidden_modes
 from pdmp.automatic.start import DENSE, Evaluations, Gaussian, Starts, elbo, find_starts, is_typical
 from pdmp.automatic.tempering.modes import groups
-from pdmp.automatic.tempering.process import LONGEST, Tempered
+from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
@@ -54,7 +54,7 @@ def tempered(
     modes, more = known_modes(model, starts, learnt, [mode.gaussian for mode in hidden])
     spent = starts.evaluations + learnt.gradients + further + more
     aim = aimed_at(learnt.far, acceptance)
-    ladder, rounds, barrier = learn_ladder(model, modes, chains, for_rounds, aim)
+    ladder, rounds, barrier = learn_ladder(model, modes, chains, for_rounds, aim, learnt.far)
     process = ladder.process(model, False, aim)
     target = Evaluations(model)
     process.modes = groups(target, process.reference)
@@ -74,9 +74,9 @@ def describe(process: Tempered, gradients: int, barrier: float) -> str:
     """One sentence on what was learnt."""
     n, components, modes = len(process.betas), len(process.reference.weights) - 1, int(process.modes.max()) + 1
     return (
-        f"parallel tempering with {n} rungs, of HMC with paths of 1 to {LONGEST} steps; the reference has {components} "
-        f"fitted component{'s' if components > 1 else ''}, in {modes} mode{'s' if modes > 1 else ''}, and a wide one; "
-        f"barrier {barrier:.2g}, learnt in {gradients:,} gradients"
+        f"parallel tempering with {n} rungs, of HMC with paths of 1 to {process.longest} steps; the reference has "
+        f"{components} fitted component{'s' if components > 1 else ''}, in {modes} mode{'s' if modes > 1 else ''}, and "
+        f"a wide one; barrier {barrier:.2g}, learnt in {gradients:,} gradients"
     )
 
 

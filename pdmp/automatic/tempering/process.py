@@ -47,7 +47,9 @@ from pdmp.process import ADAPTING, CERTAIN, DATA, Process
 if TYPE_CHECKING:
     from pdmp.process import State
 
-LONGEST = 64  #: steps of a path, at most: one path in two has one step, one in four has two, one in eight has four …
+#: Steps of a path, at most: of a target that the reference fits, and of another one. One path in two has one step, one
+#: in four has two, one in eight has four …
+SHORT, LONG = 4, 64
 ACCEPTANCE = 0.8  #: mean probability of acceptance at which the steps of a rung aim
 SPREAD = 2.5  #: steps are ε e^(-SPREAD u²), u uniform on (0, 1): one in four is below a quarter of ε
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above d / 2, from which a path has diverged
@@ -126,6 +128,8 @@ class Tempered(Process):
         Whether ∇U_β∇U_βᵀ is summed; steps are adapted in a warm-up.
     acceptance : float, default 0.8
         At which the adaptation aims.
+    longest : int, default 64
+        Steps of a path, at most.
     """
 
     target: ByAddress
@@ -135,6 +139,7 @@ class Tempered(Process):
     steps: np.ndarray
     learns: bool
     acceptance: float
+    longest: int
     extra: int  #: evaluations of the potential alone, for each gradient
 
     events = ("scan",)
@@ -153,12 +158,13 @@ class Tempered(Process):
         pool: np.ndarray,
         learns: bool = False,
         acceptance: float = ACCEPTANCE,
+        longest: int = LONG,
     ) -> None:
         self.provider = as_provider(target)
         self.model = self.provider.model
         self.reference = reference
         self.betas, self.roots, self.steps = (np.ascontiguousarray(a, dtype=float) for a in (betas, roots, steps))
-        self.pool, self.learns, self.acceptance = pool, bool(learns), float(acceptance)
+        self.pool, self.learns, self.acceptance, self.longest = pool, bool(learns), float(acceptance), int(longest)
         #: The mode of each component of the reference but the last, the wide one.
         self.modes = np.zeros(max(len(reference.weights) - 1, 1), np.int64)
         #: Modes that were found beforehand: centres (n, d), roots (n, d, d) and log masses (n,).
@@ -231,7 +237,7 @@ class Tempered(Process):
         uniform = rng.random()
         step = math.exp(memory.log_steps[rung] - SPREAD * uniform * uniform)
         n, left = 1, rng.random()
-        while left < 0.5 and n < LONGEST:
+        while left < 0.5 and n < self.longest:
             n, left = 2 * n, 2.0 * left
         potential, height = math.inf, math.inf
         for _ in range(n):

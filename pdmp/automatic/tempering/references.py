@@ -24,7 +24,9 @@ from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled
 
-FREEDOM = 5.0  #: ν of every t
+#: ν of the wide t, and of fitted components at least; above as many dimensions theirs is d, as |x| of a t varies by
+#: about 1 / √ν of itself, and of a normal by 1 / √(2d).
+FREEDOM = 5.0
 WIDENED = 1.2  #: variances of a component are so many times those of the draws it is fitted to
 MOST = 8  #: components that are fitted, at most
 USED = 2_000  #: draws that they are fitted to, at most
@@ -42,7 +44,7 @@ class MixtureMemory(NamedTuple):
 
 
 class Mixture(Compiled):
-    """Σₖ wₖ t_ν(x; mₖ, Lₖ Lₖᵀ).
+    """Σₖ wₖ t(x; νₖ, mₖ, Lₖ Lₖᵀ).
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ class Mixture(Compiled):
     means : array_like, shape (K, d)
     roots : array_like, shape (K, d, d)
         Lₖ, lower triangular, with a positive diagonal.
-    freedom : float, default 5.0
-        ν.
+    freedoms : array_like, shape (K,)
+        νₖ.
     """
 
     weights: np.ndarray
@@ -60,15 +62,17 @@ class Mixture(Compiled):
     roots: np.ndarray
     inverses: np.ndarray  #: (K, d, d) Lₖ⁻¹
     constants: np.ndarray  #: (K,) log of weight times the constant of the density
-    freedom: float
+    freedoms: np.ndarray
 
-    def __init__(self, weights: ArrayLike, means: ArrayLike, roots: ArrayLike, freedom: float = FREEDOM) -> None:
+    def __init__(self, weights: ArrayLike, means: ArrayLike, roots: ArrayLike, freedoms: ArrayLike) -> None:
         weights = np.array(weights, dtype=float)
         self.weights, self.means = weights / weights.sum(), np.ascontiguousarray(means, dtype=float)
-        self.roots, self.freedom = np.ascontiguousarray(roots, dtype=float), float(freedom)
-        d, half = self.means.shape[1], 0.5 * (freedom + self.means.shape[1])
+        self.roots, self.freedoms = np.ascontiguousarray(roots, dtype=float), np.array(freedoms, dtype=float)
+        d = self.means.shape[1]
         self.inverses = np.ascontiguousarray(np.linalg.solve(self.roots, np.broadcast_to(np.eye(d), self.roots.shape)))
-        constant = math.lgamma(half) - math.lgamma(0.5 * freedom) - 0.5 * d * math.log(freedom * math.pi)
+        constant = np.array(
+            [math.lgamma(0.5 * (n + d)) - math.lgamma(0.5 * n) - 0.5 * d * math.log(n * math.pi) for n in self.freedoms]
+        )
         logs = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
         self.constants = np.log(self.weights) + constant - logs
 
@@ -89,9 +93,10 @@ class Mixture(Compiled):
                     total += self.inverses[k, i, j] * (x[j] - self.means[k, j])
                 z[k, i] = total
                 square += total * total
-            terms[k] = self.constants[k] - 0.5 * (self.freedom + d) * math.log1p(square / self.freedom)
+            freedom = self.freedoms[k]
+            terms[k] = self.constants[k] - 0.5 * (freedom + d) * math.log1p(square / freedom)
             top = max(top, terms[k])
-            slope = (self.freedom + d) / (self.freedom + square)
+            slope = (freedom + d) / (freedom + square)
             for i in range(d):
                 z[k, i] *= slope
         total = 0.0
@@ -114,7 +119,7 @@ class Mixture(Compiled):
         while k < self.weights.shape[0] - 1 and left >= self.weights[k]:
             left -= self.weights[k]
             k += 1
-        scale = math.sqrt(self.freedom / (2.0 * rng.standard_gamma(0.5 * self.freedom)))
+        scale = math.sqrt(self.freedoms[k] / (2.0 * rng.standard_gamma(0.5 * self.freedoms[k])))
         for i in range(z.shape[0]):
             z[i] = scale * rng.standard_normal()
         for i in range(z.shape[0]):
@@ -126,8 +131,8 @@ class Mixture(Compiled):
     def log_terms(self, x: np.ndarray) -> np.ndarray:
         """Logarithms of weight times density of each component, (n, K), at points x (n, d)."""
         z = np.einsum("kij,nkj->nki", self.inverses, x[:, None] - self.means)
-        half = 0.5 * (self.freedom + x.shape[1])
-        return self.constants - half * np.log1p((z**2).sum(axis=-1) / self.freedom)
+        half = 0.5 * (self.freedoms + x.shape[1])
+        return self.constants - half * np.log1p((z**2).sum(axis=-1) / self.freedoms)
 
     def precision(self) -> np.ndarray:
         """The mean of (Lₖ Lₖᵀ)⁻¹, (d, d): near E ∇U∇Uᵀ where components do not overlap."""
@@ -141,7 +146,7 @@ def wide(centres: np.ndarray, covariances: np.ndarray, times: float = 2.0) -> Mi
     """
     mean = centres.mean(axis=0)
     total = covariances.mean(axis=0) + (centres - mean).T @ (centres - mean) / len(centres)
-    return Mixture([1.0], mean[None], times * np.linalg.cholesky(total)[None])
+    return Mixture([1.0], mean[None], times * np.linalg.cholesky(total)[None], [FREEDOM])
 
 
 def fitted(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -247,4 +252,5 @@ def defended(
             roots.append(math.sqrt(WIDENED) * root)
     total = sum(weights)
     weights = [w / total * (1.0 - KEPT) for w in weights] + list(KEPT * far.weights)
-    return Mixture(weights, means + list(far.means), roots + list(far.roots))
+    freedoms = [max(FREEDOM, float(far.means.shape[1]))] * len(means) + list(far.freedoms)
+    return Mixture(weights, means + list(far.means), roots + list(far.roots), freedoms)

@@ -19,7 +19,7 @@ from pdmp.automatic.metric import one_thread
 from pdmp.automatic.tempering import references
 from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
 from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
-from pdmp.automatic.tempering.process import ACCEPTANCE, Tempered
+from pdmp.automatic.tempering.process import ACCEPTANCE, LONG, SHORT, Tempered
 from pdmp.automatic.tempering.references import Mixture, defended, fitted
 from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.executors import cpu_count
@@ -32,6 +32,8 @@ FEW_RUNGS = 8  #: of the second, at least: the first has seen little of the barr
 SCANS = 16  #: of each chain in the first round, at least
 SEARCHES, FITS = 3, 2  #: rounds with the wide reference, and with fitted ones; the last of these stays
 ADAPTED = 0.25  #: part of a round in which steps adapt
+COMPARED = 200  #: draws at which the gradients of target and reference are compared
+MISFIT = 0.8  #: by which the target is far from the reference; of normal components t's are 0.3 to 0.6 away
 TRUST = 5.0  #: draws for each dimension that what is known of a metric beforehand counts for
 
 
@@ -64,11 +66,14 @@ class Ladder(NamedTuple):
     steps: np.ndarray  #: (N,)
     pool: np.ndarray  #: (chains, N, d)
     starts: np.ndarray  #: (chains, d)
+    longest: int  #: steps of a path, at most
 
     def process(self, model: Model, learns: bool, acceptance: float) -> Tempered:
         """The process with it."""
         roots = np.array([inverse_root(p) for p in self.precisions])
-        return Tempered(model, self.reference, self.betas, roots, self.steps, self.pool, learns, acceptance)
+        return Tempered(
+            model, self.reference, self.betas, roots, self.steps, self.pool, learns, acceptance, self.longest
+        )
 
 
 def inverse_root(precision: np.ndarray) -> np.ndarray:
@@ -111,13 +116,13 @@ def run_round(
     )
 
 
-def first_ladder(wide: Mixture, precision: np.ndarray, points: np.ndarray, chains: int) -> Ladder:
+def first_ladder(wide: Mixture, precision: np.ndarray, points: np.ndarray, chains: int, longest: int) -> Ladder:
     """Before the first round: rungs in equal ratios, metrics between the reference's and that of the modes."""
     betas, d = first_rungs(FIRST_RUNGS), len(precision)
     precisions = np.array([b * precision + (1.0 - b) * wide.precision() for b in betas])
     places = (np.arange(chains)[:, None] + np.arange(FIRST_RUNGS)) % len(points)
     steps = np.full(FIRST_RUNGS, d**-0.25)
-    return Ladder(wide, betas, precisions, steps, points[places], points[np.arange(chains) % len(points)])
+    return Ladder(wide, betas, precisions, steps, points[places], points[np.arange(chains) % len(points)], longest)
 
 
 def next_ladder(
@@ -166,7 +171,16 @@ def next_ladder(
         draws = seen.draws.reshape(-1, d)
         pool = draws[rng.integers(len(draws), size=(chains, len(betas)))]
     pool[:, 0] = seen.positions[:, -1]  # one in zero density is replaced at the first scan, but never swapped
-    return Ladder(reference, betas, precisions, steps, pool, seen.positions[:, -1].copy())
+    return Ladder(reference, betas, precisions, steps, pool, seen.positions[:, -1].copy(), ladder.longest)
+
+
+def misfit(model: Model, reference: Mixture, x: np.ndarray, root: np.ndarray) -> float:
+    """√(mean of |Lᵀ(∇U - ∇U₀)|² / d) over draws x (n, d) of the target, of the root L: 0 if the reference is it."""
+    memory, slope, total = reference.memory(), np.empty(x.shape[1]), []
+    for point in x:
+        reference.potential_and_gradient(np.ascontiguousarray(point), memory, slope)
+        total.append((((model.gradient(point) - slope) @ root) ** 2).mean())
+    return math.sqrt(float(np.mean(total)))
 
 
 def learn_ladder(
@@ -175,6 +189,7 @@ def learn_ladder(
     chains: int,
     seed: np.random.SeedSequence,
     acceptance: float = ACCEPTANCE,
+    far: bool = False,
 ) -> tuple[Ladder, int, float]:
     """Run the rounds: the ladder, the gradients they took, and the barrier that the last one saw.
 
@@ -187,6 +202,9 @@ def learn_ladder(
     seed : numpy.random.SeedSequence
     acceptance : float
         At which steps aim.
+    far : bool
+        Whether the target is far from normal, as far as is known; once a reference is fitted it is seen whether the
+        target is far from that.
 
     Raises
     ------
@@ -200,8 +218,8 @@ def learn_ladder(
         wide = references.wide(centres, covariances)
         inverses = [np.linalg.inv(c) for c, m in zip(covariances, modes, strict=True) if m.mass > modes[0].mass - 5.0]
         known = np.mean(inverses, axis=0)
-        ladder = first_ladder(wide, known, centres, chains)
-    spent, scans = 0, max(SCANS, math.ceil(64 / chains))
+        ladder = first_ladder(wide, known, centres, chains, LONG if far else SHORT)
+    spent, scans, worst = 0, max(SCANS, math.ceil(64 / chains)), 0.0
     for k in range(SEARCHES + FITS):
         process = ladder.process(model, True, acceptance)
         seen = run_round(process, ladder.starts, children[k], scans)
@@ -213,5 +231,10 @@ def learn_ladder(
                 x = draws[:: -(-len(draws) // references.USED)]
                 reference = defended(fitted(x, rng), wide, modes, seen.evidence.value)
             ladder = next_ladder(ladder, seen, FEW_RUNGS if k == 0 else 0, known, count, reference, rng)
+        if reference is not None:
+            x = x[:: -(-len(x) // COMPARED)]
+            root = inverse_root(ladder.precisions[-1])
+            worst, spent = max(worst, misfit(model, reference, x, root)), spent + len(x)
+            ladder = ladder._replace(longest=LONG if worst > MISFIT else SHORT)
         scans *= 2
     return ladder, spent, float(seen.rejections.sum())
