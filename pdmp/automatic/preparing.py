@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import hidden_modes
-from pdmp.automatic.start import find_starts
+from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
@@ -130,8 +130,7 @@ def auto(
     check_sampler(sampler, options, target)
     if target_acceptance is not None:
         check_acceptance(target_acceptance, sampler)
-    if not isinstance(tempered, (bool, np.bool_)):
-        raise TypeError(f"`tempered` must be True or False, got {tempered!r}.")
+    check_tempered(tempered, target)
     for name, other in (("sampler", sampler is not None), ("options", bool(options)), ("metric", metric != "full")):
         if tempered and other:
             raise TypeError(
@@ -202,6 +201,17 @@ def check_acceptance(target_acceptance: Any, sampler: Any = None) -> None:
         )
     if not positive("target_acceptance", target_acceptance) < 1.0:
         raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+
+
+def check_tempered(tempered: Any, model: Model) -> None:
+    """Raise a `TypeError` or `ValueError` for what is no truth value, or a model that is too large."""
+    if not isinstance(tempered, (bool, np.bool_)):
+        raise TypeError(f"`tempered` must be True or False, got {tempered!r}.")
+    if tempered and model.dim > DENSE:
+        raise ValueError(
+            f"`tempered` is for at most {DENSE} dimensions, as each rung learns a covariance; "
+            f"{type(model).__name__} has {model.dim}: leave it out, or integrate out what can be."
+        )
 
 
 def names_of(model: Model) -> list[str]:

@@ -152,13 +152,16 @@ class Goal:
         return self.enough() and (self.rhat is None or bool(np.all(self.rhats <= self.rhat)))
 
     def least(self):
-        """The fewest effective draws, of what, and of which coordinate, None if of none; 0.0 if it never moved."""
+        """The fewest effective draws, of what, and of which coordinate; 0.0 if it never moved.
+
+        That is of "mean" or "sd"; or of what else is counted, and None.
+        """
         found = {name: np.where(np.isnan(d), 0.0, d) for name, d in self.draws.items()}
         name = min(found, key=lambda name: found[name].min())
         further = min(self.further, key=self.further.__getitem__, default=None)
         if further is not None and self.further[further] < found[name].min():
             return self.further[further], further, None
-        return float(found[name].min()), f"the {name} of", int(np.argmin(found[name]))
+        return float(found[name].min()), name, int(np.argmin(found[name]))
 
     def largest(self):
         """The largest R-hat and its coordinate; infinite for one that never moved."""
@@ -197,8 +200,8 @@ class Goal:
         if self.rhat is not None and self.rhats is None:
             self.rhats = run.rhat()
         if self.ess is not None and (least := self.least())[0] < self.ess:
-            what = f"{least[0]:,.3g} effective draws of {least[1]}"
-            what += "" if least[2] is None else f" {names[least[2]]}"
+            what = least[1] if least[2] is None else f"the {least[1]} of {names[least[2]]}"
+            what = f"{least[0]:,.3g} effective draws of {what}"
             found.append(f"`ess={self.ess:g}` was not reached: {what}")
         if self.rhat is not None and (largest := self.largest())[0] > self.rhat:
             found.append(f"`rhat={self.rhat:g}` was not reached: R-hat is {largest[0]:.4g} of {names[largest[1]]}")
@@ -212,9 +215,9 @@ class Goal:
         else:
             more = "give a larger " + " or ".join(f"`{name}=`" for name in given)
         what = "a longer `warmup=`, a preconditioner or mass, more refreshment, another sampler"
-        if run.note is not None and hasattr(run.process, "target_acceptance"):  # of pdmp.sample(model)
-            what = "`target_acceptance=0.95`"
-        what = getattr(run.process, "remedy", what)
+        if run.note is not None:  # of pdmp.sample(model)
+            what = "`target_acceptance=0.95`" if hasattr(run.process, "target_acceptance") else what
+            what = getattr(run.process, "remedy", what)
         return (
             f"{'; '.join(found)}, after {spent:,} {unit} of a chain ({more}). Where a longer run changes little, try "
             f"{what}, or a parametrisation in which the parameters are less dependent."

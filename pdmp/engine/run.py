@@ -221,6 +221,7 @@ def sample(
     else:
         if target_acceptance is not None:
             automatic.check_acceptance(target_acceptance)
+        automatic.check_tempered(tempered, model)
         process = Process(model.dim)  # of which arguments are checked before the warm-up
         process.model = model
     given = {
@@ -264,7 +265,7 @@ def sample(
     seed = check_seed(seed, saved)
     if model is not None:
         settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
-        settings |= {"tempered": True} if tempered else {}
+        settings |= {"tempered": True} if tempered else {}  # where `automatic` is another's, it need not know of it
         with announcing(_say if shown else None):
             process, initial = automatic.auto(model, **settings), None
     starts = check_initial(process, initial, chains)

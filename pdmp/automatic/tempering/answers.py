@@ -32,7 +32,7 @@ EXPECTED, MISSED = (
     0.02,
     0.1,
 )  #: share by Laplace's approximation of a mode that is looked for; part of it that is missed
-LARGE = 1.05  #: R-hat of U and of shares above which replicas disagree
+LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:
     """
     kept = [record.accumulated for record in run.records if "rungs/betas" in record.accumulated]
     if not kept or len(kept) < run.chains:
-        raise ValueError(f"`{what}` is known of a tempered run: pdmp.sample(model, tempered=True).")
+        raise ValueError(f"`{what}` is for a tempered run, of pdmp.sample(model, tempered=True).")
     return kept[0]
 
 
@@ -325,7 +325,7 @@ def _disagreement(run, draws):
     for k in np.flatnonzero((share > RARE) & (share < 1.0 - RARE)):
         rhats[f"the share of the mode at {_place(run, int(k))}"] = float(draws_rhat(which[..., [k]], "identity")[0])
     name = max(rhats, key=lambda k: -math.inf if math.isnan(rhats[k]) else rhats[k])
-    if not rhats[name] > LARGE:
+    if not rhats[name] > LARGE + NOISE / n:
         return []
     return [
         f"the chains disagree about {name} (R-hat {rhats[name]:.3g}), each with a ladder of its own: give a larger "

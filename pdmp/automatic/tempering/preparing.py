@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pdmp.automatic.metric import Metric, learn_metric
 from pdmp.automatic.metric import acceptance as aimed_at
 from pdmp.automatic.modes import hidden_modes
-from pdmp.automatic.start import DENSE, Evaluations, Gaussian, Starts, elbo, find_starts, is_typical
+from pdmp.automatic.start import Evaluations, Gaussian, Starts, elbo, find_starts, is_typical
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
@@ -28,6 +28,7 @@ def tempered(
     Parameters
     ----------
     model : Model
+        Of at most `DENSE` dimensions.
     chains : int
         Ladders.
     seeds : list of numpy.random.SeedSequence
@@ -36,17 +37,7 @@ def tempered(
         As of `pdmp.auto`.
     acceptance : float, optional
         At which the steps of all rungs aim.
-
-    Raises
-    ------
-    ValueError
-        Above `DENSE` dimensions.
     """
-    if model.dim > DENSE:
-        raise ValueError(
-            f"`tempered` is for at most {DENSE} dimensions, as each rung learns a covariance; "
-            f"{type(model).__name__} has {model.dim}: leave it out, or integrate out what can be."
-        )
     for_starts, for_metric, for_modes, for_rounds = seeds
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
@@ -92,6 +83,6 @@ def known_modes(model: Model, starts: Starts, learnt: Metric, hidden: list[Gauss
     for mass, g in sorted(candidates, key=lambda c: -c[0]):
         if any(is_typical(np.linalg.solve(m.root, g.centre - m.centre)) for m in found):
             continue
-        root = lower(g.root) if model.dim <= DENSE else np.diag(g.root)
+        root = lower(g.root)
         found.append(Mode(g.centre, root * np.sign(np.diag(root)), mass))
     return found, target.count
