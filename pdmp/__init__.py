@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         tuning,
         validation,
     )
-    from pdmp.automatic import auto
+    from pdmp.automatic import auto, evidence
     from pdmp.comparison import compare, reference
     from pdmp.engine.run import Run, load, sample
     from pdmp.engine.trajectory import Trajectory
@@ -101,6 +101,7 @@ __all__ = [
     "diagnostics",
     "engine",
     "errors",
+    "evidence",
     "expressions",
     "factors",
     "families",
@@ -131,7 +132,7 @@ __getattr__, __dir__ = _lazily(
     {
         **{f"pdmp.{room}": "." for room in ("cli", "data", "diagnostics", "engine", "flow", "gradients", "interfaces")},
         **{f"pdmp.{room}": "." for room in ("models", "native", "plots", "shards", "thinning", "tuning", "validation")},
-        "pdmp.automatic": ". auto",
+        "pdmp.automatic": ". auto evidence",
         "pdmp.comparison": ". compare reference",
         "pdmp.engine.run": "Run load sample",
         "pdmp.engine.trajectory": "Trajectory",

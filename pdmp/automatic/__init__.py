@@ -5,8 +5,10 @@
 
 from pdmp.automatic.preparing import auto
 from pdmp.automatic.pymc_sampler import PyMCSampler
+from pdmp.automatic.tempering.answers import evidence
 
 __all__ = [
     "PyMCSampler",
     "auto",
+    "evidence",
 ]

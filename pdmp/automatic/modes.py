@@ -249,7 +249,7 @@ def warning(found: list[Hidden], learnt: Metric, names: list[str]) -> str | None
         f"a mode that no chain is in: further paths end at {where}{' …' if len(offset) > NAMED else ''}, apart from "
         f"where the chains are, with about {share:.2g} times their mass"
         + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
-        + ". Averages leave it out, and no longer run mends that. Where labels of a mixture can be exchanged, order "
-        "what tells them apart (pdmp.models.transforms.Ordered); else start chains in each mode (`initial=` with a row "
-        "for each chain), and look at them one by one, `run.split()`."
+        + ". Averages leave it out, and no longer run mends that. `pdmp.sample(model, tempered=True)` goes from mode "
+        "to mode, and gives the share of each; or, where labels of a mixture can be exchanged, order what tells them "
+        "apart (pdmp.models.transforms.Ordered)."
     )

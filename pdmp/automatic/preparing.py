@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import hidden_modes
-from pdmp.automatic.start import find_starts
+from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.subsampling import Subsampled, subsampled
+from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
@@ -40,6 +41,7 @@ def auto(
     seed: int | None = None,
     initial: ArrayLike | None = None,
     target_acceptance: float | None = None,
+    tempered: bool = False,
 ) -> Process:
     """A process that is ready to sample a model: started, preconditioned and chosen by its own warm-up.
 
@@ -78,6 +80,9 @@ def auto(
     target_acceptance : float, optional
         Of `HMC`, in (0, 1): the mean probability of acceptance at which its step aims; 0.8 when omitted, and 0.9 far
         from normal. 0.95 or more where paths diverge.
+    tempered : bool, default False
+        A process for a posterior of several modes instead: non-reversible parallel tempering, with rungs of short paths
+        of `HMC`, whose ladder and reference are learnt here. No `sampler`, `options` or `metric` go with it.
 
     Returns
     -------
@@ -125,12 +130,26 @@ def auto(
     check_sampler(sampler, options, target)
     if target_acceptance is not None:
         check_acceptance(target_acceptance, sampler)
+    check_tempered(tempered, target)
+    for name, other in (("sampler", sampler is not None), ("options", bool(options)), ("metric", metric != "full")):
+        if tempered and other:
+            raise TypeError(
+                f"`{name}` does not go with `tempered`, whose rungs are explored by paths of HMC: leave it out."
+            )
     chains = check_count("chains", chains)
     root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
     for_starts, for_metric, for_modes = root.spawn(3)
     check_methods(target)
     check_target(target)
     spent = check_propriety(target, initial)
+    if tempered:
+        ready = prepared(
+            target, chains, [for_starts, for_metric, for_modes, *root.spawn(1)], initial, target_acceptance
+        )
+        for text in ready.cautions:
+            warn(text)
+        ready.preparation_gradients += spent
+        return ready
     cheaper = Subsampled(None, "")
     if sampler is None and not options and initial is None and target_acceptance is None:
         cheaper = subsampled(target, chains, np.random.Generator(np.random.PCG64(for_starts)))
@@ -182,6 +201,17 @@ def check_acceptance(target_acceptance: Any, sampler: Any = None) -> None:
         )
     if not positive("target_acceptance", target_acceptance) < 1.0:
         raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+
+
+def check_tempered(tempered: Any, model: Model) -> None:
+    """Raise a `TypeError` or `ValueError` for what is no truth value, or a model that is too large."""
+    if not isinstance(tempered, (bool, np.bool_)):
+        raise TypeError(f"`tempered` must be True or False, got {tempered!r}.")
+    if tempered and model.dim > DENSE:
+        raise ValueError(
+            f"`tempered` is for at most {DENSE} dimensions, as each rung learns a covariance; "
+            f"{type(model).__name__} has {model.dim}: leave it out, or integrate out what can be."
+        )
 
 
 def names_of(model: Model) -> list[str]:

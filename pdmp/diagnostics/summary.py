@@ -233,6 +233,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
     found += run.info.get("wrong_gradient", [])
+    found += [f"{text}." for text in run.info.get("doubts", [])]
     light = ~apart
     light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":
@@ -256,8 +257,8 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
         found.append(
             f"the chains stay apart in {_some(names, np.flatnonzero(apart))} (R-hat {rhat[k]:.3g} of {names[k]}), each "
             "settled by itself: they are in separate modes. Averages over them mean nothing, and no longer run mends "
-            "that. Look at the chains one by one, `run.split()`; where labels of a mixture have switched, order what "
-            "tells them apart, pdmp.models.transforms.Ordered."
+            "that. pdmp.sample(model, tempered=True) gives each mode its share; or, where labels of a mixture have "
+            "switched, order what tells them apart, pdmp.models.transforms.Ordered."
         )
     found += _without_variance(run, names, heavy)
     low = np.flatnonzero((ess < FEW) & light)

@@ -41,6 +41,9 @@ class Goal:
     draws : dict of str to ndarray, or None
         As of `Run.effective_draws` at the last look; infinite where they were not counted, as other coordinates had too
         few already.
+    further : dict of str to float
+        Effective draws of what else the process asks for (`Report.further_draws`), counted where all coordinates have
+        enough.
     rhats : ndarray or None
         R-hat of each coordinate, likewise; None where it was not needed.
     """
@@ -52,6 +55,7 @@ class Goal:
         self.first = self._whole(max(FIRST_LOOK, CLOCK_PROPOSALS * process.clocks) / (1.0 - warmup))
         self.warmup = warmup * self.first
         self.draws = self.rhats = None
+        self.further: dict[str, float] = {}
         self.shows_rhat = self.partial = False  # whether R-hat is displayed; whether draws of some were not counted
         self.slowest = {}  # the least effective draws of a proposal, of each portion of coordinates that was counted
         self.bound = None  # the default bound, if no other budget is given
@@ -111,7 +115,9 @@ class Goal:
         moved = all(r.length > 0.0 for r in run.records)
         nothing = np.full(run.dim, np.nan)
         if self.ess is not None:
-            self.draws = self.count(run) if moved else {"mean": nothing, "sd": nothing}
+            self.draws, self.further = self.count(run) if moved else {"mean": nothing, "sd": nothing}, {}
+            if self.enough():
+                self.further = run.process.report.further_draws(run)
         # Ranks of many draws take seconds. Where draws are too few already they would change nothing.
         numbers = run.dim * run.chains * min(int(run.events.min()), DIAGNOSTIC_DRAWS)
         wanted, self.rhats = self.rhat is not None or self.shows_rhat, None
@@ -135,17 +141,26 @@ class Goal:
         return found
 
     def enough(self):
-        """Whether every coordinate has the effective draws that are asked for; one that never moved has none."""
-        return self.ess is None or all(bool(np.all(d >= self.ess)) for d in self.draws.values())
+        """Whether all that is counted has the effective draws that are asked for; what never moved has none."""
+        if self.ess is None:
+            return True
+        of_coordinates = all(bool(np.all(d >= self.ess)) for d in self.draws.values())
+        return of_coordinates and all(d >= self.ess for d in self.further.values())
 
     def reached(self):
         """Whether every coordinate has reached the goal; one that never moved has not."""
         return self.enough() and (self.rhat is None or bool(np.all(self.rhats <= self.rhat)))
 
     def least(self):
-        """The fewest effective draws, of which of "mean" and "sd", and of which coordinate; 0.0 if it never moved."""
+        """The fewest effective draws, of what, and of which coordinate; 0.0 if it never moved.
+
+        That is of "mean" or "sd"; or of what else is counted, and None.
+        """
         found = {name: np.where(np.isnan(d), 0.0, d) for name, d in self.draws.items()}
         name = min(found, key=lambda name: found[name].min())
+        further = min(self.further, key=self.further.__getitem__, default=None)
+        if further is not None and self.further[further] < found[name].min():
+            return self.further[further], further, None
         return float(found[name].min()), name, int(np.argmin(found[name]))
 
     def largest(self):
@@ -185,7 +200,8 @@ class Goal:
         if self.rhat is not None and self.rhats is None:
             self.rhats = run.rhat()
         if self.ess is not None and (least := self.least())[0] < self.ess:
-            what = f"{least[0]:,.3g} effective draws of the {least[1]} of {names[least[2]]}"
+            what = least[1] if least[2] is None else f"the {least[1]} of {names[least[2]]}"
+            what = f"{least[0]:,.3g} effective draws of {what}"
             found.append(f"`ess={self.ess:g}` was not reached: {what}")
         if self.rhat is not None and (largest := self.largest())[0] > self.rhat:
             found.append(f"`rhat={self.rhat:g}` was not reached: R-hat is {largest[0]:.4g} of {names[largest[1]]}")
@@ -199,8 +215,9 @@ class Goal:
         else:
             more = "give a larger " + " or ".join(f"`{name}=`" for name in given)
         what = "a longer `warmup=`, a preconditioner or mass, more refreshment, another sampler"
-        if run.note is not None and hasattr(run.process, "target_acceptance"):  # of pdmp.sample(model)
-            what = "`target_acceptance=0.95`"
+        if run.note is not None:  # of pdmp.sample(model)
+            what = "`target_acceptance=0.95`" if hasattr(run.process, "target_acceptance") else what
+            what = getattr(run.process, "remedy", what)
         return (
             f"{'; '.join(found)}, after {spent:,} {unit} of a chain ({more}). Where a longer run changes little, try "
             f"{what}, or a parametrisation in which the parameters are less dependent."

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from pdmp.automatic.tempering.answers import Modes
+    from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
     from pdmp.engine.chain import Chain
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 #: Largest number of draws of each chain for diagnostics, and of numbers in all these draws.
 DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
 PORTION, PORTIONS = 32, 32  #: coordinates whose effective draws are counted together, at least; parts at most
+ANSWERS = "pdmp.automatic.tempering.answers"  #: of tempered runs, which a floor above gives
 STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
@@ -962,6 +965,44 @@ class Run:
         """Variance along one chain's path, first copy, (d,)."""
         d = self.dim
         return r.integrals.second[:d] / r.length - (r.integrals.first[:d] / r.length) ** 2
+
+    # -- tempered runs ----------------------------------------------------------------------------------------------
+
+    def modes(self) -> Modes:
+        """The modes of a tempered run, that of the largest share first: share, its error, mean and sd of each.
+
+        From up to 4,000 draws of each chain. Parts of the posterior between which its density falls by less than about
+        e⁻⁴ are one mode.
+
+        Raises
+        ------
+        ValueError
+            For a run that is not of ``pdmp.sample(model, tempered=True)``.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> model = pdmp.models.GaussianMixture([[-5.0], [5.0]], [1.0, 1.0], [0.3, 0.7])
+        >>> run = pdmp.sample(model, tempered=True, seed=1)
+        >>> len(run.modes()), abs(run.modes()[0].share - 0.7) < 0.1
+        (2, True)
+        """
+        found: Modes = importlib.import_module(ANSWERS).modes_of(self)
+        return found
+
+    @functools.cached_property
+    def log_evidence(self) -> LogEvidence:
+        """log Z of a tempered run, Z the integral of exp(-U): ``value``, standard ``error``, a ``second`` estimate.
+
+        It is the log marginal likelihood if U has all constants of the likelihood and of the priors.
+
+        Raises
+        ------
+        ValueError
+            For a run that is not of ``pdmp.sample(model, tempered=True)``.
+        """
+        found: LogEvidence = importlib.import_module(ANSWERS).evidence_of(self)
+        return found
 
     # -- tables and files ---------------------------------------------------------------------------------------
 

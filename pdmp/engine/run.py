@@ -64,6 +64,7 @@ GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
+TEMPERED_ESS = 1_000  #: of a tempered run, where the error of a share of a half is then 0.016
 
 
 @explained
@@ -91,6 +92,7 @@ def sample(
     executor: Executor | Any | None = None,
     segment: float = SEGMENT_SECONDS,
     target_acceptance: float | None = None,
+    tempered: bool = False,
 ) -> Run:
     """Run a process, or sample a model.
 
@@ -167,6 +169,9 @@ def sample(
         checkpoints and the progress bar know of whole segments only.
     target_acceptance : float, optional
         Of a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 where paths diverge.
+    tempered : bool, default False
+        Of a model of several modes: non-reversible parallel tempering, in which every chain is a ladder that goes from
+        mode to mode. `Run.modes` has their shares, and `Run.log_evidence` the evidence. For at most 200 dimensions.
 
     Returns
     -------
@@ -206,12 +211,18 @@ def sample(
                 f"`target_acceptance` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one "
                 "already: give it there, as pdmp.HMC(model, target_acceptance=...)."
             )
+        if tempered:
+            raise TypeError(
+                f"`tempered` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one already: "
+                "give its model, pdmp.sample(model, tempered=True)."
+            )
         check_methods(process)
         check_target(process.model)
         check_propriety(process.model, initial, process)
     else:
         if target_acceptance is not None:
             automatic.check_acceptance(target_acceptance)
+        automatic.check_tempered(tempered, model)
         process = Process(model.dim)  # of which arguments are checked before the warm-up
         process.model = model
     given = {
@@ -229,13 +240,18 @@ def sample(
     if model is not None and all(value is None for value in given.values()):
         given["gradients"] = GRADIENTS
         if ess is None and rhat is None:
-            ess, rhat = ESS, RHAT if chains > 1 else None
+            ess, rhat = TEMPERED_ESS if tempered else ESS, RHAT if chains > 1 else None
     goals = check_goal(chains, ess, rhat)
     budget = check_budget(process, **given, goals=goals)
     given |= {"ess": ess, "rhat": rhat}
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
+    if tempered and store == "moments":
+        raise ValueError(
+            '`store="moments"` keeps no draws, by which the modes of a tempered run are told apart: use "skeleton", or '
+            '"grid" with `draws=`.'
+        )
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
@@ -250,6 +266,7 @@ def sample(
     seed = check_seed(seed, saved)
     if model is not None:
         settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
+        settings |= {"tempered": True} if tempered else {}  # where `automatic` is another's, it need not know of it
         with announcing(_say if shown else None):
             process, initial = automatic.auto(model, **settings), None
     starts = check_initial(process, initial, chains)
@@ -533,6 +550,8 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             info["wrong_gradient"] = jump_warning(run) or gradient_warning(run) or law_warning(run)
             texts += info["wrong_gradient"]
             texts += tail_warning(run)
+            info["doubts"] = run.process.report.doubts(run, None if goal is None else goal.ess)
+            texts += info["doubts"]
             if (goal is None or goal.ess is None) and not are_short.get():
                 texts += short_warning(run)
             run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])

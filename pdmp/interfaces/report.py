@@ -33,6 +33,17 @@ class Report:
         """Reasons to mistrust a run with these ``run.stats``, a sentence each; `sample` issues them as warnings."""
         return []
 
+    def further_draws(self, run: Any) -> dict[str, float]:
+        """Effective draws, by name, of what a goal `ess` asks for besides the mean and sd of every coordinate."""
+        return {}
+
+    def doubts(self, run: Any, asked: float | None) -> list[str]:
+        """Further reasons to mistrust a `pdmp.Run`, which need more than its ``stats``; `sample` warns of them.
+
+        `asked` is the goal `ess` of the run, None if it has none.
+        """
+        return []
+
     def step_acceptance(self, process: Any, x: np.ndarray, rng: np.random.Generator) -> tuple[float, float] | None:
         """The share of steps from the states `x` (n, d) that a Metropolis test would accept, and what was expected.
 

@@ -271,7 +271,7 @@ def test_what_is_said():
         "a mode that no chain is in: further paths end at mu[0] = 9, mu[2] = -3, log(sigma) = 0.5 …,"
     )
     assert "about 0.5 times their mass; and 1 more." in said
-    assert "transforms.Ordered" in said and "`initial=` with a row for each chain" in said and "run.split()" in said
+    assert "transforms.Ordered" in said and "`pdmp.sample(model, tempered=True)` goes from mode to mode" in said
     assert "more." not in modes.warning(found[:1], metric, names) and modes.warning([], metric, names) is None
     plane = learnt(np.zeros(2), np.eye(2), np.zeros((2, 2)), np.zeros((2, 2)))
     assert "x[1] = 2, apart" in modes.warning(

@@ -212,7 +212,7 @@ def test_chains_in_separate_modes():
     run = pdmp.sample(pdmp.BPS(modes), events=1_000, chains=3, initial=starts, seed=1)
     said = [w for w in run.summary().warnings if "x[0]" in w]
     assert len(said) == 1 and "the chains stay apart in x[0] (R-hat" in said[0]
-    assert "no longer run mends that" in said[0] and "Ordered" in said[0]
+    assert "no longer run mends that" in said[0] and "tempered=True" in said[0] and "Ordered" in said[0]
     drifting = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3]).summary().warnings
     assert not any("stay apart" in w for w in drifting) and any("R-hat above 1.05" in w for w in drifting)
     # As far apart, but each with few effective draws, or itself on its way.

@@ -1,0 +1,1 @@
+"""`pdmp.sample(model, tempered=True)`: all modes with their shares, and the evidence."""

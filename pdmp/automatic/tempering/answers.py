@@ -1,0 +1,333 @@
+"""What a tempered run answers: modes with their shares, the evidence, and what is wrong with both.
+
+It is all in the records of the run, so that a loaded run answers too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
+from pdmp.automatic.tempering.modes import labels
+from pdmp.automatic.tempering.references import Mixture
+from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.engine.result import Run
+from pdmp.interfaces.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Restarts of all chains together below which shares are not known; and of the shares, U and tails the effective draws
+#: below which a run says so that was asked for none.
+RESTARTS, FEW = 50, 100.0
+#: Standard error of log Z from which it is not settled; by how much, and how many errors, two estimates may differ.
+UNSETTLED, APART, ERRORS = 0.3, 0.5, 4.0
+RARE = 0.01  #: share of a mode below which its effective draws are not counted
+EXPECTED, MISSED = (
+    0.02,
+    0.1,
+)  #: share by Laplace's approximation of a mode that is looked for; part of it that is missed
+LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
+
+
+@dataclass(frozen=True)
+class ModeShare:
+    """One mode of a tempered run."""
+
+    share: float  #: of the posterior's mass
+    error: float  #: its Monte Carlo standard error
+    mean: np.ndarray  #: (d,) within the mode
+    sd: np.ndarray  #: (d,)
+
+
+class Modes(tuple):
+    """The modes of a run, that of the largest share first: a tuple of `ModeShare`, which prints as a table."""
+
+    names: Sequence[str]
+    SHOWN = 6  #: coordinates that are printed
+
+    def __new__(cls, modes: Sequence[ModeShare], names: Sequence[str]) -> Modes:
+        """A tuple with names of the coordinates."""
+        made = super().__new__(cls, modes)
+        made.names = names
+        return made
+
+    def __repr__(self) -> str:
+        rows = [["", "share", "error", *self.names[: self.SHOWN]]]
+        for k, mode in enumerate(self):
+            places = zip(mode.mean[: self.SHOWN], mode.sd[: self.SHOWN], strict=True)
+            rows.append(
+                [f"mode {k}", f"{mode.share:.3f}", f"{mode.error:.3f}", *(f"{m:.3g} ± {s:.2g}" for m, s in places)]
+            )
+        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+        lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+        more = len(self.names) - self.SHOWN
+        return "\n".join(lines + ([f"… and {more} more coordinates"] if more > 0 else []))
+
+
+class LogBayesFactor(NamedTuple):
+    """log of the ratio of two evidences."""
+
+    value: float
+    error: float  #: its standard error
+
+    def __repr__(self) -> str:
+        return f"log Bayes factor {self.value:.4g} ± {self.error:.2g}"
+
+
+def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:
+    """The arrays that a tempered run has kept, those of its first chain.
+
+    Raises
+    ------
+    ValueError
+        For a run that is not tempered, or has no path.
+    """
+    kept = [record.accumulated for record in run.records if "rungs/betas" in record.accumulated]
+    if not kept or len(kept) < run.chains:
+        raise ValueError(f"`{what}` is for a tempered run, of pdmp.sample(model, tempered=True).")
+    return kept[0]
+
+
+def traces(run: Run, name: str) -> list[np.ndarray]:
+    """A trace of each chain, from when all have it, with the same scans between two rows."""
+    kept = [record.accumulated for record in run.records]
+    coarsest = max(int(one["rungs/spacing"][0]) for one in kept)
+    found = []
+    for one in kept:
+        every = coarsest // int(one["rungs/spacing"][0])
+        found.append(one[f"rungs/{name}"][every - 1 :: every])
+    return found
+
+
+def evidence_of(run: Run) -> LogEvidence:
+    """log Z of a tempered run."""
+    kept = of_tempered(run, "log_evidence")
+    works = traces(run, "works")
+    if min(len(w) for w in works) < 8:
+        raise ValueError("`log_evidence` needs at least 8 scans of each chain: run longer.")
+    return log_evidence(works, kept["rungs/betas"])
+
+
+def mixture_of(kept: dict[str, np.ndarray]) -> tuple[Mixture, np.ndarray]:
+    """The reference, and the mode of each of its components."""
+    parts = (kept[f"reference/{name}"] for name in ("weights", "means", "roots", "freedoms"))
+    return Mixture(*parts), kept["reference/modes"]
+
+
+def indicators(run: Run, draws: np.ndarray) -> np.ndarray:
+    """Which draws (chains, n, d) are of which mode: 0 or 1, (chains, n, modes)."""
+    mixture, group = mixture_of(of_tempered(run, "modes"))
+    return np.eye(int(group.max()) + 1)[labels(mixture, group, draws)]
+
+
+def modes_of(run: Run) -> Modes:
+    """The modes of a tempered run."""
+    draws = run.diagnostic_draws()
+    which = indicators(run, np.zeros((1, 4, run.dim)) if draws is None else draws)
+    if draws is None:
+        raise ValueError("`modes` needs at least four scans of each chain: run longer.")
+    n, found = draws.shape[1], []
+    error = monte_carlo_error.standard_error(list(which), [1.0] * len(draws), [float(n)] * len(draws))
+    for k in range(which.shape[-1]):
+        x = draws[which[..., k] == 1.0]
+        if len(x):
+            found.append(ModeShare(float(which[..., k].mean()), float(error[k]), x.mean(axis=0), x.std(axis=0)))
+    return Modes(sorted(found, key=lambda mode: -mode.share), run.names())
+
+
+def evidence(a: Run, b: Run) -> LogBayesFactor:
+    """The log Bayes factor of two tempered runs: log Z of `a` minus log Z of `b`.
+
+    It means something only if the potential of each model has all its constants: those of the likelihood and of the
+    priors, which a posterior's shape does not need. A model of `from_function` has those that its U has; of a Stan
+    program write ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
+
+    Parameters
+    ----------
+    a, b : Run
+        Of ``pdmp.sample(model, tempered=True)``, for the same data.
+
+    Returns
+    -------
+    LogBayesFactor
+        ``value`` and its standard ``error``.
+
+    Raises
+    ------
+    ValueError
+        For a run that is not tempered.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> narrow, wide = (pdmp.models.from_function(
+    ...     lambda x, s=s: (0.5 * x @ x / s**2, x / s**2), dim=1) for s in (1.0, 2.0))
+    >>> runs = [pdmp.sample(model, tempered=True, seed=1) for model in (narrow, wide)]
+    >>> found = pdmp.evidence(*runs)
+    >>> abs(found.value + 0.693) < 0.2  # log(1 / 2), the ratio of the integrals of exp(-U)
+    True
+    """
+    for name, run in (("a", a), ("b", b)):
+        if not isinstance(run, Run):
+            raise TypeError(f"`{name}` must be a run of pdmp.sample(model, tempered=True), got a {type(run).__name__}.")
+    first, second = evidence_of(a), evidence_of(b)
+    return LogBayesFactor(first.value - second.value, math.hypot(first.error, second.error))
+
+
+def further_draws(run: Run) -> dict[str, float]:
+    """Effective draws of what coordinates' means and sds do not show: shares of modes, U, and tails."""
+    draws, names = run.diagnostic_draws(), run.names()
+    if draws is None:
+        return {}
+    found, which = {}, indicators(run, draws)
+    for k in np.flatnonzero((which.mean(axis=(0, 1)) > RARE) & (which.mean(axis=(0, 1)) < 1.0 - RARE)):
+        found[f"the share of the mode at {_place(run, int(k))}"] = float(draws_ess(which[..., [k]], "mean")[0])
+    potentials = traces(run, "potentials")
+    n = min(len(u) for u in potentials)
+    if n >= 8:
+        found["log p"] = float(draws_ess(np.array([u[:n] for u in potentials])[..., None], "mean")[0])
+    tails = draws_ess(draws, "tail")
+    k = int(np.argmin(np.where(np.isnan(tails), np.inf, tails)))
+    found[f"the tails of {names[k]}"] = float(tails[k])
+    return {name: 0.0 if math.isnan(value) else value for name, value in found.items()}
+
+
+def _place(run, k):
+    """Where mode k is, in words."""
+    mixture, group = mixture_of(of_tempered(run, "modes"))
+    own = np.flatnonzero(group == k)
+    centre = mixture.means[own[np.argmax(mixture.weights[own])]]
+    shown = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(run.names(), centre, strict=True))[:3])
+    return shown + (" …" if run.dim > 3 else "")
+
+
+class TemperedReport(Report):
+    """Restarts and round trips, what is kept of the rungs, and what is wrong."""
+
+    def statistics(self, process: Any, state: Any) -> dict[str, float]:
+        """Restarts, round trips, the least acceptance of a rung, Λ, and draws of the reference with no density."""
+        memory = state.memory
+        counted = max(int(memory.counted[0]), 1)
+        return {
+            "restarts": float(memory.restarts[0]),
+            "round_trips": float(memory.trips[0]),
+            "mean_acceptance": float((memory.accepted[1:] / counted).min()),
+            "mean_barrier": float(memory.rejected.sum() / counted),
+            "undefined": float(memory.undefined[0]),
+        }
+
+    def accumulated(self, process: Any, state: Any, since: float, end: float) -> dict[str, np.ndarray]:
+        """The ladder, W and U of scans, and the reference with its modes."""
+        memory, reference = state.memory, process.reference
+        counted, used = max(int(memory.counted[0]), 1), int(memory.trace.used[0])
+        return {
+            "rungs/betas": process.betas.copy(),
+            "rungs/rejections": memory.rejected / counted,
+            "rungs/acceptances": memory.accepted[1:] / counted,
+            "rungs/works": memory.trace.works[:used].copy(),
+            "rungs/potentials": memory.trace.potentials[:used].copy(),
+            "rungs/spacing": memory.trace.spacing.copy(),
+            "reference/weights": reference.weights.copy(),
+            "reference/means": reference.means.copy(),
+            "reference/roots": reference.roots.copy(),
+            "reference/freedoms": reference.freedoms.copy(),
+            "reference/modes": process.modes.copy(),
+            "known/centres": process.known[0].copy(),
+            "known/roots": process.known[1].copy(),
+            "known/masses": process.known[2].copy(),
+        }
+
+    def warnings(self, process: Any, stats: dict) -> list[str]:
+        """Of few restarts, and of a potential that is not a number where the reference draws."""
+        found = []
+        if stats["restarts"] < RESTARTS:
+            found.append(
+                f"only {stats['restarts']:,.0f} replicas came from the reference to the target, so the shares of modes "
+                "and the tails are not known: give a larger `gradients=`, or a parametrisation nearer to normal"
+            )
+        if stats["undefined"]:
+            found.append(
+                f"U was not a number at {stats['undefined']:,.0f} draws of the reference, which counted as zero "
+                "density: return inf where the density is zero, and a number elsewhere"
+            )
+        return found
+
+    def further_draws(self, run: Any) -> dict[str, float]:
+        """Effective draws of shares of modes, of U, and of tails."""
+        return further_draws(run)
+
+    def doubts(self, run: Any, asked: float | None) -> list[str]:
+        """Of the evidence, modes that were found and are not visited, replicas that disagree, and few draws."""
+        found = []
+        draws = run.diagnostic_draws()
+        if draws is None or draws.shape[1] < 8:
+            return ["too few scans for shares of modes and the evidence: give a larger budget"]
+        known = evidence_of(run)
+        if not known.error < UNSETTLED:
+            found.append(
+                f"the evidence is not settled: log Z has a standard error of {known.error:.2g}; give a larger "
+                "`gradients=`, `run.extend(gradients=...)`"
+            )
+        if not abs(known.gap) < APART + ERRORS * min(known.gap_error, UNSETTLED):
+            found.append(
+                f"the evidence is not settled: stepping stones from both sides differ by {abs(known.gap):.2g} in log "
+                "Z, so part of the mass may be missing; give a larger `gradients=`, or `initial=` nearer to it"
+            )
+        found += _missed(run, draws, known.value)
+        found += _disagreement(run, draws)
+        if asked is None:
+            further = further_draws(run)
+            name = min(further, key=further.__getitem__)
+            if further[name] < FEW:
+                found.append(
+                    f"fewer than {FEW:.0f} effective draws of {name}, {further[name]:.2g}: give a larger budget, or "
+                    "`ess=400` in place of one"
+                )
+        return found
+
+
+def _missed(run, draws, log_z):
+    """A sentence of a mode that a path found, with mass by Laplace's approximation, and that is hardly visited."""
+    kept = of_tempered(run, "modes")
+    d = run.dim
+    x = draws.reshape(-1, d)
+    for centre, root, mass in zip(kept["known/centres"], kept["known/roots"], kept["known/masses"], strict=True):
+        expected = math.exp(min(0.0, mass - log_z))
+        if expected < EXPECTED:
+            continue
+        square = (np.linalg.solve(root, (x - centre).T) ** 2).sum(axis=0)
+        visited = float((square <= d + 4.0 * math.sqrt(2.0 * d)).mean())
+        if visited < MISSED * expected:
+            names = list(zip(run.names(), centre, strict=True))[:3]
+            where = ", ".join(f"{name} = {value:.3g}" for name, value in names) + (" …" if d > 3 else "")
+            return [
+                f"a mode that a path found at {where}, with a share of about {expected:.2g} by Laplace's "
+                f"approximation, was visited {visited:.2g} of the time: give a larger `gradients=`, or order what "
+                "labels exchange"
+            ]
+    return []
+
+
+def _disagreement(run, draws):
+    """A sentence of chains whose U or shares of modes differ."""
+    if run.chains < 2:
+        return []
+    which, potentials = indicators(run, draws), traces(run, "potentials")
+    n = min(len(u) for u in potentials)
+    rhats = {"log p": float(draws_rhat(np.array([u[:n] for u in potentials])[..., None], "rank")[0])}
+    share = which.mean(axis=(0, 1))
+    for k in np.flatnonzero((share > RARE) & (share < 1.0 - RARE)):
+        rhats[f"the share of the mode at {_place(run, int(k))}"] = float(draws_rhat(which[..., [k]], "identity")[0])
+    name = max(rhats, key=lambda k: -math.inf if math.isnan(rhats[k]) else rhats[k])
+    if not rhats[name] > LARGE + NOISE / n:
+        return []
+    return [
+        f"the chains disagree about {name} (R-hat {rhats[name]:.3g}), each with a ladder of its own: give a larger "
+        "`gradients=`, and compare them, `run.split()`"
+    ]

@@ -1,0 +1,101 @@
+"""`pdmp.sample(model, tempered=True)`, compiled: shares, evidence, files, executors, and what it warns of."""
+
+import concurrent.futures
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import pdmp
+from tests.checks import assert_unbiased
+
+pytestmark = pytest.mark.quick
+
+CENTRES, SDS, WEIGHTS = np.array([[-3.0, 3.0, 0.0], [3.0, -3.0, 1.0]]), np.array([1.0, 0.5]), np.array([0.3, 0.7])
+
+
+def both(x):
+    """Two normals, of which only this is told; the integral of exp(-U) is e²."""
+    logs = np.log(WEIGHTS) - 0.5 * ((x - CENTRES) ** 2).sum(axis=1) / SDS**2 - 3.0 * np.log(SDS * math.sqrt(math.tau))
+    total = np.logaddexp.reduce(logs)
+    return -total - 2.0, (np.exp(logs - total) / SDS**2) @ (x - CENTRES)
+
+
+MODEL = pdmp.models.from_function(both, 3)
+
+
+def tempered(**given):
+    """A run, most of which are too short for what is asked of them, and say so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return sample(**given)
+
+
+def sample(**given):
+    return pdmp.sample(MODEL, tempered=True, progress=False, **given)
+
+
+@pytest.fixture(scope="module")
+def run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return sample(seed=1)
+
+
+def test_shares_and_evidence():
+    """Of six short runs: within 0.06 of the share, and 0.06 of log Z, whose errors are not understated twofold."""
+    runs = [tempered(seed=seed, ess=300) for seed in range(6)]
+    larger = [next(mode for mode in found.modes() if mode.mean[0] > 0.0) for found in runs]
+    assert all(len(found.modes()) == 2 and sum(m.share for m in found.modes()) == pytest.approx(1.0) for found in runs)
+    assert_unbiased([mode.share for mode in larger], 0.7, resolution=0.09)
+    assert_unbiased([mode.mean for mode in larger], CENTRES[1], resolution=0.12)
+    assert_unbiased([mode.sd for mode in larger], 0.5, resolution=0.12)
+    assert_unbiased([found.log_evidence.value for found in runs], 2.0, resolution=0.1)
+    for z in (
+        [(mode.share - 0.7) / mode.error for mode in larger],
+        [(found.log_evidence.value - 2.0) / found.log_evidence.error for found in runs],
+    ):
+        assert 0.3 < np.sqrt(np.mean(np.square(z))) < 2.0
+    assert max(found.stats["data_terms"] + found.stats["preparation_gradients"] for found in runs) < 100_000
+
+
+def test_a_run_is_one_of_the_others(run, tmp_path):
+    """Averages are those of all draws; a file has modes and evidence; arrays of rungs fit together."""
+    modes = run.modes()
+    mean = sum(mode.share * mode.mean for mode in modes)
+    assert np.allclose(mean, run.diagnostic_draws().mean(axis=(0, 1)))
+    assert np.allclose(run.mean(), WEIGHTS @ CENTRES, atol=0.4) and run.summary().warnings == []
+    assert run.note.startswith(
+        "parallel tempering with 3 rungs, of HMC with paths of 1 to 4 steps; the reference has 2"
+    )
+    assert run.stats["restarts"] >= 50 and abs(run.stats["restarts"] - run.stats["round_trips"]) <= 3 * run.chains
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    assert repr(loaded.modes()) == repr(modes) and loaded.log_evidence == run.log_evidence
+    kept = run.records[0].accumulated
+    n = len(kept["rungs/betas"])
+    assert kept["rungs/rejections"].shape == kept["rungs/acceptances"].shape == (n - 1,)
+    assert kept["rungs/works"].shape[1] == n and len(kept["reference/modes"]) == len(kept["reference/weights"]) - 1
+    factor = pdmp.evidence(run, loaded)
+    assert factor.value == 0.0 and factor.error == pytest.approx(math.sqrt(2.0) * run.log_evidence.error)
+
+
+def test_the_same_bits(tmp_path):
+    """In a pool, with a bar, extended, and resumed from a file."""
+    whole = tempered(seed=3, events=120)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [tempered(seed=3, events=120, executor=pool, segment=0.01)]
+    runs += [tempered(seed=3, events=60).extend(events=120), tempered(seed=3, events=120, chains=4)]
+    tempered(seed=3, events=60, checkpoint=tmp_path / "file")
+    runs.append(tempered(seed=3, events=120, checkpoint=tmp_path / "file"))
+    for found in runs:
+        assert np.array_equal(found.draws(120), whole.draws(120)) and found.log_evidence == whole.log_evidence
+
+
+def test_what_it_says_of_a_banana():
+    """Its ridge is 18 sds long and bent: few effective draws of a run that is too short, by name."""
+    with pytest.warns(UserWarning, match="effective draws of") as heard:
+        found = pdmp.sample(pdmp.models.Banana(), tempered=True, seed=1, ess=5_000, gradients=3_000)
+    said = {str(w.message).rstrip(".") for w in heard}
+    assert len(found.modes()) == 1 and said <= found.said | {str(heard[-1].message).rstrip(".")}

@@ -1,0 +1,549 @@
+"""Tempering in parts: references, ladders, swaps, paths, estimates of the evidence, modes, and what is refused."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import integrate, signal, special, stats
+
+import pdmp
+from pdmp.automatic.start import Evaluations
+from pdmp.automatic.tempering import answers, references, rounds
+from pdmp.automatic.tempering import process as tempering
+from pdmp.automatic.tempering.evidence import LogEvidence, bennett, log_evidence
+from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
+from pdmp.automatic.tempering.modes import groups, labels
+from pdmp.automatic.tempering.references import Mixture, defended, fitted, wide
+from pdmp.models import Gaussian, GaussianMixture
+from tests.checks import plain_only
+
+pytestmark = pytest.mark.exact
+
+ROOTS = np.array([[[1.0, 0.0], [0.5, 0.7]], [[0.4, 0.0], [-0.2, 2.0]]])
+MIXTURE = Mixture([1.0, 3.0], [[0.0, 1.0], [2.0, -1.0]], ROOTS, [5.0, 3.0])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# References
+
+
+def test_a_reference_is_normalised():
+    """Its density is that of scipy's t, and its integral 1."""
+    x = np.random.default_rng(0).standard_normal((6, 2)) * 3.0
+    laws = [
+        stats.multivariate_t(m, L @ L.T, df=n) for m, L, n in zip(MIXTURE.means, ROOTS, MIXTURE.freedoms, strict=True)
+    ]
+    density = 0.25 * laws[0].pdf(x) + 0.75 * laws[1].pdf(x)
+    assert np.allclose(special.logsumexp(MIXTURE.log_terms(x), axis=1), np.log(density), rtol=1e-12)
+    line = Mixture([2.0, 1.0], [[0.0], [3.0]], [[[1.0]], [[0.2]]], [5.0, 8.0])
+    mass = integrate.quad(lambda v: math.exp(-at(line, np.array([v]))[0]), -math.inf, math.inf, points=None)[0]
+    assert abs(mass - 1.0) < 1e-6
+
+
+def at(mixture, x):
+    gradient = np.full(len(x), np.nan)
+    return mixture.potential_and_gradient(x, mixture.memory(), gradient), gradient
+
+
+@plain_only
+def test_the_gradient_of_a_reference():
+    for x in np.random.default_rng(1).standard_normal((4, 2)) * 2.0:
+        height, gradient = at(MIXTURE, x)
+        assert height == pytest.approx(-special.logsumexp(MIXTURE.log_terms(x[None])), rel=1e-13)
+        h = 1e-6 * np.eye(2)
+        slopes = [(at(MIXTURE, x + e)[0] - at(MIXTURE, x - e)[0]) / 2e-6 for e in h]
+        assert np.allclose(gradient, slopes, atol=1e-8)
+
+
+@plain_only
+def test_draws_of_a_reference():
+    """Shares of both components, and the law of a coordinate of each, by its distribution function."""
+    rng, z, x, n = np.random.default_rng(2), np.empty(2), np.empty((4_000, 2)), 4_000
+    far = Mixture([1.0, 3.0], [[0.0, 1.0], [900.0, -1.0]], ROOTS, [5.0, 3.0])
+    for row in x:
+        far.draw(rng, z, row)
+    second = x[:, 0] > 450.0
+    assert abs(second.mean() - 0.75) < 5.0 * math.sqrt(0.75 * 0.25 / n)
+    for part, j, k in ((~second, 0, 0), (~second, 1, 0), (second, 1, 1)):
+        scale = math.sqrt((ROOTS[k, j] ** 2).sum())
+        assert stats.kstest((x[part, j] - far.means[k, j]) / scale, stats.t(far.freedoms[k]).cdf).pvalue > 1e-4
+
+
+def test_a_wide_reference():
+    """Within (1 and 4), and between, (±3)²: times two."""
+    found = wide(np.array([[-3.0, 0.0], [3.0, 0.0]]), np.array([np.eye(2), np.diag([7.0, 4.0])]))
+    assert np.allclose(found.means, 0.0) and np.allclose(found.roots[0] ** 2, 4.0 * np.diag([4.0 + 9.0, 2.5]))
+
+
+def test_a_fitted_mixture():
+    """Three clusters of 600, 300 and 100 draws, one of them narrow; a few draws of a heavy tail spoil nothing."""
+    rng = np.random.default_rng(3)
+    laws = [(600, [0.0, 0.0], 1.0), (300, [8.0, 0.0], 0.2), (100, [0.0, -9.0], 1.0)]
+    x = np.concatenate([rng.normal(m, s, (n, 2)) for n, m, s in laws] + [[[1e6, 1e6]]])
+    weights, means, covariances = fitted(x, np.random.default_rng(0))
+    order = np.argsort(-weights)
+    assert np.allclose(weights[order], [0.6, 0.3, 0.1], atol=1e-6)
+    assert np.allclose(means[order], [m for _, m, _ in laws], atol=0.3)
+    assert np.allclose(np.linalg.det(covariances[order]) ** 0.25, [1.0, 0.2, 1.0], rtol=0.15)
+
+
+def test_what_a_reference_is_defended_by():
+    """Modes that are far, or much narrower, with mass; the wide t keeps a tenth, and all weights sum to one."""
+    far = Mixture([1.0], [[0.0, 0.0]], [10.0 * np.eye(2)], [5.0])
+    parts = np.array([1.0]), np.zeros((1, 2)), np.array([np.eye(2)])
+    root = np.eye(2)
+    modes = [
+        (np.array([1.0, 0.0]), root, 3.0),  # known already
+        (np.array([9.0, 0.0]), root, 3.0 + math.log(0.5)),
+        (np.array([0.5, 0.0]), 0.05 * root, 1.0),  # within the first one, but twenty times narrower
+        (np.array([0.0, 9.0]), root, -5.1),  # of no mass
+    ]
+    found = defended(parts, far, modes, 3.0)
+    assert np.array_equal(found.means, [[0.0, 0.0], [9.0, 0.0], [0.5, 0.0], [0.0, 0.0]])
+    before = np.array([1.0, 0.5, math.exp(-2.0)])
+    assert np.allclose(found.weights, [*0.9 * before / before.sum(), 0.1]) and found.freedoms.tolist() == [5.0] * 4
+    scales = np.sqrt(references.WIDENED) * np.array([1.0, 1.0, 0.05])
+    assert np.allclose(found.roots[:, 0, 0], [*scales, 10.0])
+    high = Mixture([1.0], np.zeros((1, 7)), [np.eye(7)], [5.0])
+    assert defended((np.ones(1), np.zeros((1, 7)), np.eye(7)[None]), high, [], 0.0).freedoms.tolist() == [7.0, 5.0]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Ladder
+
+
+def test_rungs_have_equal_shares_of_the_barrier():
+    betas, rejections = np.array([0.0, 0.1, 0.4, 1.0]), np.array([0.3, 0.6, 0.1])
+    found = rungs(betas, rejections, 6)
+    cumulative = np.interp(found, betas, [0.0, 0.3, 0.9, 1.0])
+    assert np.allclose(np.diff(cumulative), 0.2) and found[0] == 0.0 and found[-1] == 1.0
+    still = rungs(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.0]), 3)  # none is rejected: no two are the same
+    assert np.allclose(still, [0.0, 0.5, 1.0])
+
+
+def test_how_many_rungs():
+    assert [wanted(b) for b in (0.0, 1.0, 1.01, 2.5, 100.0)] == [3, 3, 4, 6, 64]
+    assert np.allclose(first_rungs(4), [0.0, 1e-3, math.sqrt(1e-3), 1.0])
+
+
+def test_a_root_of_the_inverse():
+    precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 4.0]])
+    root = rounds.inverse_root(precision)
+    assert np.allclose(root @ root.T @ precision, np.eye(3)) and np.array_equal(root, np.tril(root))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Swaps and paths
+
+
+class Outcome(float):
+    """A uniform number that is below what it is compared with, or not, and keeps that."""
+
+    def __lt__(self, probability):
+        self.seen.append(probability)
+        return self.accepted
+
+
+def outcomes(accepted, seen):
+    """A generator whose numbers decide as they are told."""
+
+    def random():
+        made = Outcome(0.5)
+        made.accepted, made.seen = accepted[len(seen)], seen
+        return made
+
+    return SimpleNamespace(random=random)
+
+
+BETAS = np.array([0.0, 0.3, 1.0])
+
+
+def ladder(target=None, betas=BETAS, **options):
+    target = Gaussian([0.0, 0.0], [1.0, 4.0]) if target is None else target
+    roots, d = np.broadcast_to(np.eye(target.dim), (len(betas), target.dim, target.dim)), target.dim
+    pool = np.zeros((1, len(betas), d))
+    return tempering.Tempered(target, MIXTURE, betas, roots, np.ones(len(betas)), pool, **options)
+
+
+def swapped(works, scan, accepted):
+    """The replicas at the rungs after a swap of such a scan, and the probabilities."""
+    process = ladder()
+    memory, seen = process.memory(np.zeros(2), np.random.default_rng(0)), []
+    memory.potentials[:], memory.heights[:], memory.scans[0] = np.array(works) + 1.5, 1.5, scan
+    process.swap(memory, outcomes(accepted, seen), False)
+    return memory, seen
+
+
+@plain_only
+def test_swaps_keep_the_product_of_the_tempered_laws():
+    """Three rungs of a target of two states: the law of all eight is that of independent ones, exactly."""
+    reference, work = np.array([0.6, 0.4]), np.array([0.2, -1.7])
+    laws = [reference * np.exp(-b * work) / (reference * np.exp(-b * work)).sum() for b in BETAS]
+    states = list(itertools.product((0, 1), repeat=3))
+    law = np.array([math.prod(p[s] for p, s in zip(laws, state, strict=True)) for state in states])
+    for scan, pair in ((0, (0, 1)), (1, (1, 2)), (6, (0, 1))):
+        moves = np.zeros((8, 8))
+        for i, state in enumerate(states):
+            for accepted in (True, False):
+                memory, seen = swapped([work[s] for s in state], scan, [accepted])
+                expected = list(range(3))
+                if accepted:
+                    expected[pair[0]], expected[pair[1]] = pair[1], pair[0]
+                assert memory.at.tolist() == expected and len(seen) == 1
+                after = tuple(state[r] for r in memory.at)
+                moves[i, states.index(after)] += seen[0] if accepted else 1.0 - seen[0]
+        assert np.allclose(moves.sum(axis=1), 1.0) and np.allclose(law @ moves, law, rtol=1e-14)
+        assert moves.diagonal().min() < 0.9
+
+
+@plain_only
+def test_the_acceptance_of_a_swap():
+    """min(1, exp((β₁ - β₀)(W₁ - W₀))): 0.3 · -2 and, of the other pair, 0.7 · 5; no mass at the lower rung: never."""
+    memory, seen = swapped([3.0, 1.0, 6.0], 0, [False])
+    assert seen == [pytest.approx(math.exp(-0.6))] and np.allclose(memory.rejected, [1.0 - math.exp(-0.6), 0.0])
+    memory, seen = swapped([math.inf, 1.0, -1.0], 0, [False])
+    assert seen == [0.0] and np.allclose(memory.rejected, [1.0, 1.0 - math.exp(-1.4)])
+
+
+@plain_only
+def test_restarts_and_round_trips():
+    """The replica that begins at the reference: up in two scans, a restart; down again in two more, a round trip."""
+    process = ladder()
+    memory = process.memory(np.zeros(2), np.random.default_rng(0))
+    seen = []
+    for scan in range(6):
+        memory.scans[0] = scan
+        process.swap(memory, outcomes([True] * 9, seen), False)
+        assert memory.at.tolist() == [[1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2]][scan]
+    assert memory.restarts[0] == 2 and memory.trips[0] == 2  # 1, then 2 at the target; 2, then 0 at the reference
+    process.swap(memory, outcomes([True] * 9, []), True)
+    assert memory.restarts[0] == 2 and memory.trips[0] == 2
+
+
+@plain_only
+def test_a_path_of_a_rung():
+    """The leapfrog scheme on U_β in the metric of the rung, written once more, and its probability."""
+    target, rung, beta = Gaussian([1.0, -1.0], [2.0, 5.0]), 1, 0.3
+    process = ladder(target, longest=8)
+    process.roots = process.roots.copy()
+    process.roots[rung] = root = np.array([[0.7, 0.0], [0.3, 0.5]])
+    memory = process.memory(np.zeros(2), np.random.default_rng(0))
+    counts, lengths, accepted = np.zeros(12, np.int64), [], []
+
+    def potential(x):
+        height, slope = at(MIXTURE, x)
+        force = beta * target.gradient(x) + (1.0 - beta) * slope
+        return beta * target.potential(x) + (1.0 - beta) * height, force
+
+    memory.log_steps[rung] = math.log(0.9)
+    memory.x[:] = [0.4, 0.6]
+    process.evaluate(memory, counts, 1)
+    for seed in range(40):
+        start = memory.positions[1].copy()
+        found = process.explore(memory, counts, rung, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        u, x = rng.standard_normal(2), start.copy()
+        step = 0.9 * math.exp(-tempering.SPREAD * rng.random() ** 2)
+        n = min(2 ** int(-math.log2(rng.random())), 8)
+        lengths.append(n)
+        (before, force), kinetic = potential(x), 0.5 * u @ u
+        for _ in range(n):
+            u = u - 0.5 * step * root.T @ force
+            x = x + step * root @ u
+            after, force = potential(x)
+            u = u - 0.5 * step * root.T @ force
+        expected = math.exp(min(0.0, before + kinetic - after - 0.5 * u @ u))
+        assert found == pytest.approx(expected, rel=1e-9)
+        accepted.append(rng.random() < expected)
+        assert np.allclose(memory.positions[1], x if accepted[-1] else start, rtol=1e-9)
+        assert memory.potentials[1] == pytest.approx(target.potential(memory.positions[1]))
+        assert np.allclose(memory.slopes[1], at(MIXTURE, memory.positions[1].copy())[1])
+    assert set(lengths) == {1, 2, 4, 8} and 0 < sum(accepted) < 40
+
+
+@plain_only
+def test_the_reference_draws_where_the_target_has_no_density():
+    """Zero density, or a number that is none, at half of the draws: kept, W infinite, and the latter counted."""
+    for outside, undefined in ((math.inf, 0), (math.nan, 1)):
+        wall = pdmp.models.from_function(
+            lambda x, outside=outside: (outside if x[0] > 0.0 else 0.5 * x @ x, x), 2, initial=[-1.0, 0.0]
+        )
+        process = ladder(wall)
+        memory, rng, seen = process.memory(np.zeros(2), np.random.default_rng(0)), np.random.default_rng(1), []
+        for _ in range(20):
+            process.renew(memory, np.zeros(12, np.int64), rng)
+            beyond = memory.positions[0, 0] > 0.0
+            assert memory.potentials[0] == math.inf if beyond else math.isfinite(memory.potentials[0])
+            seen.append(beyond)
+        assert 0 < sum(seen) < 20 and memory.undefined[0] == undefined * sum(seen)
+
+
+@plain_only
+def test_what_is_kept_of_scans(monkeypatch):
+    """Every scan while there is room, then every second and every fourth; chains are compared at the same ones."""
+    monkeypatch.setattr(tempering, "ROWS", 4)
+    kept = []
+    for scans in (3, 9, 15):
+        process = ladder()
+        memory = process.memory(np.zeros(2), np.random.default_rng(0))
+        for scan in range(1, scans + 1):
+            memory.potentials[:] = 10.0 * scan + np.arange(3)
+            memory.heights[:] = 0.5
+            process.note(memory)
+        used = int(memory.trace.used[0])
+        assert np.array_equal(memory.trace.works[:used, 0], memory.trace.potentials[:used] - 2.5)
+        kept.append({"rungs/potentials": memory.trace.potentials[:used], "rungs/spacing": memory.trace.spacing})
+    assert [((k["rungs/potentials"] - 2.0) / 10.0).tolist() for k in kept] == [[1, 2, 3], [4, 8], [4, 8, 12]]
+    run = SimpleNamespace(records=[SimpleNamespace(accumulated=k) for k in kept[1:]])
+    assert [t.tolist() for t in answers.traces(run, "potentials")] == [[42.0, 82.0], [42.0, 82.0, 122.0]]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Evidence
+
+
+def between_normals(n, betas, mean=1.5, sd=0.6, log_z=2.0):
+    """W at n quantiles of each rung of the path from N(0, 1) to e^log_z N(mean, sd²)."""
+    precisions = 1.0 - betas + betas / sd**2
+    centres = betas * mean / sd**2 / precisions
+    z = stats.norm.ppf((np.arange(n) + 0.5) / n)[:, None]
+    x = centres + z / np.sqrt(precisions)
+    work = 0.5 * ((x - mean) / sd) ** 2 + math.log(sd) - log_z - 0.5 * x**2
+    # ∫ N(0, 1)^(1 - β) (e^log_z N(mean, sd²))^β, by completing the square.
+    logs = betas * (log_z - math.log(sd)) - 0.5 * np.log(precisions)
+    return work, logs - 0.5 * betas * mean**2 / sd**2 + 0.5 * precisions * centres**2
+
+
+def test_bennett_between_normals():
+    """Each ratio, over quantiles, as by completing the square; and all together."""
+    betas = np.array([0.0, 0.2, 0.55, 1.0])
+    works, logs = between_normals(20_000, betas)
+    steps = np.diff(betas)
+    found = [bennett(steps[i] * works[:, i], steps[i] * works[:, i + 1]) for i in range(3)]
+    assert np.allclose(found, np.diff(logs), atol=2e-4)
+    whole = log_evidence([works[:9_000], works[9_000:]], betas)
+    assert whole.value == pytest.approx(2.0, abs=3e-4) and whole.second == pytest.approx(2.0, abs=3e-3)
+    assert abs(whole.gap) < 3e-3
+
+
+def test_bennett_where_the_target_has_no_density():
+    """Half of the reference's draws are outside: log Z = log ½, whatever W is there; and W of 10²⁶ finds a bracket."""
+    works = np.zeros((1_000, 3))
+    works[::2, 0] = math.inf
+    assert log_evidence([works], np.array([0.0, 0.5, 1.0])).value == pytest.approx(math.log(0.5), abs=1e-9)
+    assert bennett(np.array([1e26, 0.0, 1e26, 0.0]), np.array([0.0, 0.0, 0.0, 0.0])) == pytest.approx(math.log(0.5))
+
+
+def test_the_error_of_log_z_is_what_repetitions_show():
+    """Of draws that are correlated in time, z_t = 0.8 z_{t-1} + …, three times that of independent ones; ± 20 %."""
+    betas, n, repeated = np.array([0.0, 0.15, 0.4, 0.7, 1.0]), 300, 120
+    noise = np.random.default_rng(4).standard_normal((repeated, 2, n, len(betas)))
+    noise[:, :, 1:] *= 0.6
+    z = signal.lfilter([1.0], [1.0, -0.8], noise, axis=2)
+    precisions = 1.0 - betas + betas / 0.36
+    x = betas * 1.5 / 0.36 / precisions + z / np.sqrt(precisions)
+    works = 0.5 * ((x - 1.5) / 0.6) ** 2 + math.log(0.6) - 0.5 * x**2
+    found = [log_evidence(list(chains), betas) for chains in works]
+    value, error, _, gap, gap_error = np.array(found).T
+    assert abs(value.mean()) < 5.0 * value.std() / math.sqrt(repeated)
+    assert 0.8 < np.sqrt(np.mean(error**2)) / value.std() < 1.2
+    assert 0.8 < np.sqrt(np.mean(gap_error**2)) / gap.std() < 1.2
+    assert np.mean(np.abs(value) < 2.0 * error) > 0.9
+    apart = log_evidence([works[0, 0], works[0, 1] + 1.0], betas)  # chains that differ by 1 in W: by 1 in log Z
+    assert apart.error == pytest.approx(0.5, rel=0.25)
+
+
+def test_how_it_prints():
+    said = repr(LogEvidence(-12.345, 0.0123, -12.31, 0.05, 0.03))
+    assert said == "log Z = -12.35 ± 0.012 (stepping stones -12.31, forward less backward 0.05 ± 0.03)"
+    assert repr(answers.LogBayesFactor(2.3456, 0.021)) == "log Bayes factor 2.346 ± 0.021"
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Modes, and what is said
+
+
+def components(means, sds):
+    d = len(means[0])
+    roots = [s * np.eye(d) for s in sds]
+    return Mixture(
+        [*[1.0] * len(means), 1.0], [*means, np.zeros(d)], [*roots, 9.0 * np.eye(d)], [5.0] * (len(means) + 1)
+    )
+
+
+def test_components_of_one_mode():
+    """Two near each other, one beyond a barrier; and eight on a ring, each next to its neighbours, are one."""
+    target = GaussianMixture([[-6.0, 0.0], [6.0, 0.0]], [1.0, 1.0], [0.5, 0.5])
+    mixture = components([[-6.5, 0.0], [6.0, 0.0], [-5.5, 0.5]], [1.0, 1.0, 1.0])
+    group = groups(Evaluations(target), mixture)
+    assert group.tolist() == [0, 1, 0] or group.tolist() == [1, 0, 1]
+    x = np.array([[[-7.0, 0.0], [5.0, 1.0]], [[7.0, 1.0], [-4.0, 0.0]]])
+    assert labels(mixture, group, x).tolist() == [[group[0], group[1]], [group[1], group[0]]]
+    ring = pdmp.models.from_function(
+        lambda x: (8.0 * (math.hypot(*x) - 5.0) ** 2, 16.0 * (math.hypot(*x) - 5.0) * x / math.hypot(*x)), 2, [5.0, 0.0]
+    )
+    angles = np.arange(12) * math.tau / 12
+    around = components(list(5.0 * np.column_stack([np.cos(angles), np.sin(angles)])), [0.8] * 12)
+    assert groups(Evaluations(ring), around).tolist() == [0] * 12
+
+
+class Told:
+    """A run of two chains with so many draws, of two modes at ±6."""
+
+    dim, chains = 2, 2
+
+    def __init__(self, draws, potentials=None, known=()):
+        mixture = components([[-6.0, 0.0], [6.0, 0.0]], [1.0, 1.0])
+        self.draws = draws
+        self.records = [
+            SimpleNamespace(
+                accumulated={
+                    "rungs/betas": BETAS,
+                    "rungs/spacing": np.ones(1, np.int64),
+                    "rungs/potentials": u,
+                    "reference/weights": mixture.weights,
+                    "reference/means": mixture.means,
+                    "reference/roots": mixture.roots,
+                    "reference/freedoms": mixture.freedoms,
+                    "reference/modes": np.array([0, 1]),
+                    "known/centres": np.array([c for c, _ in known]).reshape(-1, 2),
+                    "known/roots": np.array([np.eye(2) for _ in known]).reshape(-1, 2, 2),
+                    "known/masses": np.array([m for _, m in known]),
+                }
+            )
+            for u in ((0.5 * draws**2).sum(axis=-1) if potentials is None else potentials)
+        ]
+
+    def names(self):
+        return ["a", "b"]
+
+    def diagnostic_draws(self):
+        return self.draws
+
+
+def two_chains(shares, n=400, seed=0):
+    """Independent draws; of each chain this share is at 6, the others at -6."""
+    rng = np.random.default_rng(seed)
+    draws = rng.standard_normal((2, n, 2))
+    for chain, share in zip(draws, shares, strict=True):
+        chain[:, 0] += np.where(rng.permutation(n) < share * n, 6.0, -6.0)
+    return draws
+
+
+def test_shares_of_modes():
+    draws = two_chains([0.3, 0.2], seed=5)
+    found = answers.modes_of(Told(draws))
+    assert [mode.share for mode in found] == [0.75, 0.25]
+    left = draws[draws[..., 0] < 0.0]
+    assert np.array_equal(found[0].mean, left.mean(axis=0)) and np.array_equal(found[0].sd, left.std(axis=0))
+    assert found[0].error == found[1].error > 0.015
+    assert repr(found).splitlines()[1].split()[:4] == ["mode", "0", "0.750", f"{found[0].error:.3f}"]
+
+
+def test_effective_draws_of_shares_potentials_and_tails():
+    """Independent draws count as about all of them; where a chain stays in a mode for long stretches, as few."""
+    draws = two_chains([0.3, 0.3])
+    found = answers.further_draws(Told(draws))
+    left, right, tail = (
+        "the share of the mode at a = -6, b = 0",
+        "the share of the mode at a = 6, b = 0",
+        "the tails of ",
+    )
+    assert set(found) >= {left, right, "log p"} and sum(name.startswith(tail) for name in found) == 1
+    assert all(value > 500.0 for value in found.values())
+    slow = np.array([chain[np.argsort(np.arange(400) % 200 < 60, kind="stable")] for chain in draws])
+    slow[..., 0] = np.where(np.arange(400) < 120, 6.0, -6.0) + slow[..., 1]
+    found = answers.further_draws(Told(slow, [draws[0, :, 1], draws[1, :, 1]]))
+    assert found[left] == found[right] < 30.0 and found["log p"] > 500.0
+
+
+def test_chains_that_disagree_are_named():
+    assert answers._disagreement(Told(two_chains([0.3, 0.31])), two_chains([0.3, 0.31])) == []
+    draws = two_chains([0.2, 0.7])
+    [said] = answers._disagreement(Told(draws, [draws[0, :, 1], draws[1, :, 1]]), draws)
+    assert "the chains disagree about the share of the mode at a = " in said and "run.split()" in said
+    draws = two_chains([0.3, 0.3])
+    [said] = answers._disagreement(Told(draws, [draws[0, :, 1], draws[1, :, 1] + 1.0]), draws)
+    assert said.startswith("the chains disagree about log p (R-hat 1.")
+
+
+def test_a_mode_that_was_found_and_not_visited_is_named():
+    """Its share by Laplace's approximation is e^(1 - 2); there are no draws. A hundredth is not worth a word."""
+    draws = two_chains([0.3, 0.3])
+    known = [([-6.0, 0.0], 1.9), ([0.0, 20.0], 1.0)]
+    [said] = answers._missed(Told(draws, known=known), draws, 2.0)
+    assert said.startswith("a mode that a path found at a = 0, b = 20, with a share of about 0.37 by Laplace's")
+    assert "was visited 0 of the time" in said
+    assert answers._missed(Told(draws, known=[([0.0, 20.0], -2.7)]), draws, 2.0) == []
+
+
+def test_few_restarts_and_undefined_potentials_are_said():
+    report = answers.TemperedReport()
+    assert report.warnings(None, {"restarts": 50.0, "undefined": 0.0}) == []
+    few, undefined = report.warnings(None, {"restarts": 49.0, "undefined": 3.0})
+    assert few.startswith("only 49 replicas came from the reference") and "`gradients=`" in few
+    assert undefined.startswith("U was not a number at 3 draws") and "return inf" in undefined
+
+
+@pytest.mark.parametrize(
+    "found, words",
+    [
+        (LogEvidence(1.0, 0.31, 1.0, 0.0, 0.1), "log Z has a standard error of 0.31"),
+        (LogEvidence(1.0, 0.1, 1.0, -0.95, 0.1), "stepping stones from both sides differ by 0.95"),
+        (LogEvidence(1.0, 0.1, 1.0, math.nan, math.inf), "stepping stones from both sides differ by nan"),
+        (LogEvidence(1.0, 0.29, 1.0, 0.85, 0.1), None),
+    ],
+)
+def test_an_unsettled_evidence_is_said(monkeypatch, found, words):
+    monkeypatch.setattr(answers, "evidence_of", lambda run: found)
+    said = answers.TemperedReport().doubts(Told(two_chains([0.3, 0.3])), 400)
+    assert said == [] if words is None else len(said) == 1 and words in said[0] and "`gradients=`" in said[0]
+
+
+def test_few_draws_are_said_of_a_run_that_was_asked_for_none(monkeypatch):
+    monkeypatch.setattr(answers, "evidence_of", lambda run: LogEvidence(1.0, 0.1, 1.0, 0.0, 0.1))
+    run = Told(two_chains([0.3, 0.3], n=40))
+    [said] = answers.TemperedReport().doubts(run, None)
+    assert said.startswith("fewer than 100 effective draws of ") and answers.TemperedReport().doubts(run, 400) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "given, error, words",
+    [
+        ({"store": "moments"}, ValueError, "keeps no draws, by which the modes of a tempered run are told apart"),
+        ({"tempered": 1}, TypeError, "`tempered` must be True or False, got 1"),
+    ],
+)
+def test_what_does_not_go_with_tempering(given, error, words):
+    with pytest.raises(error, match=words):
+        pdmp.sample(Gaussian([0.0], [1.0]), **({"tempered": True} | given))
+
+
+def test_processes_samplers_and_large_models_are_refused():
+    model = Gaussian([0.0], [1.0])
+    with pytest.raises(TypeError, match="HMC is one already: give its model"):
+        pdmp.sample(pdmp.HMC(model), events=10, tempered=True)
+    for name, value in (("sampler", pdmp.BPS), ("options", {"step": 1.0}), ("metric", "diagonal")):
+        with pytest.raises(TypeError, match=f"`{name}` does not go with `tempered`"):
+            pdmp.auto(model, tempered=True, **{name: value})
+    with pytest.raises(ValueError, match="at most 200 dimensions, .* Gaussian has 201"):
+        pdmp.sample(Gaussian(np.zeros(201), np.ones(201)), tempered=True)
+
+
+def test_a_plain_run_has_no_modes():
+    run = pdmp.sample(pdmp.ZigZag(Gaussian([0.0], [1.0])), events=50, seed=1)
+    for ask, name in (
+        (run.modes, "modes"),
+        (lambda: run.log_evidence, "log_evidence"),
+        (lambda: pdmp.evidence(run, run), "log_evidence"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` is for a tempered run"):
+            ask()
+    with pytest.raises(TypeError, match="`b` must be a run"):
+        pdmp.evidence(run, 3.0)
