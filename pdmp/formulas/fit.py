@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design
-    from pdmp.formulas.families import Family
+    from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import MixedRegression
 
@@ -105,7 +105,7 @@ class Fit:
             dict(zip(Summary.COLUMNS, row, strict=True))
             for row in zip(columns, *(part.tolist() for part in parts), strict=True)
         ]
-        head = f"{self.formula}, {self.family.name} with the {self.family.link} link, {self.model.n_data:,} rows"
+        head = f"{self.formula}, {self.family.described}, {self.model.n_data:,} rows"
         at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
         priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
         found = self.run.summary()

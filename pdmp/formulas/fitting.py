@@ -20,7 +20,7 @@ from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import Defaults, Family, Priors, family_of
+from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
@@ -28,6 +28,7 @@ from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
+from pdmp.models.families import Family
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.design import pieces
@@ -309,14 +310,14 @@ def make_model(
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    if exposure is not None and family.kind != "count":
+    if exposure is not None and family.response != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = family.law()
+    law = LAWS[family.name]()
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
         design, rows, totals, notes = read_in_batches(
-            source, described, family.kind, roles, environment, client, folder, progress
+            source, described, family.response, roles, environment, client, folder, progress
         )
         y = rows.column("y")
     else:
@@ -331,7 +332,7 @@ def make_model(
         table, left_out = complete_rows(table, used)
         check_columns(described, table)
         design = Design(described, table, environment)
-        y, coded = design.read_response(table, environment, family.kind)
+        y, coded = design.read_response(table, environment, family.response)
         notes = [note for note in (left_out, coded) if note]
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
@@ -340,7 +341,7 @@ def make_model(
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
-    if family.kind == "count" and len(y) and np.max(y) <= 1.0:
+    if family.response == "count" and len(y) and np.max(y) <= 1.0:
         notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
@@ -368,7 +369,7 @@ def make_model(
         notes.append(f"inclusion ~ {model_prior}")
     found = (
         collinear(design, of_columns, totals),
-        separated(design, of_columns, y) if family.kind == "label" else None,
+        separated(design, of_columns, y) if family.response == "label" else None,
     )
     for text in filter(None, found):
         warn(text)
@@ -393,7 +394,7 @@ def make_model(
     coded = None
     if rows is not None:
         means = means_of(groups, design.intercept, design.columns) if kind is GroupIntercepts else None
-        coded = rows.standardised(design, totals, law, family.in_units, weights is not None, means)
+        coded = rows.standardised(design, totals, law, bool(family.units), weights is not None, means)
         y, added, weight = np.zeros(0), None, None
     model = kind(
         design.X,
@@ -406,7 +407,7 @@ def make_model(
         intercept=design.intercept,
         offset=added if totals.any_offset else None,
         weights=weight,
-        scale_response=family.in_units,
+        scale_response=bool(family.units),
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
         together=None if select is None else terms_of(select, design),
