@@ -185,7 +185,9 @@ class Family:
         for asked, names in (("priors", self.priors), ("units", self.units), ("needs", self.needs)):
             for name in names:
                 if name not in self.named:
-                    raise ValueError(f"`{asked}` names {name!r}; parameters of {self.name} are {', '.join(self.named)}.")
+                    raise ValueError(
+                        f"`{asked}` names {name!r}; parameters of {self.name} are {', '.join(self.named)}."
+                    )
 
     def __reduce__(self) -> tuple:
         # Functions of a user's own are not carried to another process, whatever its family is called.
@@ -230,8 +232,15 @@ class Family:
         new, count = {**self.links, **links}, len(self.data) + 1
         changed = [(LINKS[old], LINKS.get(new[name]), old != new[name]) for name, old in self.links.items()]
 
+        def moved(z, a, b, differ):
+            if not differ:
+                return z
+            if a is LINKS["logit"] and b is LINKS["probit"]:  # without rounding a probability to 1
+                return log_ndtr(z) - log_ndtr(-z)
+            return a.forward(b.inverse(z))
+
         def loss(*args):
-            eta = [a.forward(b.inverse(z)) if c else z for z, (a, b, c) in zip(args[count:], changed, strict=True)]
+            eta = [moved(z, *change) for z, change in zip(args[count:], changed, strict=True)]
             return self.loss(*args[:count], *eta)
 
         found = replace(self, loss=loss, links=new)
@@ -848,6 +857,7 @@ mixture_poisson = mixture("mixture_poisson", poisson, poisson)
 FAMILIES = {found.name: found for found in list(globals().values()) if isinstance(found, Family)}
 #: Families that are another one with another link of its first parameter.
 VARIANTS = {
+    ("bernoulli", "logit"): bernoulli,
     ("bernoulli", "probit"): probit,
     ("cumulative", "logit"): cumulative,
     ("cumulative", "probit"): cumulative_probit,
