@@ -472,6 +472,15 @@ def _of_groups(family, one, k, y, data, without, mode):
     h = DIFFERENCE * one.unit
     low, mid, high = density(-h), density(0.0), density(h)
     g, v = one.groups[k], one.values(k)
-    score = np.bincount(g.level, v * (high - low) / (2.0 * h), len(g.levels))
     curvature = np.maximum((2.0 * mid - low - high) / h**2, 0.0)
-    return score, np.bincount(g.level, v**2 * curvature, len(g.levels))
+
+    def summed(values):
+        return np.bincount(g.level, values, len(g.levels))
+
+    for j, other in enumerate(one.groups):
+        if j != k and other.grouping == g.grouping:  # what an intercept of the group leaves to its slope, or the latter
+            w = one.values(j)
+            square = summed(curvature * w**2)
+            v = v - (summed(curvature * v * w) / np.where(square > 0.0, square, 1.0))[g.level] * w
+            break
+    return summed(v * (high - low) / (2.0 * h)), summed(v**2 * curvature)

@@ -43,7 +43,7 @@ from pdmp.expressions.nodes import (
     softplus,
     where,
 )
-from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior, StudentT
+from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior, StudentT
 from pdmp.models.sums_of_terms import Terms
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -639,7 +639,7 @@ def mixture(name: str, one: Family, other: Family) -> Family:
 # ---------------------------------------------------------------------------------------------------------------
 # The table
 
-SIGMA, ALPHA, PHI = {"sigma": HalfStudentT(4.0, 1.0)}, {"alpha": HalfCauchy(1.0)}, {"phi": HalfCauchy(10.0)}
+SIGMA, ALPHA = {"sigma": HalfStudentT(4.0, 1.0)}, {"alpha": HalfCauchy(1.0)}
 LOG_ODDS = Normal(0.0, 1.5)  #: of which the probability is about uniform
 
 gaussian = Family(
@@ -744,7 +744,8 @@ beta_binomial = Family(
     mean=lambda mu, phi, trials: trials * mu,
     links={"mu": "logit", "phi": "log"},
     **TRIALS,
-    priors=PHI,
+    #: Of few trials many values of phi have about the binomial law: what is far above 100 is left out.
+    priors={"phi": Exponential(100.0)},
 )
 gamma = Family(
     "gamma",
@@ -776,7 +777,7 @@ beta = Family(
     links={"mu": "logit", "phi": "log"},
     constant=lambda y: -np.log(y) - np.log1p(-y),
     response="share",
-    priors=PHI,
+    priors={"phi": HalfCauchy(10.0)},
 )
 skew_normal = Family(
     "skew_normal",

@@ -324,7 +324,7 @@ def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkey
 
 def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):
     monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
-    monkeypatch.setattr(fitting, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])
+    monkeypatch.setattr(checks, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])
     for row in (12, 15):  # not among the first rows that are looked at; first and last of a piece
         t = table()
         t["sure"] = np.where(t.b == "up", 1.0, 0.0) + 0.1 * (np.arange(N) % 2)
