@@ -257,7 +257,7 @@ def _check_text(name, column):
 
 
 def _check_levels(described, table, pandas):
-    """Refuse categories whose columns would take more than a quarter of the memory: the design is copied."""
+    """Refuse categories of nearly a level a row, or whose columns would take more than a quarter of the memory."""
     total, most, name = 0, 0, ""
     for term in described.model.common_terms:
         columns = 1
@@ -272,6 +272,12 @@ def _check_levels(described, table, pandas):
                     most, name = max((most, name), (levels, one))
         total += columns
     size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
+    if most >= MANY_LEVELS and 2 * most > len(table):
+        raise ValueError(
+            f"`formula`: the column {name!r} is a category of {most:,} levels in {len(table):,} rows, with a "
+            f"coefficient each: leave it out, write effects of groups, (1 | {name}), or make it a number, as of dates "
+            f"(pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days."
+        )
     if most >= MANY_LEVELS and size > limit:
         raise ValueError(
             f"`formula`: the column {name!r} has {most:,} levels, with a column of the design each, which would take "

@@ -227,7 +227,7 @@ def regression(
         refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
         for name, value in refused.items():
             if value is not None:
-                others = listed([repr(known) for known in LAWS], 10)
+                others = listed(list(LAWS), 10)
                 raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
         return regress(asked, data, found, priors, roles, link, environment, seed, options)
     sides = asked.response.text, asked.sides[found.named[0]]

@@ -43,6 +43,14 @@ RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inver
 DIFFERENCE = 1e-3  #: of linear predictors, for derivatives of log-likelihoods
 
 
+def inside_name(name: str) -> str:
+    """The block of coordinates of a parameter, which is not called as what is reported is: its numbers are others."""
+    return f"standardised {name}"
+
+
+CUTS = inside_name("cuts")
+
+
 class Scale:
     """Of a parameter: where its predictor is by default, its unit, and how wide default priors are.
 
@@ -163,15 +171,15 @@ class Predictor:
     @property
     def fixed_names(self) -> list[str]:
         """Blocks of the coefficients."""
-        return [f"standardised {self.prefix}{name}" for name in self.columns]
+        return [inside_name(self.prefix + name) for name in self.columns]
 
     def sd_name(self, k: int) -> str:
-        """The block of log standard deviations, which is called as what is reported."""
-        return self.prefix + self.groups[k].sd_name
+        """The block of a standard deviation of effects, whose logarithm moves."""
+        return inside_name(self.prefix + self.groups[k].sd_name)
 
     def effect_name(self, k: int) -> str:
         """The block of effects."""
-        return f"standardised {self.prefix}{self.groups[k].name}"
+        return inside_name(self.prefix + self.groups[k].name)
 
     def sizes(self, with_groups: bool = True) -> dict[str, int]:
         """Blocks of coordinates."""
@@ -299,11 +307,13 @@ class Coding:
                 beta[p.columns[p.intercept]] = beta[p.columns[p.intercept]] - shift
             natural |= {p.prefix + name: value for name, value in beta.items()}
             for k in range(len(p.groups)):
-                natural[p.sd_name(k)] = p.unit / p.group_scale[k] * np.exp(values[p.sd_name(k)][..., 0])
+                natural[p.prefix + p.groups[k].sd_name] = (
+                    p.unit / p.group_scale[k] * np.exp(values[p.sd_name(k)][..., 0])
+                )
             if self.n_cuts and p is self.predictors[0]:
-                natural |= {name: values["cuts"][..., k] + shift for k, name in enumerate(self.cut_names)}
+                natural |= {name: values[CUTS][..., k] + shift for k, name in enumerate(self.cut_names)}
         for name in self.constants:
-            natural[name] = LINKS[self.family.links[name]].inverse(values[name][..., 0])
+            natural[name] = LINKS[self.family.links[name]].inverse(values[inside_name(name)][..., 0])
         for p in self.predictors:
             natural |= {p.prefix + g.name: p.effects(values, k) for k, g in enumerate(p.groups)}
         return natural
@@ -326,7 +336,7 @@ class Coding:
             # Cuts of rows whose columns are all 0, as predictors of new tables are of columns in the units of the data.
             natural = self.constrain(draws)
             return [found["mu"], *(natural[name][:, None] for name in self.cut_names)]
-        return [found[name] if name in found else values[name] for name in self.family.parameters]
+        return [found[name] if name in found else values[inside_name(name)] for name in self.family.parameters]
 
     def predict(self, observed: Observed, draws: ArrayLike, rng: np.random.Generator | None = None) -> np.ndarray:
         """Means of the model's rows, or responses drawn with `rng`: (..., n) of draws (..., dim)."""
@@ -368,11 +378,12 @@ def made(
     sizes: dict[str, int] = {}
     for one in predictors:
         sizes |= one.sizes(with_groups)
-    sizes |= dict.fromkeys(constants, 1) | ({"cuts": n_cuts} if n_cuts else {})
+    inside = {name: inside_name(name) for name in (*constants, *(["cuts"] if n_cuts else []))}
+    sizes |= {inside[name]: n_cuts if name == "cuts" else 1 for name in inside}
     p = Parameters(**sizes)
     given = {one.parameter: one.functional(p, with_groups) for one in predictors}
-    given |= {name: getattr(p, name) for name in (*constants, *(["cuts"] if n_cuts else []))}
-    rows, priors = family.rows(y, **given, **data), dict(constants)
+    given |= {name: getattr(p, block) for name, block in inside.items()}
+    rows, priors = family.rows(y, **given, **data), {inside[name]: prior for name, prior in constants.items()}
     parts, effects, initial = [], [], {}
     for one in predictors:
         priors |= one.inside(with_groups)
@@ -385,7 +396,7 @@ def made(
             if share.any():
                 effects.append(_effects(share, u[np.arange(u.size)], t))
     if n_cuts:
-        priors["cuts"] = cuts
+        priors[CUTS] = cuts
     observed = rows.observed
     if parts or weight is not None:
         rows = _extended(family, rows, parts, weight)
