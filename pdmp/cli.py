@@ -410,7 +410,7 @@ def fit(
         typer.Argument(metavar="FILE", help="A table: CSV with a header, Parquet, or a folder of Parquet files."),
     ],
     family: Annotated[
-        str, typer.Option(help="gaussian, student_t, bernoulli, probit, poisson or negative_binomial.")
+        str, typer.Option(help="gaussian, bernoulli, poisson, gamma, beta, cumulative, … as pdmp.families has them.")
     ] = "gaussian",
     offset: Annotated[str | None, typer.Option(metavar="COLUMN", help="Added to the linear predictor.")] = None,
     exposure: Annotated[
@@ -480,7 +480,7 @@ def fit(
     _say("")
     summary, inclusion = found.summary(effects), None if chosen is None else found.inclusion()
     if as_json:
-        about = {"formula": formula, "family": found.family.name, "rows": found.model.n_data}
+        about = {"formula": formula, "family": found.family.name, "rows": found.n_rows}
         selected = {"inclusion": inclusion or {}}
         if inclusion is not None:
             said = {"median_model": inclusion.median_model, "warnings": inclusion.warnings}
@@ -511,7 +511,7 @@ def fit(
 
 def _to_predict(path, formula, others, file, refuses):
     """The table of --predict; an error now, not after the fit, if it cannot be predicted."""
-    model, new = formulas.design.describe(formula).model, formulas.table.read_table(path)
+    model, new = formulas.design.describe(formulas.words.plainly(formula)).model, formulas.table.read_table(path)
     names = {name for term in (*model.common_terms, *model.group_terms) for name in term.var_names}
     names = {name for name in (*names, *others) if name}
     formulas.table.check_names(names, new, "`formula`", f"--predict {path}")

@@ -16,6 +16,8 @@ from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.table import check_names, import_pandas, numbers
+from pdmp.formulas.words import FUNCTIONS, plainly
+from pdmp.models.families import RANGES
 
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
 DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
@@ -255,7 +257,7 @@ def _check_text(name, column):
 
 
 def _check_levels(described, table, pandas):
-    """Refuse categories whose columns would take more than a quarter of the memory: the design is copied."""
+    """Refuse categories of nearly a level a row, or whose columns would take more than a quarter of the memory."""
     total, most, name = 0, 0, ""
     for term in described.model.common_terms:
         columns = 1
@@ -270,6 +272,12 @@ def _check_levels(described, table, pandas):
                     most, name = max((most, name), (levels, one))
         total += columns
     size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
+    if most >= MANY_LEVELS and 2 * most > len(table):
+        raise ValueError(
+            f"`formula`: the column {name!r} is a category of {most:,} levels in {len(table):,} rows, with a "
+            f"coefficient each: leave it out, write effects of groups, (1 | {name}), or make it a number, as of dates "
+            f"(pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days."
+        )
     if most >= MANY_LEVELS and size > limit:
         raise ValueError(
             f"`formula`: the column {name!r} has {most:,} levels, with a column of the design each, which would take "
@@ -365,7 +373,7 @@ def check_functions(formula: str) -> None:
     TypeError, ValueError
         Also for what is no formula.
     """
-    model = describe(formula).model
+    model = describe(plainly(formula)).model
     from formulae.categorical import ENCODINGS
     from formulae.transforms import TRANSFORMS
 
@@ -375,7 +383,7 @@ def check_functions(formula: str) -> None:
         name = getattr(part, "callee", "I")
         room, _, function = name.partition(".")
         of_numpy = room == "np" and (isinstance(getattr(np, function, None), np.ufunc) or function in HARMLESS)
-        if not of_numpy and name not in TRANSFORMS and name not in ENCODINGS:
+        if not of_numpy and name not in FUNCTIONS and name not in TRANSFORMS and name not in ENCODINGS:
             raise ValueError(
                 f"`formula` calls {name!r}: on the command line it may call functions of formulae, such as scale(x), "
                 "and those of NumPy that compute, such as np.log(x); pdmp.regression in Python takes any."
@@ -591,7 +599,7 @@ class Design:
         return X, sum(parts, np.zeros(n)), self._number(table, expressions, first=False)
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
-        """The response of `kind` "number", "label" or "count", and a sentence on how it was coded, or "".
+        """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or "".
 
         Raises
         ------
@@ -665,12 +673,16 @@ def _codes(parts, levels, pandas):
 
 
 def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:
-    """The response, or a `ValueError` where it is not of its kind, "number" or "count"."""
+    """The response, or a `ValueError` where it is not of its kind, or the same in every row."""
     if kind == "count":
         wrong = (y < 0.0) | (y != np.floor(y))
         if np.any(wrong):
             raise ValueError(f"the response {name!r} must hold counts 0, 1, 2, … for this family, got {y[wrong][0]:g}.")
-    elif np.all(y == y[0]) and len(y) > 1:
+        return y
+    inside, allowed = RANGES[kind]
+    if not np.all(inside(y)):
+        raise ValueError(f"the response {name!r} must hold {allowed} for this family, got {y[~inside(y)][0]:g}.")
+    if np.all(y == y[0]) and len(y) > 1:
         raise ValueError(f"the response {name!r} is {y[0]:g} in every row.")
     return y
 

@@ -1,67 +1,45 @@
-"""Families of responses: their likelihood, the kind of response that they need, and default priors."""
+"""Families of regressions by formula: rows of `pdmp.models.families`, by name, and default priors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from pdmp.data import did_you_mean
 from pdmp.formulas.totals import Totals
-from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior
-from pdmp.models.regressions.likelihoods import (
-    Likelihood,
-    LogitLaw,
-    NegativeBinomialLaw,
-    NormalLaw,
-    PoissonLaw,
-    ProbitLaw,
-    StudentTLaw,
-)
+from pdmp.models.families import FAMILIES, Family
+from pdmp.models.priors import HalfNormal, Normal, Prior
+from pdmp.models.regressions import likelihoods
 
 WIDTH = 2.5  #: standard deviation of default priors, in units of the response's over the column's
-
-
-class Family(NamedTuple):
-    """One family."""
-
-    name: str
-    law: Callable[[], Likelihood]
-    kind: str  #: of the response: "number", "label" or "count"
-    link: str
-
-    @property
-    def in_units(self) -> bool:
-        """Whether the linear predictor has the unit of the response."""
-        return self.kind == "number"
-
-
-FAMILIES = {
-    "gaussian": Family("gaussian", NormalLaw, "number", "identity"),
-    "student_t": Family("student_t", StudentTLaw, "number", "identity"),
-    "bernoulli": Family("bernoulli", LogitLaw, "label", "logit"),
-    "logit": Family("bernoulli", LogitLaw, "label", "logit"),
-    "probit": Family("bernoulli", ProbitLaw, "label", "probit"),
-    "poisson": Family("poisson", PoissonLaw, "count", "log"),
-    "negative_binomial": Family("negative_binomial", NegativeBinomialLaw, "count", "log"),
-}
-
-
 #: What families are called elsewhere.
 CALLED = {
-    "binomial": "bernoulli",
-    "logistic": "bernoulli",
     "logit": "bernoulli",
+    "logistic": "bernoulli",
     "normal": "gaussian",
     "t": "student_t",
+    "student": "student_t",
     "negbinomial": "negative_binomial",
+    "zero_inflated_negbinomial": "zero_inflated_negative_binomial",
+    "hurdle_negbinomial": "hurdle_negative_binomial",
+    "wald": "inverse_gaussian",
+    "ordinal": "cumulative",
+    "vonmises": "von_mises",
+    "betabinomial": "beta_binomial",
 }
+#: Of families that have compiled regressions of their own: in files, with `select`, and with effects of many groups.
+LAWS = {law.family.name: law for law in likelihoods.FAMILIES.values()}
 
 
-def family_of(name: str) -> Family:
+def family_of(name: Any) -> Family:
     """The family of this name, or a `ValueError`."""
+    if isinstance(name, Family):
+        return name
+    if name == "logit":
+        return FAMILIES["bernoulli"]
     if name not in FAMILIES:
-        close = did_you_mean(name, FAMILIES) if isinstance(name, str) else "."
+        close = did_you_mean(name, FAMILIES) if isinstance(name, str) else "; or a pdmp.Family."
         if name in CALLED:
             close = f"; did you mean {CALLED[name]!r}?"
         raise ValueError(f"`family` must be one of {', '.join(map(repr, FAMILIES))}, got {name!r}{close}")
@@ -78,10 +56,11 @@ class Defaults:
     """
 
     def __init__(self, family: Family, totals: Totals) -> None:
-        self.unit, self.totals = (totals.y_sd or 1.0) if family.in_units else 1.0, totals
-        if family.in_units:
+        self.family, self.totals = family, totals
+        self.unit = (totals.y_sd or 1.0) if family.units else 1.0
+        if family.units:
             self.middle = totals.excess
-        elif family.kind == "count":
+        elif family.response == "count":
             self.middle = math.log(max(totals.y_sum, 0.5)) - math.log(totals.exposure)
         else:
             self.middle = 0.0
@@ -100,7 +79,7 @@ class Defaults:
 
     def dispersion(self, name: str) -> Prior:
         """Of a parameter of the law."""
-        return {"sigma": HalfStudentT(4.0, self.unit), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}[name]
+        return self.family.priors[name].scaled(self.unit if name in self.family.units else 1.0)
 
 
 class Priors:

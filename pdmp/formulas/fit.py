@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pdmp.engine.result import Run
-    from pdmp.formulas.design import Design
-    from pdmp.formulas.families import Family
+    from pdmp.formulas.design import Design, Groups
+    from pdmp.models.families import Family
     from pdmp.models.priors import Prior
-    from pdmp.models.regressions.mixed import MixedRegression
+    from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 
 UNSEEN = ("error", "zero", "draw")
 
@@ -74,6 +74,25 @@ class Fit:
     def __repr__(self) -> str:
         return repr(self.summary())
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table that were used."""
+        return self.model.n_data
+
+    @property
+    def groups(self) -> Sequence[GroupColumn]:
+        """Columns of effects of groups, called as they are reported."""
+        return self.model.groups
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether there is an intercept."""
+        return self.model.intercept is not None
+
+    def prior_name(self, name: str) -> str:
+        """What the prior of a parameter is of: itself, or its value on the scale of a link."""
+        return name
+
     def __getitem__(self, name: str) -> np.ndarray:
         """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
         return self.run[name]
@@ -105,9 +124,10 @@ class Fit:
             dict(zip(Summary.COLUMNS, row, strict=True))
             for row in zip(columns, *(part.tolist() for part in parts), strict=True)
         ]
-        head = f"{self.formula}, {self.family.name} with the {self.family.link} link, {self.model.n_data:,} rows"
-        at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
-        priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
+        head = f"{self.formula}, {self.family.described}, {self.n_rows:,} rows"
+        at_means = " (Intercept at the means of the other columns)" if self.has_intercept else ""
+        said = ", ".join(f"{self.prior_name(name)} ~ {prior}" for name, prior in self.priors.items())
+        priors = f"priors: {said}{at_means}"
         found = self.run.summary()
         return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], found.warnings, found.said)
 
@@ -116,7 +136,7 @@ class Fit:
         natural = self.run.constrain(draws)
         columns = {name: natural[name] for name in self.priors}
         if effects:
-            for g in self.model.groups:
+            for g in self.groups:
                 columns |= {f"{g.name}[{label}]": natural[g.name][..., k] for k, label in enumerate(g.levels)}
         return columns
 
@@ -181,7 +201,7 @@ class Fit:
         one_of("unseen", unseen, UNSEEN)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
-        rows = self.model.n_data if table is None else len(table)
+        rows = self.n_rows if table is None else len(table)
         if draws * rows > NUMBERS:
             most = max(NUMBERS // rows, 1)
             raise ValueError(
@@ -189,6 +209,10 @@ class Fit:
                 f"{in_words(8.0 * NUMBERS)}: give draws={most:,}, or some of the rows at a time as `new`."
             )
         x = self.run.draws(-(-draws // self.run.chains)).reshape(-1, self.run.dim)[:draws]
+        return self._predicted(x, table, kind, unseen, rng)
+
+    def _predicted(self, x, table, kind, unseen, rng):
+        """Expected responses, or responses, of a new table or of the data, (draws, n)."""
         z = self.model.margins(x) if table is None else self._margins(x, table, unseen, rng)
         if kind == "mean":
             return self.model.likelihood.mean(z)
@@ -204,28 +228,7 @@ class Fit:
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
         z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        for g, fitted in zip(groups, self.model.groups, strict=True):
-            new = g.level < 0
-            effects = natural[g.name][:, np.where(new, 0, g.level)]
-            if new.any():
-                labels = self.design.labels(table, g.grouping)
-                if unseen == "error":
-                    raise ValueError(
-                        f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
-                        'unseen="zero" or "draw" predicts for it.'
-                    )
-                if new.all():
-                    warn(
-                        f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
-                        f"{listed(fitted.levels[:3])}."
-                    )
-                effects[:, new] = 0.0
-                if unseen == "draw":
-                    names, place = np.unique(labels[new].astype(str), return_inverse=True)
-                    drawn = rng.standard_normal((len(x), len(names))) * natural[fitted.sd_name][:, None]
-                    effects[:, new] = drawn[:, place.ravel()]
-            z += effects * g.value
-        return z
+        return effects_of(z, natural, "", self.model.groups, groups, self.design, table, unseen, rng)
 
     def inclusion(self) -> Inclusion:
         """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.
@@ -272,7 +275,7 @@ class Fit:
         ValueError
             If that would be fewer than 100 draws of each chain.
         """
-        rows, chains = self.model.n_data, self.run.chains
+        rows, chains = self.n_rows, self.run.chains
         most = NUMBERS // (rows * chains)
         if most < LEAST_DRAWS:
             raise ValueError(
@@ -303,3 +306,54 @@ class Fit:
         axes.set_title(self.formula)
         axes.legend(handles=axes.lines[:3], ncols=3, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=2.2)
         return figure
+
+
+def effects_of(
+    z: np.ndarray,
+    natural: Mapping[str, np.ndarray],
+    prefix: str,
+    fitted_groups: Sequence[GroupColumn],
+    groups: Sequence[Groups],
+    design: Design,
+    table: Any,
+    unseen: str,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
+
+    Parameters
+    ----------
+    z : ndarray
+    natural : dict of str to ndarray
+        Draws of parameters by name.
+    prefix : str
+        What the names of this predictor's begin with.
+    fitted_groups, groups : sequence
+        Of the fit, and of the new table.
+    design : Design
+    table : pandas.DataFrame
+    unseen : {"error", "zero", "draw"}
+    rng : numpy.random.Generator
+    """
+    for g, fitted in zip(groups, fitted_groups, strict=True):
+        new = g.level < 0
+        effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
+        if new.any():
+            labels = design.labels(table, g.grouping)
+            if unseen == "error":
+                raise ValueError(
+                    f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
+                    'unseen="zero" or "draw" predicts for it.'
+                )
+            if new.all():
+                warn(
+                    f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
+                    f"{listed(fitted.levels[:3])}."
+                )
+            effects[:, new] = 0.0
+            if unseen == "draw":
+                names, place = np.unique(labels[new].astype(str), return_inverse=True)
+                drawn = rng.standard_normal((len(effects), len(names))) * natural[prefix + fitted.sd_name][:, None]
+                effects[:, new] = drawn[:, place.ravel()]
+        z += effects * g.value
+    return z

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
@@ -19,18 +18,21 @@ from pdmp.engine.checks import check_budget, check_count, check_goal, check_numb
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
+from pdmp.formulas.checks import check_groups, check_identified, check_parameters, check_sizes, collinear, separated
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import Defaults, Family, Priors, family_of
+from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
 from pdmp.formulas.fit import Fit
+from pdmp.formulas.general import Asked, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
-from pdmp.models.priors import BetaBernoulli, Flat, Prior
+from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
+from pdmp.models.families import Family
+from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
-from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
@@ -50,8 +52,6 @@ from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
-COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
-CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
 #: And share of the posterior variance in the prior's up to which they are, the median of the groups: where rows are
 #: many and say little, the standard deviation of effects waits for all of them to move.
@@ -75,8 +75,6 @@ CROSSED_SHARE = 0.1
 #: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
 #: `SUBSAMPLED_ROWS` rows, and from there on, where a unit of time of that process is itself hundreds of passes.
 FEW_ROWS_PASSES, MANY_ROWS_PASSES = 1.0, 100.0
-LARGEST = 1e140  #: of absolute values, whose squares are added
-OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 #: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
 #: that of `JUMP_ROWS` rows; and in that of `SPARE_ROWS` a dimension where coefficients cross 0 so often that times the
@@ -85,15 +83,15 @@ FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
 JUMP_ROWS = 100_000
 MANY_COLUMNS = 50  #: of so many coefficients that may be 0 bounds on single rows count those that are not
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
-SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
 def regression(
-    formula: str,
+    formula: str | Mapping[str, str],
     data: Any,
-    family: str = "gaussian",
+    family: str | Family = "gaussian",
     priors: Mapping[str, Prior | BetaBernoulli] | None = None,
     *,
+    link: str | Mapping[str, str] | None = None,
     offset: str | None = None,
     weights: str | None = None,
     exposure: str | None = None,
@@ -215,14 +213,25 @@ def regression(
     >>> fit.summary()  # doctest: +SKIP
     >>> fit.predict({"x": [5]}).mean()  # doctest: +SKIP
     """
-    described, found = describe(formula), family_of(family)
+    found = linked(family_of(family), link)
     one_of("sampler", sampler, SAMPLERS)
     check_arguments(priors, {"offset": offset, "weights": weights, "exposure": exposure}, select)
     check_options(options)
     from formulae.environment import Environment
 
-    environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np})
+    environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np, **FUNCTIONS})
     seed = check_seed(seed, None)
+    roles = {"offset": offset, "weights": weights, "exposure": exposure}
+    asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
+    if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
+        refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
+        for name, value in refused.items():
+            if value is not None:
+                others = listed(list(LAWS), 10)
+                raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
+        return regress(asked, data, found, priors, roles, link, environment, seed, options)
+    sides = asked.response.text, asked.sides[found.named[0]]
+    described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
     model, design, priors_used, notes = make_model(
         described,
         data,
@@ -245,7 +254,23 @@ def regression(
         for g, how in zip(model.groups, model.centring(), strict=True)
     ]
     columns = {"offset": offset, "exposure": exposure}
-    return Fit(formula, found, model, run, design, priors_used, [*notes, *said], columns)
+    return Fit(asked.formula, found, model, run, design, priors_used, [*notes, *said], columns)
+
+
+def family_in_law(family: Family) -> Family | None:
+    """The same family if it has a compiled regression of its own."""
+    law = LAWS.get(family.name)
+    return None if law is None else law.family
+
+
+def translated_formulas(asked: Asked, data: Any, roles: Mapping[str, str | None], environment: Any) -> Asked:
+    """The formulas as formulae reads them; a `ValueError` for terms of other tools that there are not."""
+    for text in (asked.response.text, *asked.sides.values()):
+        check_words(text, environment)
+    response = asked.response._replace(text=translated(asked.response.text))
+    used = [column_of(response.text), *map(column_of, response.data.values()), *filter(None, roles.values())]
+    sides = {name: translated(side, columns_of(data), used) for name, side in asked.sides.items()}
+    return asked._replace(response=response, sides=sides)
 
 
 def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
@@ -309,14 +334,14 @@ def make_model(
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    if exposure is not None and family.kind != "count":
+    if exposure is not None and family.response != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = family.law()
+    law = LAWS[family.name]()
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
         design, rows, totals, notes = read_in_batches(
-            source, described, family.kind, roles, environment, client, folder, progress
+            source, described, family.response, roles, environment, client, folder, progress
         )
         y = rows.column("y")
     else:
@@ -331,7 +356,7 @@ def make_model(
         table, left_out = complete_rows(table, used)
         check_columns(described, table)
         design = Design(described, table, environment)
-        y, coded = design.read_response(table, environment, family.kind)
+        y, coded = design.read_response(table, environment, family.response)
         notes = [note for note in (left_out, coded) if note]
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
@@ -340,7 +365,7 @@ def make_model(
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
-    if family.kind == "count" and len(y) and np.max(y) <= 1.0:
+    if family.response == "count" and len(y) and np.max(y) <= 1.0:
         notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
@@ -360,7 +385,13 @@ def make_model(
     of_law = [named.find(defaults.dispersion(name), name) for name in law.dispersions]
     named.finish()
     check_groups(groups, notes)
-    check_identified(groups, law, weights, None if rows is not None else weight, priors or {})
+    check_identified(
+        groups,
+        "sigma" if law.dispersions == ("sigma",) else None,
+        weights,
+        None if rows is not None else weight,
+        priors or {},
+    )
     names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
     by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True))
 
@@ -368,7 +399,7 @@ def make_model(
         notes.append(f"inclusion ~ {model_prior}")
     found = (
         collinear(design, of_columns, totals),
-        separated(design, of_columns, y) if family.kind == "label" else None,
+        separated(design, of_columns, y) if family.response == "label" else None,
     )
     for text in filter(None, found):
         warn(text)
@@ -393,7 +424,7 @@ def make_model(
     coded = None
     if rows is not None:
         means = means_of(groups, design.intercept, design.columns) if kind is GroupIntercepts else None
-        coded = rows.standardised(design, totals, law, family.in_units, weights is not None, means)
+        coded = rows.standardised(design, totals, law, bool(family.units), weights is not None, means)
         y, added, weight = np.zeros(0), None, None
     model = kind(
         design.X,
@@ -406,7 +437,7 @@ def make_model(
         intercept=design.intercept,
         offset=added if totals.any_offset else None,
         weights=weight,
-        scale_response=family.in_units,
+        scale_response=bool(family.units),
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
         together=None if select is None else terms_of(select, design),
@@ -415,37 +446,6 @@ def make_model(
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
-
-
-def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
-    """Refuse columns that are called as another parameter is: one of the two would be reported as the other.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of coefficients and of terms; a term of one column has its name.
-    groups : sequence of str
-        Effects of groups and their standard deviations: ``"1|g"``, ``"sd(g)"``.
-    dispersions : sequence of str
-        Parameters of the law.
-    """
-    taken = dict.fromkeys(groups, "effects of groups are called so")
-    taken |= dict.fromkeys(dispersions, "a parameter of the family is called so")
-    taken |= dict.fromkeys(OF_DRAWS, "tables of draws have a column of that name")
-    for name in columns:
-        if name in taken:
-            raise ValueError(
-                f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column."
-            )
-
-
-def check_sizes(design: Design, totals: Totals) -> None:
-    """Refuse columns whose squares are not finite numbers."""
-    named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
-    named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
-    for name, size in named:
-        if size > LARGEST:
-            raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
@@ -461,119 +461,6 @@ def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | N
 def has_crossed(groups: Sequence[GroupColumn], design: Design) -> bool:
     """Whether the effects are those that `CrossedIntercepts` is for, and the data say what each is."""
     return are_crossed(groups, design.intercept) and min(g.usual_rows for g in groups) >= INTERCEPT_ROWS
-
-
-def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
-    """Refuse a grouping of one group; note groups of one row."""
-    for name in dict.fromkeys(g.grouping for g in groups):
-        group = next(g for g in groups if g.grouping == name)
-        if len(group.levels) == 1:
-            raise ValueError(f"`formula`: {name!r} has one group only, {group.levels[0]!r}; effects need two or more.")
-        single = int(np.sum(group.sizes == 1))
-        if single:
-            notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
-
-
-def check_identified(
-    groups: Sequence[GroupColumn], law: Any, weights: str | None, weight: np.ndarray | None, given: Mapping[str, Any]
-) -> None:
-    """Refuse standard deviations that data cannot tell from another, unless a prior is given for one of the two.
-
-    Of one row a group they cannot tell an effect from the noise of a normal law, but where one of the two varies; and
-    two groupings with the same groups have one effect between them. Of rows in files only intercepts are looked at.
-    """
-    for k, g in enumerate(groups):
-        size = g.value**2 if len(g.value) else np.ones(1)
-        if weight is not None:
-            size = size * weight
-        known = len(g.value) or (g.name.startswith("1|") and weights is None)
-        alike = known and np.ptp(size) <= CONSTANT * np.max(size)
-        if law.dispersions == ("sigma",) and alike and np.all(g.sizes == 1) and not {g.sd_name, "sigma"} & set(given):
-            raise ValueError(
-                f"`formula`: each group of {g.grouping!r} has one row, so that the data cannot tell {g.sd_name} from "
-                f"sigma: drop ({g.name.replace('|', ' | ')}), or give one of the two a prior in `priors`."
-            )
-        for other in groups[:k]:
-            if len(g.levels) != len(other.levels) or not np.array_equal(g.value, other.value) or not len(g.value):
-                continue
-            if len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels):
-                if not {g.sd_name, other.sd_name} & set(given):
-                    raise ValueError(
-                        f"`formula`: {other.grouping!r} and {g.grouping!r} have the same groups, so that the data "
-                        f"cannot tell {other.sd_name} from {g.sd_name}: drop one of them, or give one a prior in "
-                        "`priors`."
-                    )
-
-
-def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
-    """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
-
-    Of columns about their means where there is an intercept, so that one that is far from 0 is not taken for it.
-    """
-    norms = np.sqrt(np.diag(totals.products))
-    varies = norms > CONSTANT * math.sqrt(totals.rows)
-    known = np.where(varies, norms, 1.0)
-    gram_matrix = totals.products / np.outer(known, known)
-    size = np.where(totals.largest > 0.0, totals.largest, 1.0)
-    kept, text = [], None
-    root = np.zeros_like(gram_matrix)  # LLᵀ of the columns that are kept
-    for j, column in enumerate(design.columns):
-        if j == design.intercept:
-            continue
-        n = len(kept)
-        across = solve_triangular(root[:n, :n], gram_matrix[kept, j], lower=True) if n else np.zeros(0)
-        left = gram_matrix[j, j] - across @ across
-        if varies[j] and left > COLLINEAR:
-            root[n, :n], root[n, n] = across, math.sqrt(left)
-            kept.append(j)
-            continue
-        part = solve_triangular(root[:n, :n], across, lower=True, trans="T") if n else across
-        shares = {k: share for k, share in zip(kept, part, strict=True) if varies[j] and abs(share) > 1e-6}
-        others = list(shares)
-        if design.intercept is not None:  # what is left of the means
-            of_means = [share * known[j] / known[k] * totals.mean[k] / size[k] for k, share in shares.items()]
-            if abs(totals.mean[j] / size[j] - sum(of_means)) > 1e-6:
-                others = sorted([design.intercept, *others])
-        named = listed([design.columns[k] for k in others])
-        what = f"is a sum of {named}" if others else "is 0 in every row"
-        if any(isinstance(priors[k], Flat) for k in (j, *others)):
-            raise ValueError(f"the column {column!r} {what}, and with a Flat prior nothing decides: leave it out.")
-        if text is None:
-            text = f"the column {column!r} {what}: the data say nothing of it alone, and its prior decides."
-    return text
-
-
-def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | None:
-    """A warning that names columns whose sum separates the labels.
-
-    Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
-    does not separate some of the rows does not separate all.
-    """
-    from scipy import optimize
-
-    X = design.X
-    largest = np.maximum(np.max([np.abs(X[s]).max(axis=0) for s in pieces(X)], axis=0), 1e-300)
-    rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
-    while True:
-        signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
-        found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
-        if found.status != 0 or -found.fun < 1e-6:
-            return None
-        if len(rows) == len(y):
-            break
-        wrong = [
-            s.start + np.flatnonzero(np.where(y[s] > 0.0, 1.0, -1.0) * (X[s] @ (found.x / largest)) < -1e-9)
-            for s in pieces(X)
-        ]
-        more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]
-        if len(more) == 0:
-            break
-        rows = np.union1d(rows, more)
-    places = [j for j in np.flatnonzero(np.abs(found.x) > 1e-6) if j != design.intercept]
-    named = listed([design.columns[j] for j in places]) or "the intercept"
-    if any(isinstance(priors[j], Flat) for j in places):
-        raise ValueError(f"{named} separate the labels: a Flat prior leaves no posterior; give a proper one.")
-    return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
 
 
 def prior_of_models(

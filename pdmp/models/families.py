@@ -43,6 +43,7 @@ from pdmp.expressions.nodes import (
     softplus,
     where,
 )
+from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior, StudentT
 from pdmp.models.sums_of_terms import Terms
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -113,6 +114,14 @@ class Family:
         (y) -> the responses as the loss takes them; as they are when omitted.
     arrange : callable, optional
         Of families with cuts: (y, mu, cuts) -> the functionals of the loss, those of draws, and further data.
+    priors : dict of str to Prior, optional
+        What `pdmp.regression` takes by default for parameters without a formula of their own: of positive numbers for
+        the log link, else of the number on the scale of its link.
+    units : sequence of str, optional
+        Parameters with the unit of what `stored` gives: their default priors are in units of its standard deviation.
+        The first parameter is one where it has the identity link, when omitted.
+    needs : dict of str to str, optional
+        Parameters that a regression must give a formula, and why.
 
     Raises
     ------
@@ -146,6 +155,9 @@ class Family:
     data: Mapping[str, float | None] = field(default_factory=dict)
     stored: Callable = np.asarray
     arrange: Callable | None = None
+    priors: Mapping[str, Prior] = field(default_factory=dict)
+    units: Sequence[str] | None = None
+    needs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.response not in RANGES:
@@ -163,6 +175,19 @@ class Family:
                 f"`links` must name the {len(wanted)} functionals of the loss, {', '.join(wanted)}; it names "
                 f"{', '.join(self.links)}."
             )
+        if self.units is None:
+            first = self.parameters[0]
+            has = self.links[first] == "identity" and self.response == "number"
+            object.__setattr__(self, "units", (first,) if has else ())
+        for name, prior in self.priors.items():
+            if not isinstance(prior, Prior):
+                raise TypeError(f"`priors`: that of {name!r} must be one of pdmp.models.priors, got {prior!r}.")
+        for asked, names in (("priors", self.priors), ("units", self.units), ("needs", self.needs)):
+            for name in names:
+                if name not in self.named:
+                    raise ValueError(
+                        f"`{asked}` names {name!r}; parameters of {self.name} are {', '.join(self.named)}."
+                    )
 
     def __reduce__(self) -> tuple:
         # Functions of a user's own are not carried to another process, whatever its family is called.
@@ -176,6 +201,11 @@ class Family:
     def parameters(self) -> tuple[str, ...]:
         """Their names."""
         return tuple(self.links)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What `rows` is given a functional of: the parameters, or mu and the cuts."""
+        return ("mu", "cuts") if self.arrange is not None else self.parameters
 
     def linked(self, **links: str) -> Family:
         """The same family with other links of some of its parameters.
@@ -202,8 +232,15 @@ class Family:
         new, count = {**self.links, **links}, len(self.data) + 1
         changed = [(LINKS[old], LINKS.get(new[name]), old != new[name]) for name, old in self.links.items()]
 
+        def moved(z, a, b, differ):
+            if not differ:
+                return z
+            if a is LINKS["logit"] and b is LINKS["probit"]:  # without rounding a probability to 1
+                return log_ndtr(z) - log_ndtr(-z)
+            return a.forward(b.inverse(z))
+
         def loss(*args):
-            eta = [a.forward(b.inverse(z)) if c else z for z, (a, b, c) in zip(args[count:], changed, strict=True)]
+            eta = [moved(z, *change) for z, change in zip(args[count:], changed, strict=True)]
             return self.loss(*args[:count], *eta)
 
         found = replace(self, loss=loss, links=new)
@@ -231,7 +268,7 @@ class Family:
             For a parameter that is missing or unknown, and for responses outside of the family's range.
         """
         y = self.read(y)
-        known = (*self.links, *self.data) if self.arrange is None else ("mu", "cuts")
+        known = (*self.named, *(self.data if self.arrange is None else ()))
         for name in given:
             if name not in known:
                 raise TypeError(f"{self.name} has no {name!r}; it has {', '.join(known)}.")
@@ -294,6 +331,14 @@ class Family:
                 raise ValueError(f"`upper` must be above `y` where `censored` is 2, got {upper[i]:g} in row {i}.")
             if "upper" in columns:  # what is not looked at has a number all the same
                 columns["upper"] = np.where(censored == 2.0, upper, 2.0 * y)
+
+    @property
+    def described(self) -> str:
+        """The family and the link of its first parameter, in words."""
+        for (name, link), family in VARIANTS.items():
+            if family is self.__dict__.get("_base", self):
+                return f"{name} with the {link} link"
+        return f"{self.name} with the {self.links[self.parameters[0]]} link"
 
     def replaced(self, name: str) -> Family:
         """For messages about further data of counts."""
@@ -507,6 +552,7 @@ def _cumulative(name, log_distribution, inner, distribution, noise):
         response="count",
         data={"top": None},
         arrange=_cuts,
+        priors={"cuts": StudentT(3.0, 0.0, 2.5)},
     )
 
 
@@ -583,11 +629,18 @@ def mixture(name: str, one: Family, other: Family) -> Family:
         constant=one.constant,
         response=one.response,
         stored=one.stored,
+        priors={f"{p}{k}": law for k, part in enumerate(parts, 1) for p, law in part.priors.items()}
+        | {"theta": LOG_ODDS},
+        units=[f"{p}{k}" for k, part in enumerate(parts, 1) for p in part.units],
+        needs={f"{other.parameters[0]}2": "the two components can be exchanged unless their priors differ"},
     )
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # The table
+
+SIGMA, ALPHA = {"sigma": HalfStudentT(4.0, 1.0)}, {"alpha": HalfCauchy(1.0)}
+LOG_ODDS = Normal(0.0, 1.5)  #: of which the probability is about uniform
 
 gaussian = Family(
     "gaussian",
@@ -596,6 +649,8 @@ gaussian = Family(
     mean=lambda mu, sigma: mu,
     links={"mu": "identity", "sigma": "log"},
     constant=lambda y: -HALF_LOG_2PI,
+    priors=SIGMA,
+    units=("mu", "sigma"),
 )
 student_t = Family(
     "student_t",
@@ -604,6 +659,8 @@ student_t = Family(
     mean=lambda mu, sigma, nu: mu,
     links={"mu": "identity", "sigma": "log", "nu": "log"},
     constant=lambda y: -0.5 * math.log(math.pi),
+    priors=SIGMA | {"nu": Gamma(2.0, 10.0)},
+    units=("mu", "sigma"),
 )
 LABEL = {"mean": lambda mu: mu, "draw": _draw_label, "response": "label", "stored": lambda y: 2.0 * y - 1.0}
 bernoulli = Family("bernoulli", lambda y, z: softplus(-y * z), links={"mu": "logit"}, **LABEL)
@@ -617,6 +674,8 @@ item_response = Family(
     links={"mu": "identity", "discrimination": "log"},
     response="label",
     stored=LABEL["stored"],
+    priors={"discrimination": HalfNormal(1.0)},
+    needs={"discrimination": "only its product with mu is in the likelihood"},
 )
 COUNT = {"response": "count", "constant": _count_constant}
 poisson = Family(
@@ -629,6 +688,7 @@ negative_binomial = Family(
     mean=lambda mu, alpha: mu,
     links={"mu": "log", "alpha": "log"},
     **COUNT,
+    priors=ALPHA,
 )
 zero_inflated_poisson = Family(
     "zero_inflated_poisson",
@@ -637,6 +697,7 @@ zero_inflated_poisson = Family(
     mean=lambda mu, zi: (1.0 - zi) * mu,
     links={"mu": "log", "zi": "logit"},
     **COUNT,
+    priors={"zi": LOG_ODDS},
 )
 zero_inflated_negative_binomial = Family(
     "zero_inflated_negative_binomial",
@@ -645,6 +706,7 @@ zero_inflated_negative_binomial = Family(
     mean=lambda mu, alpha, zi: (1.0 - zi) * mu,
     links={"mu": "log", "alpha": "log", "zi": "logit"},
     **COUNT,
+    priors=ALPHA | {"zi": LOG_ODDS},
 )
 hurdle_poisson = Family(
     "hurdle_poisson",
@@ -653,6 +715,7 @@ hurdle_poisson = Family(
     mean=lambda mu, hu: (1.0 - hu) * _positive_mean(mu),
     links={"mu": "log", "hu": "logit"},
     **COUNT,
+    priors={"hu": LOG_ODDS},
 )
 hurdle_negative_binomial = Family(
     "hurdle_negative_binomial",
@@ -661,6 +724,7 @@ hurdle_negative_binomial = Family(
     mean=lambda mu, alpha, hu: (1.0 - hu) * _positive_mean(mu, alpha),
     links={"mu": "log", "alpha": "log", "hu": "logit"},
     **COUNT,
+    priors=ALPHA | {"hu": LOG_ODDS},
 )
 TRIALS = {"response": "count", "data": {"trials": None}, "constant": _binomial_constant}
 binomial = Family(
@@ -680,6 +744,8 @@ beta_binomial = Family(
     mean=lambda mu, phi, trials: trials * mu,
     links={"mu": "logit", "phi": "log"},
     **TRIALS,
+    #: Of few trials many values of phi have about the binomial law: what is far above 100 is left out.
+    priors={"phi": Exponential(100.0)},
 )
 gamma = Family(
     "gamma",
@@ -690,6 +756,7 @@ gamma = Family(
     constant=lambda y: -np.log(y),
     response="positive",
     stored=np.log,
+    priors={"shape": HalfCauchy(5.0)},
 )
 inverse_gaussian = Family(
     "inverse_gaussian",
@@ -699,6 +766,8 @@ inverse_gaussian = Family(
     links={"mu": "log", "shape": "log"},
     constant=lambda y: -HALF_LOG_2PI - 1.5 * np.log(y),
     response="positive",
+    priors={"shape": HalfCauchy(5.0)},
+    units=("shape",),
 )
 beta = Family(
     "beta",
@@ -708,6 +777,7 @@ beta = Family(
     links={"mu": "logit", "phi": "log"},
     constant=lambda y: -np.log(y) - np.log1p(-y),
     response="share",
+    priors={"phi": HalfCauchy(10.0)},
 )
 skew_normal = Family(
     "skew_normal",
@@ -716,6 +786,8 @@ skew_normal = Family(
     mean=lambda mu, sigma, alpha: mu + sigma * alpha * np.sqrt(2.0 / math.pi / (1.0 + alpha**2)),
     links={"mu": "identity", "sigma": "log", "alpha": "identity"},
     constant=lambda y: math.log(2.0) - HALF_LOG_2PI,
+    priors=SIGMA | {"alpha": Normal(0.0, 4.0)},
+    units=("mu", "sigma"),
 )
 #: mu is the direction that angles y have on average: as tan(mu / 2) = z, cos(y - mu) is rational in z.
 von_mises = Family(
@@ -726,6 +798,8 @@ von_mises = Family(
     links={"mu": "tan_half", "kappa": "log"},
     constant=lambda y: -2.0 * HALF_LOG_2PI,
     response="angle",
+    #: Of mu that every direction is as probable as any other.
+    priors={"mu": StudentT(1.0, 0.0, 1.0), "kappa": HalfCauchy(5.0)},
 )
 #: mu is the scale: log y is by e^-shape times a Gumbel variable above log mu.
 weibull = Family(
@@ -740,6 +814,7 @@ weibull = Family(
     links={"mu": "log", "shape": "log"},
     constant=_survival_constant(0.0),
     **SURVIVAL,
+    priors={"shape": HalfCauchy(2.0)},
 )
 exponential = Family(
     "exponential",
@@ -759,6 +834,8 @@ lognormal = Family(
     links={"mu": "identity", "sigma": "log"},
     constant=_survival_constant(HALF_LOG_2PI),
     **SURVIVAL,
+    priors=SIGMA,
+    units=("mu", "sigma"),
 )
 cumulative = _cumulative(
     "cumulative",
@@ -779,3 +856,10 @@ mixture_poisson = mixture("mixture_poisson", poisson, poisson)
 
 #: All of them, by name.
 FAMILIES = {found.name: found for found in list(globals().values()) if isinstance(found, Family)}
+#: Families that are another one with another link of its first parameter.
+VARIANTS = {
+    ("bernoulli", "logit"): bernoulli,
+    ("bernoulli", "probit"): probit,
+    ("cumulative", "logit"): cumulative,
+    ("cumulative", "probit"): cumulative_probit,
+}

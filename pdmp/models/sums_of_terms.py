@@ -260,6 +260,8 @@ class SumOfTerms(Model):
                     f"`terms[{k}]` is at functionals of other parameters, with the blocks {_listed(rows.at[0].sizes)}; "
                     f"`parameters` has {_listed(parameters.sizes)}."
                 )
+        #: What reports natural parameters in the units of a table, and predicts: of a regression by formula.
+        self.reported: Any = None
         laws = _read_priors(parameters, priors)
         self.kinds = np.array([law.coded()[0] for law in laws], np.int64)
         self.numbers = np.array([law.coded()[1:] for law in laws]).reshape(-1, 3)
@@ -656,7 +658,15 @@ class SumOfTerms(Model):
         -------
         dict of str to ndarray, shape (n,)
         """
-        return {"y": np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
+        name = "y" if self.reported is None else self.reported.response
+        return {name: np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
+
+    @property
+    def constrains(self) -> bool:
+        return self.reported is not None
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        return super().constrain(draws) if self.reported is None else self.reported.constrain(draws)
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(y | x) of each row of a family, with all constants; without families, minus each term.
@@ -722,6 +732,8 @@ class SumOfTerms(Model):
                 f"model has {_listed(sizes)}."
             )
         rng, flat = None if kind == "mean" else np.random.default_rng(seed), x.reshape(-1, self.dim)
+        if rows is None and self.reported is not None:
+            return self.reported.predict(known[0], x, rng)
         found = np.concatenate([observed.predict(flat, rng) for observed in known], axis=-1)
         return found.reshape(*x.shape[:-1], -1)
 

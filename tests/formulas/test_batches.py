@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.formulas import batches, fitting, sources
+from pdmp.formulas import batches, checks, fitting, sources
 from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions import blocks
@@ -310,7 +310,7 @@ def test_another_number_of_rows_in_the_second_pass(more, tmp_path, monkeypatch):
 
 
 def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkeypatch):
-    monkeypatch.setattr(fitting, "SEPARATION_ROWS", 6)
+    monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
     t = table()
     t["sure"] = (t.b == "up").astype(float) + 0.1 * (np.arange(N) % 2)
     with pytest.warns(UserWarning, match="'sure' separate the labels"):
@@ -323,8 +323,8 @@ def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkey
 
 
 def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):
-    monkeypatch.setattr(fitting, "SEPARATION_ROWS", 6)
-    monkeypatch.setattr(fitting, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])
+    monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
+    monkeypatch.setattr(checks, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])
     for row in (12, 15):  # not among the first rows that are looked at; first and last of a piece
         t = table()
         t["sure"] = np.where(t.b == "up", 1.0, 0.0) + 0.1 * (np.arange(N) % 2)

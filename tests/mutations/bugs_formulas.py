@@ -12,7 +12,7 @@ MIXED, LAWS, PRIORS = (
     "pdmp/models/priors.py",
 )
 TABLE_OF_FAMILIES = "pdmp/models/families.py"
-INCLUSION = "pdmp/formulas/inclusion.py"
+INCLUSION, CHECKS = "pdmp/formulas/inclusion.py", "pdmp/formulas/checks.py"
 DESIGN, TABLE, FITTING, FIT, FAMILIES = (
     "pdmp/formulas/design.py",
     "pdmp/formulas/table.py",
@@ -899,9 +899,9 @@ CALLED, EARLY = (
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
     for name, file, old, new, test in [
-        ("a column is called as a dispersion is", FITTING, 'taken |= dict.fromkeys(dispersions, "a', 'taken |= dict.fromkeys((), "a', CALLED),
+        ("a column is called as a dispersion is", CHECKS, 'taken |= dict.fromkeys(dispersions, "a', 'taken |= dict.fromkeys((), "a', CALLED),
         ("a column is called as a spread of groups is", FITTING, "check_parameters([*design.columns, *design.terms], names,", "check_parameters([*design.columns, *design.terms], (),", CALLED),
-        ("a column is called as that of the chains is", FITTING, "taken |= dict.fromkeys(OF_DRAWS,", "taken |= dict.fromkeys((),", CALLED),
+        ("a column is called as that of the chains is", CHECKS, "taken |= dict.fromkeys(OF_DRAWS,", "taken |= dict.fromkeys((),", CALLED),
         ("a column is called as the constant is", DESIGN, '    if "Intercept" in names:', "    if False:", CALLED),
         ("two columns of one name", DESIGN, "if len(set(self.columns)) < len(self.columns):", "if False:", CALLED),
         ("names are looked at after the table is read", FITTING, "check_parameters(sorted(described.fixed), (),", "check_parameters((), (),", EARLY),
@@ -977,11 +977,11 @@ BUGS += [
         ("the command: JSON has no median model", CLI, '{"median_model": inclusion.median_model, "warnings"', '{"median_model": [], "warnings"', SELECTED),
         ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
-        ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
+        ("predictions: rows of the fit for those of a table", FIT, "rows = self.n_rows if table is None else len(table)", "rows = self.n_rows", MANY_ROWS),
         ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
         ("loo as if there were one chain", FIT, "most = NUMBERS // (rows * chains)", "most = NUMBERS // rows", MANY_ROWS),
         ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
-        ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[fitted.sd_name][:, None]", "* natural[self.model.groups[0].sd_name][:, None]", NEW_GROUPS),
+        ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[prefix + fitted.sd_name][:, None]", "* natural[prefix + fitted_groups[0].sd_name][:, None]", NEW_GROUPS),
         ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),
         ("predictions: draws of chains are rounded down", FIT, "self.run.draws(-(-draws // self.run.chains))", "self.run.draws(draws // self.run.chains)", RESPONSES),
         ("inclusion: the prior of another column", FIT, "places[first], prior[places[first]])", "places[first], prior[first])", OF_A_FIT),

@@ -46,9 +46,9 @@ BUGS = [
         ("effects that nobody knows are sub-sampled", FITTING, "if share > UNKNOWN_SHARE:", "if False:", LITTLE, "formulae"),
         ("what is asked for is refused", FITTING, "if free and not selects and model.coded is None and", "if not selects and model.coded is None and", LITTLE, "formulae"),
         ("one row a group is enough", FITTING, "alike and np.all(g.sizes == 1)", "alike and np.all(g.sizes == 0)", APART, "formulae"),
-        ("priors do not tell apart", FITTING, 'not {g.sd_name, "sigma"} & set(given)', "True", APART, "formulae"),
+        ("priors do not tell apart", FITTING, 'not {g.sd_name, noise} & set(given)', "True", APART, "formulae"),
         ("weights do not tell apart", FITTING, "            size = size * weight\n", "            size = size\n", APART, "formulae"),
-        ("counts are refused too", FITTING, 'if law.dispersions == ("sigma",) and alike', "if alike", APART, "formulae"),
+        ("counts are refused too", FITTING, "if noise is not None and alike", "if alike", APART, "formulae"),
         ("twins are told apart", FITTING, "(g.level * len(g.levels) + other.level)) == len(g.levels):", "(g.level * len(g.levels) + other.level)) == 0:", APART, "formulae"),
     ]
 ]  # fmt: skip

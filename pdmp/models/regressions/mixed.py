@@ -208,9 +208,9 @@ class MixedRegression(Model):
         n = len(X)
         self.y = y = read_vector("y", y, n)
         self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
-        self.response_scale = _spread(y) if scale_response else 1.0
+        self.response_scale = spread_of(y) if scale_response else 1.0
 
-        self.centre, self.scale = _standardise(X, intercept)
+        self.centre, self.scale = standardise(X, intercept)
         self.X, self.design = read_design(X)
         self.target = self.likelihood.stored((y - self.response_centre) / self.response_scale)
         self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
@@ -636,7 +636,7 @@ def _write_margins(model, x, first, out):
         out[i] = model.margin(x, first + i)
 
 
-def _standardise(X, intercept):
+def standardise(X, intercept):
     """Centre and divide the columns of X, in place; what was subtracted, and by what they were divided."""
     n, p = X.shape
     centre, scale = np.zeros(p), np.ones(p)
@@ -645,7 +645,7 @@ def _standardise(X, intercept):
             if j != intercept:
                 column = np.array(X[:, j])  # contiguous, as it is read several times
                 centre[j] = column.mean() if intercept is not None else 0.0
-                scale[j] = _spread(column)
+                scale[j] = spread_of(column)
                 X[:, j] = (column - centre[j]) / scale[j]
         return centre, scale
     rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
@@ -663,7 +663,7 @@ def _standardise(X, intercept):
     return centre, scale
 
 
-def _spread(values):
+def spread_of(values):
     """Standard deviation, or the size of a constant column, or 1."""
     spread = float(values.std())
     largest = float(np.abs(values).max())

@@ -1,0 +1,434 @@
+"""Regressions of any family of the table, or of one's own: from formulas and a table to rows of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdmp.data import did_you_mean
+from pdmp.data.formats import is_number, listed
+from pdmp.engine.run import sample
+from pdmp.errors import warn
+from pdmp.formulas.checks import check_groups, check_identified, check_parameters, check_sizes, collinear, separated
+from pdmp.formulas.design import Design, check_columns, describe
+from pdmp.formulas.families import Priors
+from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.predictors import Coding, Predictor, Scale, made, prior_of_constant, set_shares
+from pdmp.formulas.sources import open_source
+from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
+from pdmp.formulas.totals import Totals
+from pdmp.formulas.words import Response, column_of, read_response, split
+from pdmp.models.families import VARIANTS, Family
+from pdmp.models.priors import Prior
+from pdmp.models.sums_of_terms import SumOfTerms
+
+#: Links that a parameter may have, by that of the table, which says in what range it is.
+ALLOWED = {
+    "log": ("log", "identity", "sqrt", "inverse"),
+    "identity": ("identity", "log", "inverse"),
+    "logit": ("logit", "probit"),
+    "probit": ("logit", "probit"),
+}
+#: What columns of censoring may say, in words.
+CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
+
+
+class Asked(NamedTuple):
+    """What formulas say: the response, and the right side of each parameter that has one."""
+
+    formula: str  #: in words
+    response: Response
+    sides: Mapping[str, str]
+
+
+def linked(family: Family, link: Any) -> Family:
+    """The family with the links that `regression` was given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a link or a parameter that there is not.
+    """
+    if link is None:
+        return family
+    asked = {family.named[0]: link} if isinstance(link, str) else link
+    if not isinstance(asked, Mapping):
+        raise TypeError(f'`link` must be a name, or a dict such as {{"sigma": "log"}}, got {type(link).__name__}.')
+    changed = {}
+    for name, value in asked.items():
+        if name not in family.named:
+            raise ValueError(f"`link` names {name!r}; parameters of {family.name} are {', '.join(family.named)}.")
+        base = next((one for (one, _), row in VARIANTS.items() if row is family), family.name)
+        if (base, value) in VARIANTS and name == family.named[0]:
+            family = VARIANTS[base, value]
+            continue
+        usual = family.links.get(name)
+        allowed: list[str] = [one for (a, one) in VARIANTS if a == base and name == family.named[0]]
+        allowed += [one for one in ALLOWED.get(usual, (usual,)) if one and one not in allowed]
+        if value not in allowed:
+            raise ValueError(
+                f"`link` of {name!r} must be one of {', '.join(map(repr, allowed))} for {family.name}, got {value!r}."
+            )
+        if value != usual:
+            changed[name] = value
+    return family.linked(**changed) if changed else family
+
+
+def read_formulas(formula: Any, family: Family) -> Asked:
+    """The formula of the response, and of further parameters.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For formulas of parameters that there are not, or of which none has the response.
+    """
+    if isinstance(formula, str):
+        left, right = split(formula)
+        return Asked(formula, read_response(left), {family.named[0]: right})
+    if not isinstance(formula, Mapping) or not all(isinstance(text, str) for text in formula.values()):
+        raise TypeError(
+            '`formula` must be text such as "y ~ x + (1 | g)", or a dict such as {"y": "y ~ x", "sigma": "~ x"}, got '
+            f"{type(formula).__name__}."
+        )
+    main, others = [], {}
+    for name, text in formula.items():
+        left, right = split(text)
+        if not right:
+            raise ValueError(f'`formula`: that of {name!r} must be text such as "~ x", got {text!r}.')
+        if left in ("", name) and name in family.named[1:]:
+            others[name] = right
+        elif left:
+            main.append((name, left, right))
+        else:
+            known = listed(list(family.named[1:]), 20) or "none"
+            raise ValueError(
+                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has {known}"
+                f"{did_you_mean(name, family.named[1:])}"
+            )
+    if len(main) != 1:
+        said = ", ".join(repr(name) for name, *_ in main) or "none"
+        raise ValueError(
+            f'`formula` must have one with the response, such as {{"y": "y ~ x"}}; those with a left side that is no '
+            f"further parameter of {family.name} are {said}."
+        )
+    name, left, right = main[0]
+    response = read_response(left)
+    if name not in (family.named[0], "y", response.text, column_of(response.text)):
+        raise ValueError(f"`formula` names {name!r}, which is neither the response {response.text!r} nor a parameter.")
+    if "cuts" in others:
+        raise ValueError(f"`formula`: the cuts of {family.name} have no formula.")
+    words = "; ".join([f"{left} ~ {right}", *(f"{name} ~ {text}" for name, text in others.items())])
+    return Asked(words, response, {family.named[0]: right, **others})
+
+
+def regress(
+    asked: Asked,
+    data: Any,
+    family: Family,
+    priors: Mapping[str, Prior] | None,
+    roles: Mapping[str, str | None],
+    links: Any,
+    environment: Any,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Fit:
+    """Sample the regression; see `pdmp.regression`."""
+    check_asked(asked, family, priors, links)
+    model, designs, by_name, notes = make_general_model(asked, data, family, priors, roles, environment)
+    options = {name: value for name, value in options.items() if value is not None}
+    run = sample(model, seed=seed, **options)
+    coding = model.reported
+    for one in coding.predictors:
+        for k, g in enumerate(one.groups):
+            notes.append(f"effects {one.prefix}{g.name} of {len(g.levels):,} groups are {one.centring(k)}")
+        for name in dict.fromkeys(g.grouping for g in one.groups):
+            if sum(g.grouping == name for g in one.groups) > 1:
+                notes.append(f"effects of {name} are independent of each other, as by ||: no correlation is estimated")
+    columns = {name: roles[name] for name in ("offset", "exposure")}
+    return FamilyFit(asked, family, model, run, designs, by_name, [*notes, *filter(None, [run.note])], columns)
+
+
+def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
+    """Refuse what the family cannot be asked, before the data are read."""
+    for name in asked.response.data:
+        if name not in family.data:
+            word = {"trials": "trials", "censored": "cens", "upper": "cens"}[name]
+            raise ValueError(f"`formula`: {family.name} takes no `| {word}(...)`.")
+    if family.data.get("trials", 0.0) is None and "trials" not in asked.response.data:
+        own = asked.response.text
+        raise ValueError(
+            f"`formula`: {family.name} needs the number of trials: {own} | trials(n) ~ …; of labels the family is "
+            "bernoulli."
+        )
+    for name, why in family.needs.items():
+        if name not in asked.sides:
+            raise ValueError(f'`family`: {family.name} needs a formula of {name!r}, {{"{name}": "~ x"}}: {why}.')
+    if isinstance(links, Mapping):
+        for name in links:
+            if name not in asked.sides:
+                raise ValueError(
+                    f'`link`: that of {name!r} matters where it has a formula: {{"{name}": "~ x"}}; without one its '
+                    "prior is of the parameter itself."
+                )
+
+
+def make_general_model(
+    asked: Asked,
+    data: Any,
+    family: Family,
+    priors: Mapping[str, Prior] | None,
+    roles: Mapping[str, str | None],
+    environment: Any,
+) -> tuple[SumOfTerms, dict[str, Design], dict[str, Prior], list[str]]:
+    """The model, the coding of each parameter's columns, priors by name, and notes; see `regress`."""
+    first = family.named[0]
+    if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
+        raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
+    described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
+    if open_source(data) is not None:
+        raise ValueError(
+            f"`data`: {family.described}, with formulas of {listed(list(asked.sides))}, is for tables in memory; give "
+            "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
+        )
+    table = read_table(data)
+    further = {name: column_of(text) for name, text in asked.response.data.items()}
+    constant = {name: float(text) for name, text in further.items() if is_number(text)}
+    columns = {name: text for name, text in further.items() if name not in constant}
+    names = frozenset().union(*(one.names for one in described.values()))
+    check_names(names | set(columns.values()), table, "`formula`")
+    for role, name in roles.items():
+        if name is not None:
+            check_names([name], table, f"`{role}`")
+    if "upper" in columns:  # what is read of interval-censored rows alone
+        table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
+    used = names | set(columns.values()) | {name for name in roles.values() if name is not None}
+    table, left_out = complete_rows(table, used)
+    for one in described.values():
+        check_columns(one, table)
+    designs = {name: Design(one, table, environment) for name, one in described.items()}
+    y, coded = responses(designs[first], table, environment, family)
+    n = len(table)
+    rest = {name: np.full(n, value) for name, value in constant.items()}
+    rest |= {name: _further(name, table, column) for name, column in columns.items()}
+    notes = [note for note in (left_out, coded) if note]
+    weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+    if weight is not None and not (weight.min() >= 0.0 and weight.max() > 0.0):
+        raise ValueError(f"`weights`: the column {roles['weights']!r} must not be negative, nor 0 in every row.")
+
+    named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
+    constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
+    check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
+    shares = y / rest["trials"] if "trials" in rest else y
+    for name, design in designs.items():
+        prefix, offset = "" if name == first else f"{name}: ", design.offset
+        if name == first:
+            offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
+        if has_cuts and design.intercept is None:
+            raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
+        totals = Totals.of(design, shares, offset, weight)
+        check_sizes(design, totals)
+        scale = Scale(family, name, shares, totals)
+        predictors.append(Predictor(name, prefix, design, totals, scale, named, offset, has_cuts and name == first))
+        check_groups(predictors[-1].groups, notes)
+        noise = None if family.response in ("count", "label") or not constants_ else constants_[0]
+        check_identified(
+            predictors[-1].groups, noise if name == first else None, roles["weights"], weight, priors or {}
+        )
+        notes += [f"{prefix}{said}" for said in design.baselines()]
+        own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
+        for text in filter(
+            None,
+            (
+                collinear(design, own, totals),
+                separated(design, own, y) if family.response == "label" else None,
+            ),
+        ):
+            warn(text)
+            notes.append(text.rstrip("."))
+    constants, by_name = {}, {}
+    for one in predictors:
+        by_name |= one.priors
+    sd = float(np.std(family.stored(y))) or 1.0
+    for name in constants_:
+        default = prior_of_constant(family, name, sd)
+        link = family.links[name]
+        constants[name] = named.find(default, name, *([] if link in ("log", "identity") else [f"{link}({name})"]))
+        by_name[name] = constants[name]
+    cuts = named.find(family.priors["cuts"], "cuts") if has_cuts else None
+    named.finish()
+    if has_cuts:
+        by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
+    common = (family, predictors, y, rest, constants, cuts, weight, designs[first].response)
+    if any(one.groups for one in predictors):
+        set_shares(family, predictors, y, rest, made(*common, with_groups=False))
+    model = made(*common)
+    for one in predictors:
+        one.slimmed()
+    for design in designs.values():
+        design.X = design.X[:0]
+    return model, designs, by_name, notes
+
+
+def check_names_apart(designs: Mapping[str, Design], first: str, constants: list[str], n_cuts: int) -> None:
+    """Refuse columns that are called as another parameter is."""
+    cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
+    for name, design in designs.items():
+        prefix = "" if name == first else f"{name}: "
+        groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
+        others = [other for other in (*constants, *cuts)]
+        others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
+        others += [] if name == first else list(designs[first].columns)
+        check_parameters([prefix + one for one in (*design.columns, *design.terms)], groups, others)
+
+
+def _sd_name(g):
+    return f"sd({g.grouping if g.name.startswith('1|') else g.name})"
+
+
+def responses(design: Design, table: Any, environment: Any, family: Family) -> tuple[np.ndarray, str]:
+    """The response as the family takes it, and a sentence on how it was coded, or ""."""
+    if family.arrange is not None:
+        return read_categories(design, table, environment)
+    return design.read_response(table, environment, family.response)
+
+
+def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.ndarray, str]:
+    """Numbers 0, 1, … of ordered categories: whole numbers, truth values or an ordered category of pandas."""
+    pandas, component, name = import_pandas(), design.model.response.term.components[0], design.response
+    if not hasattr(component, "call") and component.reference is None:
+        column = table[component.name]
+    else:
+        column = pandas.Series(design.evaluate_response(table, environment))
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        if not column.dtype.ordered:
+            raise ValueError(_unordered(name, "a category without order"))
+        column = column.cat.remove_unused_categories()
+        codes, labels = column.cat.codes.to_numpy(), list(column.cat.categories)
+    elif column.dtype.kind in "biuf" or pandas.api.types.is_numeric_dtype(column):
+        codes, labels = pandas.factorize(column, sort=True)
+        if any(float(label) != np.floor(float(label)) for label in labels):
+            raise ValueError(f"the response {name!r} must hold whole numbers, or an ordered category, for this family.")
+    else:
+        raise ValueError(_unordered(name, "text"))
+    if len(labels) < 2:
+        raise ValueError(f"the response {name!r} is {labels[0]} in every row.")
+    shown = [str(getattr(label, "item", lambda label=label: label)()) for label in labels]
+    plain = shown == [str(k) for k in range(len(labels))]
+    said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
+    return codes.astype(float), said
+
+
+def _unordered(name, what):
+    return (
+        f"the response {name!r} is {what}, whose order is not known: table[{name!r}] = pandas.Categorical("
+        f"table[{name!r}], categories=[...], ordered=True), from the lowest to the highest."
+    )
+
+
+def _further(name, table, column):
+    """Numbers of a column beside the response; of censoring also words and truth values."""
+    values = table[column]
+    if name == "censored" and values.dtype.kind not in "biuf":
+        words = values.astype(str).str.lower()
+        odd = sorted(set(words) - CENSORING.keys())
+        if odd:
+            raise ValueError(
+                f"`formula`: the column {column!r} of cens(...) must say none, right, left or interval, or 0, 1, -1 "
+                f"or 2, got {odd[0]!r}."
+            )
+        return words.map(CENSORING).to_numpy(float)
+    return numbers(table, column, f"`formula`: {'cens' if name != 'trials' else 'trials'}")
+
+
+class FamilyFit(Fit):
+    """A regression of any family that was sampled; `pdmp.regression` makes it.
+
+    Parameters
+    ----------
+    asked : Asked
+    family : Family
+    model : SumOfTerms
+    run : Run
+    designs : dict of str to Design
+        By parameter, that of the response first.
+    priors : dict of str to Prior
+    notes : sequence of str
+    columns : dict of str to str
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        family: Family,
+        model: SumOfTerms,
+        run: Any,
+        designs: Mapping[str, Design],
+        priors: Mapping[str, Prior],
+        notes: list[str],
+        columns: Mapping[str, str | None],
+    ) -> None:
+        design = designs[family.named[0]]
+        super().__init__(asked.formula, family, model, run, design, priors, notes, columns)
+        self.asked, self.designs = asked, dict(designs)
+
+    @property
+    def coding(self) -> Coding:
+        """How coordinates are reported."""
+        return self.model.reported
+
+    @property
+    def n_rows(self) -> int:
+        return self.coding.rows
+
+    @property
+    def groups(self) -> list:
+        return [g._replace(name=one.prefix + g.name) for one in self.coding.predictors for g in one.groups]
+
+    @property
+    def has_intercept(self) -> bool:
+        return any(one.intercept is not None for one in self.coding.predictors)
+
+    def prior_name(self, name: str) -> str:
+        link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
+        return name if link in ("log", "identity") else f"{link}({name})"
+
+    def _predicted(self, x, table, kind, unseen, rng):
+        coding, noise = self.coding, None if kind == "mean" else rng
+        if table is None:
+            return coding.predict(self.model.observed[0], x, noise)
+        further = self._further(table)
+        for role, name in self.columns.items():
+            if name is not None:
+                check_names([name], table, f"`{role}`", "`new`")
+        natural, found = coding.constrain(x), {}
+        for one in coding.predictors:
+            design = self.designs[one.parameter]
+            X, offset, groups = design.new(table)
+            if coding.n_cuts:
+                X = np.delete(X, design.intercept, axis=1)
+            z = np.zeros((len(x), len(table))) + offset
+            if one.columns:
+                z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
+            if one.prefix == "":
+                z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
+            z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng)
+            found[one.parameter] = z
+        return coding.responses(coding.arranged(found, x), further, noise)
+
+    def _further(self, table):
+        """Further data of new rows: what predictions look at is the number of trials alone."""
+        if self.family.arrange is not None:
+            return ()
+        found = []
+        for name, usual in self.family.data.items():
+            text = self.asked.response.data.get(name) if name == "trials" else None
+            if text is None:
+                found.append(usual)
+            elif is_number(text):
+                found.append(np.full(len(table), float(text)))
+            else:
+                check_names([column_of(text)], table, "`formula`", "`new`")
+                found.append(numbers(table, column_of(text), "`formula`: trials"))
+        return tuple(found)

@@ -1,0 +1,186 @@
+"""Formulas as they are written in other tools, as formulae reads them; and what to write for what there is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Functions that are called without ``np.``, unless the user's code has others of these names.
+FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
+#: Terms of other tools that there are not, and what comes closest.
+INSTEAD = {
+    "s": "a spline without a penalty is bs({0}, df=6)",
+    "t2": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
+    "te": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
+    "gp": "a smooth curve is bs({0}, df=10)",
+    "hsgp": "a smooth curve is bs({0}, df=10)",
+    "mo": "an effect of each level is C({0}), one of equal steps {0} as a number",
+    "mi": "rows with missing values are left out: write {0}, or fill them in beforehand",
+    "me": "the measured column is taken as it is: write {0}",
+    "mm": "effects of both groupings, each with its own, are (1 | {0}) + (1 | {1})",
+    "cs": "an effect that is the same for all categories is {0}",
+    "ar": "add the response before, shifted by a row, as a column",
+    "lo": "a spline is bs({0}, df=6)",
+}
+#: The same of what stands behind a bar, beside the response.
+BESIDE = {
+    "weights": 'give weights="{0}"',
+    "se": "known standard errors are no column of a regression",
+    "trunc": "truncated responses are no family",
+    "mi": "rows with missing responses are left out",
+    "rate": 'give exposure="{0}"',
+    "dec": "decisions are no family",
+    "thres": "the number of cuts is that of the categories that there are",
+}
+PROPORTIONS = ("p", "prop", "proportion")  #: of formulae: k of n
+
+
+class Response(NamedTuple):
+    """The left side of a formula."""
+
+    text: str  #: of the response alone
+    data: Mapping[str, str]  #: further data by their names in `pdmp.Family`: a column, or a number
+
+
+def split(formula: str) -> tuple[str, str]:
+    """The left and the right side of a formula, "" for a side that is empty; both "" for what has no ~."""
+    left, tilde, right = formula.partition("~")
+    return (left.strip(), right.strip()) if tilde else ("", "")
+
+
+def read_response(text: str) -> Response:
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)`` or ``y | cens(c, upper)``, and columns.
+
+    Raises
+    ------
+    ValueError
+        For what else stands behind the bar, or what has another name here.
+    """
+    own, bar, rest = text.partition("|")
+    own, data = own.strip(), {}
+    called = _call(own)
+    if called and called[0] in PROPORTIONS and len(called[1]) == 2:
+        own, data["trials"] = called[1]
+    elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
+        own, *rest_of = called[1]
+        data |= dict(zip(("censored", "upper"), rest_of, strict=False))
+    elif called and called[0] == "cbind":
+        raise ValueError(f"`formula`: {own} is written k | trials(n), with n the sum of successes and failures.")
+    elif called and called[0] == "Surv":
+        raise ValueError(
+            f"`formula`: {own} is written {called[1][0]} | cens(c), with c 0 where the event was seen and 1 where not."
+        )
+    if bar:
+        for part in _parts(rest, "+"):
+            found = _call(part)
+            name, given = found or (part.strip(), [])
+            if name == "trials" and len(given) == 1 and "trials" not in data:
+                data["trials"] = given[0]
+            elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
+                data |= dict(zip(("censored", "upper"), given, strict=False))
+            elif name in BESIDE:
+                raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
+            else:
+                raise ValueError(
+                    f"`formula`: beside the response may stand `| trials(n)` or `| cens(c)`, got `| {part.strip()}`."
+                )
+    return Response(own, data)
+
+
+def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
+    """One side of a formula as formulae reads it: ``Q("a b")`` in backticks, ``||`` as ``|``, and ``.`` written out.
+
+    Parameters
+    ----------
+    text : str
+    columns : iterable of str, optional
+        Of the table, where they are known.
+    used : sequence of str
+        Columns that ``.`` does not stand for, such as the response.
+
+    Raises
+    ------
+    ValueError
+        For a ``.`` of a table whose columns are not known.
+    """
+    text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
+    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
+    for k in range(0, len(pieces), 2):
+        pieces[k] = pieces[k].replace("||", "|")
+        if re.search(r"(?<![\w.)\]])\.(?![\w.])", pieces[k]):
+            if columns is None:
+                raise ValueError("`formula`: `.` stands for the columns of a table in memory: name those of a file.")
+            others = [f"`{name}`" if not name.isidentifier() else name for name in columns if name not in used]
+            if not others:
+                raise ValueError("`formula`: `.` stands for all other columns, and the table has no other.")
+            pieces[k] = re.sub(r"(?<![\w.)\]])\.(?![\w.])", f"({' + '.join(others)})", pieces[k])
+    return "".join(pieces)
+
+
+def plainly(formula: str) -> str:
+    """A formula as formulae reads it, whatever stands beside the response."""
+    left, right = split(formula)
+    return f"{translated(read_response(left).text)} ~ {translated(right)}" if right else formula
+
+
+def check_words(text: str, environment: Any) -> None:
+    """Refuse terms of other tools that there are not, unless the user's code has a function of that name."""
+    for found in re.finditer(r"(?<![\w.`])(\w+)\(", text):
+        name = found.group(1)
+        if name not in INSTEAD:
+            continue
+        try:
+            environment.namespace[name]
+        except KeyError:
+            given = (_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
+            raise ValueError(f"`formula`: {name}(...) is no term here; {_filled(INSTEAD[name], given)}.") from None
+
+
+def columns_of(data: Any) -> list[str] | None:
+    """Names of the columns of a table in memory; None of files."""
+    names = data.keys() if isinstance(data, dict) else getattr(data, "columns", None)
+    return None if names is None or hasattr(data, "dask") else [str(name) for name in names]
+
+
+def column_of(text: str) -> str:
+    """A column as it is called, without backticks."""
+    return text.strip().strip("`")
+
+
+def _filled(template, given):
+    """The words with the arguments of the call, as far as there are some."""
+    plain = [one for one in given if "=" not in one] or ["x"]
+    return template.format(*plain, *["z"] * 2)
+
+
+def _call(text):
+    """Name and arguments of a text that is one call; None of others."""
+    found = re.match(r"(\w+)\((.*)\)$", text.strip(), re.DOTALL)
+    if not found or _end(text.strip(), found.start(2)) != len(text.strip()):
+        return None
+    return found.group(1), [part.strip() for part in _parts(found.group(2), ",")]
+
+
+def _end(text, first):
+    """Behind the bracket that closes the one before `first`."""
+    depth = 1
+    for k in range(first, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[k], 0)
+        if depth == 0:
+            return k + 1
+    return len(text)
+
+
+def _parts(text, mark):
+    """A text between marks that are in no brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == mark and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

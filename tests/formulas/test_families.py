@@ -1,0 +1,547 @@
+"""Regressions of every family: densities against SciPy and priors by hand, units, predictions, words, and mistakes."""
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pdmp
+from pdmp.formulas import fitting, general
+from pdmp.formulas.families import family_of
+from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
+from pdmp.models.families import FAMILIES
+from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from tests.formulas.test_regression import Frozen
+from tests.models.test_families import ORACLES, censored_density
+
+pandas = pytest.importorskip("pandas")
+Environment = pytest.importorskip("formulae.environment").Environment
+
+pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+N, TOP = 18, 3
+exp, expit = np.exp, special.expit
+FORWARD = {
+    "identity": lambda v: v,
+    "log": np.log,
+    "logit": special.logit,
+    "probit": special.ndtri,
+    "tan_half": lambda v: np.tan(0.5 * v),
+}
+DENSITIES = {
+    Normal: lambda q, v: stats.norm.logpdf(v, q.mean, q.sd),
+    StudentT: lambda q, v: stats.t.logpdf(v, q.degrees, q.mean, q.scale),
+    HalfNormal: lambda q, v: stats.halfnorm.logpdf(v, scale=q.scale),
+    HalfStudentT: lambda q, v: math.log(2.0) + stats.t.logpdf(v, q.degrees, scale=q.scale),
+    HalfCauchy: lambda q, v: stats.halfcauchy.logpdf(v, scale=q.scale),
+    Gamma: lambda q, v: stats.gamma.logpdf(v, q.shape, scale=q.scale),
+    Exponential: lambda q, v: stats.expon.logpdf(v, scale=q.scale),
+}
+
+
+def table(family, n=N):
+    rng = np.random.default_rng(5)
+    x = rng.normal(3.0, 2.0, n)
+    found = {
+        "x": x,
+        "w": rng.normal(-20.0, 5.0, n),
+        "area": np.array(list("bac"))[np.arange(n) % 3],
+        "g": np.array(list("uvst"))[rng.permutation(n) % 4],
+        "h": np.arange(n) % 5,
+        "n": rng.integers(3, 9, n),
+        "c": np.arange(n) % 4 - 1.0,
+        "weight": rng.uniform(0.5, 2.0, n),
+    }
+    numbers = 0.3 * x + rng.normal(0.0, 1.5, n)
+    found["y"] = {
+        "number": numbers,
+        "positive": rng.gamma(1.5, exp(0.1 * x)),
+        "share": rng.uniform(0.05, 0.95, n),
+        "count": np.minimum(rng.poisson(1.2, n), TOP),
+        "label": rng.permutation(n) % 2,
+        "angle": 2.0 * np.arctan(numbers),
+    }[family.response]
+    found["later"] = np.where(found["c"] == 2.0, found["y"] + 1.3, np.nan)
+    return pandas.DataFrame(found)
+
+
+def made(formula, family, data=None, priors=None, link=None, **roles):
+    """What `pdmp.regression` samples: model, designs, priors and notes; and what was asked."""
+    family = linked(family_of(family), link)
+    environment = Environment.capture(0).with_outer_namespace({"np": np, **fitting.FUNCTIONS})
+    data = table(family) if data is None else data
+    roles = dict.fromkeys(("offset", "weights", "exposure")) | roles
+    asked = fitting.translated_formulas(read_formulas(formula, family), data, roles, environment)
+    general.check_asked(asked, family, priors, link)
+    return *make_general_model(asked, data, family, priors, roles, environment), asked, roles
+
+
+def formulas_of(family):
+    """One for the response, and one for the last of the other parameters."""
+    left = "y | trials(n)" if "trials" in family.data else "y | cens(c, later)" if "upper" in family.data else "y"
+    found = {"y": f"{left} ~ x + area + (1 + x | g)"}
+    others = [name for name in family.named[1:] if name != "cuts"]
+    return found | {name: "~ w + (1 | h)" for name in {*others[-1:], *family.needs}}
+
+
+def by_hand(data, natural, prefix=""):
+    """A linear predictor from parameters in the units of the data."""
+    if prefix:
+        z = natural[prefix + "Intercept"] + natural[prefix + "w"] * data["w"].to_numpy()
+        return z + natural[prefix + "1|h"][data["h"]]
+    z = natural.get("Intercept", 0.0) + natural["x"] * data["x"].to_numpy()
+    for level in "bc":
+        z = z + natural[f"area[{level}]"] * (data["area"] == level).to_numpy()
+    place = np.searchsorted(list("stuv"), data["g"])
+    return z + natural["1|g"][place] + natural["x|g"][place] * data["x"].to_numpy()
+
+
+def functionals(family, data, natural):
+    """By hand, on the scale of the links."""
+    z = by_hand(data, natural)
+    if family.arrange:
+        cuts, k = np.array([natural[f"cut[{j}]"] for j in (1, 2, 3)]), data["y"].to_numpy(int)
+        inner = np.clip(k, 1, 2)
+        return [cuts[np.minimum(k, 2)] - z, cuts[inner] - cuts[inner - 1]]
+    found = {family.named[0]: z}
+    for name in family.named[1:]:
+        has_formula = f"{name}: w" in natural
+        found[name] = by_hand(data, natural, f"{name}: ") if has_formula else FORWARD[family.links[name]](natural[name])
+    return list(found.values())
+
+
+def log_likelihood(family, data, natural):
+    eta = functionals(family, data, natural)
+    if "upper" in family.data:
+        return censored_density(family.name, data["y"], eta, data["c"].to_numpy(), data["later"].fillna(0.0))
+    return ORACLES[family.name](data["y"].to_numpy(float), *eta, *([data["n"]] if "trials" in family.data else []))
+
+
+def log_prior(family, priors, natural, means):
+    """Of parameters in the units of the data; intercepts and cuts for rows at the means of the columns."""
+    total = 0.0
+    slopes = {"": {"x": means["x"]} | {f"area[{a}]": means[a] for a in "bc"}}
+    for name, prior in priors.items():
+        value, link = natural[name], family.links.get(name, "log")
+        prefix = name.partition(": ")[0] + ": " if ": " in name else ""
+        if name.endswith("Intercept") or name.startswith("cut["):
+            own = slopes.get(prefix, {f"{prefix}w": means["w"]})
+            shift = sum(natural[column] * mean for column, mean in own.items())
+            value = value + (-shift if name.startswith("cut[") else shift)
+        elif name in family.named and link not in ("log", "identity"):
+            total -= math.log(value * (1.0 - value))  # of the log odds
+            value = special.logit(value)
+        total += DENSITIES[type(prior)](prior, value)
+    for name, effects in natural.items():
+        if "|" in name and not name.rpartition(": ")[2].startswith("sd("):
+            prefix, _, own = name.rpartition(": ")
+            spread = natural[(prefix and prefix + ": ") + (f"sd({own[2:]})" if own.startswith("1|") else f"sd({own})")]
+            total += stats.norm.logpdf(effects, 0.0, spread).sum()
+    return total
+
+
+def flat(natural):
+    return np.concatenate([np.ravel(value) for value in natural.values()])
+
+
+def log_volume(model, x):
+    """log |det| of the derivative of the natural parameters by the coordinates."""
+    h = 1e-5
+    columns = []
+    for j in range(model.dim):
+        e = h * np.eye(model.dim)[j]
+        columns.append((flat(model.constrain(x + e)) - flat(model.constrain(x - e))) / (2.0 * h))
+    return np.linalg.slogdet(np.column_stack(columns))[1]
+
+
+def near(model, k, size=0.3):
+    """A point where cuts ascend."""
+    x = model.initial + size * np.random.default_rng(k).standard_normal(model.dim)
+    if model.reported.n_cuts:
+        first, count = model.reported.places["standardised cuts"]
+        x[first : first + count] = np.sort(x[first : first + count])
+    return x
+
+
+@pytest.fixture
+def shares(monkeypatch):
+    """Effects that are centred as a whole, in part, or not at all, whatever the data say."""
+
+    def set_shares(family, predictors, *_):
+        kinds = [lambda n: np.linspace(0.2, 1.0, n), np.ones, np.zeros]
+        for p, one in enumerate(predictors):
+            one.shares = [kinds[(k + 2 * p) % 3](len(g.levels)) for k, g in enumerate(one.groups)]
+
+    monkeypatch.setattr(general, "set_shares", set_shares)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_potential_is_the_density_of_natural_parameters(name, shares):
+    family, data = FAMILIES[name], table(FAMILIES[name])
+    model, _, priors, _, _, _ = made(formulas_of(family), family, data, weights="weight")
+    means = {"x": data["x"].mean(), "w": data["w"].mean()} | {a: (data["area"] == a).mean() for a in "bc"}
+    excess = []
+    for k in range(3):
+        x = near(model, k)
+        natural = model.constrain(x)
+        own = data["weight"].to_numpy() * log_likelihood(family, data, natural)
+        np.testing.assert_allclose(model.pointwise_log_likelihood(x), own, rtol=1e-8, atol=1e-9)
+        density = own.sum() + log_prior(family, priors, natural, means) + log_volume(model, x)
+        excess.append(model.potential(x) + density)
+    assert np.ptp(excess) < 1e-5 * max(1.0, abs(model.potential(x)))
+    v, h = np.random.default_rng(9).standard_normal(model.dim), 1e-6
+    slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
+    assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-4)
+    first = model.reported.predictors[0]
+    assert [first.centring(k) for k in range(2)] == ["partly centred", "centred"]
+    if len(model.reported.predictors) > 1:
+        assert model.reported.predictors[1].centring(0) == "not centred"
+
+
+#: By how much 1,000 times the response changes a parameter: it is multiplied, or its intercept is moved.
+UNITS = {
+    "gaussian": ({"Intercept", "x", "1|g", "sd(g)"}, {"sigma: Intercept"}),
+    "student_t": ({"Intercept", "x", "1|g", "sd(g)", "sigma"}, set()),
+    "skew_normal": ({"Intercept", "x", "1|g", "sd(g)", "sigma"}, set()),
+    "gamma": (set(), {"Intercept"}),
+    "weibull": (set(), {"Intercept"}),
+    "lognormal": (set(), {"Intercept"}),
+    "inverse_gaussian": (set(), {"Intercept", "shape: Intercept"}),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_units_change_nothing_but_units(name):
+    """The response in thousandths and x in tenths: the same posterior of what has no unit."""
+    family, data = FAMILIES[name], table(FAMILIES[name])
+    last = {family.named[-1]: "~ w"} if name in ("gaussian", "inverse_gaussian") else {}
+    formula, times = {"y": "y ~ x + (1 | g)"} | last, 1_000.0
+    one, _, priors, _, _, _ = made(formula, family, data)
+    two, _, others, _, _, _ = made(formula, family, data.assign(y=times * data["y"], x=10.0 * data["x"]))
+    scaled, moved = UNITS[name]
+    shift = np.zeros(one.dim)
+    for block, (first, _) in one.reported.places.items():
+        if block.removeprefix("standardised ") in moved:
+            shift[first] = math.log(times) / (one.reported.predictors[0].unit if block.endswith("d Intercept") else 1.0)
+    at = [one.initial + 0.3 * np.random.default_rng(k).standard_normal(one.dim) for k in range(3)]
+    for own, other in ((x, two_of(one, x, scaled, times) + shift) for x in at):
+        a, b = one.constrain(own), two.constrain(other)
+        for parameter in a:
+            factor = (times if parameter in scaled else 1.0) / (10.0 if parameter == "x" else 1.0)
+            rise = math.log(times) if parameter in moved else 0.0
+            np.testing.assert_allclose(b[parameter], factor * a[parameter] + rise, rtol=1e-9, atol=1e-9)
+    rises = [two.potential(two_of(one, x, scaled, times) + shift) - one.potential(x) for x in at]
+    assert np.ptp(rises) < 1e-8 * abs(one.potential(at[0]))
+    assert list(priors) == list(others)
+
+
+def two_of(one, x, scaled, times):
+    """The coordinates of the same point: logarithms of what has a unit are moved."""
+    found = x.copy()
+    for name in one.reported.constants:
+        if name in scaled:
+            found[one.reported.places[f"standardised {name}"][0]] += math.log(times)
+    return found
+
+
+def fitted(formula, family, data=None, **roles):
+    """A fit at one point, and its natural parameters there."""
+    family = family_of(family)
+    model, designs, priors, notes, asked, roles = made(formula, family, data, **roles)
+    x = near(model, 4)
+    fit = FamilyFit(asked, family, model, Frozen(x), designs, priors, notes, roles)
+    return fit, model.constrain(x)
+
+
+NEW = {"x": [1.0, 4.0], "w": [-18.0, -25.0], "area": ["b", "a"], "g": ["t", "u"], "h": [3, 1], "n": [7, 2]}
+MEANS = {
+    "skew_normal": lambda z, s, a: stats.skewnorm.mean(a, z, exp(s)),
+    "lognormal": lambda z, s: stats.lognorm.mean(exp(s), scale=exp(z)),
+    "beta_binomial": lambda z, a: np.array([7, 2]) * expit(z),
+    "zero_inflated_poisson": lambda z, w: expit(-w) * exp(z),
+    "hurdle_poisson": lambda z, w: expit(-w) * exp(z) / -np.expm1(-exp(z)),
+    "von_mises": lambda z, a: 2.0 * np.arctan(z),
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_predictions_by_hand(name, shares):
+    """Of a new table, with and without its noise, and of the data again."""
+    family = FAMILIES[name]
+    data = table(family)
+    fit, natural = fitted(formulas_of(family), family, data)
+    new = pandas.DataFrame(NEW)
+    eta = functionals(family, new.assign(g=new["g"]), natural)
+    found = fit.predict(new, draws=3)
+    assert found.shape == (3, 2)
+    np.testing.assert_allclose(found, np.broadcast_to(MEANS[name](*eta), (3, 2)), rtol=1e-9)
+    np.testing.assert_allclose(fit.predict(data, draws=2), fit.predict(draws=2), rtol=1e-9)
+    drawn = fit.predict(new, kind="response", draws=4_000, seed=2)
+    if name != "von_mises":
+        error = drawn.std(axis=0) / math.sqrt(len(drawn))
+        assert np.all(np.abs(drawn.mean(axis=0) - found[0]) < 5.0 * error)
+    with pytest.raises(ValueError, match="the group 'zz' of 'g' was not in the data"):
+        fit.predict(new.assign(g="zz"))
+    levels = fit.predict(new.assign(g=["t", "zz"]), unseen="zero", draws=1)
+    assert levels[0, 0] == pytest.approx(found[0, 0]) and levels[0, 1] != pytest.approx(found[0, 1])
+
+
+def test_categories_are_predicted_by_their_chances(shares):
+    data = table(FAMILIES["cumulative"])
+    fit, natural = fitted("y ~ x + area + (1 + x | g)", "cumulative", data)
+    new = pandas.DataFrame(NEW)
+    cuts = np.array([natural[f"cut[{k}]"] for k in (1, 2, 3)])
+    above = expit(by_hand(new, natural)[:, None] - cuts)
+    np.testing.assert_allclose(fit.predict(new, draws=2), np.tile(above.sum(axis=1), (2, 1)), rtol=1e-9)
+    drawn = fit.predict(new, kind="response", draws=20_000, seed=3)
+    for k in range(3):
+        assert np.all(np.abs((drawn > k).mean(axis=0) - above[:, k]) < 5.0 * 0.5 / math.sqrt(20_000))
+    np.testing.assert_allclose(fit.predict(data, draws=2), fit.predict(draws=2), rtol=1e-9)
+
+
+def assert_alike(one, other):
+    """Priors but for rounding."""
+    assert type(one) is type(other)
+    assert astuple(one) == pytest.approx(astuple(other), rel=1e-12)
+
+
+def test_default_priors():
+    """In the units of the data, of parameters with a formula and without."""
+    data = table(FAMILIES["gamma"])
+    sd, spread = data["x"].std(ddof=0), data["w"].std(ddof=0)
+    _, _, priors, notes, _, _ = made({"y": "y ~ x + (1 + x | g)", "shape": "~ w"}, "gamma", data)
+    wanted = {
+        "Intercept": Normal(math.log(data["y"].mean()), 2.5),
+        "x": Normal(0.0, 2.5 / sd),
+        "sd(g)": HalfNormal(2.5),
+        "sd(x|g)": HalfNormal(2.5 / sd),
+        "shape: Intercept": Normal(math.log(5.0), 2.5),
+        "shape: w": Normal(0.0, 1.0 / spread),
+    }
+    assert list(priors) == list(wanted)
+    for name, prior in wanted.items():
+        assert_alike(priors[name], prior)
+    assert notes == []
+    sd_y, data = data["y"].std(ddof=0), data.assign(y=data["y"])
+    _, _, priors, _, _, _ = made("y ~ 1", "inverse_gaussian", data)
+    assert_alike(priors["shape"], HalfCauchy(5.0 * sd_y))
+    _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link="identity")
+    assert_alike(priors["Intercept"], Normal(data["y"].mean(), 2.5 * sd_y))
+    _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link={"mu": "inverse"})
+    m = data["y"].mean()
+    assert_alike(priors["Intercept"], Normal(m**-1, 2.5 * m**-2 * sd_y))
+    given = {"zi": Normal(1.0, 0.5), "x": Normal(0.0, 0.1)}
+    _, _, priors, _, _, _ = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), priors=given)
+    assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
+
+
+def test_how_far_effects_are_centred():
+    """Of a normal law by hand: the information on a group is its rows over the variance."""
+    rng = np.random.default_rng(8)
+    size = np.repeat([1, 4, 20, 120], 6)
+    level = np.repeat(np.arange(24), size)
+    effect = rng.normal(0.0, 0.3, 24)
+    data = pandas.DataFrame({"g": level, "y": effect[level] + rng.standard_normal(len(level))})
+    model, _, _, _, _, _ = made({"y": "y ~ 1 + (1 | g)", "sigma": "~ 1"}, "gaussian", data)
+    (share,) = model.reported.predictors[0].shares
+    information = size / data["y"].var(ddof=0)
+    score = np.bincount(level, data["y"] - data["y"].mean()) / data["y"].var(ddof=0)
+    variance = np.sum(score**2 - information) / np.sum(information**2)
+    np.testing.assert_allclose(share, information * variance / (1.0 + information * variance), rtol=0.03)
+    assert share.min() < 0.2 and share.max() > 0.8
+
+
+def test_words_of_other_tools():
+    data = table(FAMILIES["binomial"]).rename(columns={"w": "my w"})
+    data["k"] = np.minimum(data["y"], data["n"]).astype(int)
+    one = made("k | trials(n) ~ log(w + 30) + x", "binomial", data.rename(columns={"my w": "w"}))[0]
+    x = one.initial + 0.2
+    for formula in (
+        "p(k, n) ~ np.log(Q('my w') + 30) + x",
+        "prop(k, n) ~ log(`my w` + 30) + x",
+        'k|trials( n ) ~ log(Q("my w") + 30) + x',
+    ):
+        assert made(formula, "binomial", data)[0].potential(x) == one.potential(x)
+    dots = made("y ~ . - x", "poisson", data[["y", "x", "n", "my w"]], exposure="n")[0]
+    assert dots.reported.predictors[0].columns == ["Intercept", "my w"]
+    two = made("y ~ x + (x || g)", "zero_inflated_poisson", data)[0]
+    assert [g.name for g in two.reported.predictors[0].groups] == ["1|g", "x|g"]
+    fixed = made("k | trials(12) ~ x", "binomial", data)[0]
+    assert np.all(fixed.reported.further[0] == 12.0)
+    # Of families with compiled regressions too, and functions of the user's come first.
+    assert fitting.translated_formulas(
+        read_formulas("y ~ . + Q('a b')", FAMILIES["poisson"]),
+        {"y": [], "a b": [], "z": [], "e": []},
+        {"exposure": "e"},
+        None,
+    ).sides == {"mu": "(`a b` + z) + `a b`"}
+
+
+def test_censoring_is_read_in_words():
+    data = table(FAMILIES["weibull"])
+    one = made("y | cens(c, later) ~ x", "weibull", data)[0]
+    words = np.array(["left", "none", "right", "interval"], dtype=object)[(data["c"] + 1).to_numpy(int)]
+    two = made("cens(y, word, later) ~ x", "weibull", data.assign(word=words))[0]
+    x = one.initial + 0.1
+    assert one.potential(x) == two.potential(x)
+    seen = made("y | cens(late) ~ x", "weibull", data.assign(late=data["c"] == 1.0))[0]
+    other = made("y | cens(late) ~ x", "weibull", data.assign(late=np.where(data["c"] == 1.0, "right", "none")))[0]
+    assert seen.potential(x) == other.potential(x) != one.potential(x)
+
+
+def test_categories_in_their_order():
+    data = table(FAMILIES["cumulative"])
+    plain = made("y ~ x", "cumulative", data)
+    names = np.array(["no", "some", "more", "most"])[data["y"].astype(int)]
+    ordered = pandas.Categorical(names, categories=["never", "no", "some", "more", "most"], ordered=True)
+    model, _, priors, notes, _, _ = made("y ~ x", "cumulative", data.assign(y=ordered))
+    assert notes == ["categories of y are numbered from 0: no < some < more < most"] and plain[3] == []
+    assert model.potential(model.initial) == plain[0].potential(model.initial)
+    assert list(priors) == ["x", "cut[1]", "cut[2]", "cut[3]"]
+    gaps = made("y ~ x", "cumulative", data.assign(y=data["y"] * 2 + 1))
+    assert gaps[3] == ["categories of y are numbered from 0: 1 < 3 < 5 < 7"]
+    assert gaps[0].potential(model.initial) == model.potential(model.initial)
+
+
+def test_families_of_ones_own():
+    rayleigh = pdmp.Family(
+        "rayleigh",
+        loss=lambda y, z: 2 * z + 0.5 * y**2 * np.exp(-2 * z),
+        draw=lambda rng, scale: rng.rayleigh(scale),
+        mean=lambda scale: scale * np.sqrt(np.pi / 2),
+        links={"scale": "log"},
+        constant=np.log,
+        response="positive",
+    )
+    data = table(FAMILIES["gamma"])
+    fit, natural = fitted("y ~ x", rayleigh, data)
+    scale = exp(natural["Intercept"] + natural["x"] * data["x"])
+    np.testing.assert_allclose(fit.predict(draws=1)[0], scale * math.sqrt(math.pi / 2), rtol=1e-10)
+    own = fit.model.pointwise_log_likelihood(fit.run.x)
+    np.testing.assert_allclose(own, stats.rayleigh.logpdf(data["y"], scale=scale), rtol=1e-9)
+    assert fit.family.described == "rayleigh with the log link" and fit.n_rows == N
+    assert_alike(fit.priors["Intercept"], Normal(math.log(data["y"].mean()), 2.5))
+    silent = pdmp.Family("rayleigh", loss=rayleigh.loss, links={"scale": "log"}, response="positive")
+    for kind, what in (("mean", "mean"), ("response", "draw")):
+        with pytest.raises(ValueError, match=f"rayleigh knows no `{what}`: give it to pdmp.Family"):
+            fitted("y ~ x", silent, data)[0].predict(kind=kind)
+    for given, says in (
+        ({"priors": {"scal": Normal(0.0, 1.0)}}, "`priors` names 'scal'; parameters of rayleigh are scale"),
+        ({"units": ("sigma",)}, "`units` names 'sigma'"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            pdmp.Family("rayleigh", loss=rayleigh.loss, links={"scale": "log"}, response="positive", **given)
+    with pytest.raises(TypeError, match="`priors`: that of 'scale' must be one of pdmp.models.priors, got 3"):
+        pdmp.Family("rayleigh", loss=rayleigh.loss, links={"scale": "log"}, priors={"scale": 3})
+
+
+MISTAKES = [
+    ("y ~ x", {"family": "gama"}, r"`family` must be one of .*; did you mean 'gamma'\?"),
+    ("y ~ x", {"family": 3}, "got 3; or a pdmp.Family."),
+    ("y ~ x", {"family": "binomial"}, r"binomial needs the number of trials: y \| trials\(n\) ~ …; of labels the"),
+    ("y | trials(n) ~ x", {"family": "poisson"}, r"poisson takes no `\| trials\(...\)`"),
+    ("y | cens(c) ~ x", {"family": "gamma"}, r"gamma takes no `\| cens\(...\)`"),
+    ("y | weights(w) ~ x", {}, r'`\| weights\(w\)` is not known: give weights="w"'),
+    ("y | foo(w) ~ x", {}, r"beside the response may stand `\| trials\(n\)` or `\| cens\(c\)`, got `\| foo\(w\)`"),
+    ("cbind(k, m) ~ x", {"family": "binomial"}, r"cbind\(k, m\) is written k \| trials\(n\)"),
+    ("Surv(t, dead) ~ x", {"family": "weibull"}, r"Surv\(t, dead\) is written t \| cens\(c\), with c 0 where"),
+    ("y ~ s(x)", {}, r"s\(...\) is no term here; a spline without a penalty is bs\(x, df=6\)."),
+    ("y ~ w + t2(x, w)", {}, r"t2\(...\) is no term here; .* bs\(x, df=4\):bs\(w, df=4\)."),
+    ("y ~ mo(h)", {}, r"mo\(...\) is no term here; an effect of each level is C\(h\), one of equal steps h as a"),
+    ("y ~ mi(x)", {}, r"mi\(...\) is no term here; rows with missing values are left out: write x"),
+    ("y ~ gp(x, k=5)", {}, r"gp\(...\) is no term here; a smooth curve is bs\(x, df=10\)"),
+    ("y ~ (1 | mm(g, h))", {}, r"mm\(...\) is no term here; .* \(1 \| g\) \+ \(1 \| h\)"),
+    (
+        {"y": "y ~ x", "sigm": "~ x"},
+        {},
+        "`formula` names 'sigm', which is no further parameter of gaussian; it has 'sigma'",
+    ),
+    ({"sigma": "~ x"}, {}, "`formula` must have one with the response"),
+    ({"y": "y ~ x", "mu": "y ~ w"}, {}, "those with a left side .* are 'y', 'mu'"),
+    ({"z": "y ~ x"}, {}, "`formula` names 'z', which is neither the response 'y' nor a parameter"),
+    ({"y": "y ~ x", "sigma": "x"}, {}, "that of 'sigma' must be text such as"),
+    (["y ~ x"], {}, "`formula` must be text .* or a dict .*, got list"),
+    ({"y": "y ~ x", "cuts": "~ x"}, {"family": "cumulative"}, "the cuts of cumulative have no formula"),
+    ("y ~ 0 + x", {"family": "cumulative"}, "the cuts of cumulative are its intercepts: leave out `0 \\+`"),
+    ("area ~ x", {"family": "cumulative"}, "the response 'area' is text, whose order is not known: .* ordered=True"),
+    ("w ~ x", {"family": "cumulative"}, "must hold whole numbers, or an ordered category"),
+    ("w ~ x", {"family": "gamma"}, "the response 'w' must hold finite numbers above 0 for this family, got -"),
+    ("x ~ w", {"family": "beta"}, "the response 'x' must hold numbers above 0 and below 1 for this family"),
+    (
+        "y ~ x",
+        {"family": "gamma", "link": "logit"},
+        "`link` of 'mu' must be one of 'log', 'identity', 'sqrt', 'inverse' f",
+    ),
+    (
+        "y ~ x",
+        {"family": "cumulative", "link": "log"},
+        "`link` of 'mu' must be one of 'logit', 'probit' for cumulative",
+    ),
+    ("y ~ x", {"family": "gamma", "link": {"sigma": "log"}}, "`link` names 'sigma'; parameters of gamma are mu, shape"),
+    ("y ~ x", {"family": "gamma", "link": 3}, "`link` must be a name, or a dict"),
+    ("y ~ x", {"family": "gamma", "link": {"shape": "identity"}}, "that of 'shape' matters where it has a formula"),
+    ("y ~ x", {"family": "mixture_poisson"}, "mixture_poisson needs a formula of 'mu2', .* can be exchanged"),
+    (
+        "y ~ x",
+        {"family": "gamma", "select": "all"},
+        "`select` is for the families 'gaussian', .*, with one formula and their own links",
+    ),
+    ("y ~ x", {"family": "gamma", "sampler": "bps"}, "`sampler` is for the families 'gaussian'"),
+    ("y ~ x", {"family": "gamma", "folder": "."}, "`folder` is for the families 'gaussian'"),
+    ("y ~ x", {"family": "gamma", "exposure": "n"}, "`exposure` is for counts with the log link"),
+    ("y ~ x", {"family": "gamma", "offset": "nn"}, "`offset` names 'nn', and `data` has no such column"),
+    ("y ~ x", {"family": "gamma", "weights": "c"}, "`weights`: the column 'c' must not be negative"),
+    (
+        "y ~ x",
+        {"family": "gamma", "priors": {"alpha": HalfNormal(1.0)}},
+        "`priors` names 'alpha', which is no parameter",
+    ),
+    ("y ~ x", {"family": "gamma", "priors": {"shape": Normal(1.0, 1.0)}}, "'shape' is a positive number"),
+    (
+        "y ~ shape",
+        {"family": "gamma"},
+        "the column 'shape' cannot be told apart, as a parameter of the family is called so",
+    ),
+    ("y ~ x + (1 | row)", {"family": "gamma"}, r"cannot tell sd\(row\) from shape: drop"),
+    ("y ~ dates", {"family": "gamma"}, "the column 'dates' is a category of 120 levels in 120 rows"),
+]
+
+
+@pytest.mark.parametrize(("formula", "options", "says"), MISTAKES)
+def test_mistakes(formula, options, says):
+    data = table(
+        family_of(options["family"])
+        if isinstance(options.get("family"), str) and options["family"] in FAMILIES
+        else FAMILIES["gamma"],
+        120,
+    )
+    data["shape"], data["row"], data["dates"] = data["w"], np.arange(120), [f"day {k}" for k in range(120)]
+    with pytest.raises((ValueError, TypeError), match=says):
+        pdmp.regression(formula, data, **{"family": "gaussian"} | options, seed=1)
+
+
+def test_files_that_are_read_in_batches_are_refused(tmp_path):
+    table(FAMILIES["gamma"]).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="gamma with the log link, with formulas of 'mu', is for tables in memory"):
+        pdmp.regression("y ~ x", tmp_path, family="gamma", seed=1)
+    with pytest.raises(ValueError, match="`.` stands for the columns of a table in memory"):
+        pdmp.regression("y ~ .", tmp_path, seed=1)
+
+
+def test_links_that_are_another_family():
+    """Those with compiled regressions of their own keep them."""
+    assert linked(FAMILIES["bernoulli"], "probit") is FAMILIES["probit"]
+    assert linked(FAMILIES["probit"], "logit") is FAMILIES["bernoulli"]
+    assert linked(FAMILIES["cumulative"], {"mu": "probit"}) is FAMILIES["cumulative_probit"]
+    assert linked(FAMILIES["gamma"], "log") is FAMILIES["gamma"]
+    far = linked(FAMILIES["binomial"], "probit").log_density(3.0, np.array([-12.0, 9.0]), data=(3.0,))
+    np.testing.assert_allclose(far, 3.0 * special.log_ndtr([-12.0, 9.0]), rtol=1e-9, atol=1e-15)
+    names = [FAMILIES[name].described for name in ("probit", "cumulative", "cumulative_probit", "beta")]
+    assert names == [
+        "bernoulli with the probit link",
+        "cumulative with the logit link",
+        "cumulative with the probit link",
+        "beta with the logit link",
+    ]
