@@ -13,6 +13,7 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
 from pdmp.errors import warn
+from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pdmp.models.regressions.mixed import MixedRegression
 
 UNSEEN = ("error", "zero", "draw")
+EFFECTS = ("fitted", "zero", "draw")
 
 
 class Fit:
@@ -141,21 +143,25 @@ class Fit:
         *,
         kind: str = "mean",
         unseen: str = "error",
+        effects: str = "fitted",
         draws: int = 1_000,
         seed: int | None = None,
     ) -> np.ndarray:
-        """Posterior draws of expected responses, or of responses, of the rows of a table.
+        """Posterior draws of expected responses, linear predictors or responses, of the rows of a table.
 
         Parameters
         ----------
         new : table, dict of columns or path, optional
             With the columns of the formula but the response, and those of offset and exposure; the data of the fit
             when omitted.
-        kind : {"mean", "response"}, default "mean"
-            The expected response, or a response drawn with its noise.
+        kind : {"mean", "link", "response"}, default "mean"
+            The expected response, the linear predictor, which is its link, or a response drawn with its noise.
         unseen : {"error", "zero", "draw"}, default "error"
             For groups that the fit has not seen: refuse them, take their effects as 0, or draw these from the law of
             effects, the same for all rows of a group.
+        effects : {"fitted", "zero", "draw"}, default "fitted"
+            Effects of groups: those of the groups that `new` names; 0; or those of one new group, the same for all
+            rows, drawn from their law. But for the first `new` needs no columns that groups are named by.
         draws : int, default 1,000
             Of all chains together.
         seed : int, optional
@@ -177,8 +183,9 @@ class Fit:
         UserWarning
             Where the fit has seen none of the groups of a grouping: they may be written otherwise.
         """
-        one_of("kind", kind, ("mean", "response"))
+        one_of("kind", kind, ("mean", "link", "response"))
         one_of("unseen", unseen, UNSEEN)
+        one_of("effects", effects, EFFECTS)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
         rows = self.model.n_data if table is None else len(table)
@@ -188,19 +195,40 @@ class Fit:
                 f"`draws` = {draws:,} of {rows:,} rows are {in_words(8.0 * draws * rows)}, above "
                 f"{in_words(8.0 * NUMBERS)}: give draws={most:,}, or some of the rows at a time as `new`."
             )
-        x = self.run.draws(-(-draws // self.run.chains)).reshape(-1, self.run.dim)[:draws]
-        z = self.model.margins(x) if table is None else self._margins(x, table, unseen, rng)
+        if table is None and effects != "fitted":
+            raise ValueError(f"`effects` = {effects!r} is for a table: give that of the fit as `new`.")
+        return self.predicted(self.some_draws(draws), table, kind, rng, unseen, effects)
+
+    def some_draws(self, n: int) -> np.ndarray:
+        """Draws of x, (n, dim), of all chains in turn, equally spaced in time."""
+        return self.run.draws(-(-n // self.run.chains)).reshape(-1, self.run.dim)[:n]
+
+    def predicted(
+        self,
+        x: np.ndarray,
+        table: Any,
+        kind: str,
+        rng: np.random.Generator,
+        unseen: str = "error",
+        effects: str = "fitted",
+    ) -> np.ndarray:
+        """As `predict`, at draws of x (draws, dim), of a pandas.DataFrame, or of the rows of the fit for None."""
+        z = self.model.margins(x) if table is None else self._margins(x, table, unseen, effects, rng)
+        if kind == "link":
+            return z
         if kind == "mean":
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
 
-    def _margins(self, x, table, unseen, rng):
+    def _margins(self, x, table, unseen, effects_of, rng):
         """Linear predictors of a new table, (draws, n)."""
+        named = effects_of == "fitted"
+        unseen = unseen if named else effects_of
         for role, name in self.columns.items():
             if name is not None:
                 check_names([name], table, f"`{role}`", "`new`")
-        X, offset, groups = self.design.new(table)
+        X, offset, groups = self.design.new(table, named)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
         z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
@@ -208,13 +236,13 @@ class Fit:
             new = g.level < 0
             effects = natural[g.name][:, np.where(new, 0, g.level)]
             if new.any():
-                labels = self.design.labels(table, g.grouping)
+                labels = self.design.labels(table, g.grouping) if named else np.zeros(len(table))
                 if unseen == "error":
                     raise ValueError(
                         f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
                         'unseen="zero" or "draw" predicts for it.'
                     )
-                if new.all():
+                if new.all() and named:
                     warn(
                         f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
                         f"{listed(fitted.levels[:3])}."
@@ -226,6 +254,64 @@ class Fit:
                     effects[:, new] = drawn[:, place.ravel()]
             z += effects * g.value
         return z
+
+    def conditional_effects(
+        self,
+        term: str | Sequence[str],
+        *,
+        at: Mapping[str, Any] | None = None,
+        effects: str = "zero",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> ConditionalEffects:
+        """Expected responses along one column of the table, or two; the others at their mean or reference level.
+
+        Parameters
+        ----------
+        term : str or sequence of str
+            ``"age"``, ``"age:treated"`` or ``["age", "treated"]``: columns of the table, whether the formula has them
+            as they are or in functions. The first has 100 values from its smallest to its largest, the second its mean
+            and one standard deviation to both sides; columns of up to five distinct numbers have these, and
+            categories their levels.
+        at : dict, optional
+            Other values: lists for the columns of `term`, one value for others, ``{"age": [30, 60], "area": "city"}``.
+            Columns that are not named are at their mean over the rows, offset and exposure too, truth values at False
+            and categories at the level that the others are compared with.
+        effects : {"zero", "draw", "fitted"}, default "zero"
+            Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
+            intervals have their spread; or of a group that `term` or `at` names.
+        scale : {"response", "link"}, default "response"
+            Whether expected responses, or linear predictors.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 1,000
+            Of all chains together.
+        seed : int, optional
+            Of drawn effects.
+
+        Returns
+        -------
+        ConditionalEffects
+            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+            posterior), "lower" and "upper"; ``.plot()`` draws them, and ``.draws`` are all draws.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For columns that the formula does not have, and where `predict` has none.
+
+        Notes
+        -----
+        Of a fit whose rows were read in batches, means and ranges are those of its first rows: name others in `at`.
+
+        Examples
+        --------
+        >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
+        >>> effects.plot()  # doctest: +SKIP
+        """
+        return conditional_effects(self, term, at, effects, scale, probability, draws, seed)
 
     def inclusion(self) -> Inclusion:
         """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.
