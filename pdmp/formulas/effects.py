@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pdmp.formulas.estimates import Estimates
+from pdmp.formulas.estimates import Estimates, shown
 from pdmp.formulas.grids import check_at, grid, names_of, typical, values_of
 from pdmp.formulas.kept import DISTINCT
 from pdmp.native.arguments import one_of
@@ -62,7 +62,7 @@ class ConditionalEffects(Estimates):
         line = len(values) > DISTINCT and all(isinstance(v, (int, float, np.number)) for v in values)
         for k, part in enumerate(parts):
             rows = np.arange(len(first)) if second is None else np.flatnonzero([value == part for value in second])
-            colour, label = COLOURS[k % len(COLOURS)], None if part is None else _shown(part)
+            colour, label = COLOURS[k % len(COLOURS)], None if part is None else shown(part)
             middle, low, high = self.estimate[rows], self.lower[rows], self.upper[rows]
             if line:
                 x = first[rows].astype(float)
@@ -75,7 +75,7 @@ class ConditionalEffects(Estimates):
                 errors = [np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)]
                 ax.errorbar(x, middle, errors, fmt="o", color=colour, ms=4.5, lw=1.4, capsize=2.5, label=label)
         if not line:
-            ax.set_xticks(range(len(values)), [_shown(value) for value in values])
+            ax.set_xticks(range(len(values)), [shown(value) for value in values])
             ax.set_xlim(-0.5, len(values) - 0.5)
         ax.set_xlabel(self.names[0])
         ax.set_ylabel(self.label)
@@ -83,10 +83,6 @@ class ConditionalEffects(Estimates):
         if second is not None:
             ax.legend(title=self.names[1], frameon=False)
         return ax
-
-
-def _shown(value):
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def conditional_effects(
@@ -114,7 +110,7 @@ def conditional_effects(
     others = typical(fit, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)
     table = grid(names, values, others)
     found = fit.predict(table, kind=SCALES[scale], effects=effects, draws=draws, seed=seed)
-    held = [f"{name} = {_shown(table[name].iloc[0])}" for name in table if name not in names]
+    held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
     held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(
         fit.model.groups
     )

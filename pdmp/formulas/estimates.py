@@ -75,7 +75,7 @@ class Estimates:
 
     def __repr__(self) -> str:
         columns = {
-            name: [name, *(_text(value) for value in list(values)[: self.SHOWN])]
+            name: [name, *(shown(value) for value in list(values)[: self.SHOWN])]
             for name, values in self._columns().items()
         }
         widths = {name: max(map(len, cells)) for name, cells in columns.items()}
@@ -96,5 +96,6 @@ class Estimates:
         return html + (f"<pre>{self.note}</pre>" if self.note else "")
 
 
-def _text(value):
+def shown(value: Any) -> str:
+    """A value of a column as text, numbers to four digits."""
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

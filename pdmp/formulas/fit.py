@@ -13,7 +13,10 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
 from pdmp.errors import warn
+from pdmp.formulas.averages import contrasts, marginal_means, slopes
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
+from pdmp.formulas.estimates import Estimates
+from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
@@ -312,6 +315,172 @@ class Fit:
         >>> effects.plot()  # doctest: +SKIP
         """
         return conditional_effects(self, term, at, effects, scale, probability, draws, seed)
+
+    def marginal_means(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """What is expected on average over the rows, if all of them had one level of a column, for each level.
+
+        Parameters
+        ----------
+        column : str
+            A category, a column of up to five distinct numbers, or one whose values `at` lists.
+        by : str, optional
+            Another such column: its values are given to all rows too, one after the other.
+        at : dict, optional
+            One value for other columns, which all rows get, and lists for `column` and `by`.
+        data : table, dict of columns or path, optional
+            The rows; those of the fit when omitted, 10,000 of them, drawn, where there are more: the note below the
+            table says what that adds to errors. Of a fit that was read in batches it must be given.
+        effects : {"fitted", "zero", "draw"}, default "fitted"
+            Effects of groups: those of each row's group, 0, or of one new group.
+        scale : {"response", "link"}, default "response"
+            Whether averages are of expected responses, or of linear predictors.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 1,000
+            Of all chains together.
+        seed : int, optional
+            Of drawn effects.
+
+        Returns
+        -------
+        Estimates
+            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+            posterior), "lower" and "upper".
+
+        Raises
+        ------
+        TypeError, ValueError
+            For columns that the formula does not have or whose values are too many, and where `predict` has none.
+
+        Examples
+        --------
+        >>> fit.marginal_means("area", by="treated")  # doctest: +SKIP
+        """
+        return marginal_means(self, column, by, at, data, effects, scale, probability, draws, seed)
+
+    def contrasts(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        compare: str = "difference",
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """Differences or ratios of the `marginal_means` of all pairs of levels of a column.
+
+        Parameters
+        ----------
+        column, by, at, data, effects, scale, probability, draws, seed
+            As of `marginal_means`.
+        compare : {"difference", "ratio"}, default "difference"
+            The later level's less the earlier one's, or over it.
+
+        Returns
+        -------
+        Estimates
+            Its column of the name of `column` says which levels, such as "rural - city".
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `marginal_means`.
+
+        Examples
+        --------
+        >>> fit.contrasts("area")  # doctest: +SKIP
+        """
+        return contrasts(self, column, by, compare, at, data, effects, scale, probability, draws, seed)
+
+    def slopes(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """Derivative of what is expected by a column of numbers, on average over the rows: average marginal effects.
+
+        By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
+
+        Parameters
+        ----------
+        column : str
+            Of numbers, which the formula may have in functions and products too.
+        by, at, data, effects, scale, probability, draws, seed
+            As of `marginal_means`; `at` may have a value of `column` too, at which the derivative is then.
+
+        Returns
+        -------
+        Estimates
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `marginal_means`, and for a category.
+
+        Examples
+        --------
+        >>> fit.slopes("age", by="treated")  # doctest: +SKIP
+        """
+        return slopes(self, column, by, at, data, effects, scale, probability, draws, seed)
+
+    def hypothesis(self, *texts: str, probability: float = 0.95, draws: int = 4_000) -> Estimates:
+        """What the posterior says of inequalities and equations of parameters.
+
+        Parameters
+        ----------
+        *texts : str
+            Such as ``"age > 0"``, ``"area[rural] < area[town]"``, ``"treated - 2 * age = 0"``: arithmetic of numbers
+            and the names in the summary, as they are or in backticks, and of effects, ``"1|clinic[3] > 0"``.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 4,000
+            Of all chains together.
+
+        Returns
+        -------
+        Estimates
+            Of the left side less the right one: its mean, error and interval; "probability", that the hypothesis is
+            true; and "evidence_ratio": of < and > that over the probability of the contrary, ``inf`` where no draw is
+            there; of = the density at 0 in the posterior over that in the prior, the Bayes factor against the
+            alternative that the parameters are free, from which "probability" is for prior odds of 1. NaN, and said,
+            where 0 is so far out that fewer than 20 draws are beyond it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a text that is no such hypothesis, and an equation whose prior density is not known: of flat priors,
+            effects of groups, products of parameters, and sums with parameters whose priors are not Normal.
+
+        Examples
+        --------
+        >>> fit.hypothesis("age > 0", "treated = 0")  # doctest: +SKIP
+        """
+        return hypotheses(self, texts, probability, draws)
 
     def inclusion(self) -> Inclusion:
         """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.

@@ -76,8 +76,9 @@ class Kept:
         if levels is not None:
             return Column(levels, nan, nan, nan, nan, ())
         values = column.to_numpy(dtype=float)
-        distinct = np.unique(values[self.places])
-        few = len(distinct) <= DISTINCT and bool(np.isin(values, distinct).all())
+        own = column.to_numpy() if column.dtype.kind in "iu" else values  # 1, not 1.0, where it is a label
+        distinct = np.unique(own[self.places])
+        few = len(distinct) <= DISTINCT and bool(np.isin(own, distinct).all())
         ends = float(values.min()), float(values.max())
         with np.errstate(over="ignore"):  # values that are too large are refused later
             mean, sd = float(values.mean()), float(values.std())

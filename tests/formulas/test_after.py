@@ -202,3 +202,270 @@ def test_pictures_of_conditional_effects():
     assert np.allclose(segments[:, 0, 1], points.lower) and np.allclose(segments[:, 1, 1], points.upper)
     assert np.array_equal(bars.lines[0].get_ydata(), points.estimate)
     pyplot.close("all")
+
+
+# -- averages over rows -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counts():
+    return made("c ~ age * area + poly(dose, 2) + treated * area + (1 | clinic)", "poisson", exposure="e")
+
+
+def by_hand(fit, rows, effects=True, draws=600):
+    """exp of the linear predictors of the fit `counts`, (draws, rows), coded here."""
+    t, p = table(), natural(fit, draws)
+    names = ["age", "treated", "Intercept"]
+    z = sum(p[name][:, None] * np.asarray(rows[name], float) for name in names[:2]) + p["Intercept"][:, None]
+    for area in ("rural", "town"):
+        here = (rows.area == area).to_numpy(float)
+        slope = p[f"age:area[{area}]"][:, None] * rows.age.to_numpy()
+        z += here * (
+            p[f"area[{area}]"][:, None] + slope + p[f"treated:area[{area}]"][:, None] * rows.treated.to_numpy()
+        )
+    # Orthogonal polynomials of the dose, by their values on the fit's rows.
+    basis = fit.design.new(t)[0][:, [fit.design.columns.index(f"poly(dose, 2)[{k}]") for k in (0, 1)]]
+    powers = np.vander(t.dose, 3)
+    coded = np.vander(rows.dose, 3) @ np.linalg.lstsq(powers, basis, rcond=None)[0]
+    z += sum(p[f"poly(dose, 2)[{k}]"][:, None] * coded[:, k] for k in (0, 1)) + np.log(rows.e.to_numpy())
+    if effects:
+        z += p["1|clinic"][:, rows.clinic.to_numpy() - 10]
+    return z
+
+
+def test_means_and_contrasts_by_hand(counts):
+    """Of levels of a category, by another column: all rows get them; differences and ratios, on both scales."""
+    t = table()
+    means = {
+        (one, area): np.exp(by_hand(counts, t.assign(treated=one, area=area))).mean(axis=1)
+        for one in (0, 1)
+        for area in ("city", "rural", "town")
+    }
+    found = counts.marginal_means("area", by="treated", draws=600, probability=0.9)
+    assert list(found.to_dataframe()) == ["treated", "area", "estimate", "error", "lower", "upper"]
+    assert list(zip(found.keys["treated"], found.keys["area"], strict=True)) == list(means)
+    assert_estimates(found, np.stack(list(means.values()), axis=-1), 0.9)
+    assert found.note == "averages over 60 rows"
+    pairs = [("city", "rural"), ("city", "town"), ("rural", "town")]
+    differences = np.stack([means[one, b] - means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
+    found = counts.contrasts("area", by="treated", draws=600)
+    assert found.keys["area"] == ["rural - city", "town - city", "town - rural"] * 2
+    assert found.keys["treated"] == [0.0] * 3 + [1.0] * 3
+    assert_estimates(found, differences)
+    ratios = np.stack([means[one, b] / means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
+    found = counts.contrasts("area", by="treated", compare="ratio", draws=600)
+    assert found.keys["area"][0] == "rural / city"
+    assert_estimates(found, ratios)
+    links = [by_hand(counts, t.assign(age=age, treated=1), effects=False).mean(axis=1) for age in (30.0, 50.0)]
+    at = {"age": [30.0, 50.0], "treated": 1}
+    found = counts.contrasts("age", at=at, effects="zero", scale="link", draws=600)
+    assert found.keys["age"] == ["50 - 30"]
+    assert_estimates(found, (links[1] - links[0])[:, None])
+
+
+def test_slopes_by_hand(counts, monkeypatch):
+    """Derivatives of products with levels, and of polynomials, through the link; in blocks of rows; at a value."""
+    from pdmp.formulas import averages
+
+    t, p = table(), natural(counts)
+    mean = np.exp(by_hand(counts, t))
+    slope = p["age"][:, None] + sum(
+        p[f"age:area[{area}]"][:, None] * (t.area == area).to_numpy(float) for area in ("rural", "town")
+    )
+    monkeypatch.setattr(averages, "NUMBERS", 600 * 7)
+    found = counts.slopes("age", draws=600)
+    assert np.allclose(found.draws[:, 0], (mean * slope).mean(axis=1), rtol=2e-5) and found.keys == {"slope": ["age"]}
+    small = 1e-6
+    two = [by_hand(counts, t.assign(area="town", dose=t.dose + side * small)) for side in (-1.0, 1.0)]
+    found = counts.slopes("dose", by="area", draws=600, scale="link")
+    assert found.keys == {"area": ["city", "rural", "town"], "slope": ["dose"] * 3}
+    assert np.allclose(found.draws[:, 2], (two[1] - two[0]).mean(axis=1) / (2.0 * small), rtol=1e-3, atol=1e-6)
+    # Links of the dose are the same in all areas, as only age and treated are in products.
+    assert np.allclose(found.draws[:, 0], found.draws[:, 2])
+    at_forty = np.exp(by_hand(counts, t.assign(age=40.0)))
+    found = counts.slopes("age", at={"age": 40.0}, draws=600)
+    assert np.allclose(found.draws[:, 0], (at_forty * slope).mean(axis=1), rtol=1e-6)
+
+
+def test_averages_over_some_of_the_rows(monkeypatch):
+    """Rows that were drawn, and what that adds to errors; another table; one new group is the same in all blocks."""
+    from pdmp.formulas import averages, kept
+
+    monkeypatch.setattr(kept, "ROWS", 20)
+    fit, t = made("c ~ age + treated + (1 | clinic)", "poisson"), table()
+    chosen, p = fit.design.kept.places, natural(fit)
+    assert (
+        len(chosen) == 20
+        and np.all(np.diff(chosen) > 0)
+        and fit.design.kept.rows.equals(t[["age", "treated", "clinic", "c"]].iloc[chosen])
+    )
+    z = p["Intercept"][:, None] + p["age"][:, None] * t.age.to_numpy() + p["treated"][:, None] * t.treated.to_numpy()
+    mean = np.exp(z + p["1|clinic"][:, t.clinic.to_numpy() - 10])
+    slope = mean * p["age"][:, None]
+    found = fit.slopes("age", draws=600)
+    assert np.allclose(found.draws[:, 0], slope[:, chosen].mean(axis=1), rtol=2e-5)
+    error = slope[:, chosen].mean(axis=0).std() * math.sqrt((1.0 - 20 / 60) / 20)
+    assert found.note == f"averages over 20 rows, drawn from 60, which adds errors of up to {error:.2g}"
+    whole = fit.slopes("age", draws=600, data=t)
+    assert np.allclose(whole.draws[:, 0], slope.mean(axis=1), rtol=2e-5) and whole.note == "averages over 60 rows"
+    monkeypatch.setattr(averages, "NUMBERS", 600 * 7)
+    drawn = fit.marginal_means("treated", effects="draw", draws=600, data=t, seed=2, scale="link").draws
+    plain = fit.marginal_means("treated", effects="zero", draws=600, data=t, scale="link").draws
+    assert np.allclose(drawn[:, 1] - drawn[:, 0], p["treated"]) and np.allclose(
+        drawn[:, 0] - plain[:, 0], drawn[:, 1] - plain[:, 1]
+    )
+    assert ((drawn - plain)[:, 0] / p["sd(clinic)"]).std() == pytest.approx(1.0, rel=0.15)  # five standard errors
+
+
+@pytest.mark.parametrize(
+    "method, given, says",
+    [
+        ("contrasts", {"column": "age"}, "the column 'age' holds more than 5 numbers: say which, such as at={'age': ["),
+        ("contrasts", {"column": "area", "by": "area"}, "`by` must be another column than 'area'."),
+        ("contrasts", {"column": "area", "by": ["age"]}, "`by` must be the name of a column, got ['age']."),
+        ("contrasts", {"column": "area", "at": {"area": "city"}}, "`contrasts`: 'area' has one value only, 'city'."),
+        ("contrasts", {"column": "area", "at": {"age": [1, 2]}}, "`at`: 'age' must be one value, unless it is what is"),
+        (
+            "contrasts",
+            {"column": "clinic", "effects": "zero"},
+            "effects of the groups 'clinic' need effects=\"fitted\"",
+        ),
+        ("contrasts", {"column": "area", "compare": "odds"}, "`compare` must be"),
+        ("slopes", {"column": "area"}, "`slopes`: 'area' is a category: ask for contrasts('area')."),
+        ("slopes", {"column": "ages"}, "`slopes` names 'ages', which is no column of the formula; did you mean 'age'?"),
+        ("marginal_means", {"column": "area", "by": "b"}, "`by` names 'b', which is no column of the formula"),
+    ],
+)
+def test_mistakes_in_averages(method, given, says):
+    fit = made("y ~ age + area + (1 | clinic)")
+    with pytest.raises((TypeError, ValueError)) as error:
+        getattr(fit, method)(**given)
+    assert says in str(error.value)
+    fit.model.coded = "in files"
+    with pytest.raises(ValueError, match="the rows of the fit were read in batches: give a table of some of them as"):
+        fit.slopes("age")
+
+
+# -- hypotheses -------------------------------------------------------------------------------------------------------
+
+
+def test_hypotheses_by_hand():
+    """Several at once: estimates, probabilities and evidence ratios, of names with brackets, colons and bars."""
+    fit = made("y ~ age * area + np.log(dose) + I(treated > 0) + (1 | clinic)", spread=0.8)
+    p = natural(fit, 1_200)
+    wanted = {
+        "age > 0": p["age"],
+        "area[rural] - 2*`age:area[town]` < area[town] / 3": p["area[rural]"]
+        - 2.0 * p["age:area[town]"]
+        - p["area[town]"] / 3.0,
+        "age:area[rural] >= age:area[town]": p["age:area[rural]"] - p["age:area[town]"],
+        "-(np.log(dose) + 1) ** 2 < sigma * -1.5e0": -((p["np.log(dose)"] + 1.0) ** 2) + 1.5 * p["sigma"],
+        "I(treated > 0) > Intercept": p["I(treated > 0)"] - p["Intercept"],
+        "1|clinic[12] > `1|clinic[13]` + sd(clinic)": p["1|clinic"][:, 2] - p["1|clinic"][:, 3] - p["sd(clinic)"],
+    }
+    found = fit.hypothesis(*wanted, draws=1_200)
+    assert_estimates(found, np.stack(list(wanted.values()), axis=-1))
+    frame = found.to_dataframe()
+    assert list(frame)[0] == "hypothesis" and list(frame)[-2:] == ["probability", "evidence_ratio"]
+    for row, text in enumerate(wanted):
+        theta = wanted[text] * (-1.0 if "<" in text else 1.0)
+        share = np.mean(theta > 0.0)
+        assert 0.0 < share < 1.0 and frame.probability[row] == share
+        assert frame.evidence_ratio[row] == pytest.approx(share / (1.0 - share))
+    certain = fit.hypothesis("sigma > -1", "sigma < -1", draws=1_200)
+    assert certain.further == {"probability": [1.0, 0.0], "evidence_ratio": [math.inf, 0.0]}
+
+
+def test_equations_by_hand():
+    """The ratio of densities: the posterior's of normal draws is theirs; the prior's is that of the weighted sum."""
+    from pdmp.models.priors import Gamma, HalfStudentT, Normal, StudentT
+
+    priors = {"age": Normal(0.1, 0.2), "dose": Normal(-0.3, 0.5), "Intercept": Normal(7.0, 3.0)}
+    priors |= {"treated": StudentT(4.0, 0.0, 1.0), "sigma": HalfStudentT(3.0, 2.0), "sd(clinic)": Gamma(2.0, 0.5)}
+    fit, t = made("y ~ age + dose + treated + (1 | clinic)", priors=priors), table()
+    rng, x, p = np.random.default_rng(1), fit.run.x, fit.model.constrain
+    x[...] = fit.model.initial + 0.6 * rng.standard_normal((CHAINS, 400, fit.model.dim))
+    normal = stats.norm.pdf
+    means, sds = [0.1, -0.3], [0.2, 0.5]
+    centre = {"age": t.age.mean(), "dose": t.dose.mean()}
+
+    def posterior(theta):
+        return normal(0.0, theta.mean(), theta.std())
+
+    d = p(x.reshape(-1, fit.model.dim))
+    theta = d["age"] - 2.0 * d["dose"] - 0.5
+    prior = normal(0.0, means[0] - 2.0 * means[1] - 0.5, math.hypot(sds[0], 2.0 * sds[1]))
+    found = fit.hypothesis("age - 2*dose = 0.5", "age == 0.1", "treated = 0.2", draws=1_200)
+    ratios = [
+        posterior(theta) / prior,
+        posterior(d["age"] - 0.1) / normal(0.0, 0.0, 0.2),
+        posterior(d["treated"] - 0.2) / stats.t.pdf(0.2, 4.0),
+    ]
+    assert found.further["evidence_ratio"] == pytest.approx(ratios, rel=0.12)  # four errors of kernels of 1,200 draws
+    assert found.further["probability"] == pytest.approx([r / (1.0 + r) for r in found.further["evidence_ratio"]])
+    # The priors' parts exactly.
+    from pdmp.formulas.hypotheses import density, posterior_density, prior_density, read
+
+    known = list(fit.priors)
+
+    def prior_at_zero(text):
+        return prior_density(fit, read(text, known, [])[0])
+
+    assert prior_at_zero("age - 2*dose = 0.5") == pytest.approx(prior)
+    assert prior_at_zero("treated/4 = 0.2 - 0.1") == pytest.approx(4.0 * stats.t.pdf(0.4, 4.0))
+    assert prior_at_zero("2 * sigma = 3") == pytest.approx(stats.t.pdf(0.75, 3.0) / 2.0)
+    assert prior_at_zero("sd(clinic) = 1.2") == pytest.approx(stats.gamma.pdf(1.2, 2.0, scale=0.5))
+    # That of the intercept is for rows at the means: 7 ± 3 is of Intercept + 0.1 mean(age) + … .
+    fit = made("y ~ age + dose", priors={name: priors[name] for name in ("age", "dose", "Intercept")})
+    mean = 7.0 - centre["age"] * 0.1 + centre["dose"] * 0.3
+    sd = math.sqrt(9.0 + (0.2 * centre["age"]) ** 2 + (0.5 * centre["dose"]) ** 2)
+    assert prior_at_zero("Intercept = 1") == pytest.approx(normal(1.0, mean, sd))
+    # Kernels have the variance of the draws: of few normal draws no bias of that kind is left.
+    z = stats.norm.ppf((np.arange(1_000) + 0.5) / 1_000)
+    assert posterior_density(2.0 * (z - 1.5)) == pytest.approx(normal(1.5) / 2.0, rel=0.005)
+    assert math.isnan(posterior_density(z - 2.1))  # 18 of them are beyond, and 23 here
+    assert posterior_density(z - 2.0) == pytest.approx(normal(2.0), rel=0.03)
+    assert density(Normal(1.0, 2.0), 0.5) == pytest.approx(normal(0.5, 1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("age", "need one of <, > and =, such as \"age > 0\", got 'age'."),
+        ("0 < age < 1", "need one of <, > and ="),
+        ("age >", "need something on both sides"),
+        ("agee > 0", "names 'agee', which is no parameter; did you mean 'age'?"),
+        ("`age:dose` > 0", "names 'age:dose', which is no parameter"),
+        ("age:dose > 0", "'age:dose' cannot be read: write sums, products and powers"),
+        ("__import__('os').system('ls') > 0", "has more than arithmetic"),
+        ("_0_ > 0", "names '_0_', which is no parameter"),
+        ("age + _0_ > 0", "names '_0_', which is no parameter"),
+        ("age + True > 0", "has more than arithmetic"),
+        ("age // 2 > 0", "has more than arithmetic"),
+        ("(age > 0", "'(age' cannot be read"),
+        ("age) > (0", "'age)' cannot be read"),
+        ("1|clinic[9] > 0", "'clinic' has no group '9'"),
+        ("sigma ** 0.5 - age = 0", "is not known, as it is not a weighted sum of parameters; ask for < or >."),
+        ("age = sigma", "is not known, as the prior of 'sigma' is not Normal; ask for < or >."),
+        ("1|clinic[11] = 0", "is not known, as '1|clinic[11]' is an effect of a group; ask for < or >."),
+        ("dose = 0", "is not known, as that of 'dose' is flat; give a proper one in `priors`, or ask for < or >."),
+        ("sigma = -1", "is not known, as -1 is not inside of the range of 'sigma'; ask for < or >."),
+        ("age - age = 0", "has no parameter"),
+        ("1 / (age - age) > 0", "is not finite in 60 draws."),
+        (3, 'must be texts such as "age > 0", got 3.'),
+    ],
+)
+def test_mistakes_in_hypotheses(text, says):
+    from pdmp.models.priors import Flat
+
+    fit = made("y ~ age + dose + (1 | clinic)", priors={"dose": Flat()})
+    with pytest.raises((TypeError, ValueError)) as error:
+        fit.hypothesis(text, draws=60)
+    assert says in str(error.value)
+
+
+def test_an_equation_far_out_is_not_estimated():
+    fit = made("y ~ age + dose")
+    found = fit.hypothesis("age = 100", "age < 100", draws=600)
+    assert math.isnan(found.further["evidence_ratio"][0]) and math.isnan(found.further["probability"][0])
+    assert "age = 100: fewer than 20 of 600 draws lie on one side, so that the density there is not known" in found.note
