@@ -11,13 +11,14 @@ from pdmp.data.formats import listed
 from pdmp.data.memory import in_words
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
-from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
+from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
+from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -515,29 +516,75 @@ class Fit:
         """
         return self.run.to_arviz(n)
 
-    def loo(self) -> Any:
-        """Leave-one-out cross-validation by Pareto-smoothed importance sampling, ``arviz.loo``.
+    def loo(self, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> Loo:
+        """Leave-one-out cross-validation by Pareto-smoothed importance sampling.
 
-        Of as many draws as `to_arviz` takes, or fewer, so that there are at most 20 million log-likelihoods.
+        Of all rows, as long as 100 draws of each chain have at most 20 million log-likelihoods: with four chains up to
+        50,000 rows. Of more rows 4,000 are drawn, and the sum over all is estimated from these and from the densities
+        of all rows at the posterior mean; what that adds to the standard error is in it, and said.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many rows are drawn; as above when omitted.
+        draws : int, optional
+            Of each chain; as many as `to_arviz` takes when omitted, or fewer, so that there are at most 20 million
+            log-likelihoods.
+        seed : int, default 0
+            Of the choice of rows, which is the same for two fits of as many rows.
+
+        Returns
+        -------
+        Loo
+            With ``elpd_loo``, ``se``, ``subsampling_se``, ``p_loo``, ``loo_i`` and ``pareto_k``; it prints as a table.
+
+        Warns
+        -----
+        UserWarning
+            Where a Pareto k is too large.
 
         Raises
         ------
-        ImportError
-            Without ArviZ.
         ValueError
-            If that would be fewer than 100 draws of each chain.
-        """
-        rows, chains = self.model.n_data, self.run.chains
-        most = NUMBERS // (rows * chains)
-        if most < LEAST_DRAWS:
-            raise ValueError(
-                f"loo of {rows:,} rows: {LEAST_DRAWS} draws of each of {chains} chains have log-likelihoods of "
-                f"{in_words(8.0 * LEAST_DRAWS * chains * rows)}, above {in_words(8.0 * NUMBERS)}; fit some of the rows."
-            )
-        data = self.run.to_arviz(min(choose_draws(self.run)[0], most), log_likelihood=True)
-        import arviz
+            For more rows than there are, and for rows whose log-likelihood is not finite.
 
-        return arviz.loo(data)
+        Notes
+        -----
+        The estimator of few rows is in `pdmp.formulas.loo`. It is precise where a row changes the posterior little, as
+        with many rows and few parameters; effects of groups of few rows make it less so.
+
+        Examples
+        --------
+        >>> fit.loo()  # doctest: +SKIP
+        """
+        return loo(self, rows, draws, seed)
+
+    def compare(self, other: Fit, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> LooDifference:
+        """How much better this fit predicts than another one of the same rows: the difference of their `loo`.
+
+        Parameters
+        ----------
+        other : Fit
+            Of the same response in the same rows, in the same order.
+        rows, draws, seed
+            As of `loo`; the same rows are drawn for both.
+
+        Returns
+        -------
+        LooDifference
+            ``elpd_difference``, positive where this fit is better, and its standard error ``se`` from the differences
+            of single rows. A difference of less than 4, or of less than twice its error, decides nothing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For another number of rows, other responses or weights, and as of `loo`.
+
+        Examples
+        --------
+        >>> fit.compare(pdmp.regression("visits ~ age", table, "poisson"))  # doctest: +SKIP
+        """
+        return compare(self, other, rows, draws, seed)
 
     def plot(self) -> Figure:
         """Draw means with 50 % and 95 % intervals of the parameters in the summary; a matplotlib figure."""

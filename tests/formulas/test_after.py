@@ -469,3 +469,155 @@ def test_an_equation_far_out_is_not_estimated():
     found = fit.hypothesis("age = 100", "age < 100", draws=600)
     assert math.isnan(found.further["evidence_ratio"][0]) and math.isnan(found.further["probability"][0])
     assert "age = 100: fewer than 20 of 600 draws lie on one side, so that the density there is not known" in found.note
+
+
+# -- leave-one-out cross-validation -----------------------------------------------------------------------------------
+
+
+def test_the_difference_estimator_is_unbiased():
+    """Over all choices of 3 of 7 rows: the sum, the variance of its estimates, and the spread of the terms."""
+    from pdmp.formulas.loo import difference_estimate
+
+    rng = np.random.default_rng(2)
+    values = -1.0 - rng.gamma(1.0, 1.0, 7)
+    near = values + rng.normal(0.3, 0.4, 7)
+    found = [
+        difference_estimate(values[list(rows)], near, np.array(rows), 7) for rows in itertools.combinations(range(7), 3)
+    ]
+    totals, variances, spreads = np.array(found).T
+    assert totals.mean() == pytest.approx(values.sum(), rel=1e-12)
+    assert variances.mean() == pytest.approx(totals.var(), rel=1e-12)
+    assert spreads.mean() == pytest.approx(7.0 * values.var(), rel=1e-12)
+    assert difference_estimate(values, None, np.arange(7), 7) == (values.sum(), 0.0, 7.0 * np.var(values))
+
+
+def plain_importance(fit, draws):
+    """log p(yᵢ | y without i) by the harmonic mean: as smoothed weights have it where they are light."""
+    from scipy.special import logsumexp
+
+    values = fit.model.pointwise_log_likelihood(fit.run.draws(draws)).reshape(-1, fit.model.n_data)
+    return math.log(len(values)) - logsumexp(-values, axis=0), logsumexp(values, axis=0) - math.log(len(values))
+
+
+def test_loo_by_hand():
+    """Of all rows in order, weights and groups included; and of some of them within their stated error."""
+    fit = made("c ~ age + treated + (1 | clinic)", "poisson", weights="e", spread=0.03)
+    found = fit.loo(draws=200)
+    wanted, density = plain_importance(fit, 200)
+    assert np.allclose(found.loo_i, wanted, atol=2e-3) and np.array_equal(found.rows, np.arange(N))
+    assert found.elpd_loo == found.loo_i.sum() and found.se == pytest.approx(math.sqrt(N * found.loo_i.var()))
+    assert found.p_loo == pytest.approx(np.sum(density - found.loo_i), abs=1e-6) and found.p_loo > 0.05
+    assert (found.subsampling_se, found.n_data_points, found.n_samples) == (0.0, N, 600)
+    assert found.good_k == pytest.approx(1.0 - 1.0 / math.log10(600)) and found.bad == 0
+    assert repr(found).splitlines()[0] == (
+        "Leave-one-out cross-validation of 60 rows, 600 draws: c ~ age + treated + (1 | clinic), poisson"
+    )
+    some = [fit.loo(rows=15, draws=200, seed=seed) for seed in range(40)]
+    # Their mean is that of all rows, within four errors, and their spread the one that they state, within a third.
+    totals, stated = np.array([(one.elpd_loo, one.subsampling_se) for one in some]).T
+    spread = math.sqrt(np.mean(stated**2))
+    assert abs(totals.mean() - found.elpd_loo) < 4.0 * spread / math.sqrt(40.0) and 0.0 < spread < 0.2 * found.se
+    assert totals.std() == pytest.approx(spread, rel=0.35)
+    for one in some[:3]:
+        assert np.allclose(one.loo_i, found.loo_i[one.rows]) and len(set(one.rows.tolist())) == 15
+        v = (N * np.std((one.loo_i - one.near[one.rows]), ddof=1)) ** 2 * (1.0 - 15 / N) / 15
+        assert one.subsampling_se == pytest.approx(math.sqrt(v)) and one.se > one.subsampling_se
+    at_mean = fit.model.pointwise_log_likelihood(fit.run.draws(200).mean(axis=(0, 1)))
+    assert np.allclose(some[0].near, at_mean)
+    assert np.mean([one.se**2 - one.subsampling_se**2 for one in some]) == pytest.approx(found.se**2, rel=0.15)
+    assert np.mean([one.p_loo for one in some]) == pytest.approx(found.p_loo, rel=0.2)
+    assert "of 15 rows, drawn, and the densities of all at the posterior mean: that adds" in repr(some[0])
+
+
+def test_loo_of_more_rows_than_all_are_taken_of(monkeypatch):
+    """From where 100 draws of each chain have more log-likelihoods than 20 million; in blocks; errors of `rows`."""
+    from pdmp.formulas import loo
+
+    fit = made("y ~ age + (1 | clinic)", spread=0.03)
+    assert (loo.NUMBERS, loo.LEAST_DRAWS, loo.ROWS) == (20_000_000, 100, 4_000)
+    whole = fit.loo(draws=120)
+    monkeypatch.setattr(loo, "AT_ONCE", 120 * CHAINS * 7)
+    assert np.allclose(fit.loo(draws=120).loo_i, whole.loo_i, rtol=1e-12)
+    monkeypatch.setattr(loo, "ROWS", 25)
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N)
+    monkeypatch.setattr(loo, "choose_draws", lambda run: (399, 1.0))
+    assert fit.loo().near is None and fit.loo().n_samples == 100 * CHAINS
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N - 1)
+    monkeypatch.setattr(loo, "AT_ONCE", 6 * 7)
+    some = fit.loo()
+    assert (
+        len(some.rows) == 25 and some.n_samples == 239 * CHAINS  # 17,999 // (25 * 3)
+    )
+    assert np.array_equal(some.rows, fit.loo().rows) and not np.array_equal(some.rows, fit.loo(seed=1).rows)
+    assert np.allclose(some.near, fit.model.pointwise_log_likelihood(fit.run.draws(239).mean(axis=(0, 1))))
+    for given, says in [
+        ({"rows": 61}, "`rows` must be at most the 60 rows of the fit, got 61."),
+        ({"rows": 1}, "`rows` must be at least 2, got 1."),
+        ({"rows": 60}, "give rows=59, or draws."),
+    ]:
+        with pytest.raises(ValueError) as error:
+            fit.loo(**given)
+        assert says in str(error.value)
+    assert fit.loo(rows=60, draws=100).near is None
+
+
+def test_rows_that_the_draws_say_too_little_of():
+    """A row whose weights have heavy tails is counted, and warned of; one that is impossible is an error."""
+    data = table()
+    data.loc[7, "y"] = 60.0
+    fit = made("y ~ age", data=data, spread=0.2)
+    with pytest.warns(UserWarning, match="loo: the Pareto k of 8 of 60 rows is above 0.64: the draws say too little"):
+        found = fit.loo(draws=200)
+    assert found.bad == 8 and np.argmax(found.pareto_k) == 7
+    wide = made("y ~ age", data=data, spread=0.8)  # whose weights are so unequal that most are 0 in floating point
+    with pytest.warns(UserWarning, match="loo: the Pareto k of 60 of 60 rows is above 0.64"):
+        found = wide.loo(draws=200)
+    assert np.all(np.isinf(found.pareto_k)) and np.allclose(found.loo_i, plain_importance(wide, 200)[0])
+    wide.run.x[...] = wide.run.x[0, 0]  # all weights the same
+    found = wide.loo(draws=200)
+    assert found.bad == 0 and np.allclose(found.loo_i, wide.model.pointwise_log_likelihood(wide.run.x[0, 0]))
+    with pytest.raises(ValueError, match="loo needs 25 draws or more of all chains together, got 24."):
+        fit.loo(draws=8)
+    fit.model.y[9] = math.inf
+    with pytest.raises(ValueError, match="loo: the log-likelihood of row 9 is not finite in some of the draws"):
+        fit.loo(draws=20)
+
+
+def test_comparisons_by_hand():
+    """Differences of rows, of all or of the same ones; what cannot be compared is refused."""
+    one, other = made("y ~ age", spread=0.03), made("y ~ dose + (1 | clinic)", spread=0.03, seed=1)
+    one.run.x[..., 1] += 0.8  # so that one depends on age
+    found = one.compare(other, draws=200)
+    pairs = one.loo(draws=200).loo_i - other.loo(draws=200).loo_i
+    assert found.elpd_difference == pytest.approx(pairs.sum()) and found.subsampling_se == 0.0
+    assert found.se == pytest.approx(math.sqrt(N * pairs.var()))
+    assert other.compare(one, draws=200).elpd_difference == pytest.approx(-pairs.sum())
+    some = one.compare(other, rows=20, draws=200, seed=4)
+    rows = some.one.rows
+    assert np.array_equal(rows, some.other.rows) and len(rows) == 20
+    near = some.one.near - some.other.near
+    assert some.elpd_difference == pytest.approx(near.sum() + 3.0 * np.sum(pairs[rows] - near[rows]))
+    left = np.std(pairs[rows] - near[rows], ddof=1)
+    assert some.subsampling_se == pytest.approx(N * left * math.sqrt((1.0 - 20 / N) / 20))
+    assert some.subsampling_se < 0.2 * found.se and some.se == pytest.approx(found.se, rel=0.3)
+    assert repr(some).splitlines()[-1].startswith("of 20 of 60 rows, drawn: that adds ")
+    assert [line.split("  ")[0].strip() for line in repr(found).splitlines()] == [
+        "",
+        "y ~ age, gaussian",
+        "y ~ dose + (1 | clinic), gaussian",
+        "difference",
+    ]
+    missing = table()
+    missing.loc[3, "dose"] = np.nan
+    moved = table().iloc[::-1].reset_index(drop=True)
+    for wrong, says in [
+        (made("y ~ dose", data=missing), "`other` has 59 rows, and this fit 60: fit both to the rows without missing"),
+        (made("c ~ age"), "`other`: the responses differ, 'y' and 'c'."),
+        (made("y ~ age", data=moved), "`other`: the responses of the rows differ: fit both to the same rows in the"),
+        (made("y ~ age", weights="e"), "`other`: the weights of the rows differ"),
+    ]:
+        with pytest.raises(ValueError) as error:
+            one.compare(wrong, draws=20)
+        assert says in str(error.value)
+    with pytest.raises(TypeError, match="`other` must be another fit, got int"):
+        one.compare(3)

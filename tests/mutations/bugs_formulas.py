@@ -962,7 +962,7 @@ BUGS += [
 
 SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS, NEW_GROUPS, OF_A_FIT, RESPONSES = (
     f"{TESTS}::test_the_command_prints_what_is_selected",
-    f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
+    f"{TESTS}::test_predictions_of_too_many_rows",
     f"{TESTS}::test_arguments_are_looked_at_before_the_data",
     f"{TESTS}::test_groups_of_which_none_was_seen",
     f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
@@ -978,8 +978,6 @@ BUGS += [
         ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
         ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
-        ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
-        ("loo as if there were one chain", FIT, "most = NUMBERS // (rows * chains)", "most = NUMBERS // rows", MANY_ROWS),
         ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
         ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[fitted.sd_name][:, None]", "* natural[self.model.groups[0].sd_name][:, None]", NEW_GROUPS),
         ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),
