@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas.checks import PosteriorPredictiveCheck, pp_check
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
+from pdmp.formulas.exported import to_arviz
 from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
@@ -506,15 +508,67 @@ class Fit:
         first = np.sort([names.index(name) for name in dict.fromkeys(names)])
         return inclusion_of_units(self.run, [names[k] for k in first], places[first], prior[places[first]])
 
-    def to_arviz(self, n: int | None = None) -> Any:
-        """The run for ArviZ, with natural parameters, observed data and log-likelihoods; see `pdmp.Run.to_arviz`.
+    def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
+        """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
+
+        See `pdmp.Run.to_arviz`. Log-likelihoods and predictive draws are left out where they would be more than 20
+        million numbers.
 
         Parameters
         ----------
         n : int, optional
             Draws of each chain.
+        seed : int, optional
+            Of the predictive draws.
         """
-        return self.run.to_arviz(n)
+        return to_arviz(self, n, seed)
+
+    def pp_check(
+        self,
+        kind: str | None = None,
+        *,
+        by: str | None = None,
+        statistic: str | Callable[[np.ndarray], float] = "mean",
+        probability: float = 0.95,
+        draws: int = 200,
+        seed: int | None = None,
+    ) -> PosteriorPredictiveCheck:
+        """Observed responses against those that the fit would draw.
+
+        Parameters
+        ----------
+        kind : {"density", "rootogram", "groups", "statistic"}, optional
+            Densities; square roots of the frequencies of counts, bars hanging from those that are expected; means of
+            groups of rows; or the law of a statistic. By default "groups" with `by`, "rootogram" of whole numbers that
+            differ by less than 60, and else "density".
+        by : str, optional
+            Of "groups": a column of the table.
+        statistic : {"mean", "sd", "median", "min", "max", "zeros"} or callable, default "mean"
+            Of "statistic": a name, "zeros" being the share of zeros, or a function of an array of responses.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 200
+            Replications of the table.
+        seed : int, optional
+            Of the replications.
+
+        Returns
+        -------
+        PosteriorPredictiveCheck
+            ``.plot()`` draws it, ``.to_dataframe()`` has its numbers, ``.observed`` (n,) and ``.replicated`` (draws, n)
+            the responses, and ``.p_value`` is that of the statistic. Of more than 20 million numbers 10,000 rows are
+            drawn, and "groups" are of at most 10,000 rows, which the picture says.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a rootogram of what are no counts, and a column that the formula does not have.
+
+        Examples
+        --------
+        >>> fit.pp_check("rootogram").plot()  # doctest: +SKIP
+        """
+        return pp_check(self, kind, by, statistic, probability, draws, seed)
 
     def loo(self, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> Loo:
         """Leave-one-out cross-validation by Pareto-smoothed importance sampling.

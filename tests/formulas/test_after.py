@@ -621,3 +621,156 @@ def test_comparisons_by_hand():
         assert says in str(error.value)
     with pytest.raises(TypeError, match="`other` must be another fit, got int"):
         one.compare(3)
+
+
+# -- checks of predictions --------------------------------------------------------------------------------------------
+
+
+def replications(fit, draws, seed):
+    return fit.predict(kind="response", draws=draws, seed=seed)
+
+
+def test_checks_by_hand():
+    """Densities, frequencies, means of groups and a statistic, with their intervals, of the same replications."""
+    t = table()
+    fit, counts = made("y ~ age + area + (1 | clinic)"), made("c ~ age + area", "poisson")
+    y, c = replications(fit, 90, 3), replications(counts, 90, 3)
+    found = fit.pp_check(draws=90, seed=3)
+    assert found.kind == "density" and np.array_equal(found.replicated, y) and np.array_equal(found.observed, t.y)
+    frame = found.to_dataframe()
+    assert list(frame) == ["y", "observed", "replicated", "lower", "upper"] and len(frame) == 200
+    each = np.array([stats.gaussian_kde(one)(frame.y) for one in y[:50]])
+    assert np.allclose(frame.observed, stats.gaussian_kde(t.y)(frame.y)) and np.allclose(frame.replicated, each.mean(0))
+    assert np.allclose(frame.lower, np.quantile(each, 0.025, axis=0))
+    found = counts.pp_check(draws=90, seed=3, probability=0.8)
+    frame = found.to_dataframe()
+    assert found.kind == "rootogram" and list(frame.c) == list(range(len(frame))) and frame.c.max() >= t.c.max()
+    each = np.array([[np.sum(one == k) for k in frame.c] for one in c])
+    assert list(frame.observed) == [np.sum(t.c == k) for k in frame.c] and frame.observed.sum() == N
+    assert np.allclose(frame.replicated, each.mean(axis=0)) and frame.replicated.sum() == pytest.approx(N, rel=0.01)
+    assert np.allclose(frame.upper, np.quantile(each, 0.9, axis=0))
+    frame = fit.pp_check(by="clinic", draws=90, seed=3).to_dataframe()
+    assert list(frame.clinic) == [10, 11, 12, 13] and list(frame.rows) == [np.sum(t.clinic == k) for k in frame.clinic]
+    assert np.allclose(frame.observed, t.groupby("clinic").y.mean())
+    each = np.stack([y[:, t.clinic == k].mean(axis=1) for k in frame.clinic], axis=-1)
+    assert np.allclose(frame.replicated, each.mean(axis=0)) and np.allclose(frame.lower, np.quantile(each, 0.025, 0))
+    zeros = np.mean(c == 0.0, axis=1)
+    found = counts.pp_check("statistic", statistic="zeros", draws=90, seed=3)
+    assert np.array_equal(found.values, zeros) and found.value == np.mean(t.c == 0)
+    assert found.p_value == np.mean(zeros > found.value) + 0.5 * np.mean(zeros == found.value)
+    own = counts.pp_check("statistic", statistic=np.ptp, draws=90, seed=3)
+    assert np.array_equal(own.values, np.ptp(c, axis=1)) and own.words == {"statistic": "ptp"}
+    for name, function in [("sd", np.std), ("median", np.median), ("min", np.min), ("max", np.max), ("mean", np.mean)]:
+        assert np.array_equal(
+            counts.pp_check("statistic", statistic=name, draws=90, seed=3).values, function(c, axis=1)
+        )
+    frame = own.to_dataframe()
+    assert list(frame) == ["statistic", "observed", "p_value", "replicated", "lower", "upper"] and len(frame) == 1
+
+
+def test_checks_of_some_of_the_rows(monkeypatch):
+    from pdmp.formulas import checks, kept
+
+    monkeypatch.setattr(kept, "ROWS", 24)
+    fit, t = made("y ~ age + area"), table()
+    places = fit.design.kept.places
+    found = fit.pp_check(by="area", draws=40, seed=1)
+    assert np.array_equal(found.observed, t.y.to_numpy()[places]) and found.note == "24 of 60 rows, drawn"
+    z = fit.predict(kind="mean", draws=40)[:, places]
+    sigma = natural(fit, 42)["sigma"][:40, None]
+    assert np.allclose(((found.replicated - z) / sigma).std(), 1.0, atol=0.1)
+    monkeypatch.setattr(checks, "NUMBERS", 40 * N - 1)
+    monkeypatch.setattr(checks, "ROWS", 50)
+    found = fit.pp_check("density", draws=40, seed=1)
+    assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
+    assert fit.pp_check("density", draws=39, seed=1).note == ""
+
+
+def test_pictures_of_checks():
+    """What is observed and what is expected stand where the numbers say."""
+    from matplotlib import pyplot
+
+    t = table()
+    fit, counts = made("y ~ age + area"), made("c ~ age", "poisson")
+    density = fit.pp_check(draws=60, seed=1)
+    ax = density.plot()
+    assert len(ax.lines) == 51 and np.allclose(
+        ax.lines[50].get_ydata(), stats.gaussian_kde(t.y)(ax.lines[50].get_xdata())
+    )
+    assert ax.get_legend_handles_labels()[1] == ["50 replications", "observed"] and ax.get_xlabel() == "y"
+    root = counts.pp_check(draws=60, seed=1)
+    ax, frame = root.plot(), root.to_dataframe()
+    bars = ax.containers[0]
+    assert np.allclose([bar.get_y() + bar.get_height() for bar in bars], np.sqrt(frame.replicated))
+    assert np.allclose([bar.get_height() for bar in bars], np.sqrt(frame.observed))
+    assert np.allclose(ax.lines[0].get_ydata(), np.sqrt(frame.replicated))
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    expected = np.sqrt(frame.replicated)
+    assert band.min() == pytest.approx((expected - np.sqrt(frame.upper)).min())
+    assert band.max() == pytest.approx((expected - np.sqrt(frame.lower)).max())
+    groups = fit.pp_check(by="area", draws=60, seed=1)
+    ax, frame = groups.plot(), groups.to_dataframe()
+    assert np.array_equal(ax.lines[-1].get_ydata(), frame.observed)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["city", "rural", "town"]
+    segments = np.array(ax.containers[0].lines[2][0].get_segments())
+    assert np.allclose(segments[:, 0, 1], frame.lower) and np.allclose(segments[:, 1, 1], frame.upper)
+    other = pyplot.figure().subplots()
+    of_max = fit.pp_check("statistic", statistic="max", draws=60, seed=1)
+    assert of_max.plot(other) is other and list(other.lines[0].get_xdata()) == [t.y.max()] * 2
+    assert sum(bar.get_height() for bar in other.containers[0]) == 60 and other.get_xlabel() == "max of y"
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"kind": "rootogram"}, "`kind`: a rootogram is of counts, and 'y' has other numbers"),
+        ({"kind": "box"}, "`kind` must be"),
+        ({"kind": "groups"}, "`by` must name a column of the formula, age, area, got None."),
+        ({"by": "ares"}, "`by` must name a column of the formula, age, area, got 'ares'."),
+        ({"by": "age"}, "`by`: 'age' has 60 values in 60 rows: too many."),
+        ({"kind": "density", "by": "area"}, "`by` is for kind=\"groups\", not 'density'."),
+        ({"kind": "statistic", "statistic": "mode"}, "`statistic` must be"),
+        ({"kind": "statistic", "statistic": 3}, "`statistic` must be a name or a function of an array, got int."),
+    ],
+)
+def test_mistakes_in_checks(given, says):
+    with pytest.raises((TypeError, ValueError)) as error:
+        made("y ~ age + area").pp_check(**given)
+    assert says in str(error.value)
+
+
+def test_a_summary_as_a_data_frame():
+    rows = [dict(zip(pdmp.diagnostics.summary.Summary.COLUMNS, ("age", *range(7)), strict=True))]
+    frame = pdmp.diagnostics.summary.Summary(rows).to_dataframe()
+    assert list(frame) == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
+    assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
+
+
+def test_predictive_draws_for_arviz():
+    """As predictions of the same draws and the same seed; none where there are more than 20 million."""
+    pytest.importorskip("arviz")
+    import warnings
+
+    from pdmp.formulas import exported
+
+    fit = made("c ~ age + (1 | clinic)", "poisson")
+
+    def of_run(n):
+        import arviz
+
+        draws = fit.run.draws(n)
+        groups = {"posterior": fit.model.constrain(draws), "observed_data": fit.model.observed_data()}
+        new = int(arviz.__version__.split(".")[0]) >= 1
+        return arviz.from_dict(groups) if new else arviz.from_dict(**groups)
+
+    fit.run.to_arviz = of_run
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = fit.to_arviz(20, seed=4)
+        found = np.asarray(data["posterior_predictive"]["c"])
+        assert found.shape == (CHAINS, 20, N)
+        assert np.array_equal(found.reshape(-1, N), replications(fit, 60, 4))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(exported, "NUMBERS", 60 * N - 1)
+            assert "posterior_predictive" not in list(fit.to_arviz(20).groups())
