@@ -1,9 +1,18 @@
 """Regressions that a formula and a table describe: coded, sampled, and reported in the units of the data."""
 
+from pdmp.formulas.checks import PosteriorPredictiveCheck
+from pdmp.formulas.effects import ConditionalEffects
+from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.fitting import regression
+from pdmp.formulas.loo import Loo, LooDifference
 
 __all__ = [
+    "ConditionalEffects",
+    "Estimates",
     "Fit",
+    "Loo",
+    "LooDifference",
+    "PosteriorPredictiveCheck",
     "regression",
 ]

@@ -176,20 +176,14 @@ class PosteriorPredictiveCheck:
 
     def _draw_rootogram(self, ax, table):
         x, expected = table[self.name], np.sqrt(table["replicated"])
-        ax.bar(x, np.sqrt(table["observed"]), bottom=expected - np.sqrt(table["observed"]), width=0.8, color="0.8")
-        ax.bar([], [], color="0.8", label="observed, hanging")
-        ax.fill_between(
-            x,
-            expected - np.sqrt(table["upper"]),
-            expected - np.sqrt(table["lower"]),
-            color=REPLICATED,
-            alpha=0.2,
-            lw=0.0,
-            step="mid" if len(x) > 1 else None,
-            label=f"{self.probability:.0%} of bottoms, if the fit is right",
-        )
+        seen, upper, lower = (np.sqrt(table[name]) for name in ("observed", "upper", "lower"))
+        ax.bar(x, seen, bottom=expected - seen, width=0.8, color="0.8", label="observed, hanging")
+        band = f"{self.probability:.0%} of bottoms, if the fit is right"
+        ax.bar(x, upper - lower, bottom=expected - upper, width=1.0, color=REPLICATED, alpha=0.2, label=band)
         ax.plot(x, expected, "o-", color=REPLICATED, ms=3.5, lw=1.2, label="expected")
         ax.axhline(0.0, color="0.3", lw=0.8)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
         ax.set_xlabel(self.name)
         ax.set_ylabel("square root of rows")
 
@@ -213,7 +207,8 @@ class PosteriorPredictiveCheck:
             ax.set_xticks(x, [shown(label) for label in labels], rotation=90 if len(x) > 12 else 0)
         else:
             ax.set_xticks([])
-        ax.set_xlabel(self.words["groups"])
+        low, high = ax.get_ylim()
+        ax.set(xlim=(-0.5, len(x) - 0.5), ylim=(low, high + 0.25 * (high - low)), xlabel=self.words["groups"])
         ax.set_ylabel(f"mean of {self.name}")
 
     def _draw_statistic(self, ax, table):
