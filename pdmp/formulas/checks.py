@@ -59,6 +59,11 @@ class PosteriorPredictiveCheck:
         Names of "groups" and of "statistic".
     note : str
         Which rows these are, if not all.
+
+    Examples
+    --------
+    >>> check = fit.pp_check("statistic", statistic="zeros")  # doctest: +SKIP
+    >>> check.p_value, check.plot()  # doctest: +SKIP
     """
 
     def __init__(
@@ -233,13 +238,6 @@ def _frequencies(y, values):
     return np.bincount(place[inside], minlength=len(values)).astype(float)
 
 
-def replicated(fit: Fit, x: np.ndarray, rows: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """Responses drawn for some rows of the fit, or all, (draws, rows) at draws of x (draws, dim)."""
-    model = fit.model if rows is None else fit.model.some_rows(rows)
-    a, c = model.dispersions(x)
-    return model.likelihood.draw(model.margins(x), a[:, None], c[:, None], rng)
-
-
 def pp_check(
     fit: Fit,
     kind: str | None,
@@ -289,7 +287,7 @@ def pp_check(
             return np.apply_along_axis(lambda one: float(own(one)), -1, values)
     else:
         raise TypeError(f"`statistic` must be a name or a function of an array, got {type(statistic).__name__}.")
-    drawn = replicated(fit, fit.some_draws(draws), rows, np.random.default_rng(seed))
+    drawn = fit.predicted(fit.some_draws(draws), None, "response", np.random.default_rng(seed), rows=rows)
     note = "" if rows is None else f"{len(rows):,} of {len(y):,} rows, drawn"
     words = {"statistic": name} | ({"groups": by} if by else {})
     seen = y if rows is None else y[rows]

@@ -533,19 +533,22 @@ class Design:
                 if part.kind != "categoric":
                     continue
                 names = sorted(name for name in part.var_names if name)
-                levels = tuple(_plain(level) for level in part.levels)
-                without = [level for level in levels if f"{term.name}[{level}]" not in self.columns]
+                levels, without = tuple(map(_plain, part.levels)), list(map(_plain, self._without(term, part)))
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
         return found
+
+    def _without(self, term, part):
+        """Levels of a category that have no column."""
+        return [level for level in part.levels if f"{term.name}[{level}]" not in self.columns]
 
     def baselines(self) -> list[str]:
         """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
         said = []
         for term in self._fixed:
             if term.kind == "categoric":
-                without = [level for level in term.components[0].levels if f"{term.name}[{level}]" not in self.columns]
+                without = self._without(term, term.components[0])
                 said += [f"{term.name} is relative to {level}" for level in without]
         return said
 

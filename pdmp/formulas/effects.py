@@ -32,6 +32,12 @@ class ConditionalEffects(Estimates):
         Of the vertical axis.
     *args, **kwargs
         Of `Estimates`.
+
+    Examples
+    --------
+    >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
+    >>> effects.to_dataframe()  # doctest: +SKIP
+    >>> effects.plot()  # doctest: +SKIP
     """
 
     def __init__(self, names: Sequence[str], label: str, *args: Any, **kwargs: Any) -> None:

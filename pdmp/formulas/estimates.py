@@ -38,6 +38,15 @@ class Estimates:
     estimate, error : ndarray, shape (rows,)
         Means and standard deviations of the draws.
     lower, upper : ndarray, shape (rows,)
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> draws = np.array([[1.0, 5.0], [2.0, 7.0], [3.0, 9.0]])
+    >>> pdmp.formulas.Estimates({"area": ["city", "town"]}, draws, 0.5)
+    area  estimate  error  lower  upper
+    city         2 0.8165    1.5    2.5
+    town         7  1.633      6      8
     """
 
     SHOWN = 60  #: rows that are printed

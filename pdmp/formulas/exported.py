@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdmp.engine.export import NUMBERS
-from pdmp.formulas.checks import replicated
 
 if TYPE_CHECKING:
     from pdmp.formulas.fit import Fit
@@ -21,7 +20,7 @@ def to_arviz(fit: Fit, n: int | None, seed: int | None) -> Any:
     if chains * draws * fit.model.n_data > NUMBERS:
         return data
     x = fit.run.draws(draws)
-    y = replicated(fit, x.reshape(-1, x.shape[-1]), None, np.random.default_rng(seed))
+    y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", np.random.default_rng(seed))
     return with_group(data, "posterior_predictive", {fit.design.response: y.reshape(chains, draws, -1)})
 
 

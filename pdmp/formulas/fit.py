@@ -217,9 +217,13 @@ class Fit:
         rng: np.random.Generator,
         unseen: str = "error",
         effects: str = "fitted",
+        rows: np.ndarray | None = None,
     ) -> np.ndarray:
-        """As `predict`, at draws of x (draws, dim), of a pandas.DataFrame, or of the rows of the fit for None."""
-        z = self.model.margins(x) if table is None else self._margins(x, table, unseen, effects, rng)
+        """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit, or some of its rows."""
+        if table is None:
+            z = (self.model if rows is None else self.model.some_rows(rows)).margins(x)
+        else:
+            z = self._margins(x, table, unseen, effects, rng)
         if kind == "link":
             return z
         if kind == "mean":

@@ -87,6 +87,11 @@ class Loo:
     pareto_k : ndarray, shape (m,)
         Of these; above `good_k` an estimate is not reliable.
     n_data_points, n_samples : int
+
+    Examples
+    --------
+    >>> found = fit.loo()  # doctest: +SKIP
+    >>> found.elpd_loo, found.se  # doctest: +SKIP
     """
 
     def __init__(
@@ -149,6 +154,11 @@ class LooDifference:
     subsampling_se : float
         What is of that choice alone.
     one, other : Loo
+
+    Examples
+    --------
+    >>> found = fit.compare(another)  # doctest: +SKIP
+    >>> found.elpd_difference, found.se  # doctest: +SKIP
     """
 
     def __init__(self, one: Loo, other: Loo) -> None:
