@@ -219,7 +219,7 @@ class Fit:
         effects: str = "fitted",
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
-        """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit, or some of its rows."""
+        """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit or of some rows."""
         if table is None:
             z = (self.model if rows is None else self.model.some_rows(rows)).margins(x)
         else:
