@@ -39,7 +39,7 @@ STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-class PosteriorPredictiveCheck:
+class PredictiveCheck:
     """What `Fit.pp_check` returns: observed and replicated responses, a table of them, and a picture.
 
     Parameters
@@ -246,7 +246,7 @@ def pp_check(
     probability: float,
     draws: int,
     seed: int | None,
-) -> PosteriorPredictiveCheck:
+) -> PredictiveCheck:
     """See `Fit.pp_check`."""
     kept, model = fit.design.kept, fit.model
     check_probability(probability)
@@ -291,4 +291,4 @@ def pp_check(
     note = "" if rows is None else f"{len(rows):,} of {len(y):,} rows, drawn"
     words = {"statistic": name} | ({"groups": by} if by else {})
     seen = y if rows is None else y[rows]
-    return PosteriorPredictiveCheck(kind, fit.design.response, seen, drawn, probability, groups, function, words, note)
+    return PredictiveCheck(kind, fit.design.response, seen, drawn, probability, groups, function, words, note)

@@ -14,7 +14,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
-from pdmp.formulas.checks import PosteriorPredictiveCheck, pp_check
+from pdmp.formulas.checks import PredictiveCheck, pp_check
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.exported import to_arviz
@@ -536,7 +536,7 @@ class Fit:
         probability: float = 0.95,
         draws: int = 200,
         seed: int | None = None,
-    ) -> PosteriorPredictiveCheck:
+    ) -> PredictiveCheck:
         """Observed responses against those that the fit would draw.
 
         Parameters
@@ -558,7 +558,7 @@ class Fit:
 
         Returns
         -------
-        PosteriorPredictiveCheck
+        PredictiveCheck
             ``.plot()`` draws it, ``.to_dataframe()`` has its numbers, ``.observed`` (n,) and ``.replicated`` (draws, n)
             the responses, and ``.p_value`` is that of the statistic. Of more than 20 million numbers 10,000 rows are
             drawn, and "groups" are of at most 10,000 rows, which the picture says.

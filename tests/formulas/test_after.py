@@ -774,3 +774,60 @@ def test_predictive_draws_for_arviz():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(exported, "NUMBERS", 60 * N - 1)
             assert "posterior_predictive" not in list(fit.to_arviz(20).groups())
+
+
+# -- before sampling --------------------------------------------------------------------------------------------------
+
+
+def test_a_regression_that_is_not_sampled():
+    """Its draws are of the priors, in the units of the data; it prints them; and it can be sampled."""
+    from pdmp.models.priors import Exponential, Flat, HalfNormal, HalfStudentT, Normal, StudentT
+
+    priors = {"age": Normal(0.5, 0.2), "dose": StudentT(5.0, -1.0, 0.3), "Intercept": Normal(4.0, 2.0)}
+    priors |= {"sd(clinic)": HalfNormal(0.7), "sd(age|clinic)": Exponential(0.1), "sigma": HalfStudentT(4.0, 2.0)}
+    formula, t = "y ~ age + dose + (1 + age | clinic)", table()
+    prepared = pdmp.regression(formula, t, priors=priors, sample=False, seed=3, events=40, chains=1, progress=False)
+    assert isinstance(prepared, pdmp.formulas.Prepared)
+    assert repr(prepared).splitlines()[:4] == [
+        "y ~ age + dose + (1 + age | clinic), gaussian with the identity link, 60 rows, not sampled",
+        "Intercept       Normal(4, 2), at the means of the other columns",
+        "age             Normal(0.5, 0.2)",
+        "dose            StudentT(5, -1, 0.3)",
+    ]
+    n = 20_000
+    p = {name: values[0] for name, values in prepared.model.constrain(prepared.run.draws(n)).items()}
+    laws = {
+        "age": stats.norm(0.5, 0.2),
+        "dose": stats.t(5.0, -1.0, 0.3),
+        "sd(clinic)": stats.halfnorm(scale=0.7),
+        "sd(age|clinic)": stats.expon(scale=0.1),
+    }
+    at_means = p["Intercept"] + p["age"] * t.age.mean() + p["dose"] * t.dose.mean()
+    found = {name: p[name] for name in laws} | {"Intercept": at_means, "effects": p["1|clinic"][:, 1] / p["sd(clinic)"]}
+    laws |= {"Intercept": stats.norm(4.0, 2.0), "effects": stats.norm()}
+    for name, values in found.items():
+        law = laws[name]
+        assert stats.kstest(values, law.cdf).pvalue > 1e-4, name  # sees what is off by 0.015 of a probability
+    of_sigma = stats.kstest(p["sigma"], lambda s: 2.0 * stats.t.cdf(s / 2.0, 4.0) - 1.0)
+    assert of_sigma.pvalue > 1e-4
+    drawn = prepared.prior_predictive(draws=300, seed=1)
+    x = prepared.some_draws(300)
+    z = prepared.model.margins(x)
+    sigma = prepared.model.constrain(x)["sigma"]
+    assert drawn.replicated.shape == (300, N) and drawn.kind == "density"
+    assert ((drawn.replicated - z) / sigma[:, None]).std() == pytest.approx(1.0, abs=0.03)
+    assert np.array_equal(prepared.predict(draws=300), z)
+    with pytest.raises(ValueError, match="the regression was not sampled: call `.sample\\(\\)`"):
+        prepared.loo()
+    flat = pdmp.regression("y ~ age", t, priors={"age": Flat()}, sample=False)
+    with pytest.raises(ValueError, match="the prior of 'age' is Flat: it has no draws; give a proper one."):
+        flat.prior_predictive()
+    with pytest.raises(ValueError, match="draws of the prior are not made for a regression with `select`"):
+        pdmp.regression("y ~ age", t, select="all", sample=False).prior_predictive()
+
+
+@pytest.mark.slow
+def test_what_was_prepared_is_sampled():
+    options = {"sampler": "zigzag", "events": 300, "chains": 2, "seed": 3, "progress": False}
+    prepared = pdmp.regression("y ~ age + treated", table(), sample=False, **options)
+    assert np.array_equal(prepared.sample()["age"], pdmp.regression("y ~ age + treated", table(), **options)["age"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 TESTS = "tests/formulas/test_after.py"
-FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO, EXPORTED = (
+FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO, EXPORTED, PREPARED = (
     f"pdmp/formulas/{name}.py"
     for name in (
         *("fit", "design", "kept", "grids", "effects", "averages", "estimates", "hypotheses", "checks", "loo"),
-        "exported",
+        *("exported", "prepared"),
     )
 )
 
@@ -52,6 +52,9 @@ BUGS = [
         ("loo: comparisons of other rows", LOO, '        if not np.array_equal(a, b):\n', "        if False:\n", "test_comparisons_by_hand"),
         ("loo: comparisons without the rows that were not drawn", LOO, "one.near - other.near", "one.near", "test_comparisons_by_hand"),
         ("predictive draws of chains in turn", EXPORTED, "y.reshape(chains, draws, -1)", "y.reshape(draws, chains, -1).swapaxes(0, 1)", "test_predictive_draws_for_arviz"),
+        ("priors: the scale of a positive one twice", PREPARED, "np.log(b * np.abs(rng.standard_t(a, n)))", "np.log(b * b * np.abs(rng.standard_t(a, n)))", "test_a_regression_that_is_not_sampled"),
+        ("priors: rates for scales", PREPARED, "np.log(b) + np.log(rng.gamma(a, 1.0, n))", "np.log(rng.gamma(a, 1.0, n)) - np.log(b)", "test_a_regression_that_is_not_sampled"),
+        ("priors: flat ones are normal", PREPARED, "            if kind == FLAT:\n", "            if False:\n", "test_a_regression_that_is_not_sampled"),
         ("summaries without their names", "pdmp/diagnostics/summary.py", '.set_index("name")', "", "test_a_summary_as_a_data_frame"),
     ]
 ]  # fmt: skip
