@@ -24,6 +24,7 @@ from scipy import special
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
 from pdmp.errors import warn
+from pdmp.formulas.pareto_smoothing import loo_densities
 from pdmp.native.arguments import count
 
 if TYPE_CHECKING:
@@ -252,38 +253,9 @@ def pareto_smoothed(
     fit: Fit, x: np.ndarray, rows: np.ndarray, efficiency: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """πᵢ, Pareto k and effective parameters of some rows, (rows,) each."""
-    values = log_likelihoods(fit, x, rows)
-    try:
-        found = _smoothed(values, efficiency)
-    except ValueError:  # of a row whose largest weights are all the same
-        found = np.stack([_row_by_itself(values[..., [k]], efficiency) for k in range(len(rows))], axis=1)
-    flat = values.reshape(-1, len(rows))
-    mean = special.logsumexp(flat, axis=0) - math.log(len(flat))
-    loo_i, k = found
-    lost = ~np.isfinite(loo_i)  # most weights are 0 in floating point: no law of the tail can be fitted
-    loo_i[lost], k[lost] = _plain(flat[:, lost]), math.inf
-    return loo_i, k, mean - loo_i
-
-
-def _smoothed(values, efficiency):
-    from arviz_stats.base import array_stats
-
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loo_i, k, _ = array_stats.loo(values, chain_axis=0, draw_axis=1, r_eff=efficiency)
-    return np.array([np.atleast_1d(loo_i), np.atleast_1d(k)], dtype=float)
-
-
-def _plain(flat):
-    """By importance sampling whose weights are as they are."""
-    return math.log(len(flat)) - special.logsumexp(-flat, axis=0)
-
-
-def _row_by_itself(values, efficiency):
-    try:
-        return _smoothed(values, efficiency)[:, 0]
-    except ValueError:
-        return np.array([_plain(values.reshape(-1)), 0.0])
+    values = log_likelihoods(fit, x, rows).reshape(-1, len(rows))
+    loo_i, k = loo_densities(values, efficiency)
+    return loo_i, k, special.logsumexp(values, axis=0) - math.log(len(values)) - loo_i
 
 
 def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:

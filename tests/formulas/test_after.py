@@ -492,6 +492,23 @@ def test_the_difference_estimator_is_unbiased():
     assert difference_estimate(values, None, np.arange(7), 7) == (values.sum(), 0.0, 7.0 * np.var(values))
 
 
+def test_smoothed_weights_are_those_of_arviz():
+    """Of light and heavy tails, few and many draws, chains together; in blocks too."""
+    from arviz_stats.base import array_stats
+
+    from pdmp.formulas import pareto_smoothing
+
+    rng = np.random.default_rng(6)
+    for draws, efficiency in ((40, 1.0), (230, 1.4), (900, 0.6)):
+        values = -1.0 - rng.gamma(0.7, 1.0, (draws, 9)) * np.geomspace(0.01, 3.0, 9)
+        wanted = array_stats.loo(values[None], chain_axis=0, draw_axis=1, r_eff=efficiency)
+        found = pareto_smoothing.loo_densities(values, efficiency)
+        assert np.allclose(found, wanted[:2], rtol=1e-9) and found[1].min() < 0.4 < found[1].max()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pareto_smoothing, "NUMBERS", 1)
+            assert np.allclose(found, pareto_smoothing.loo_densities(values, efficiency), rtol=1e-12)
+
+
 def plain_importance(fit, draws):
     """log p(yᵢ | y without i) by the harmonic mean: as smoothed weights have it where they are light."""
     from scipy.special import logsumexp

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 TESTS = "tests/formulas/test_after.py"
-FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO, EXPORTED, PREPARED = (
+FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO, EXPORTED, PREPARED, PARETO = (
     f"pdmp/formulas/{name}.py"
     for name in (
         *("fit", "design", "kept", "grids", "effects", "averages", "estimates", "hypotheses", "checks", "loo"),
-        *("exported", "prepared"),
+        *("exported", "prepared", "pareto_smoothing"),
     )
 )
 
@@ -47,7 +47,9 @@ BUGS = [
         ("loo: the estimate's square is unbiased", LOO, "squares - (total**2 - variance) / n", "squares - total**2 / n", "test_the_difference_estimator_is_unbiased"),
         ("loo: the error is of the choice of rows alone", LOO, "        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)\n        self.p_loo", "        self.se = self.subsampling_se\n        self.p_loo", "test_loo_by_hand"),
         ("loo: parameters of the rows that were drawn", LOO, "self.p_loo = float(n * np.mean(p_i))", "self.p_loo = float(np.sum(p_i))", "test_loo_by_hand"),
-        ("loo: weights that are lost are not counted", LOO, "_plain(flat[:, lost]), math.inf", "_plain(flat[:, lost]), 0.0", "test_rows_that_the_draws_say_too_little_of"),
+        ("loo: weights that are lost are not counted", PARETO, "np.where(lost, math.inf, shape)", "np.where(lost, 0.0, shape)", "test_rows_that_the_draws_say_too_little_of"),
+        ("loo: shapes without their prior", PARETO, "(n * shape + PRIOR_COUNT * PRIOR_SHAPE) / (n + PRIOR_COUNT)", "shape", "test_smoothed_weights_are_those_of_arviz"),
+        ("loo: smoothed weights above the largest", PARETO, "/ shape), 0.0)", "/ shape), np.inf)", "test_smoothed_weights_are_those_of_arviz"),
         ("loo: all rows, however many", LOO, "if rows is None and most_draws(fit, n) >= LEAST_DRAWS:", "if rows is None:", "test_loo_of_more_rows_than_all_are_taken_of"),
         ("loo: comparisons of other rows", LOO, '        if not np.array_equal(a, b):\n', "        if False:\n", "test_comparisons_by_hand"),
         ("loo: comparisons without the rows that were not drawn", LOO, "one.near - other.near", "one.near", "test_comparisons_by_hand"),
