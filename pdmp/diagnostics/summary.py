@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,20 @@ class Summary:
 
     def __len__(self):
         return len(self.rows)
+
+    def to_dataframe(self) -> Any:
+        """The rows as a ``pandas.DataFrame``, by name: ``summary.to_dataframe().loc["age", "mean"]``.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("`to_dataframe` needs pandas: pip install pandas.") from None
+        return pandas.DataFrame(self.rows, columns=list(self.COLUMNS)).set_index("name")
 
     def _table(self):
         """The rows that are shown, as text, the names of the columns first."""

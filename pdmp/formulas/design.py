@@ -15,6 +15,7 @@ import numpy as np
 from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
+from pdmp.formulas.kept import Kept
 from pdmp.formulas.table import check_names, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, plainly
 from pdmp.models.families import RANGES
@@ -416,6 +417,8 @@ class Design:
     whole_column : str or None
         A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
         it. Functions that remember the table of the fit, ``scale(x)``, are none.
+    kept : Kept
+        Usual values of the table's columns, and some of its rows.
     """
 
     def __init__(self, described: Described, table: Any, environment: Any) -> None:
@@ -455,6 +458,7 @@ class Design:
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table)
+        self.kept = Kept(table, [self])
 
     def _set_group(self, term, table, environment):
         term.set_type(table, environment)
@@ -521,12 +525,38 @@ class Design:
                 return False
         return True
 
+    def names_of_columns(self) -> dict[str, set[str]]:
+        """Names of columns: those of the "fixed" part, what effects of groups multiply included; and of "groups"."""
+        fixed = [name for term in self.model.common_terms for name in getattr(term, "var_names", ())]
+        fixed += [name for term in self._groups for name in term.expr.var_names]
+        of_groups = [name for term in self._groups for part in term.factor.components for name in part.var_names]
+        return {"fixed": {name for name in fixed if name}, "groups": {name for name in of_groups if name}}
+
+    def categories(self) -> dict[str, tuple]:
+        """Levels of the columns that the fixed part takes for categories, the one without a column of its own first."""
+        found: dict[str, tuple] = {}
+        terms = sorted([*self._fixed, *(term.expr for term in self._groups)], key=lambda term: len(_parts(term)))
+        for term in terms:  # single ones first: of products each level may have a column
+            for part in _parts(term):
+                if part.kind != "categoric":
+                    continue
+                names = sorted(name for name in part.var_names if name)
+                levels, without = tuple(map(_plain, part.levels)), list(map(_plain, self._without(term, part)))
+                first = without[0] if len(without) == 1 else levels[0]
+                if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
+                    found.setdefault(names[0], (first, *(level for level in levels if level != first)))
+        return found
+
+    def _without(self, term, part):
+        """Levels of a category that have no column."""
+        return [level for level in part.levels if f"{term.name}[{level}]" not in self.columns]
+
     def baselines(self) -> list[str]:
         """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
         said = []
         for term in self._fixed:
             if term.kind == "categoric":
-                without = [level for level in term.components[0].levels if f"{term.name}[{level}]" not in self.columns]
+                without = self._without(term, term.components[0])
                 said += [f"{term.name} is relative to {level}" for level in without]
         return said
 
@@ -542,18 +572,18 @@ class Design:
             return np.asarray(getattr(values, "data", values))
         return np.asarray(FloatColumns(table)[Label(component.name)])
 
-    def _number(self, table, expressions, first):
+    def _number(self, table, expressions, named=True, first=False):
         """The groups of a table. `first`: their levels are those of this table; else rows of others have -1."""
         pandas, n, found = import_pandas(), len(table), []
         for term, expression in zip(self._groups, expressions, strict=True):
             name = term.factor.name
-            parts = [self._values(component, table) for component in term.factor.components]
+            parts = [self._values(component, table) for component in term.factor.components] if named else []
             if first and name not in self._levels:
                 coded = [pandas.factorize(part, sort=True) for part in parts]
                 rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
                 self._levels[name] = tuple(tuple(labels[k] for k, (_, labels) in zip(row, coded)) for row in rows)  # noqa: B905
             levels = self._levels[name]
-            level = _codes(parts, levels, pandas)
+            level = _codes(parts, levels, pandas) if named else np.full(n, -1)
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
@@ -571,8 +601,10 @@ class Design:
         parts = [self._values(component, table).astype(str) for component in term.factor.components]
         return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
 
-    def new(self, table: Any) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
+    def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
+
+        `named`: whether the table has the columns that groups are named by; without them every group is unseen.
 
         Raises
         ------
@@ -585,7 +617,8 @@ class Design:
                 "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
                 "keep the fit's."
             )
-        names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
+        used = self.names_of_columns()
+        names = used["fixed"] | (used["groups"] if named else set())
         check_names(names, table, "`formula`", "`new`")
         for name in sorted(names):
             if table[name].isna().any():
@@ -596,7 +629,7 @@ class Design:
         self._check_finite(X, table)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
-        return X, sum(parts, np.zeros(n)), self._number(table, expressions, first=False)
+        return X, sum(parts, np.zeros(n)), self._number(table, expressions, named)
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
         """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or "".
@@ -629,9 +662,14 @@ class Design:
         return y
 
 
+def _parts(term):
+    """What a term is a product of."""
+    return getattr(term, "components", ())
+
+
 def _calls(term):
     """The functions of columns in a term."""
-    return [component.call for component in getattr(term, "components", ()) if hasattr(component, "call")]
+    return [component.call for component in _parts(term) if hasattr(component, "call")]
 
 
 def _arguments(part):

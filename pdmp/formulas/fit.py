@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,16 @@ from pdmp.data.formats import listed
 from pdmp.data.memory import in_words
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
-from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
+from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
+from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas.effects import ConditionalEffects, conditional_effects
+from pdmp.formulas.estimates import Estimates
+from pdmp.formulas.exported import to_arviz
+from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
+from pdmp.formulas.loo import Loo, LooDifference, compare, loo
+from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -22,11 +29,13 @@ if TYPE_CHECKING:
 
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design, Groups
+    from pdmp.formulas.kept import Kept
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 
 UNSEEN = ("error", "zero", "draw")
+EFFECTS = ("fitted", "zero", "draw")
 
 
 class Fit:
@@ -88,6 +97,51 @@ class Fit:
     def has_intercept(self) -> bool:
         """Whether there is an intercept."""
         return self.model.intercept is not None
+
+    @property
+    def link(self) -> str:
+        """The link of the expected response."""
+        return self.family.links[self.family.named[0]]
+
+    @property
+    def kept(self) -> Kept:
+        """What is known of the table's columns, and some of its rows."""
+        return self.design.kept
+
+    @property
+    def responses(self) -> np.ndarray:
+        """Observed responses, (n_rows,)."""
+        return self.model.y
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        """What the log-likelihood of each row is multiplied by."""
+        return self.model.weight
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether the rows were read in batches, and are in another order than in the table."""
+        return self.model.coded is not None
+
+    def names_of_columns(self) -> set[str]:
+        """Columns that predictions need, but those that only groups are named by."""
+        return self.design.names_of_columns()["fixed"] | {name for name in self.columns.values() if name}
+
+    def means_of_columns(self) -> dict[str, dict[str, float]]:
+        """For each intercept the means of the other columns, at which its prior is."""
+        if self.model.intercept is None:
+            return {}
+        means = dict(zip(self.model.columns, map(float, self.model.centre), strict=True))
+        intercept = self.model.columns[self.model.intercept]
+        return {intercept: {name: mean for name, mean in means.items() if name != intercept}}
+
+    def knows_prior(self, name: str) -> bool:
+        """Whether the prior of a parameter is of the parameter itself."""
+        return True
+
+    def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Log-likelihoods of some rows at draws of x, (..., rows) of (..., dim)."""
+        return self.model.some_rows(rows).pointwise_log_likelihood(x)
 
     def prior_name(self, name: str) -> str:
         """What the prior of a parameter is of: itself, or its value on the scale of a link."""
@@ -161,21 +215,25 @@ class Fit:
         *,
         kind: str = "mean",
         unseen: str = "error",
+        effects: str = "fitted",
         draws: int = 1_000,
         seed: int | None = None,
     ) -> np.ndarray:
-        """Posterior draws of expected responses, or of responses, of the rows of a table.
+        """Posterior draws of expected responses, linear predictors or responses, of the rows of a table.
 
         Parameters
         ----------
         new : table, dict of columns or path, optional
             With the columns of the formula but the response, and those of offset and exposure; the data of the fit
             when omitted.
-        kind : {"mean", "response"}, default "mean"
-            The expected response, or a response drawn with its noise.
+        kind : {"mean", "link", "response"}, default "mean"
+            The expected response, the linear predictor, which is its link, or a response drawn with its noise.
         unseen : {"error", "zero", "draw"}, default "error"
             For groups that the fit has not seen: refuse them, take their effects as 0, or draw these from the law of
             effects, the same for all rows of a group.
+        effects : {"fitted", "zero", "draw"}, default "fitted"
+            Effects of groups: those of the groups that `new` names; 0; or those of one new group, the same for all
+            rows, drawn from their law. But for the first `new` needs no columns that groups are named by.
         draws : int, default 1,000
             Of all chains together.
         seed : int, optional
@@ -197,8 +255,9 @@ class Fit:
         UserWarning
             Where the fit has seen none of the groups of a grouping: they may be written otherwise.
         """
-        one_of("kind", kind, ("mean", "response"))
+        one_of("kind", kind, ("mean", "link", "response"))
         one_of("unseen", unseen, UNSEEN)
+        one_of("effects", effects, EFFECTS)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
         rows = self.n_rows if table is None else len(table)
@@ -208,27 +267,272 @@ class Fit:
                 f"`draws` = {draws:,} of {rows:,} rows are {in_words(8.0 * draws * rows)}, above "
                 f"{in_words(8.0 * NUMBERS)}: give draws={most:,}, or some of the rows at a time as `new`."
             )
-        x = self.run.draws(-(-draws // self.run.chains)).reshape(-1, self.run.dim)[:draws]
-        return self._predicted(x, table, kind, unseen, rng)
+        if table is None and effects != "fitted":
+            raise ValueError(f"`effects` = {effects!r} is for a table: give that of the fit as `new`.")
+        return self.predicted(self.some_draws(draws), table, kind, rng, unseen, effects)
 
-    def _predicted(self, x, table, kind, unseen, rng):
-        """Expected responses, or responses, of a new table or of the data, (draws, n)."""
-        z = self.model.margins(x) if table is None else self._margins(x, table, unseen, rng)
+    def some_draws(self, n: int) -> np.ndarray:
+        """Draws of x, (n, dim), of all chains in turn, equally spaced in time."""
+        return self.run.draws(-(-n // self.run.chains)).reshape(-1, self.run.dim)[:n]
+
+    def predicted(
+        self,
+        x: np.ndarray,
+        table: Any,
+        kind: str,
+        rng: np.random.Generator,
+        unseen: str = "error",
+        effects: str = "fitted",
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit or of some rows."""
+        if table is None:
+            z = (self.model if rows is None else self.model.some_rows(rows)).margins(x)
+        else:
+            z = self._margins(x, table, unseen, effects, rng)
+        if kind == "link":
+            return z
         if kind == "mean":
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
 
-    def _margins(self, x, table, unseen, rng):
+    def _margins(self, x, table, unseen, effects_of, rng):
         """Linear predictors of a new table, (draws, n)."""
+        named = effects_of == "fitted"
+        unseen = unseen if named else effects_of
         for role, name in self.columns.items():
             if name is not None:
                 check_names([name], table, f"`{role}`", "`new`")
-        X, offset, groups = self.design.new(table)
+        X, offset, groups = self.design.new(table, named)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
         z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        return effects_of(z, natural, "", self.model.groups, groups, self.design, table, unseen, rng)
+        return effects_of(z, natural, "", self.model.groups, groups, self.design, table, unseen, rng, named)
+
+    def conditional_effects(
+        self,
+        term: str | Sequence[str],
+        *,
+        at: Mapping[str, Any] | None = None,
+        effects: str = "zero",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> ConditionalEffects:
+        """Expected responses along one column of the table, or two; the others at their mean or reference level.
+
+        Parameters
+        ----------
+        term : str or sequence of str
+            ``"age"``, ``"age:treated"`` or ``["age", "treated"]``: columns of the table, whether the formula has them
+            as they are or in functions. The first has 100 values from its smallest to its largest, the second its mean
+            and one standard deviation to both sides; columns of up to five distinct numbers have these, and
+            categories their levels.
+        at : dict, optional
+            Other values: lists for the columns of `term`, one value for others, ``{"age": [30, 60], "area": "city"}``.
+            Columns that are not named are at their mean over the rows, offset and exposure too, truth values at False
+            and categories at the level that the others are compared with.
+        effects : {"zero", "draw", "fitted"}, default "zero"
+            Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
+            intervals have their spread; or of a group that `term` or `at` names.
+        scale : {"response", "link"}, default "response"
+            Whether expected responses, or linear predictors.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 1,000
+            Of all chains together.
+        seed : int, optional
+            Of drawn effects.
+
+        Returns
+        -------
+        ConditionalEffects
+            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+            posterior), "lower" and "upper"; ``.plot()`` draws them, and ``.draws`` are all draws.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For columns that the formula does not have, and where `predict` has none.
+
+        Notes
+        -----
+        Of a fit whose rows were read in batches, means and ranges are those of its first rows: name others in `at`.
+
+        Examples
+        --------
+        >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
+        >>> effects.plot()  # doctest: +SKIP
+        """
+        return conditional_effects(self, term, at, effects, scale, probability, draws, seed)
+
+    def marginal_means(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """What is expected on average over the rows, if all of them had one level of a column, for each level.
+
+        Parameters
+        ----------
+        column : str
+            A category, a column of up to five distinct numbers, or one whose values `at` lists.
+        by : str, optional
+            Another such column: its values are given to all rows too, one after the other.
+        at : dict, optional
+            One value for other columns, which all rows get, and lists for `column` and `by`.
+        data : table, dict of columns or path, optional
+            The rows; those of the fit when omitted, 10,000 of them, drawn, where there are more: the note below the
+            table says what that adds to errors. Of a fit that was read in batches it must be given.
+        effects : {"fitted", "zero", "draw"}, default "fitted"
+            Effects of groups: those of each row's group, 0, or of one new group.
+        scale : {"response", "link"}, default "response"
+            Whether averages are of expected responses, or of linear predictors.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 1,000
+            Of all chains together.
+        seed : int, optional
+            Of drawn effects.
+
+        Returns
+        -------
+        Estimates
+            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+            posterior), "lower" and "upper".
+
+        Raises
+        ------
+        TypeError, ValueError
+            For columns that the formula does not have or whose values are too many, and where `predict` has none.
+
+        Examples
+        --------
+        >>> fit.marginal_means("area", by="treated")  # doctest: +SKIP
+        """
+        return marginal_means(self, column, by, at, data, effects, scale, probability, draws, seed)
+
+    def contrasts(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        compare: str = "difference",
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """Differences or ratios of the `marginal_means` of all pairs of levels of a column.
+
+        Parameters
+        ----------
+        column, by, at, data, effects, scale, probability, draws, seed
+            As of `marginal_means`.
+        compare : {"difference", "ratio"}, default "difference"
+            The later level's less the earlier one's, or over it.
+
+        Returns
+        -------
+        Estimates
+            Its column of the name of `column` says which levels, such as "rural - city".
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `marginal_means`.
+
+        Examples
+        --------
+        >>> fit.contrasts("area")  # doctest: +SKIP
+        """
+        return contrasts(self, column, by, compare, at, data, effects, scale, probability, draws, seed)
+
+    def slopes(
+        self,
+        column: str,
+        *,
+        by: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        data: Any = None,
+        effects: str = "fitted",
+        scale: str = "response",
+        probability: float = 0.95,
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> Estimates:
+        """Derivative of what is expected by a column of numbers, on average over the rows: average marginal effects.
+
+        By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
+
+        Parameters
+        ----------
+        column : str
+            Of numbers, which the formula may have in functions and products too.
+        by, at, data, effects, scale, probability, draws, seed
+            As of `marginal_means`; `at` may have a value of `column` too, at which the derivative is then.
+
+        Returns
+        -------
+        Estimates
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `marginal_means`, and for a category.
+
+        Examples
+        --------
+        >>> fit.slopes("age", by="treated")  # doctest: +SKIP
+        """
+        return slopes(self, column, by, at, data, effects, scale, probability, draws, seed)
+
+    def hypothesis(self, *texts: str, probability: float = 0.95, draws: int = 4_000) -> Estimates:
+        """What the posterior says of inequalities and equations of parameters.
+
+        Parameters
+        ----------
+        *texts : str
+            Such as ``"age > 0"``, ``"area[rural] < area[town]"``, ``"treated - 2 * age = 0"``: arithmetic of numbers
+            and the names in the summary, as they are or in backticks, and of effects, ``"1|clinic[3] > 0"``.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 4,000
+            Of all chains together.
+
+        Returns
+        -------
+        Estimates
+            Of the left side less the right one: its mean, error and interval; "probability", that the hypothesis is
+            true; and "evidence_ratio": of < and > that over the probability of the contrary, ``inf`` where no draw is
+            there; of = the density at 0 in the posterior over that in the prior, the Bayes factor against the
+            alternative that the parameters are free, from which "probability" is for prior odds of 1. NaN, and said,
+            where 0 is so far out that fewer than 20 draws are beyond it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a text that is no such hypothesis, and an equation whose prior density is not known: of flat priors,
+            effects of groups, products of parameters, and sums with parameters whose priors are not Normal.
+
+        Examples
+        --------
+        >>> fit.hypothesis("age > 0", "treated = 0")  # doctest: +SKIP
+        """
+        return hypotheses(self, texts, probability, draws)
 
     def inclusion(self) -> Inclusion:
         """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.
@@ -253,39 +557,137 @@ class Fit:
         first = np.sort([names.index(name) for name in dict.fromkeys(names)])
         return inclusion_of_units(self.run, [names[k] for k in first], places[first], prior[places[first]])
 
-    def to_arviz(self, n: int | None = None) -> Any:
-        """The run for ArviZ, with natural parameters, observed data and log-likelihoods; see `pdmp.Run.to_arviz`.
+    def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
+        """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
+
+        See `pdmp.Run.to_arviz`. Log-likelihoods and predictive draws are left out where they would be more than 20
+        million numbers.
 
         Parameters
         ----------
         n : int, optional
             Draws of each chain.
+        seed : int, optional
+            Of the predictive draws.
         """
-        return self.run.to_arviz(n)
+        return to_arviz(self, n, seed)
 
-    def loo(self) -> Any:
-        """Leave-one-out cross-validation by Pareto-smoothed importance sampling, ``arviz.loo``.
+    def pp_check(
+        self,
+        kind: str | None = None,
+        *,
+        by: str | None = None,
+        statistic: str | Callable[[np.ndarray], float] = "mean",
+        probability: float = 0.95,
+        draws: int = 200,
+        seed: int | None = None,
+    ) -> PredictiveCheck:
+        """Observed responses against those that the fit would draw.
 
-        Of as many draws as `to_arviz` takes, or fewer, so that there are at most 20 million log-likelihoods.
+        Parameters
+        ----------
+        kind : {"density", "rootogram", "groups", "statistic"}, optional
+            Densities; square roots of the frequencies of counts, bars hanging from those that are expected; means of
+            groups of rows; or the law of a statistic. By default "groups" with `by`, "rootogram" of whole numbers that
+            differ by less than 60, and else "density".
+        by : str, optional
+            Of "groups": a column of the table.
+        statistic : {"mean", "sd", "median", "min", "max", "zeros"} or callable, default "mean"
+            Of "statistic": a name, "zeros" being the share of zeros, or a function of an array of responses.
+        probability : float, default 0.95
+            Of the intervals.
+        draws : int, default 200
+            Replications of the table.
+        seed : int, optional
+            Of the replications.
+
+        Returns
+        -------
+        PredictiveCheck
+            ``.plot()`` draws it, ``.to_dataframe()`` has its numbers, ``.observed`` (n,) and ``.replicated`` (draws, n)
+            the responses, and ``.p_value`` is that of the statistic. Of more than 20 million numbers 10,000 rows are
+            drawn, and "groups" are of at most 10,000 rows, which the picture says.
 
         Raises
         ------
-        ImportError
-            Without ArviZ.
-        ValueError
-            If that would be fewer than 100 draws of each chain.
-        """
-        rows, chains = self.n_rows, self.run.chains
-        most = NUMBERS // (rows * chains)
-        if most < LEAST_DRAWS:
-            raise ValueError(
-                f"loo of {rows:,} rows: {LEAST_DRAWS} draws of each of {chains} chains have log-likelihoods of "
-                f"{in_words(8.0 * LEAST_DRAWS * chains * rows)}, above {in_words(8.0 * NUMBERS)}; fit some of the rows."
-            )
-        data = self.run.to_arviz(min(choose_draws(self.run)[0], most), log_likelihood=True)
-        import arviz
+        TypeError, ValueError
+            For a rootogram of what are no counts, and a column that the formula does not have.
 
-        return arviz.loo(data)
+        Examples
+        --------
+        >>> fit.pp_check("rootogram").plot()  # doctest: +SKIP
+        """
+        return pp_check(self, kind, by, statistic, probability, draws, seed)
+
+    def loo(self, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> Loo:
+        """Leave-one-out cross-validation by Pareto-smoothed importance sampling.
+
+        Of all rows, as long as 100 draws of each chain have at most 20 million log-likelihoods: with four chains up to
+        50,000 rows. Of more rows 4,000 are drawn, and the sum over all is estimated from these and from the densities
+        of all rows at the posterior mean; what that adds to the standard error is in it, and said.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many rows are drawn; as above when omitted.
+        draws : int, optional
+            Of each chain; as many as `to_arviz` takes when omitted, or fewer, so that there are at most 20 million
+            log-likelihoods.
+        seed : int, default 0
+            Of the choice of rows, which is the same for two fits of as many rows.
+
+        Returns
+        -------
+        Loo
+            With ``elpd_loo``, ``se``, ``subsampling_se``, ``p_loo``, ``loo_i`` and ``pareto_k``; it prints as a table.
+
+        Warns
+        -----
+        UserWarning
+            Where a Pareto k is too large.
+
+        Raises
+        ------
+        ValueError
+            For more rows than there are, and for rows whose log-likelihood is not finite.
+
+        Notes
+        -----
+        The estimator of few rows is in `pdmp.formulas.loo`. It is precise where a row changes the posterior little, as
+        with many rows and few parameters; effects of groups of few rows make it less so.
+
+        Examples
+        --------
+        >>> fit.loo()  # doctest: +SKIP
+        """
+        return loo(self, rows, draws, seed)
+
+    def compare(self, other: Fit, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> LooDifference:
+        """How much better this fit predicts than another one of the same rows: the difference of their `loo`.
+
+        Parameters
+        ----------
+        other : Fit
+            Of the same response in the same rows, in the same order.
+        rows, draws, seed
+            As of `loo`; the same rows are drawn for both.
+
+        Returns
+        -------
+        LooDifference
+            ``elpd_difference``, positive where this fit is better, and its standard error ``se`` from the differences
+            of single rows. A difference of less than 4, or of less than twice its error, decides nothing.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For another number of rows, other responses or weights, and as of `loo`.
+
+        Examples
+        --------
+        >>> fit.compare(pdmp.regression("visits ~ age", table, "poisson"))  # doctest: +SKIP
+        """
+        return compare(self, other, rows, draws, seed)
 
     def plot(self) -> Figure:
         """Draw means with 50 % and 95 % intervals of the parameters in the summary; a matplotlib figure."""
@@ -318,6 +720,7 @@ def effects_of(
     table: Any,
     unseen: str,
     rng: np.random.Generator,
+    named: bool = True,
 ) -> np.ndarray:
     """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
 
@@ -334,18 +737,20 @@ def effects_of(
     table : pandas.DataFrame
     unseen : {"error", "zero", "draw"}
     rng : numpy.random.Generator
+    named : bool, default True
+        Whether the table has the columns that groups are named by; else all rows are of one new group.
     """
     for g, fitted in zip(groups, fitted_groups, strict=True):
         new = g.level < 0
         effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
         if new.any():
-            labels = design.labels(table, g.grouping)
+            labels = design.labels(table, g.grouping) if named else np.zeros(len(table))
             if unseen == "error":
                 raise ValueError(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
                     'unseen="zero" or "draw" predicts for it.'
                 )
-            if new.all():
+            if new.all() and named:
                 warn(
                     f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
                     f"{listed(fitted.levels[:3])}."

@@ -24,6 +24,7 @@ from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import Asked, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
+from pdmp.formulas.prepared import Prepared
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
@@ -99,6 +100,7 @@ def regression(
     sampler: str = "auto",
     seed: int | None = None,
     folder: str | os.PathLike[str] | None = None,
+    sample: bool = True,
     **options: Any,
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
@@ -153,6 +155,9 @@ def regression(
     folder : path, optional
         Where the coded columns of data that are read in batches are kept, as long as the fit is; by default that of
         temporary files. With a Dask client it must be given, and all workers must share it.
+    sample : bool, default True
+        False returns a `pdmp.formulas.Prepared`, which prints its priors, has ``prior_predictive()``, and is sampled by
+        ``sample()``.
     **options
         Of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default until each mean and standard
         deviation has 400 effective draws.
@@ -225,6 +230,7 @@ def regression(
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
     if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
         refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
+        refused["sample"] = None if sample else sample
         for name, value in refused.items():
             if value is not None:
                 others = listed(list(LAWS), 10)
@@ -247,14 +253,20 @@ def regression(
         sampler,
         options.get("progress"),
     )
-    run, said = sample_model(model, seed, select is not None, options, sampler)
-    model = run.process.model  # with the coordinates in which it was sampled
-    said += [
-        f"effects {g.name} of {len(g.levels):,} groups are {how}"
-        for g, how in zip(model.groups, model.centring(), strict=True)
-    ]
     columns = {"offset": offset, "exposure": exposure}
-    return Fit(asked.formula, found, model, run, design, priors_used, [*notes, *said], columns)
+
+    def sampled() -> Fit:
+        run, said = sample_model(model, seed, select is not None, options, sampler)
+        moved = run.process.model  # with the coordinates in which it was sampled
+        said += [
+            f"effects {g.name} of {len(g.levels):,} groups are {how}"
+            for g, how in zip(moved.groups, moved.centring(), strict=True)
+        ]
+        return Fit(asked.formula, found, moved, run, design, priors_used, [*notes, *said], columns)
+
+    if sample:
+        return sampled()
+    return Prepared(Fit(asked.formula, found, model, None, design, priors_used, notes, columns), seed, sampled)
 
 
 def family_in_law(family: Family) -> Family | None:

@@ -15,6 +15,7 @@ from pdmp.formulas.checks import check_groups, check_identified, check_parameter
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import Priors
 from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, Scale, made, prior_of_constant, set_shares
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
@@ -31,6 +32,7 @@ ALLOWED = {
     "logit": ("logit", "probit"),
     "probit": ("logit", "probit"),
 }
+AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -136,7 +138,7 @@ def regress(
 ) -> Fit:
     """Sample the regression; see `pdmp.regression`."""
     check_asked(asked, family, priors, links)
-    model, designs, by_name, notes = make_general_model(asked, data, family, priors, roles, environment)
+    model, designs, kept, by_name, notes = make_general_model(asked, data, family, priors, roles, environment)
     options = {name: value for name, value in options.items() if value is not None}
     run = sample(model, seed=seed, **options)
     coding = model.reported
@@ -147,7 +149,7 @@ def regress(
             if sum(g.grouping == name for g in one.groups) > 1:
                 notes.append(f"effects of {name} are independent of each other, as by ||: no correlation is estimated")
     columns = {name: roles[name] for name in ("offset", "exposure")}
-    return FamilyFit(asked, family, model, run, designs, by_name, [*notes, *filter(None, [run.note])], columns)
+    return FamilyFit(asked, family, model, run, designs, kept, by_name, [*notes, *filter(None, [run.note])], columns)
 
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
@@ -181,8 +183,8 @@ def make_general_model(
     priors: Mapping[str, Prior] | None,
     roles: Mapping[str, str | None],
     environment: Any,
-) -> tuple[SumOfTerms, dict[str, Design], dict[str, Prior], list[str]]:
-    """The model, the coding of each parameter's columns, priors by name, and notes; see `regress`."""
+) -> tuple[SumOfTerms, dict[str, Design], Kept, dict[str, Prior], list[str]]:
+    """The model, the coding of each parameter's columns, what is kept of the table, priors by name, and notes; see `regress`."""
     first = family.named[0]
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
@@ -268,7 +270,7 @@ def make_general_model(
         one.slimmed()
     for design in designs.values():
         design.X = design.X[:0]
-    return model, designs, by_name, notes
+    return model, designs, Kept(table, list(designs.values())), by_name, notes
 
 
 def check_names_apart(designs: Mapping[str, Design], first: str, constants: list[str], n_cuts: int) -> None:
@@ -353,6 +355,7 @@ class FamilyFit(Fit):
     run : Run
     designs : dict of str to Design
         By parameter, that of the response first.
+    kept : Kept
     priors : dict of str to Prior
     notes : sequence of str
     columns : dict of str to str
@@ -365,13 +368,14 @@ class FamilyFit(Fit):
         model: SumOfTerms,
         run: Any,
         designs: Mapping[str, Design],
+        kept: Kept,
         priors: Mapping[str, Prior],
         notes: list[str],
         columns: Mapping[str, str | None],
     ) -> None:
         design = designs[family.named[0]]
         super().__init__(asked.formula, family, model, run, design, priors, notes, columns)
-        self.asked, self.designs = asked, dict(designs)
+        self.asked, self.designs, self._kept = asked, dict(designs), kept
 
     @property
     def coding(self) -> Coding:
@@ -394,10 +398,64 @@ class FamilyFit(Fit):
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
         return name if link in ("log", "identity") else f"{link}({name})"
 
-    def _predicted(self, x, table, kind, unseen, rng):
-        coding, noise = self.coding, None if kind == "mean" else rng
+    @property
+    def kept(self) -> Kept:
+        return self._kept
+
+    @property
+    def responses(self) -> np.ndarray:
+        return self.model.observed[0].y
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        return getattr(self.model.observed[0], "weight", None)
+
+    @property
+    def in_batches(self) -> bool:
+        return False
+
+    def names_of_columns(self) -> set[str]:
+        found = {name for design in self.designs.values() for name in design.names_of_columns()["fixed"]}
+        found |= {name for name in self.columns.values() if name}
+        trials = self.asked.response.data.get("trials")
+        return found | ({column_of(trials)} if trials is not None and not is_number(trials) else set())
+
+    def means_of_columns(self) -> dict[str, dict[str, float]]:
+        found = {}
+        for one in self.coding.predictors:
+            if one.intercept is not None:
+                names = [one.prefix + name for name in one.columns]
+                means = dict(zip(names, map(float, one.centre), strict=True))
+                intercept = names[one.intercept]
+                found[intercept] = {name: mean for name, mean in means.items() if name != intercept}
+        return found
+
+    def knows_prior(self, name: str) -> bool:
+        return self.prior_name(name) == name and not name.startswith("cut[")
+
+    def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        observed = self.model.observed[0]  # rows of the table are the model's first ones
+        return self.model.some_rows(rows).pointwise_log_likelihood(x) + observed.constant()[rows]
+
+    def predicted(
+        self,
+        x: np.ndarray,
+        table: Any,
+        kind: str,
+        rng: np.random.Generator,
+        unseen: str = "error",
+        effects: str = "fitted",
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        coding, noise = self.coding, rng if kind == "response" else None
         if table is None:
-            return coding.predict(self.model.observed[0], x, noise)
+            functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
+            further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
+            if kind == "link":
+                return functionals[0] + coding.shift(x)[:, None]
+            return coding.responses(functionals, further, noise)
+        named = effects == "fitted"
+        unseen = unseen if named else effects
         further = self._further(table)
         for role, name in self.columns.items():
             if name is not None:
@@ -405,7 +463,7 @@ class FamilyFit(Fit):
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
             design = self.designs[one.parameter]
-            X, offset, groups = design.new(table)
+            X, offset, groups = design.new(table, named)
             if coding.n_cuts:
                 X = np.delete(X, design.intercept, axis=1)
             z = np.zeros((len(x), len(table))) + offset
@@ -413,9 +471,20 @@ class FamilyFit(Fit):
                 z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
             if one.prefix == "":
                 z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-            z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng)
+            z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
             found[one.parameter] = z
+        if kind == "link":
+            return found[self.family.named[0]]
         return coding.responses(coding.arranged(found, x), further, noise)
+
+    def _functionals(self, x, rows):
+        """Functionals of some rows of the fit, (draws, rows) each, from all of them for some draws at a time."""
+        observed, size = self.model.observed[0], max(AT_ONCE // self.n_rows, 1)
+        parts = [
+            [np.broadcast_to(z, (len(z), self.n_rows))[:, rows] for z in self.coding.own(observed, x[k : k + size])]
+            for k in range(0, len(x), size)
+        ]
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _further(self, table):
         """Further data of new rows: what predictions look at is the number of trials alone."""

@@ -338,6 +338,15 @@ class Coding:
             return [found["mu"], *(natural[name][:, None] for name in self.cut_names)]
         return [found[name] if name in found else values[inside_name(name)] for name in self.family.parameters]
 
+    def shift(self, draws: np.ndarray) -> np.ndarray:
+        """What predictors of columns in the units of the data have more than those of centred ones, where cuts have it.
+
+        Of draws (S, dim), (S,): 0 where an intercept has it.
+        """
+        p, natural = self.predictors[0], self.constrain(draws)
+        slopes = [natural[name] * p.centre[j] for j, name in enumerate(p.columns)] if self.n_cuts else []
+        return sum(slopes, np.zeros(len(draws)))
+
     def predict(self, observed: Observed, draws: ArrayLike, rng: np.random.Generator | None = None) -> np.ndarray:
         """Means of the model's rows, or responses drawn with `rng`: (..., n) of draws (..., dim)."""
         x = np.asarray(draws, dtype=float)

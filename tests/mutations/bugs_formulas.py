@@ -12,7 +12,7 @@ MIXED, LAWS, PRIORS = (
     "pdmp/models/priors.py",
 )
 TABLE_OF_FAMILIES = "pdmp/models/families.py"
-INCLUSION, CHECKS = "pdmp/formulas/inclusion.py", "pdmp/formulas/checks.py"
+INCLUSION, CHECKS = "pdmp/formulas/inclusion.py", "pdmp/formulas/predictive_checks.py"
 DESIGN, TABLE, FITTING, FIT, FAMILIES = (
     "pdmp/formulas/design.py",
     "pdmp/formulas/table.py",
@@ -962,7 +962,7 @@ BUGS += [
 
 SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS, NEW_GROUPS, OF_A_FIT, RESPONSES = (
     f"{TESTS}::test_the_command_prints_what_is_selected",
-    f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
+    f"{TESTS}::test_predictions_of_too_many_rows",
     f"{TESTS}::test_arguments_are_looked_at_before_the_data",
     f"{TESTS}::test_groups_of_which_none_was_seen",
     f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
@@ -978,15 +978,13 @@ BUGS += [
         ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
         ("predictions: rows of the fit for those of a table", FIT, "rows = self.n_rows if table is None else len(table)", "rows = self.n_rows", MANY_ROWS),
-        ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
-        ("loo as if there were one chain", FIT, "most = NUMBERS // (rows * chains)", "most = NUMBERS // rows", MANY_ROWS),
         ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
         ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[prefix + fitted.sd_name][:, None]", "* natural[prefix + fitted_groups[0].sd_name][:, None]", NEW_GROUPS),
         ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),
-        ("predictions: draws of chains are rounded down", FIT, "self.run.draws(-(-draws // self.run.chains))", "self.run.draws(draws // self.run.chains)", RESPONSES),
+        ("predictions: draws of chains are rounded down", FIT, "self.run.draws(-(-n // self.run.chains))", "self.run.draws(n // self.run.chains)", RESPONSES),
         ("inclusion: the prior of another column", FIT, "places[first], prior[places[first]])", "places[first], prior[first])", OF_A_FIT),
         ("inclusion: chains as long as the first", INCLUSION, "/ r.length for r in records])", "/ records[0].length for r in records])", OF_A_FIT),
-        ("groups of which none was seen are not said", FIT, "if new.all():", "if False:", NONE_SEEN),
+        ("groups of which none was seen are not said", FIT, "if new.all() and named:", "if False:", NONE_SEEN),
         ("options are looked at after the data", FITTING, "    check_options(options)\n", "", AT_FIRST),
         ("arguments are looked at after the data", FITTING, "    check_arguments(priors, {", "    (lambda *_: None)(priors, {", AT_FIRST),
         ("dates are whatever they are", DESIGN, '("dates", AS_DAYS)', '("", AS_DAYS)', HOLDS),

@@ -32,7 +32,7 @@ from pdmp import cli, comparison
 from pdmp.automatic import metric
 from pdmp.diagnostics import summary
 from pdmp.engine import checkpoint, run
-from pdmp.formulas import families, fitting, sources
+from pdmp.formulas import families, fitting, kept, loo, sources
 from pdmp.plots import densities
 from tests.checks import assert_exponential
 from tests.registry import installed  # noqa: F401
@@ -387,6 +387,16 @@ def test_sizes_of_tables():
 def test_shape_of_predictions():
     (draws,) = read("start/table.md", r"\(([\d,]+), rows\)")
     assert draws == inspect.signature(pdmp.formulas.fit.Fit.predict).parameters["draws"].default
+
+
+def test_rows_after_a_fit():
+    assert read("start/table.md", r"rows of the fit, ([\d,]+) of them") == [kept.ROWS]
+    millions, draws, rows, some = read(
+        "start/table.md",
+        r"up to (\d+) million log-likelihoods of (\d+) draws a chain, with four chains ([\d,]+) rows. Of more, ([\d,]+) rows",
+    )
+    assert (millions * 1_000_000, draws, some) == (loo.NUMBERS, loo.LEAST_DRAWS, loo.ROWS)
+    assert rows == loo.NUMBERS // (4 * loo.LEAST_DRAWS)
 
 
 def test_seconds():

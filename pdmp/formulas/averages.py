@@ -1,0 +1,195 @@
+"""Averages over the rows of a table: of what is expected with a column set to each level, and of slopes by it.
+
+All rows are given the value in turn, their other columns staying what they are, so that averages of two levels are over
+the same rows (standardisation, or the g-formula).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pdmp.formulas.effects import SCALES
+from pdmp.formulas.estimates import Estimates, shown
+from pdmp.formulas.grids import check_at, chosen_values, columns_of, names_of, several
+from pdmp.formulas.table import read_table
+from pdmp.native.arguments import count, one_of
+
+if TYPE_CHECKING:
+    from pdmp.formulas.fit import Fit
+
+NUMBERS = 2_000_000  #: most predictions in memory at a time
+STEP = 1e-5  #: of a derivative, in ranges of the column
+
+
+class Over(NamedTuple):
+    """Over which rows, draws and values of other columns averages are."""
+
+    fit: Fit
+    rows: Any  #: pandas.DataFrame
+    x: np.ndarray  #: (draws, dim)
+    kind: str  #: what `Fit.predicted` calls the scale
+    effects: str
+    entropy: int  #: of drawn effects, the same in all rows
+    share: float  #: of the rows of the table
+    note: str
+
+    def predicted(self, rows: Any) -> np.ndarray:
+        """Draws of what is expected of some rows, (draws, rows)."""
+        rng = np.random.default_rng(self.entropy)
+        return self.fit.predicted(self.x, rows, self.kind, rng, effects=self.effects)
+
+    def average(self, values: Callable[[Any], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of the average over the rows, (draws,), and the mean of each row over the draws, (rows,).
+
+        `values` gives (draws, rows) of a part of the rows.
+        """
+        size, total, of_rows = max(NUMBERS // len(self.x), 1), np.zeros(len(self.x)), []
+        for first in range(0, len(self.rows), size):
+            found = values(self.rows.iloc[first : first + size])
+            total += found.sum(axis=1)
+            of_rows.append(found.mean(axis=0))
+        return total / len(self.rows), np.concatenate(of_rows)
+
+    def said(self, of_rows: np.ndarray) -> str:
+        """The note; and what it adds to errors that rows were drawn, of values by row (rows, estimates)."""
+        if self.share == 1.0:
+            return self.note
+        error = np.sqrt((1.0 - self.share) / len(of_rows)) * of_rows.std(axis=0).max()
+        return f"{self.note}, which adds errors of up to {error:.2g}"
+
+
+def over(
+    fit: Fit,
+    at: Mapping[str, Any] | None,
+    data: Any,
+    effects: str,
+    scale: str,
+    draws: int,
+    seed: int | None,
+    varied: tuple[str, ...],
+) -> tuple[Over, dict[str, Any]]:
+    """What averages are over, and the values of `at` for the columns that are varied."""
+    one_of("scale", scale, tuple(SCALES))
+    one_of("effects", effects, ("fitted", "zero", "draw"))
+    at, kept, share = check_at(at, fit), fit.kept, 1.0
+    if data is None:
+        if fit.in_batches:
+            raise ValueError("the rows of the fit were read in batches: give a table of some of them as `data`.")
+        rows, share = kept.rows, len(kept.rows) / kept.n
+        note = f"averages over {len(rows):,} rows"
+        if share < 1.0:
+            note = f"averages over {len(rows):,} rows, drawn from {kept.n:,}"
+    else:
+        rows = read_table(data, "`data`")
+        note = f"averages over {len(rows):,} rows"
+    lists = {name: at.pop(name) for name in varied if name in at}
+    for name, value in at.items():
+        if several(value):
+            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+    entropy = int(np.random.default_rng(seed).integers(2**62))
+    x = fit.some_draws(count("draws", draws))
+    return Over(fit, rows.assign(**at) if at else rows, x, SCALES[scale], effects, entropy, share, note), lists
+
+
+def check_by(by: str | None, fit: Fit, name: str) -> tuple[str, ...]:
+    """The column that `by` names, as a tuple."""
+    if by is None:
+        return ()
+    if not isinstance(by, str):
+        raise TypeError(f"`by` must be the name of a column, got {by!r}.")
+    if by == name:
+        raise ValueError(f"`by` must be another column than {name!r}.")
+    return tuple(names_of([by], fit, "`by`"))
+
+
+def means_by_level(fit, column, by, at, data, effects, scale, draws, seed, asked):
+    """What averages are over; levels of the column and of `by`; averages (draws, bys, levels) and by row (rows, …)."""
+    (name,) = names_of([column], fit, f"`{asked}`")
+    others = check_by(by, fit, name)
+    for one in (name, *others):
+        if one in fit.kept.groupings and effects != "fitted":
+            raise ValueError(f'`{asked}`: effects of the groups {one!r} need effects="fitted".')
+    on, lists = over(fit, at, data, effects, scale, draws, seed, (name, *others))
+    levels = chosen_values(name, fit, lists, f"`{asked}`")
+    bys = [chosen_values(one, fit, lists, "`by`") for one in others]
+    if len(levels) < 2 and asked == "contrasts":
+        raise ValueError(f"`contrasts`: {name!r} has one value only, {levels[0]!r}.")
+    found, of_rows = [], []
+    for values in itertools.product(*bys, levels):
+        given = dict(zip((*others, name), values, strict=True))
+        average, by_row = on.average(lambda rows, given=given: on.predicted(rows.assign(**given)))
+        found.append(average)
+        of_rows.append(by_row)
+    shape = (-1, len(levels))
+    return (
+        on,
+        levels,
+        (others, bys[0] if bys else [None]),
+        np.stack(found, axis=-1).reshape(len(on.x), *shape),
+        np.stack(of_rows, axis=-1).reshape(len(on.rows), *shape),
+    )
+
+
+def marginal_means(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
+    """See `Fit.marginal_means`."""
+    on, levels, (others, bys), found, of_rows = means_by_level(
+        fit, column, by, at, data, effects, scale, draws, seed, "marginal_means"
+    )
+    keys = {name: [value for value in bys for _ in levels] for name in others}
+    keys[column] = list(levels) * len(bys)
+    note = on.said(of_rows.reshape(len(on.rows), -1))
+    return Estimates(keys, found.reshape(len(on.x), -1), probability, note=note)
+
+
+def contrasts(fit, column, by, compare, at, data, effects, scale, probability, draws, seed) -> Estimates:
+    """See `Fit.contrasts`."""
+    one_of("compare", compare, ("difference", "ratio"))
+    on, levels, (others, bys), found, of_rows = means_by_level(
+        fit, column, by, at, data, effects, scale, draws, seed, "contrasts"
+    )
+    first, second = zip(*itertools.combinations(range(len(levels)), 2), strict=True)
+    sign = {"difference": "-", "ratio": "/"}[compare]
+    named = [f"{shown(levels[j])} {sign} {shown(levels[i])}" for i, j in zip(first, second, strict=True)]
+    keys = {name: [value for value in bys for _ in named] for name in others}
+    keys[column] = named * len(bys)
+    one, other = found[..., list(second)], found[..., list(first)]
+    if compare == "difference":
+        note = on.said((of_rows[..., list(second)] - of_rows[..., list(first)]).reshape(len(on.rows), -1))
+        return Estimates(keys, (one - other).reshape(len(on.x), -1), probability, note=note)
+    return Estimates(keys, (one / other).reshape(len(on.x), -1), probability, note=on.note)
+
+
+def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
+    """See `Fit.slopes`."""
+    (name,) = names_of([column], fit, "`slopes`")
+    known = columns_of(fit).get(name)
+    if known is None or known.levels is not None:
+        raise ValueError(f"`slopes`: {name!r} is a category: ask for contrasts({name!r}).")
+    others = check_by(by, fit, name)
+    on, lists = over(fit, at, data, effects, scale, draws, seed, others)
+    if at and name in at:
+        on = on._replace(rows=on.rows.assign(**{name: at[name]}))
+    values = on.rows[name].to_numpy(dtype=float)
+    # Not beyond the smallest and the largest value, where a function of the formula may not be defined.
+    low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))
+    step = STEP * (high - low)
+    bys = chosen_values(others[0], fit, lists, "`by`") if others else [None]
+    found, of_rows = [], []
+    for value in bys:
+        given = {others[0]: value} if others else {}
+
+        def derivative(rows, given=given):
+            here = rows[name].to_numpy(dtype=float)
+            left, right = np.maximum(here - step, low), np.minimum(here + step, high)
+            at_right = on.predicted(rows.assign(**{**given, name: right}))
+            return (at_right - on.predicted(rows.assign(**{**given, name: left}))) / (right - left)
+
+        average, by_row = on.average(derivative)
+        found.append(average)
+        of_rows.append(by_row)
+    keys = {one: list(bys) for one in others} | {"slope": [name] * len(bys)}
+    return Estimates(keys, np.stack(found, axis=-1), probability, note=on.said(np.stack(of_rows, axis=-1)))

@@ -1,0 +1,124 @@
+"""What a regression expects along one or two columns, the others being held fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pdmp.formulas.estimates import Estimates, shown
+from pdmp.formulas.grids import check_at, grid, names_of, typical, values_of
+from pdmp.formulas.kept import DISTINCT
+from pdmp.native.arguments import one_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pdmp.formulas.fit import Fit
+
+SCALES = {"response": "mean", "link": "link"}  #: and what `Fit.predict` calls each
+COLOURS = ("#0072B2", "#D55E00", "#5EAF94", "#5E2843", "#43AFCA", "#794328", "#282894", "#0DCA5E")
+
+
+class ConditionalEffects(Estimates):
+    """What `Fit.conditional_effects` returns: `Estimates`, and a picture of them.
+
+    Parameters
+    ----------
+    names : sequence of str
+        One or two of the keys: along the axis, and by colour.
+    label : str
+        Of the vertical axis.
+    *args, **kwargs
+        Of `Estimates`.
+
+    Examples
+    --------
+    >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
+    >>> effects.to_dataframe()  # doctest: +SKIP
+    >>> effects.plot()  # doctest: +SKIP
+    """
+
+    def __init__(self, names: Sequence[str], label: str, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.names, self.label = list(names), label
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Lines with ribbons along a column of numbers; points with intervals of a category.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure of pyplot's when omitted.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots(figsize=(5.2, 3.4), layout="constrained")[1]
+        first, second = np.array(self.keys[self.names[0]], dtype=object), None
+        if len(self.names) > 1:
+            second = np.array(self.keys[self.names[1]], dtype=object)
+        values = list(dict.fromkeys(first))
+        parts = [None] if second is None else list(dict.fromkeys(second))
+        line = len(values) > DISTINCT and all(isinstance(v, (int, float, np.number)) for v in values)
+        for k, part in enumerate(parts):
+            rows = np.arange(len(first)) if second is None else np.flatnonzero([value == part for value in second])
+            colour, label = COLOURS[k % len(COLOURS)], None if part is None else shown(part)
+            middle, low, high = self.estimate[rows], self.lower[rows], self.upper[rows]
+            if line:
+                x = first[rows].astype(float)
+                order = np.argsort(x, kind="stable")
+                ax.fill_between(x[order], low[order], high[order], color=colour, alpha=0.2, lw=0.0)
+                ax.plot(x[order], middle[order], color=colour, lw=1.6, label=label)
+            else:
+                x = np.array([values.index(value) for value in first[rows]], dtype=float)
+                x += 0.12 * (k - 0.5 * (len(parts) - 1))
+                errors = [np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)]
+                ax.errorbar(x, middle, errors, fmt="o", color=colour, ms=4.5, lw=1.4, capsize=2.5, label=label)
+        if not line:
+            ax.set_xticks(range(len(values)), [shown(value) for value in values])
+            ax.set_xlim(-0.5, len(values) - 0.5)
+        ax.set_xlabel(self.names[0])
+        ax.set_ylabel(self.label)
+        ax.spines[["top", "right"]].set_visible(False)
+        if second is not None:
+            ax.legend(title=self.names[1], frameon=False)
+        return ax
+
+
+def conditional_effects(
+    fit: Fit,
+    term: str | Sequence[str],
+    at: Mapping[str, Any] | None,
+    effects: str,
+    scale: str,
+    probability: float,
+    draws: int,
+    seed: int | None,
+) -> ConditionalEffects:
+    """See `Fit.conditional_effects`."""
+    one_of("scale", scale, tuple(SCALES))
+    one_of("effects", effects, ("fitted", "zero", "draw"))
+    design = fit.design
+    names, at = names_of(term, fit), check_at(at, fit)
+    if len(names) > 2:
+        raise ValueError(f"`term` must name one or two columns, got {len(names)}: give values of others in `at`.")
+    for name in names:
+        if name in design.kept.groupings and effects != "fitted":
+            raise ValueError(f'`term` names the groups {name!r}: their effects need effects="fitted".')
+    values = [values_of(name, fit, at, first=k == 0) for k, name in enumerate(names)]
+    varied = {name: at.pop(name, None) for name in names}
+    others = typical(fit, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)
+    table = grid(names, values, others)
+    found = fit.predict(table, kind=SCALES[scale], effects=effects, draws=draws, seed=seed)
+    held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
+    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(fit.groups)
+    note = f"with {', '.join(held)}" if held else ""
+    label = f"expected {design.response}" if scale == "response" else f"{fit.link} of expected {design.response}"
+    keys = {name: table[name].tolist() for name in names}
+    return ConditionalEffects(names, label, keys, found, probability, note=note)

@@ -1,0 +1,35 @@
+"""A fit for ArviZ: what `pdmp.Run.to_arviz` has of the run, and responses that the fit would draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pdmp.engine.export import NUMBERS
+
+if TYPE_CHECKING:
+    from pdmp.formulas.fit import Fit
+
+
+def to_arviz(fit: Fit, n: int | None, seed: int | None) -> Any:
+    """See `Fit.to_arviz`."""
+    data = fit.run.to_arviz(n)
+    size = dict(data["posterior"].sizes)
+    chains, draws = size["chain"], size["draw"]
+    if chains * draws * fit.n_rows > NUMBERS:
+        return data
+    x = fit.run.draws(draws)
+    y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", np.random.default_rng(seed))
+    return with_group(data, "posterior_predictive", {fit.design.response: y.reshape(chains, draws, -1)})
+
+
+def with_group(data: Any, name: str, values: dict[str, np.ndarray]) -> Any:
+    """ArviZ's data with one more group of draws (chains, draws, …)."""
+    import arviz
+
+    if int(arviz.__version__.split(".")[0]) < 1:
+        data.add_groups({name: values})
+        return data
+    data[name] = arviz.from_dict({name: values})[name]
+    return data

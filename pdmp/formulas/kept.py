@@ -1,0 +1,96 @@
+"""What a fit remembers of its table: what is usual in each column, and some of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pdmp.formulas.table import import_pandas, is_numeric
+
+if TYPE_CHECKING:
+    from pdmp.formulas.design import Design
+
+ROWS = 10_000  #: of a table that are kept, drawn without replacement where there are more
+DISTINCT = 5  #: values of a column of numbers up to which all of them are kept
+
+
+class Column(NamedTuple):
+    """One column of a table."""
+
+    levels: tuple | None  #: of a category, the one that others are compared with first; None for numbers
+    mean: float  #: of numbers
+    sd: float
+    low: float
+    high: float
+    distinct: tuple  #: values of numbers that have at most `DISTINCT`; else empty
+
+    @property
+    def typical(self) -> Any:
+        """The mean, or the reference level."""
+        return self.mean if self.levels is None else self.levels[0]
+
+
+class Kept:
+    """Columns of a table that a formula needs, and some of its rows.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        The rows of the fit, without missing values; with the columns of the formula, offset, exposure and weights.
+    designs : sequence of Design
+        Of each formula, that of the response first.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        At most `ROWS`, in their order.
+    places : ndarray of int
+        Which rows these are.
+    columns : dict of str to Column
+        But the response, and what only groups are named by.
+    groupings : dict of str to tuple
+        Labels of the columns that only groups are named by.
+    """
+
+    def __init__(self, table: Any, designs: Sequence[Design]) -> None:
+        n = len(table)
+        chosen = np.sort(np.random.default_rng(0).choice(n, ROWS, replace=False)) if n > ROWS else np.arange(n)
+        self.places, self.rows, self.n = chosen, table.iloc[chosen].copy(), n
+        self.columns: dict[str, Column] = {}
+        self.groupings: dict[str, tuple] = {}
+        response = set(designs[0].model.response.term.var_names)
+        categories: dict[str, tuple] = {}
+        for design in designs:
+            categories = design.categories() | categories
+        used = [design.names_of_columns() for design in designs]
+        fixed, grouping = (frozenset().union(*(one[kind] for one in used)) for kind in ("fixed", "groups"))
+        for name in table.columns:
+            if name in grouping and name not in fixed:
+                self.groupings[name] = _labels(table[name])
+            elif name in fixed or name not in response:
+                self.columns[name] = self._of(table[name], categories.get(name))
+
+    def _of(self, column, levels):
+        nan = float("nan")
+        if levels is None and column.dtype.kind == "b":
+            levels = (False, True)
+        if levels is None and not is_numeric(column):  # what functions of the formula make numbers of
+            levels = _labels(column)
+        if levels is not None:
+            return Column(levels, nan, nan, nan, nan, ())
+        values = column.to_numpy(dtype=float)
+        own = column.to_numpy() if column.dtype.kind in "iu" else values  # 1, not 1.0, where it is a label
+        distinct = np.unique(own[self.places])
+        few = len(distinct) <= DISTINCT and bool(np.isin(own, distinct).all())
+        ends = float(values.min()), float(values.max())
+        with np.errstate(over="ignore"):  # values that are too large are refused later
+            mean, sd = float(values.mean()), float(values.std())
+        return Column(None, mean, sd, *ends, tuple(distinct.tolist()) if few else ())
+
+
+def _labels(column):
+    """Labels of a column in order."""
+    labels = import_pandas().factorize(column, sort=True)[1]
+    return tuple(label.item() if hasattr(label, "item") else label for label in labels)

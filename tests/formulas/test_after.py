@@ -1,0 +1,850 @@
+"""After a fit: effects, contrasts, slopes, hypotheses, checks and cross-validation, against arithmetic by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pdmp
+from pdmp.formulas import fitting
+from pdmp.formulas.design import describe
+from pdmp.formulas.families import family_of
+
+pandas = pytest.importorskip("pandas")
+Environment = pytest.importorskip("formulae.environment").Environment
+
+pytestmark = pytest.mark.exact
+
+N, CHAINS = 60, 3
+NONE = {"offset": None, "exposure": None}
+
+
+def table():
+    rng = np.random.default_rng(5)
+    found = {
+        "age": rng.uniform(20.0, 70.0, N),
+        "dose": rng.gamma(2.0, 1.0, N),
+        "treated": np.arange(N) % 2,
+        "area": np.array(["city", "rural", "town"])[np.arange(N) // 2 % 3],
+        "clinic": np.arange(N) // 3 % 4 + 10,
+        "e": rng.uniform(0.5, 2.0, N),
+    }
+    found["y"] = 2.0 + 0.1 * found["age"] + rng.standard_normal(N)
+    found["c"] = rng.poisson(3.0, N)
+    found["b"] = np.where(rng.random(N) < 0.5, "well", "ill")
+    return pandas.DataFrame(found)
+
+
+class Made:
+    """A run whose draws were made up: chains of different spread and mean."""
+
+    def __init__(self, model, seed=0, spread=0.1):
+        rng = np.random.default_rng(seed)
+        self.model, self.chains, self.dim = model, CHAINS, model.dim
+        size = spread * np.array([0.5, 1.0, 2.0])[:, None, None]
+        self.x = model.initial + 0.2 * spread + size * rng.standard_normal((CHAINS, 400, model.dim))
+
+    def draws(self, n):
+        return self.x[:, :n]
+
+    def constrain(self, x, model=None):
+        return self.model.constrain(x)
+
+    def diagnostic_draws(self):
+        return self.x
+
+
+def made(formula, family="gaussian", data=None, seed=0, spread=0.1, **options):
+    """A fit with draws that were made up, its table, and its natural parameters, (draws,) each, of `n` draws."""
+    data = table() if data is None else data
+    roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
+    environment = Environment.capture(0).with_outer_namespace({"np": np})
+    priors = roles.pop("priors", None)
+    model, design, used, notes = fitting.make_model(
+        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment
+    )
+    columns = {role: roles[role] for role in ("offset", "exposure")}
+    return pdmp.formulas.Fit(formula, family_of(family), model, Made(model, seed, spread), design, used, notes, columns)
+
+
+def natural(fit, draws=600):
+    """Draws of the parameters as a prediction of so many takes them."""
+    return fit.model.constrain(fit.run.draws(draws // CHAINS).reshape(-1, fit.model.dim))
+
+
+def of_draws(x, probability=0.95):
+    """Mean, sd and interval over the draws, the first axis."""
+    tail = 0.5 * (1.0 - probability)
+    return x.mean(axis=0), x.std(axis=0), np.quantile(x, tail, axis=0), np.quantile(x, 1.0 - tail, axis=0)
+
+
+def assert_estimates(found, x, probability=0.95):
+    frame = found.to_dataframe()
+    for name, wanted in zip(("estimate", "error", "lower", "upper"), of_draws(x, probability), strict=True):
+        assert np.allclose(frame[name], wanted, rtol=1e-9), name
+        assert np.array_equal(frame[name], getattr(found, name))
+
+
+# -- conditional effects ----------------------------------------------------------------------------------------------
+
+LINKS = {"gaussian": lambda z: z, "poisson": np.exp, "bernoulli": special.expit, "probit": special.ndtr}
+
+
+@pytest.mark.parametrize("family, response", [("gaussian", "y"), ("poisson", "c"), ("bernoulli", "b"), ("probit", "b")])
+def test_conditional_effects_by_hand(family, response):
+    """Of age by area, with an interaction, a function of a third column at its mean, and effects of groups at zero."""
+    fit = made(f"{response} ~ age * area + np.log(dose) + treated + (1 | clinic)", family)
+    found = fit.conditional_effects("age:area", draws=600, probability=0.8, seed=1)
+    t, p = table(), natural(fit)
+    frame = found.to_dataframe()
+    assert list(frame) == ["age", "area", "estimate", "error", "lower", "upper"] and len(frame) == 300
+    ages = np.linspace(t.age.min(), t.age.max(), 100)
+    assert np.allclose(frame.age, np.repeat(ages, 3)) and list(frame.area[:3]) == ["city", "rural", "town"]
+    z = np.empty((600, 100, 3))
+    for k, area in enumerate(["city", "rural", "town"]):
+        z[..., k] = (p["Intercept"] + p["np.log(dose)"] * np.log(t.dose.mean()) + p["treated"] * 0.5)[:, None]
+        slope = p["age"] + (p[f"age:area[{area}]"] if k else 0.0)
+        z[..., k] += slope[:, None] * ages + (p[f"area[{area}]"][:, None] if k else 0.0)
+    z = z.reshape(600, -1)
+    assert_estimates(found, LINKS[family](z), 0.8)
+    assert_estimates(fit.conditional_effects(["age", "area"], draws=600, scale="link"), z)
+    assert found.note == f"with dose = {t.dose.mean():.4g}, treated = 0.5, effects of groups = 0"
+
+
+def test_values_that_are_chosen():
+    """By `at`; of a second column of numbers its mean and one sd to both sides; few numbers as they are."""
+    fit, t = made("y ~ age + dose + C(clinic) + treated + e", data=table().assign(e=table().e > 1.0)), table()
+    assert list(fit.conditional_effects("clinic").keys["clinic"]) == [10, 11, 12, 13]
+    assert list(fit.conditional_effects("treated").keys["treated"]) == [0.0, 1.0]
+    assert list(fit.conditional_effects("e").keys["e"]) == [False, True]
+    second = np.unique(fit.conditional_effects("age:dose").keys["dose"])
+    assert np.allclose(second, t.dose.mean() + t.dose.std(ddof=0) * np.array([-1.0, 0.0, 1.0]))
+    at = {"dose": 2.0, "clinic": 12, "age": [30.0, 65.0], "treated": 1}
+    found, p = fit.conditional_effects("age", at=at, draws=600), natural(fit)
+    assert at["age"] == [30.0, 65.0]  # what was given is as it was
+    z = p["Intercept"] + p["treated"] + 2.0 * p["dose"] + p["C(clinic)[12]"]
+    assert_estimates(found, z[:, None] + p["age"][:, None] * [30.0, 65.0])
+    assert found.note == "with dose = 2, treated = 1, clinic = 12, e = False"
+
+
+def test_effects_of_groups_by_choice():
+    """Zero, of a new group, whose spread intervals then have, and of a group that is named; offset and exposure."""
+    fit = made("c ~ age + (1 + age | clinic)", "poisson", exposure="e", spread=0.5)
+    t, p = table(), natural(fit)
+    at = {"age": [40.0, 60.0]}
+    base = (p["Intercept"] + np.log(t.e.mean()))[:, None] + p["age"][:, None] * [40.0, 60.0]
+    assert_estimates(fit.conditional_effects("age", at=at, draws=600), np.exp(base))
+    group = p["1|clinic"][:, 2, None] + p["age|clinic"][:, 2, None] * [40.0, 60.0]
+    found = fit.conditional_effects("age", at=at | {"clinic": 12}, effects="fitted", draws=600)
+    assert_estimates(found, np.exp(base + group))
+    drawn = fit.conditional_effects("age", at=at, effects="draw", draws=600, scale="link", seed=3).draws - base
+    rng = np.random.default_rng(3)
+    one, slope = rng.standard_normal((2, 600))
+    assert np.allclose(drawn[:, 0], one * p["sd(clinic)"] + 40.0 * slope * p["sd(age|clinic)"])
+    assert np.allclose(drawn[:, 1], one * p["sd(clinic)"] + 60.0 * slope * p["sd(age|clinic)"])
+    by_group = fit.conditional_effects("clinic", effects="fitted", draws=600, scale="link")
+    assert list(by_group.keys["clinic"]) == [10, 11, 12, 13]
+    z = (p["Intercept"] + np.log(t.e.mean()) + p["age"] * t.age.mean())[:, None]
+    assert_estimates(by_group, z + p["1|clinic"] + p["age|clinic"] * t.age.mean())
+    with pytest.raises(ValueError, match=r"needs a group: name one, such as at=\{'clinic': 10\}"):
+        fit.conditional_effects("age", effects="fitted")
+    with pytest.raises(ValueError, match="names the groups 'clinic': their effects need effects=\"fitted\""):
+        fit.conditional_effects("clinic")
+    with pytest.raises(ValueError, match="`effects` = 'zero' is for a table: give that of the fit as `new`"):
+        fit.predict(effects="zero")
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"term": "agee"}, "`term` names 'agee', which is no column of the formula; did you mean 'age'?"),
+        ({"term": "age:age"}, "`term` must name each column once, got 'age:age'."),
+        ({"term": 3}, '`term` must name columns of the table, such as "age", got 3.'),
+        ({"term": "age:area:dose"}, "`term` must name one or two columns, got 3: give values of others in `at`."),
+        ({"term": "age", "at": {"dose": [1, 2]}}, "`at`: 'dose' must be one value, unless it is what is varied"),
+        ({"term": "age", "at": {"doze": 1}}, "`at` names 'doze', which is no column of the formula"),
+        ({"term": "age", "at": ["dose"]}, "`at` must be a dict of columns and values"),
+        ({"term": "age", "scale": "log"}, "`scale` must be"),
+        ({"term": "age", "probability": 95}, "`probability` must be above 0 and below 1, got 95."),
+        ({"term": "age", "at": {"area": "moon"}}, "levels"),
+        ({"term": "e"}, "`term` names 'e', which is no column of the formula"),  # it is the weights
+    ],
+)
+def test_mistakes_in_conditional_effects(given, says):
+    fit = made("y ~ age + dose + area", weights="e")
+    with pytest.raises((TypeError, ValueError)) as error:
+        fit.conditional_effects(**given)
+    assert says in str(error.value)
+
+
+def test_pictures_of_conditional_effects():
+    """A ribbon for each level along numbers; points with bars for a category; on axes that are given too."""
+    from matplotlib import pyplot
+
+    fit = made("c ~ age * treated + area", "poisson")
+    found = fit.conditional_effects("age:treated", draws=60)
+    ax = found.plot()
+    assert [line.get_label() for line in ax.lines] == ["0", "1"] and len(ax.collections) == 2
+    for k, line in enumerate(ax.lines):
+        assert np.array_equal(line.get_xdata(), np.array(found.keys["age"])[k::2])
+        assert np.array_equal(line.get_ydata(), found.estimate[k::2])
+        ribbon = ax.collections[k].get_paths()[0].vertices
+        assert ribbon[:, 1].min() == found.lower[k::2].min() and ribbon[:, 1].max() == found.upper[k::2].max()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "expected c")
+    points = fit.conditional_effects("area", draws=60, scale="link")
+    other = pyplot.figure().subplots()
+    assert points.plot(other) is other and other.get_ylabel() == "log of expected c"
+    assert [text.get_text() for text in other.get_xticklabels()] == ["city", "rural", "town"]
+    (bars,) = other.containers
+    segments = np.array(bars.lines[2][0].get_segments())
+    assert np.allclose(segments[:, 0, 1], points.lower) and np.allclose(segments[:, 1, 1], points.upper)
+    assert np.array_equal(bars.lines[0].get_ydata(), points.estimate)
+    pyplot.close("all")
+
+
+# -- averages over rows -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counts():
+    return made("c ~ age * area + poly(dose, 2) + treated * area + (1 | clinic)", "poisson", exposure="e")
+
+
+def by_hand(fit, rows, effects=True, draws=600):
+    """exp of the linear predictors of the fit `counts`, (draws, rows), coded here."""
+    t, p = table(), natural(fit, draws)
+    names = ["age", "treated", "Intercept"]
+    z = sum(p[name][:, None] * np.asarray(rows[name], float) for name in names[:2]) + p["Intercept"][:, None]
+    for area in ("rural", "town"):
+        here = (rows.area == area).to_numpy(float)
+        slope = p[f"age:area[{area}]"][:, None] * rows.age.to_numpy()
+        z += here * (
+            p[f"area[{area}]"][:, None] + slope + p[f"treated:area[{area}]"][:, None] * rows.treated.to_numpy()
+        )
+    # Orthogonal polynomials of the dose, by their values on the fit's rows.
+    basis = fit.design.new(t)[0][:, [fit.design.columns.index(f"poly(dose, 2)[{k}]") for k in (0, 1)]]
+    powers = np.vander(t.dose, 3)
+    coded = np.vander(rows.dose, 3) @ np.linalg.lstsq(powers, basis, rcond=None)[0]
+    z += sum(p[f"poly(dose, 2)[{k}]"][:, None] * coded[:, k] for k in (0, 1)) + np.log(rows.e.to_numpy())
+    if effects:
+        z += p["1|clinic"][:, rows.clinic.to_numpy() - 10]
+    return z
+
+
+def test_means_and_contrasts_by_hand(counts):
+    """Of levels of a category, by another column: all rows get them; differences and ratios, on both scales."""
+    t = table()
+    means = {
+        (one, area): np.exp(by_hand(counts, t.assign(treated=one, area=area))).mean(axis=1)
+        for one in (0, 1)
+        for area in ("city", "rural", "town")
+    }
+    found = counts.marginal_means("area", by="treated", draws=600, probability=0.9)
+    assert list(found.to_dataframe()) == ["treated", "area", "estimate", "error", "lower", "upper"]
+    assert list(zip(found.keys["treated"], found.keys["area"], strict=True)) == list(means)
+    assert_estimates(found, np.stack(list(means.values()), axis=-1), 0.9)
+    assert found.note == "averages over 60 rows"
+    pairs = [("city", "rural"), ("city", "town"), ("rural", "town")]
+    differences = np.stack([means[one, b] - means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
+    found = counts.contrasts("area", by="treated", draws=600)
+    assert found.keys["area"] == ["rural - city", "town - city", "town - rural"] * 2
+    assert found.keys["treated"] == [0.0] * 3 + [1.0] * 3
+    assert_estimates(found, differences)
+    ratios = np.stack([means[one, b] / means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
+    found = counts.contrasts("area", by="treated", compare="ratio", draws=600)
+    assert found.keys["area"][0] == "rural / city"
+    assert_estimates(found, ratios)
+    links = [by_hand(counts, t.assign(age=age, treated=1), effects=False).mean(axis=1) for age in (30.0, 50.0)]
+    at = {"age": [30.0, 50.0], "treated": 1}
+    found = counts.contrasts("age", at=at, effects="zero", scale="link", draws=600)
+    assert found.keys["age"] == ["50 - 30"]
+    assert_estimates(found, (links[1] - links[0])[:, None])
+
+
+def test_slopes_by_hand(counts, monkeypatch):
+    """Derivatives of products with levels, and of polynomials, through the link; in blocks of rows; at a value."""
+    from pdmp.formulas import averages
+
+    t, p = table(), natural(counts)
+    mean = np.exp(by_hand(counts, t))
+    slope = p["age"][:, None] + sum(
+        p[f"age:area[{area}]"][:, None] * (t.area == area).to_numpy(float) for area in ("rural", "town")
+    )
+    monkeypatch.setattr(averages, "NUMBERS", 600 * 7)
+    found = counts.slopes("age", draws=600)
+    assert np.allclose(found.draws[:, 0], (mean * slope).mean(axis=1), rtol=2e-5) and found.keys == {"slope": ["age"]}
+    small = 1e-6
+    two = [by_hand(counts, t.assign(area="town", dose=t.dose + side * small)) for side in (-1.0, 1.0)]
+    found = counts.slopes("dose", by="area", draws=600, scale="link")
+    assert found.keys == {"area": ["city", "rural", "town"], "slope": ["dose"] * 3}
+    assert np.allclose(found.draws[:, 2], (two[1] - two[0]).mean(axis=1) / (2.0 * small), rtol=1e-3, atol=1e-6)
+    # Links of the dose are the same in all areas, as only age and treated are in products.
+    assert np.allclose(found.draws[:, 0], found.draws[:, 2])
+    at_forty = np.exp(by_hand(counts, t.assign(age=40.0)))
+    found = counts.slopes("age", at={"age": 40.0}, draws=600)
+    assert np.allclose(found.draws[:, 0], (at_forty * slope).mean(axis=1), rtol=1e-6)
+
+
+def test_averages_over_some_of_the_rows(monkeypatch):
+    """Rows that were drawn, and what that adds to errors; another table; one new group is the same in all blocks."""
+    from pdmp.formulas import averages, kept
+
+    monkeypatch.setattr(kept, "ROWS", 20)
+    fit, t = made("c ~ age + treated + (1 | clinic)", "poisson"), table()
+    chosen, p = fit.design.kept.places, natural(fit)
+    assert chosen[-1] > 45  # not the first ones
+    assert (
+        len(chosen) == 20
+        and np.all(np.diff(chosen) > 0)
+        and fit.design.kept.rows.equals(t[["age", "treated", "clinic", "c"]].iloc[chosen])
+    )
+    z = p["Intercept"][:, None] + p["age"][:, None] * t.age.to_numpy() + p["treated"][:, None] * t.treated.to_numpy()
+    mean = np.exp(z + p["1|clinic"][:, t.clinic.to_numpy() - 10])
+    slope = mean * p["age"][:, None]
+    found = fit.slopes("age", draws=600)
+    assert np.allclose(found.draws[:, 0], slope[:, chosen].mean(axis=1), rtol=2e-5)
+    error = slope[:, chosen].mean(axis=0).std() * math.sqrt((1.0 - 20 / 60) / 20)
+    assert found.note == f"averages over 20 rows, drawn from 60, which adds errors of up to {error:.2g}"
+    whole = fit.slopes("age", draws=600, data=t)
+    assert np.allclose(whole.draws[:, 0], slope.mean(axis=1), rtol=2e-5) and whole.note == "averages over 60 rows"
+    monkeypatch.setattr(averages, "NUMBERS", 600 * 7)
+    drawn = fit.marginal_means("treated", effects="draw", draws=600, data=t, seed=2, scale="link").draws
+    plain = fit.marginal_means("treated", effects="zero", draws=600, data=t, scale="link").draws
+    assert np.allclose(drawn[:, 1] - drawn[:, 0], p["treated"]) and np.allclose(
+        drawn[:, 0] - plain[:, 0], drawn[:, 1] - plain[:, 1]
+    )
+    assert ((drawn - plain)[:, 0] / p["sd(clinic)"]).std() == pytest.approx(1.0, rel=0.15)  # five standard errors
+
+
+@pytest.mark.parametrize(
+    "method, given, says",
+    [
+        ("contrasts", {"column": "age"}, "the column 'age' holds more than 5 numbers: say which, such as at={'age': ["),
+        ("contrasts", {"column": "area", "by": "area"}, "`by` must be another column than 'area'."),
+        ("contrasts", {"column": "area", "by": ["age"]}, "`by` must be the name of a column, got ['age']."),
+        ("contrasts", {"column": "area", "at": {"area": "city"}}, "`contrasts`: 'area' has one value only, 'city'."),
+        ("contrasts", {"column": "area", "at": {"age": [1, 2]}}, "`at`: 'age' must be one value, unless it is what is"),
+        (
+            "contrasts",
+            {"column": "clinic", "effects": "zero"},
+            "effects of the groups 'clinic' need effects=\"fitted\"",
+        ),
+        ("contrasts", {"column": "area", "compare": "odds"}, "`compare` must be"),
+        ("slopes", {"column": "area"}, "`slopes`: 'area' is a category: ask for contrasts('area')."),
+        ("slopes", {"column": "ages"}, "`slopes` names 'ages', which is no column of the formula; did you mean 'age'?"),
+        ("marginal_means", {"column": "area", "by": "b"}, "`by` names 'b', which is no column of the formula"),
+    ],
+)
+def test_mistakes_in_averages(method, given, says):
+    fit = made("y ~ age + area + (1 | clinic)")
+    with pytest.raises((TypeError, ValueError)) as error:
+        getattr(fit, method)(**given)
+    assert says in str(error.value)
+    fit.model.coded = "in files"
+    with pytest.raises(ValueError, match="the rows of the fit were read in batches: give a table of some of them as"):
+        fit.slopes("age")
+
+
+# -- hypotheses -------------------------------------------------------------------------------------------------------
+
+
+def test_hypotheses_by_hand():
+    """Several at once: estimates, probabilities and evidence ratios, of names with brackets, colons and bars."""
+    fit = made("y ~ age * area + np.log(dose) + I(treated > 0) + (1 | clinic)", spread=0.8)
+    p = natural(fit, 1_200)
+    wanted = {
+        "age > 0": p["age"],
+        "area[rural] - 2*`age:area[town]` < area[town] / 3": p["area[rural]"]
+        - 2.0 * p["age:area[town]"]
+        - p["area[town]"] / 3.0,
+        "age:area[rural] >= age:area[town]": p["age:area[rural]"] - p["age:area[town]"],
+        "-(np.log(dose) + 1) ** 2 < sigma * -1.5e0": -((p["np.log(dose)"] + 1.0) ** 2) + 1.5 * p["sigma"],
+        "I(treated > 0) > Intercept": p["I(treated > 0)"] - p["Intercept"],
+        "1|clinic[12] > `1|clinic[13]` + sd(clinic)": p["1|clinic"][:, 2] - p["1|clinic"][:, 3] - p["sd(clinic)"],
+    }
+    found = fit.hypothesis(*wanted, draws=1_200)
+    assert_estimates(found, np.stack(list(wanted.values()), axis=-1))
+    frame = found.to_dataframe()
+    assert list(frame)[0] == "hypothesis" and list(frame)[-2:] == ["probability", "evidence_ratio"]
+    for row, text in enumerate(wanted):
+        theta = wanted[text] * (-1.0 if "<" in text else 1.0)
+        share = np.mean(theta > 0.0)
+        assert 0.0 < share < 1.0 and frame.probability[row] == share
+        assert frame.evidence_ratio[row] == pytest.approx(share / (1.0 - share))
+    certain = fit.hypothesis("sigma > -1", "sigma < -1", draws=1_200)
+    assert certain.further == {"probability": [1.0, 0.0], "evidence_ratio": [math.inf, 0.0]}
+
+
+def test_equations_by_hand():
+    """The ratio of densities: the posterior's of normal draws is theirs; the prior's is that of the weighted sum."""
+    from pdmp.models.priors import Gamma, HalfStudentT, Normal, StudentT
+
+    priors = {"age": Normal(0.1, 0.2), "dose": Normal(-0.3, 0.5), "Intercept": Normal(7.0, 3.0)}
+    priors |= {"treated": StudentT(4.0, 0.0, 1.0), "sigma": HalfStudentT(3.0, 2.0), "sd(clinic)": Gamma(2.0, 0.5)}
+    fit, t = made("y ~ age + dose + treated + (1 | clinic)", priors=priors), table()
+    rng, x, p = np.random.default_rng(1), fit.run.x, fit.model.constrain
+    x[...] = fit.model.initial + 0.6 * rng.standard_normal((CHAINS, 400, fit.model.dim))
+    normal = stats.norm.pdf
+    means, sds = [0.1, -0.3], [0.2, 0.5]
+    centre = {"age": t.age.mean(), "dose": t.dose.mean()}
+
+    def posterior(theta):
+        return normal(0.0, theta.mean(), theta.std())
+
+    d = p(x.reshape(-1, fit.model.dim))
+    theta = d["age"] - 2.0 * d["dose"] - 0.5
+    prior = normal(0.0, means[0] - 2.0 * means[1] - 0.5, math.hypot(sds[0], 2.0 * sds[1]))
+    found = fit.hypothesis("age - 2*dose = 0.5", "age == 0.1", "treated = 0.2", draws=1_200)
+    ratios = [
+        posterior(theta) / prior,
+        posterior(d["age"] - 0.1) / normal(0.0, 0.0, 0.2),
+        posterior(d["treated"] - 0.2) / stats.t.pdf(0.2, 4.0),
+    ]
+    assert found.further["evidence_ratio"] == pytest.approx(ratios, rel=0.12)  # four errors of kernels of 1,200 draws
+    assert found.further["probability"] == pytest.approx([r / (1.0 + r) for r in found.further["evidence_ratio"]])
+    # The priors' parts exactly.
+    from pdmp.formulas.hypotheses import density, posterior_density, prior_density, read
+
+    known = list(fit.priors)
+
+    def prior_at_zero(text):
+        return prior_density(fit, read(text, known, [])[0])
+
+    assert prior_at_zero("age - 2*dose = 0.5") == pytest.approx(prior)
+    assert prior_at_zero("treated/4 = 0.2 - 0.1") == pytest.approx(4.0 * stats.t.pdf(0.4, 4.0))
+    assert prior_at_zero("2 * sigma = 3") == pytest.approx(stats.t.pdf(0.75, 3.0) / 2.0)
+    assert prior_at_zero("sd(clinic) = 1.2") == pytest.approx(stats.gamma.pdf(1.2, 2.0, scale=0.5))
+    # That of the intercept is for rows at the means: 7 ± 3 is of Intercept + 0.1 mean(age) + … .
+    fit = made("y ~ age + dose", priors={name: priors[name] for name in ("age", "dose", "Intercept")})
+    mean = 7.0 - centre["age"] * 0.1 + centre["dose"] * 0.3
+    sd = math.sqrt(9.0 + (0.2 * centre["age"]) ** 2 + (0.5 * centre["dose"]) ** 2)
+    assert prior_at_zero("Intercept = 1") == pytest.approx(normal(1.0, mean, sd))
+    # Kernels have the variance of the draws: of few normal draws no bias of that kind is left.
+    z = stats.norm.ppf((np.arange(1_000) + 0.5) / 1_000)
+    assert posterior_density(2.0 * (z - 1.5)) == pytest.approx(normal(1.5) / 2.0, rel=0.005)
+    assert math.isnan(posterior_density(z - 2.1))  # 18 of them are beyond, and 23 here
+    assert posterior_density(z - 2.0) == pytest.approx(normal(2.0), rel=0.03)
+    assert density(Normal(1.0, 2.0), 0.5) == pytest.approx(normal(0.5, 1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("age", "need one of <, > and =, such as \"age > 0\", got 'age'."),
+        ("0 < age < 1", "need one of <, > and ="),
+        ("age >", "need something on both sides"),
+        ("agee > 0", "names 'agee', which is no parameter; did you mean 'age'?"),
+        ("`age:dose` > 0", "names 'age:dose', which is no parameter"),
+        ("age:dose > 0", "'age:dose' cannot be read: write sums, products and powers"),
+        ("__import__('os').system('ls') > 0", "has more than arithmetic"),
+        ("_0_ > 0", "names '_0_', which is no parameter"),
+        ("age + _0_ > 0", "names '_0_', which is no parameter"),
+        ("age + True > 0", "has more than arithmetic"),
+        ("age // 2 > 0", "has more than arithmetic"),
+        ("(age > 0", "'(age' cannot be read"),
+        ("age) > (0", "'age)' cannot be read"),
+        ("1|clinic[9] > 0", "'clinic' has no group '9'"),
+        ("sigma ** 0.5 - age = 0", "is not known, as it is not a weighted sum of parameters; ask for < or >."),
+        ("age = sigma", "is not known, as the prior of 'sigma' is not Normal; ask for < or >."),
+        ("1|clinic[11] = 0", "is not known, as '1|clinic[11]' is an effect of a group; ask for < or >."),
+        ("dose = 0", "is not known, as that of 'dose' is flat; give a proper one in `priors`, or ask for < or >."),
+        ("sigma = -1", "is not known, as -1 is not inside of the range of 'sigma'; ask for < or >."),
+        ("age - age = 0", "has no parameter"),
+        ("1 / (age - age) > 0", "is not finite in 60 draws."),
+        (3, 'must be texts such as "age > 0", got 3.'),
+    ],
+)
+def test_mistakes_in_hypotheses(text, says):
+    from pdmp.models.priors import Flat
+
+    fit = made("y ~ age + dose + (1 | clinic)", priors={"dose": Flat()})
+    with pytest.raises((TypeError, ValueError)) as error:
+        fit.hypothesis(text, draws=60)
+    assert says in str(error.value)
+
+
+def test_an_equation_far_out_is_not_estimated():
+    fit = made("y ~ age + dose")
+    found = fit.hypothesis("age = 100", "age < 100", draws=600)
+    assert math.isnan(found.further["evidence_ratio"][0]) and math.isnan(found.further["probability"][0])
+    assert "age = 100: fewer than 20 of 600 draws lie on one side, so that the density there is not known" in found.note
+
+
+# -- leave-one-out cross-validation -----------------------------------------------------------------------------------
+
+
+def test_the_difference_estimator_is_unbiased():
+    """Over all choices of 3 of 7 rows: the sum, the variance of its estimates, and the spread of the terms."""
+    from pdmp.formulas.loo import difference_estimate
+
+    rng = np.random.default_rng(2)
+    values = -1.0 - rng.gamma(1.0, 1.0, 7)
+    near = values + rng.normal(0.3, 0.4, 7)
+    found = [
+        difference_estimate(values[list(rows)], near, np.array(rows), 7) for rows in itertools.combinations(range(7), 3)
+    ]
+    totals, variances, spreads = np.array(found).T
+    assert totals.mean() == pytest.approx(values.sum(), rel=1e-12)
+    assert variances.mean() == pytest.approx(totals.var(), rel=1e-12)
+    assert spreads.mean() == pytest.approx(7.0 * values.var(), rel=1e-12)
+    assert difference_estimate(values, None, np.arange(7), 7) == (values.sum(), 0.0, 7.0 * np.var(values))
+
+
+def test_smoothed_weights_are_those_of_arviz():
+    """Of light and heavy tails, few and many draws, chains together; in blocks too."""
+    from arviz_stats.base import array_stats
+
+    from pdmp.formulas import pareto_smoothing
+
+    rng = np.random.default_rng(6)
+    for draws, efficiency in ((40, 1.0), (230, 1.4), (900, 0.6)):
+        values = -1.0 - rng.gamma(0.7, 1.0, (draws, 9)) * np.geomspace(0.01, 3.0, 9)
+        wanted = array_stats.loo(values[None], chain_axis=0, draw_axis=1, r_eff=efficiency)
+        found = pareto_smoothing.loo_densities(values, efficiency)
+        assert np.allclose(found, wanted[:2], rtol=1e-9) and found[1].min() < 0.4 < found[1].max()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pareto_smoothing, "NUMBERS", 1)
+            assert np.allclose(found, pareto_smoothing.loo_densities(values, efficiency), rtol=1e-12)
+
+
+def plain_importance(fit, draws):
+    """log p(yᵢ | y without i) by the harmonic mean: as smoothed weights have it where they are light."""
+    from scipy.special import logsumexp
+
+    values = fit.model.pointwise_log_likelihood(fit.run.draws(draws)).reshape(-1, fit.model.n_data)
+    return math.log(len(values)) - logsumexp(-values, axis=0), logsumexp(values, axis=0) - math.log(len(values))
+
+
+def test_loo_by_hand():
+    """Of all rows in order, weights and groups included; and of some of them within their stated error."""
+    fit = made("c ~ age + treated + (1 | clinic)", "poisson", weights="e", spread=0.03)
+    found = fit.loo(draws=200)
+    wanted, density = plain_importance(fit, 200)
+    assert np.allclose(found.loo_i, wanted, atol=2e-3) and np.array_equal(found.rows, np.arange(N))
+    assert found.elpd_loo == found.loo_i.sum() and found.se == pytest.approx(math.sqrt(N * found.loo_i.var()))
+    assert found.p_loo == pytest.approx(np.sum(density - found.loo_i), abs=1e-6) and found.p_loo > 0.05
+    assert (found.subsampling_se, found.n_data_points, found.n_samples) == (0.0, N, 600)
+    assert found.good_k == pytest.approx(1.0 - 1.0 / math.log10(600)) and found.bad == 0
+    assert repr(found).splitlines()[0] == (
+        "Leave-one-out cross-validation of 60 rows, 600 draws: c ~ age + treated + (1 | clinic), poisson"
+    )
+    some = [fit.loo(rows=15, draws=200, seed=seed) for seed in range(40)]
+    # Their mean is that of all rows, within four errors, and their spread the one that they state, within a third.
+    totals, stated = np.array([(one.elpd_loo, one.subsampling_se) for one in some]).T
+    spread = math.sqrt(np.mean(stated**2))
+    assert abs(totals.mean() - found.elpd_loo) < 4.0 * spread / math.sqrt(40.0) and 0.0 < spread < 0.2 * found.se
+    assert totals.std() == pytest.approx(spread, rel=0.35)
+    for one in some[:3]:
+        assert np.allclose(one.loo_i, found.loo_i[one.rows]) and len(set(one.rows.tolist())) == 15
+        v = (N * np.std((one.loo_i - one.near[one.rows]), ddof=1)) ** 2 * (1.0 - 15 / N) / 15
+        assert one.subsampling_se == pytest.approx(math.sqrt(v)) and one.se > one.subsampling_se
+    at_mean = fit.model.pointwise_log_likelihood(fit.run.draws(200).mean(axis=(0, 1)))
+    assert np.allclose(some[0].near, at_mean)
+    assert np.mean([one.se**2 - one.subsampling_se**2 for one in some]) == pytest.approx(found.se**2, rel=0.15)
+    assert np.mean([one.p_loo for one in some]) == pytest.approx(found.p_loo, rel=0.2)
+    assert "of 15 rows, drawn, and the densities of all at the posterior mean: that adds" in repr(some[0])
+
+
+def test_loo_of_more_rows_than_all_are_taken_of(monkeypatch):
+    """From where 100 draws of each chain have more log-likelihoods than 20 million; in blocks; errors of `rows`."""
+    from pdmp.formulas import loo
+
+    fit = made("y ~ age + (1 | clinic)", spread=0.03)
+    assert (loo.NUMBERS, loo.LEAST_DRAWS, loo.ROWS) == (20_000_000, 100, 4_000)
+    whole = fit.loo(draws=120)
+    monkeypatch.setattr(loo, "AT_ONCE", 120 * CHAINS * 7)
+    assert np.allclose(fit.loo(draws=120).loo_i, whole.loo_i, rtol=1e-12)
+    monkeypatch.setattr(loo, "ROWS", 25)
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N)
+    monkeypatch.setattr(loo, "choose_draws", lambda run: (399, 1.0))
+    assert fit.loo().near is None and fit.loo().n_samples == 100 * CHAINS
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N - 1)
+    monkeypatch.setattr(loo, "AT_ONCE", 6 * 7)
+    some = fit.loo()
+    assert (
+        len(some.rows) == 25 and some.n_samples == 239 * CHAINS  # 17,999 // (25 * 3)
+    )
+    assert np.array_equal(some.rows, fit.loo().rows) and not np.array_equal(some.rows, fit.loo(seed=1).rows)
+    assert np.allclose(some.near, fit.model.pointwise_log_likelihood(fit.run.draws(239).mean(axis=(0, 1))))
+    for given, says in [
+        ({"rows": 61}, "`rows` must be at most the 60 rows of the fit, got 61."),
+        ({"rows": 1}, "`rows` must be at least 2, got 1."),
+        ({"rows": 60}, "give rows=59, or draws."),
+    ]:
+        with pytest.raises(ValueError) as error:
+            fit.loo(**given)
+        assert says in str(error.value)
+    assert fit.loo(rows=60, draws=100).near is None
+
+
+def test_rows_that_the_draws_say_too_little_of():
+    """A row whose weights have heavy tails is counted, and warned of; one that is impossible is an error."""
+    data = table()
+    data.loc[7, "y"] = 60.0
+    fit = made("y ~ age", data=data, spread=0.2)
+    with pytest.warns(UserWarning, match="loo: the Pareto k of 8 of 60 rows is above 0.64: the draws say too little"):
+        found = fit.loo(draws=200)
+    assert found.bad == 8 and np.argmax(found.pareto_k) == 7
+    wide = made("y ~ age", data=data, spread=0.8)  # whose weights are so unequal that most are 0 in floating point
+    with pytest.warns(UserWarning, match="loo: the Pareto k of 60 of 60 rows is above 0.64"):
+        found = wide.loo(draws=200)
+    assert np.all(np.isinf(found.pareto_k)) and np.allclose(found.loo_i, plain_importance(wide, 200)[0])
+    wide.run.x[...] = wide.run.x[0, 0]  # all weights the same
+    found = wide.loo(draws=200)
+    assert found.bad == 0 and np.allclose(found.loo_i, wide.model.pointwise_log_likelihood(wide.run.x[0, 0]))
+    with pytest.raises(ValueError, match="loo needs 25 draws or more of all chains together, got 24."):
+        fit.loo(draws=8)
+    fit.model.y[9] = math.inf
+    with pytest.raises(ValueError, match="loo: the log-likelihood of row 9 is not finite in some of the draws"):
+        fit.loo(draws=20)
+
+
+def test_comparisons_by_hand():
+    """Differences of rows, of all or of the same ones; what cannot be compared is refused."""
+    one, other = made("y ~ age", spread=0.03), made("y ~ dose + (1 | clinic)", spread=0.03, seed=1)
+    one.run.x[..., 1] += 0.8  # so that one depends on age
+    found = one.compare(other, draws=200)
+    pairs = one.loo(draws=200).loo_i - other.loo(draws=200).loo_i
+    assert found.elpd_difference == pytest.approx(pairs.sum()) and found.subsampling_se == 0.0
+    assert found.se == pytest.approx(math.sqrt(N * pairs.var()))
+    assert other.compare(one, draws=200).elpd_difference == pytest.approx(-pairs.sum())
+    some = one.compare(other, rows=20, draws=200, seed=4)
+    rows = some.one.rows
+    assert np.array_equal(rows, some.other.rows) and len(rows) == 20
+    near = some.one.near - some.other.near
+    assert some.elpd_difference == pytest.approx(near.sum() + 3.0 * np.sum(pairs[rows] - near[rows]))
+    left = np.std(pairs[rows] - near[rows], ddof=1)
+    assert some.subsampling_se == pytest.approx(N * left * math.sqrt((1.0 - 20 / N) / 20))
+    assert some.subsampling_se < 0.2 * found.se and some.se == pytest.approx(found.se, rel=0.3)
+    assert repr(some).splitlines()[-1].startswith("of 20 of 60 rows, drawn: that adds ")
+    assert [line.split("  ")[0].strip() for line in repr(found).splitlines()] == [
+        "",
+        "y ~ age, gaussian",
+        "y ~ dose + (1 | clinic), gaussian",
+        "difference",
+    ]
+    missing = table()
+    missing.loc[3, "dose"] = np.nan
+    moved = table().iloc[::-1].reset_index(drop=True)
+    for wrong, says in [
+        (made("y ~ dose", data=missing), "`other` has 59 rows, and this fit 60: fit both to the rows without missing"),
+        (made("c ~ age"), "`other`: the responses differ, 'y' and 'c'."),
+        (made("y ~ age", data=moved), "`other`: the responses of the rows differ: fit both to the same rows in the"),
+        (made("y ~ age", weights="e"), "`other`: the weights of the rows differ"),
+    ]:
+        with pytest.raises(ValueError) as error:
+            one.compare(wrong, draws=20)
+        assert says in str(error.value)
+    with pytest.raises(TypeError, match="`other` must be another fit, got int"):
+        one.compare(3)
+
+
+# -- checks of predictions --------------------------------------------------------------------------------------------
+
+
+def replications(fit, draws, seed):
+    return fit.predict(kind="response", draws=draws, seed=seed)
+
+
+def test_checks_by_hand():
+    """Densities, frequencies, means of groups and a statistic, with their intervals, of the same replications."""
+    t = table()
+    fit, counts = made("y ~ age + area + (1 | clinic)"), made("c ~ age + area", "poisson")
+    y, c = replications(fit, 90, 3), replications(counts, 90, 3)
+    found = fit.pp_check(draws=90, seed=3)
+    assert found.kind == "density" and np.array_equal(found.replicated, y) and np.array_equal(found.observed, t.y)
+    frame = found.to_dataframe()
+    assert list(frame) == ["y", "observed", "replicated", "lower", "upper"] and len(frame) == 200
+    each = np.array([stats.gaussian_kde(one)(frame.y) for one in y[:50]])
+    assert np.allclose(frame.observed, stats.gaussian_kde(t.y)(frame.y)) and np.allclose(frame.replicated, each.mean(0))
+    assert np.allclose(frame.lower, np.quantile(each, 0.025, axis=0))
+    found = counts.pp_check(draws=90, seed=3, probability=0.8)
+    frame = found.to_dataframe()
+    assert found.kind == "rootogram" and list(frame.c) == list(range(len(frame))) and frame.c.max() >= t.c.max()
+    each = np.array([[np.sum(one == k) for k in frame.c] for one in c])
+    assert list(frame.observed) == [np.sum(t.c == k) for k in frame.c] and frame.observed.sum() == N
+    assert np.allclose(frame.replicated, each.mean(axis=0)) and frame.replicated.sum() == pytest.approx(N, rel=0.01)
+    assert np.allclose(frame.upper, np.quantile(each, 0.9, axis=0))
+    frame = fit.pp_check(by="clinic", draws=90, seed=3).to_dataframe()
+    assert list(frame.clinic) == [10, 11, 12, 13] and list(frame.rows) == [np.sum(t.clinic == k) for k in frame.clinic]
+    assert np.allclose(frame.observed, t.groupby("clinic").y.mean())
+    each = np.stack([y[:, t.clinic == k].mean(axis=1) for k in frame.clinic], axis=-1)
+    assert np.allclose(frame.replicated, each.mean(axis=0)) and np.allclose(frame.lower, np.quantile(each, 0.025, 0))
+    zeros = np.mean(c == 0.0, axis=1)
+    found = counts.pp_check("statistic", statistic="zeros", draws=90, seed=3)
+    assert np.array_equal(found.values, zeros) and found.value == np.mean(t.c == 0)
+    assert found.p_value == np.mean(zeros > found.value) + 0.5 * np.mean(zeros == found.value)
+    own = counts.pp_check("statistic", statistic=np.ptp, draws=90, seed=3)
+    assert np.array_equal(own.values, np.ptp(c, axis=1)) and own.words == {"statistic": "ptp"}
+    for name, function in [("sd", np.std), ("median", np.median), ("min", np.min), ("max", np.max), ("mean", np.mean)]:
+        assert np.array_equal(
+            counts.pp_check("statistic", statistic=name, draws=90, seed=3).values, function(c, axis=1)
+        )
+    frame = own.to_dataframe()
+    assert list(frame) == ["statistic", "observed", "p_value", "replicated", "lower", "upper"] and len(frame) == 1
+
+
+def test_checks_of_some_of_the_rows(monkeypatch):
+    from pdmp.formulas import checks, kept
+
+    monkeypatch.setattr(kept, "ROWS", 24)
+    fit, t = made("y ~ age + area"), table()
+    places = fit.design.kept.places
+    found = fit.pp_check(by="area", draws=40, seed=1)
+    assert np.array_equal(found.observed, t.y.to_numpy()[places]) and found.note == "24 of 60 rows, drawn"
+    z = fit.predict(kind="mean", draws=40)[:, places]
+    sigma = natural(fit, 42)["sigma"][:40, None]
+    assert np.allclose(((found.replicated - z) / sigma).std(), 1.0, atol=0.1)
+    monkeypatch.setattr(checks, "NUMBERS", 40 * N - 1)
+    monkeypatch.setattr(checks, "ROWS", 50)
+    found = fit.pp_check("density", draws=40, seed=1)
+    assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
+    assert fit.pp_check("density", draws=39, seed=1).note == ""
+
+
+def test_pictures_of_checks():
+    """What is observed and what is expected stand where the numbers say."""
+    from matplotlib import pyplot
+
+    t = table()
+    fit, counts = made("y ~ age + area"), made("c ~ age", "poisson")
+    density = fit.pp_check(draws=60, seed=1)
+    ax = density.plot()
+    assert len(ax.lines) == 51 and np.allclose(
+        ax.lines[50].get_ydata(), stats.gaussian_kde(t.y)(ax.lines[50].get_xdata())
+    )
+    assert ax.get_legend_handles_labels()[1] == ["50 replications", "observed"] and ax.get_xlabel() == "y"
+    root = counts.pp_check(draws=60, seed=1)
+    ax, frame = root.plot(), root.to_dataframe()
+    bars = ax.containers[0]
+    assert np.allclose([bar.get_y() + bar.get_height() for bar in bars], np.sqrt(frame.replicated))
+    assert np.allclose([bar.get_height() for bar in bars], np.sqrt(frame.observed))
+    assert np.allclose(ax.lines[0].get_ydata(), np.sqrt(frame.replicated))
+    expected, band = np.sqrt(frame.replicated), ax.containers[1]
+    assert np.allclose([bar.get_y() for bar in band], expected - np.sqrt(frame.upper))
+    assert np.allclose([bar.get_y() + bar.get_height() for bar in band], expected - np.sqrt(frame.lower))
+    groups = fit.pp_check(by="area", draws=60, seed=1)
+    ax, frame = groups.plot(), groups.to_dataframe()
+    assert np.array_equal(ax.lines[-1].get_ydata(), frame.observed)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["city", "rural", "town"]
+    segments = np.array(ax.containers[0].lines[2][0].get_segments())
+    assert np.allclose(segments[:, 0, 1], frame.lower) and np.allclose(segments[:, 1, 1], frame.upper)
+    other = pyplot.figure().subplots()
+    of_max = fit.pp_check("statistic", statistic="max", draws=60, seed=1)
+    assert of_max.plot(other) is other and list(other.lines[0].get_xdata()) == [t.y.max()] * 2
+    assert sum(bar.get_height() for bar in other.containers[0]) == 60 and other.get_xlabel() == "max of y"
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"kind": "rootogram"}, "`kind`: a rootogram is of counts, and 'y' has other numbers"),
+        ({"kind": "box"}, "`kind` must be"),
+        ({"kind": "groups"}, "`by` must name a column of the formula, age, area, got None."),
+        ({"by": "ares"}, "`by` must name a column of the formula, age, area, got 'ares'."),
+        ({"by": "age"}, "`by`: 'age' has 60 values in 60 rows: too many."),
+        ({"kind": "density", "by": "area"}, "`by` is for kind=\"groups\", not 'density'."),
+        ({"kind": "statistic", "statistic": "mode"}, "`statistic` must be"),
+        ({"kind": "statistic", "statistic": 3}, "`statistic` must be a name or a function of an array, got int."),
+    ],
+)
+def test_mistakes_in_checks(given, says):
+    with pytest.raises((TypeError, ValueError)) as error:
+        made("y ~ age + area").pp_check(**given)
+    assert says in str(error.value)
+
+
+def test_a_summary_as_a_data_frame():
+    rows = [dict(zip(pdmp.diagnostics.summary.Summary.COLUMNS, ("age", *range(7)), strict=True))]
+    frame = pdmp.diagnostics.summary.Summary(rows).to_dataframe()
+    assert list(frame) == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
+    assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
+
+
+def test_predictive_draws_for_arviz():
+    """As predictions of the same draws and the same seed; none where there are more than 20 million."""
+    pytest.importorskip("arviz")
+    import warnings
+
+    from pdmp.formulas import exported
+
+    fit = made("c ~ age + (1 | clinic)", "poisson")
+
+    def of_run(n):
+        import arviz
+
+        draws = fit.run.draws(n)
+        groups = {"posterior": fit.model.constrain(draws), "observed_data": fit.model.observed_data()}
+        new = int(arviz.__version__.split(".")[0]) >= 1
+        return arviz.from_dict(groups) if new else arviz.from_dict(**groups)
+
+    fit.run.to_arviz = of_run
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = fit.to_arviz(20, seed=4)
+        found = np.asarray(data["posterior_predictive"]["c"])
+        assert found.shape == (CHAINS, 20, N)
+        assert np.array_equal(found.reshape(-1, N), replications(fit, 60, 4))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(exported, "NUMBERS", 60 * N - 1)
+            assert "posterior_predictive" not in list(fit.to_arviz(20).groups())
+
+
+# -- before sampling --------------------------------------------------------------------------------------------------
+
+
+def test_a_regression_that_is_not_sampled():
+    """Its draws are of the priors, in the units of the data; it prints them; and it can be sampled."""
+    from pdmp.models.priors import Exponential, Flat, HalfNormal, HalfStudentT, Normal, StudentT
+
+    priors = {"age": Normal(0.5, 0.2), "dose": StudentT(5.0, -1.0, 0.3), "Intercept": Normal(4.0, 2.0)}
+    priors |= {"sd(clinic)": HalfNormal(0.7), "sd(age|clinic)": Exponential(0.1), "sigma": HalfStudentT(4.0, 2.0)}
+    formula, t = "y ~ age + dose + (1 + age | clinic)", table()
+    prepared = pdmp.regression(formula, t, priors=priors, sample=False, seed=3, events=40, chains=1, progress=False)
+    assert isinstance(prepared, pdmp.formulas.Prepared)
+    assert repr(prepared).splitlines()[:4] == [
+        "y ~ age + dose + (1 + age | clinic), gaussian with the identity link, 60 rows, not sampled",
+        "Intercept       Normal(4, 2), at the means of the other columns",
+        "age             Normal(0.5, 0.2)",
+        "dose            StudentT(5, -1, 0.3)",
+    ]
+    n = 20_000
+    p = {name: values[0] for name, values in prepared.model.constrain(prepared.run.draws(n)).items()}
+    laws = {
+        "age": stats.norm(0.5, 0.2),
+        "dose": stats.t(5.0, -1.0, 0.3),
+        "sd(clinic)": stats.halfnorm(scale=0.7),
+        "sd(age|clinic)": stats.expon(scale=0.1),
+    }
+    at_means = p["Intercept"] + p["age"] * t.age.mean() + p["dose"] * t.dose.mean()
+    found = {name: p[name] for name in laws} | {"Intercept": at_means, "effects": p["1|clinic"][:, 1] / p["sd(clinic)"]}
+    laws |= {"Intercept": stats.norm(4.0, 2.0), "effects": stats.norm()}
+    for name, values in found.items():
+        law = laws[name]
+        assert stats.kstest(values, law.cdf).pvalue > 1e-4, name  # sees what is off by 0.015 of a probability
+    of_sigma = stats.kstest(p["sigma"], lambda s: 2.0 * stats.t.cdf(s / 2.0, 4.0) - 1.0)
+    assert of_sigma.pvalue > 1e-4
+    drawn = prepared.prior_predictive(draws=300, seed=1)
+    x = prepared.some_draws(300)
+    z = prepared.model.margins(x)
+    sigma = prepared.model.constrain(x)["sigma"]
+    assert drawn.replicated.shape == (300, N) and drawn.kind == "density"
+    assert ((drawn.replicated - z) / sigma[:, None]).std() == pytest.approx(1.0, abs=0.03)
+    assert np.array_equal(prepared.predict(draws=300), z)
+    with pytest.raises(ValueError, match="the regression was not sampled: call `.sample\\(\\)`"):
+        prepared.loo()
+    flat = pdmp.regression("y ~ age", t, priors={"age": Flat()}, sample=False)
+    with pytest.raises(ValueError, match="the prior of 'age' is Flat: it has no draws; give a proper one."):
+        flat.prior_predictive()
+    with pytest.raises(ValueError, match="draws of the prior are not made for a regression with `select`"):
+        pdmp.regression("y ~ age", t, select="all", sample=False).prior_predictive()
+
+
+@pytest.mark.slow
+def test_what_was_prepared_is_sampled():
+    options = {"sampler": "zigzag", "events": 300, "chains": 2, "seed": 3, "progress": False}
+    prepared = pdmp.regression("y ~ age + treated", table(), sample=False, **options)
+    assert np.array_equal(prepared.sample()["age"], pdmp.regression("y ~ age + treated", table(), **options)["age"])
