@@ -297,10 +297,10 @@ class Fit:
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
 
-    def _margins(self, x, table, unseen, effects_of, rng):
+    def _margins(self, x, table, unseen, whose, rng):
         """Linear predictors of a new table, (draws, n)."""
-        named = effects_of == "fitted"
-        unseen = unseen if named else effects_of
+        named = whose == "fitted"
+        unseen = unseen if named else whose
         for role, name in self.columns.items():
             if name is not None:
                 check_names([name], table, f"`{role}`", "`new`")

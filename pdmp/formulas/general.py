@@ -138,7 +138,7 @@ def regress(
 ) -> Fit:
     """Sample the regression; see `pdmp.regression`."""
     check_asked(asked, family, priors, links)
-    model, designs, kept, by_name, notes = make_general_model(asked, data, family, priors, roles, environment)
+    model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
     options = {name: value for name, value in options.items() if value is not None}
     run = sample(model, seed=seed, **options)
     coding = model.reported
@@ -183,8 +183,8 @@ def make_general_model(
     priors: Mapping[str, Prior] | None,
     roles: Mapping[str, str | None],
     environment: Any,
-) -> tuple[SumOfTerms, dict[str, Design], Kept, dict[str, Prior], list[str]]:
-    """The model, the coding of each parameter's columns, what is kept of the table, priors by name, and notes; see `regress`."""
+) -> tuple[SumOfTerms, dict[str, Design], dict[str, Prior], list[str], Kept]:
+    """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
@@ -270,7 +270,7 @@ def make_general_model(
         one.slimmed()
     for design in designs.values():
         design.X = design.X[:0]
-    return model, designs, Kept(table, list(designs.values())), by_name, notes
+    return model, designs, by_name, notes, Kept(table, list(designs.values()))
 
 
 def check_names_apart(designs: Mapping[str, Design], first: str, constants: list[str], n_cuts: int) -> None:

@@ -11,6 +11,7 @@ import pdmp
 from pdmp.formulas import fitting, general
 from pdmp.formulas.families import family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
+from pdmp.formulas.kept import Kept
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from tests.formulas.test_regression import Frozen
@@ -75,7 +76,7 @@ def made(formula, family, data=None, priors=None, link=None, **roles):
     roles = dict.fromkeys(("offset", "weights", "exposure")) | roles
     asked = fitting.translated_formulas(read_formulas(formula, family), data, roles, environment)
     general.check_asked(asked, family, priors, link)
-    return *make_general_model(asked, data, family, priors, roles, environment), asked, roles
+    return *make_general_model(asked, data, family, priors, roles, environment)[:-1], asked, roles
 
 
 def formulas_of(family):
@@ -249,9 +250,11 @@ def two_of(one, x, scaled, times):
 def fitted(formula, family, data=None, **roles):
     """A fit at one point, and its natural parameters there."""
     family = family_of(family)
+    data = table(family) if data is None else data
     model, designs, priors, notes, asked, roles = made(formula, family, data, **roles)
+    kept = Kept(data, list(designs.values()))
     x = near(model, 4)
-    fit = FamilyFit(asked, family, model, Frozen(x), designs, priors, notes, roles)
+    fit = FamilyFit(asked, family, model, Frozen(x), designs, kept, priors, notes, roles)
     return fit, model.constrain(x)
 
 

@@ -12,7 +12,7 @@ MIXED, LAWS, PRIORS = (
     "pdmp/models/priors.py",
 )
 TABLE_OF_FAMILIES = "pdmp/models/families.py"
-INCLUSION, CHECKS = "pdmp/formulas/inclusion.py", "pdmp/formulas/predictive_checks.py"
+INCLUSION, CHECKS = "pdmp/formulas/inclusion.py", "pdmp/formulas/checks.py"
 DESIGN, TABLE, FITTING, FIT, FAMILIES = (
     "pdmp/formulas/design.py",
     "pdmp/formulas/table.py",
