@@ -15,6 +15,7 @@ red or green cones, and events by their markers too.
 `inclusion`               probabilities of being selected, with Monte Carlo errors
 `ranks`                   whether chains agree
 `autocorrelation`         along the path, with effective draws
+`rungs`                   how replicas pass the ladder of a tempered run
 `error_by_cost`           of a comparison, or of a run with a reference
 `compare`, `tuning`       a comparison of samplers, a search for settings
 `reliability`             of predicted probabilities
@@ -28,6 +29,7 @@ from pdmp.plots.densities import inclusion, marginals, pairs
 from pdmp.plots.pages import report
 from pdmp.plots.paths import trace, trajectory
 from pdmp.plots.proposals import rate_and_bound
+from pdmp.plots.tempering import rungs
 
 __all__ = [
     "autocorrelation",
@@ -42,6 +44,7 @@ __all__ = [
     "rate_and_bound",
     "reliability",
     "report",
+    "rungs",
     "trace",
     "trajectory",
     "tuning",

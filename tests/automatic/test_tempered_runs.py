@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pdmp
-from tests.checks import assert_unbiased
 
 pytestmark = pytest.mark.quick
 
@@ -44,19 +43,19 @@ def run():
 
 
 def test_shares_and_evidence():
-    """Of six short runs: within 0.06 of the share, and 0.06 of log Z, whose errors are not understated twofold."""
-    runs = [tempered(seed=seed, ess=300) for seed in range(6)]
-    larger = [next(mode for mode in found.modes() if mode.mean[0] > 0.0) for found in runs]
+    """Of four short runs: errors below 0.05 that are right within a factor of two, and each estimate within five."""
+    runs = [tempered(seed=seed, ess=300) for seed in range(4)]
     assert all(len(found.modes()) == 2 and sum(m.share for m in found.modes()) == pytest.approx(1.0) for found in runs)
-    assert_unbiased([mode.share for mode in larger], 0.7, resolution=0.09)
-    assert_unbiased([mode.mean for mode in larger], CENTRES[1], resolution=0.12)
-    assert_unbiased([mode.sd for mode in larger], 0.5, resolution=0.12)
-    assert_unbiased([found.log_evidence.value for found in runs], 2.0, resolution=0.1)
-    for z in (
-        [(mode.share - 0.7) / mode.error for mode in larger],
-        [(found.log_evidence.value - 2.0) / found.log_evidence.error for found in runs],
+    larger = [next(mode for mode in found.modes() if mode.mean[0] > 0.0) for found in runs]
+    for estimates, truth in (
+        ([(mode.share, mode.error) for mode in larger], 0.7),
+        ([found.log_evidence[:2] for found in runs], 2.0),
     ):
-        assert 0.3 < np.sqrt(np.mean(np.square(z))) < 2.0
+        value, error = np.array(estimates).T
+        z = (value - truth) / error
+        assert error.max() < 0.05 and np.abs(z).max() < 5.0 and 0.3 < np.sqrt(np.mean(z**2)) < 2.0
+    assert np.allclose([mode.mean for mode in larger], CENTRES[1], atol=0.1)
+    assert np.allclose([mode.sd for mode in larger], 0.5, atol=0.1)
     assert max(found.stats["data_terms"] + found.stats["preparation_gradients"] for found in runs) < 100_000
 
 
@@ -77,6 +76,11 @@ def test_a_run_is_one_of_the_others(run, tmp_path):
     n = len(kept["rungs/betas"])
     assert kept["rungs/rejections"].shape == kept["rungs/acceptances"].shape == (n - 1,)
     assert kept["rungs/works"].shape[1] == n and len(kept["reference/modes"]) == len(kept["reference/weights"]) - 1
+    left, right = pdmp.plots.rungs(run).axes
+    lines = [line.get_ydata() for line in left.lines]
+    assert [len(y) for y in lines[1:]] == [n - 1] * 4 and np.array_equal(lines[1], kept["rungs/rejections"])
+    slope = np.trapezoid(right.lines[0].get_ydata(), kept["rungs/betas"])
+    assert abs(-slope - run.log_evidence.value) < 1.0  # by a rule of three points
     factor = pdmp.evidence(run, loaded)
     assert factor.value == 0.0 and factor.error == pytest.approx(math.sqrt(2.0) * run.log_evidence.error)
 
@@ -86,7 +90,7 @@ def test_the_same_bits(tmp_path):
     whole = tempered(seed=3, events=120)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         runs = [tempered(seed=3, events=120, executor=pool, segment=0.01)]
-    runs += [tempered(seed=3, events=60).extend(events=120), tempered(seed=3, events=120, chains=4)]
+    runs += [tempered(seed=3, events=60).extend(events=120)]
     tempered(seed=3, events=60, checkpoint=tmp_path / "file")
     runs.append(tempered(seed=3, events=120, checkpoint=tmp_path / "file"))
     for found in runs:

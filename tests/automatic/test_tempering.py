@@ -72,9 +72,9 @@ def test_draws_of_a_reference():
 
 
 def test_a_wide_reference():
-    """Within (1 and 4), and between, (±3)²: times two."""
-    found = wide(np.array([[-3.0, 0.0], [3.0, 0.0]]), np.array([np.eye(2), np.diag([7.0, 4.0])]))
-    assert np.allclose(found.means, 0.0) and np.allclose(found.roots[0] ** 2, 4.0 * np.diag([4.0 + 9.0, 2.5]))
+    """Within (4 and 2.5), and between -3, 3 and 9 where paths began, 24: times two."""
+    found = wide(np.array([[-3.0, 0.0], [3.0, 0.0]]), np.array([np.eye(2), np.diag([7.0, 4.0])]), np.array([9.0, 0.0]))
+    assert np.allclose(found.means, [[3.0, 0.0]]) and np.allclose(found.roots[0] ** 2, 4.0 * np.diag([28.0, 2.5]))
 
 
 def test_a_fitted_mixture():

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.automatic.metric import Metric, learn_metric
 from pdmp.automatic.metric import acceptance as aimed_at
 from pdmp.automatic.modes import hidden_modes
-from pdmp.automatic.start import Evaluations, Gaussian, Starts, elbo, find_starts, is_typical
+from pdmp.automatic.start import WIDTH, Evaluations, Gaussian, Path, Starts, elbo, find_path, find_starts, is_typical
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
+from pdmp.automatic.tempering.references import BEHIND
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.processes.mass import lower
+
+PATHS, EVALUATIONS = 24, 3_000  #: further paths, at most, and evaluations from which on no other one begins
 
 
 def tempered(
@@ -42,10 +48,10 @@ def tempered(
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
     hidden, further = hidden_modes(model, starts, learnt, for_modes)
-    modes, more = known_modes(model, starts, learnt, [mode.gaussian for mode in hidden])
+    modes, more = known_modes(model, starts, learnt, [m.gaussian for m in hidden], for_modes.spawn(1)[0])
     spent = starts.evaluations + learnt.gradients + further + more
     aim = aimed_at(learnt.far, acceptance)
-    ladder, rounds, barrier = learn_ladder(model, modes, chains, for_rounds, aim, learnt.far)
+    ladder, rounds, barrier = learn_ladder(model, modes, starts.centre, chains, for_rounds, aim, learnt.far)
     process = ladder.process(model, False, aim)
     target = Evaluations(model)
     process.modes = groups(target, process.reference)
@@ -71,18 +77,35 @@ def describe(process: Tempered, gradients: int, barrier: float) -> str:
     )
 
 
-def known_modes(model: Model, starts: Starts, learnt: Metric, hidden: list[Gaussian]) -> tuple[list[Mode], int]:
-    """Distinct Gaussians that paths and chains have found, that of most mass first, and the evaluations it took."""
-    target = Evaluations(model)
-    z = np.random.Generator(np.random.PCG64(0)).standard_normal((8, model.dim))
-    gaussians = [*hidden, *(path.mode or path.gaussian for path in starts.paths if path.gaussian is not None)]
-    if not gaussians:
-        gaussians = [learnt.gaussian]
+def known_modes(
+    model: Model, starts: Starts, learnt: Metric, hidden: Sequence[Gaussian], seed: np.random.SeedSequence
+) -> tuple[list[Mode], int]:
+    """Distinct Gaussians that paths have found, that of most mass first, and the evaluations it took.
+
+    Besides those of the plain warm-up there are up to `PATHS` further paths, in pairs on either side of the centre of
+    what is known and of where the first paths began, at once, twice and four times its spread.
+    """
+    target, rng = Evaluations(model), np.random.Generator(np.random.PCG64(seed))
+    z = rng.standard_normal((8, model.dim))
+    paths = tuple(path for path in starts.paths if path.gaussian is not None)
+    paths += tuple(Path(g, elbo(target, g, z), True, mode=g) for g in (*hidden, learnt.gaussian))
+    centres = np.array([starts.centre, *(path.gaussian.centre for path in paths)])
+    width = np.sqrt(centres.var(axis=0) + np.square(WIDTH) / 3.0) + np.max([p.gaussian.widths() for p in paths], axis=0)
+    for k in range(PATHS):
+        if target.count > EVALUATIONS:
+            break
+        if k % 2 == 0:
+            offset = 2.0 ** (k // 2 % 3) * width * rng.standard_normal(model.dim)
+        origin = centres.mean(axis=0) + (offset if k % 2 == 0 else -offset)
+        if target.potential(origin) < math.inf:
+            path = find_path(target, origin, rng, paths, True)
+            if path.mode is not None and not any(path is other for other in paths):
+                paths = (*paths, path)
     found: list[Mode] = []
-    candidates = [(elbo(target, g, z), g) for g in {id(g): g for g in gaussians}.values()]
-    for mass, g in sorted(candidates, key=lambda c: -c[0]):
-        if any(is_typical(np.linalg.solve(m.root, g.centre - m.centre)) for m in found):
-            continue
-        root = lower(g.root)
-        found.append(Mode(g.centre, root * np.sign(np.diag(root)), mass))
-    return found, target.count
+    gaussians = [path.mode or path.gaussian for path in {id(path): path for path in paths}.values()]
+    for mass, g in sorted(((elbo(target, g, z), g) for g in gaussians), key=lambda c: -c[0]):
+        if not any(is_typical(np.linalg.solve(m.root, g.centre - m.centre)) for m in found):
+            root = lower(g.root)
+            found.append(Mode(g.centre, root * np.sign(np.diag(root)), mass))
+    best = found[0].mass
+    return [m for m in found if m.mass > best - BEHIND] if math.isfinite(best) else found[:1], target.count

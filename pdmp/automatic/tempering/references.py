@@ -139,11 +139,13 @@ class Mixture(Compiled):
         return np.einsum("k,kij,kil->jl", self.weights, self.inverses, self.inverses)
 
 
-def wide(centres: np.ndarray, covariances: np.ndarray, times: float = 2.0) -> Mixture:
-    """One t around all of several Gaussians, of centres (n, d) and covariances (n, d, d).
+def wide(centres: np.ndarray, covariances: np.ndarray, begun: np.ndarray, times: float = 2.0) -> Mixture:
+    """One t around all of several Gaussians, of centres (n, d) and covariances (n, d, d), and where paths have begun.
 
-    Its scale is `times` that of their mixture of equal weights: the covariance within, and that between.
+    Its scale is `times` that of their mixture of equal weights: the covariance within, and that between. The point
+    `begun` (d,) is one of the centres: a mode is often balanced by another one on the opposite side of it.
     """
+    centres = np.vstack([centres, begun])
     mean = centres.mean(axis=0)
     total = covariances.mean(axis=0) + (centres - mean).T @ (centres - mean) / len(centres)
     return Mixture([1.0], mean[None], times * np.linalg.cholesky(total)[None], [FREEDOM])

@@ -186,6 +186,7 @@ def misfit(model: Model, reference: Mixture, x: np.ndarray, root: np.ndarray) ->
 def learn_ladder(
     model: Model,
     modes: Sequence[Mode],
+    begun: np.ndarray,
     chains: int,
     seed: np.random.SeedSequence,
     acceptance: float = ACCEPTANCE,
@@ -198,6 +199,8 @@ def learn_ladder(
     model : Model
     modes : sequence of Mode
         The first one is that of most mass.
+    begun : ndarray, shape (d,)
+        Around which paths have begun.
     chains : int
     seed : numpy.random.SeedSequence
     acceptance : float
@@ -215,7 +218,7 @@ def learn_ladder(
     rng = np.random.Generator(np.random.PCG64(children[-1]))
     centres, covariances = np.array([m.centre for m in modes]), np.array([m.root @ m.root.T for m in modes])
     with one_thread():
-        wide = references.wide(centres, covariances)
+        wide = references.wide(centres, covariances, begun)
         inverses = [np.linalg.inv(c) for c, m in zip(covariances, modes, strict=True) if m.mass > modes[0].mass - 5.0]
         known = np.mean(inverses, axis=0)
         ladder = first_ladder(wide, known, centres, chains, LONG if far else SHORT)
