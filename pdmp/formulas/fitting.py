@@ -18,7 +18,15 @@ from pdmp.engine.checks import check_budget, check_count, check_goal, check_numb
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
-from pdmp.formulas.checks import check_groups, check_identified, check_parameters, check_sizes, collinear, separated
+from pdmp.formulas.checks import (
+    check_groups,
+    check_identified,
+    check_parameters,
+    check_sizes,
+    collinear,
+    independence,
+    separated,
+)
 from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
 from pdmp.formulas.fit import Fit
@@ -264,6 +272,7 @@ def regression(
         f"effects {g.name} of {len(g.levels):,} groups are {how}"
         for g, how in zip(model.groups, model.centring(), strict=True)
     ]
+    said += independence(model.groups)
     columns = {"offset": offset, "exposure": exposure}
     return Fit(asked.formula, found, model, run, design, priors_used, [*notes, *said], columns)
 
