@@ -65,6 +65,16 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
 
 
+def independence(groups: Sequence[GroupColumn]) -> list[str]:
+    """Notes on groupings with effects of several columns, whose correlations are no parameters."""
+    names = [g.grouping for g in groups]
+    return [
+        f"effects of {name} are independent of each other, as by ||: no correlation is estimated"
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+
+
 def check_identified(
     groups: Sequence[GroupColumn],
     noise: str | None,

@@ -18,7 +18,15 @@ from pdmp.engine.checks import check_budget, check_count, check_goal, check_numb
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
-from pdmp.formulas.checks import check_groups, check_identified, check_parameters, check_sizes, collinear, separated
+from pdmp.formulas.checks import (
+    check_groups,
+    check_identified,
+    check_parameters,
+    check_sizes,
+    collinear,
+    independence,
+    separated,
+)
 from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
 from pdmp.formulas.fit import Fit
@@ -112,9 +120,12 @@ def regression(
 
     Parameters
     ----------
-    formula : str
+    formula : str, or dict of str to str
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``. It computes with floats, and
-        calls whatever functions your code knows by these names: it is code, so read one that others have written.
+        calls whatever functions your code knows by these names: it is code, so read one that others have written. A
+        dict has a formula for further parameters of the family too: ``{"y": "y ~ x", "sigma": "~ x + (1 | g)"}``;
+        their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)`` and
+        ``y | cens(c)`` or ``y | cens(c, upper)``.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -122,15 +133,22 @@ def regression(
         levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused. With
         ``executor=distributed.Client(...)`` all passes over such data run on its workers: the result is bitwise the
         same without them, and for any number of them.
-    family : {"gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"}, default "gaussian"
-        "bernoulli" has the logit link, "probit" the probit link, and counts the log link.
+    family : str or pdmp.Family, default "gaussian"
+        One of `pdmp.families`, by name. "gaussian", "student_t", "bernoulli", "probit", "poisson" and
+        "negative_binomial", with one formula, have compiled regressions of their own; the others are sums of terms, of
+        tables in memory, without `select`, `sampler` and `folder`.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"sigma"``, ``"nu"`` (Student-t), ``"alpha"`` (negative binomial), in the units of the data.
         The intercept's is for rows at the means of the other columns. By default, with s the standard deviation of
         the response for "gaussian" and "student_t" and 1 else, Normal(0, 2.5 s / sd of the column),
         Normal(link of the mean response, 2.5 s) of the intercept, HalfNormal(2.5 s / sd of the column) of standard
-        deviations, HalfStudentT(4, s) of sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha. The summary names all.
+        deviations, HalfStudentT(4, s) of sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters
+        those of their `pdmp.Family`, on the scale of the link where that is not the logarithm. Of a parameter beside
+        the first that has a formula, 1 stands in place of 2.5 in coefficients of its logarithm. The summary names all.
+    link : str, or dict of str to str, optional
+        Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
+        is positive, "logit" or "probit" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional
@@ -176,7 +194,8 @@ def regression(
     ImportError
         Without pandas or formulae.
     ValueError, TypeError
-        For a formula, a table or a prior that does not fit: the text names the column or the parameter; for a standard
+        For a formula, a table, a link or a prior that does not fit: the text names the column or the parameter, or says
+        what to write in place of a term of another tool, such as ``s(x)``; for a standard
         deviation that the data cannot tell from another, such as that of a group for each row from sigma, where neither
         has a prior in `priors`; for data that change while they are read, and a `folder` that a worker cannot open.
     RuntimeError
@@ -262,6 +281,7 @@ def regression(
             f"effects {g.name} of {len(g.levels):,} groups are {how}"
             for g, how in zip(moved.groups, moved.centring(), strict=True)
         ]
+        said += independence(moved.groups)
         return Fit(asked.formula, found, moved, run, design, priors_used, [*notes, *said], columns)
 
     if sample:

@@ -11,7 +11,15 @@ from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
 from pdmp.engine.run import sample
 from pdmp.errors import warn
-from pdmp.formulas.checks import check_groups, check_identified, check_parameters, check_sizes, collinear, separated
+from pdmp.formulas.checks import (
+    check_groups,
+    check_identified,
+    check_parameters,
+    check_sizes,
+    collinear,
+    independence,
+    separated,
+)
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import Priors
 from pdmp.formulas.fit import Fit, effects_of
@@ -145,9 +153,7 @@ def regress(
     for one in coding.predictors:
         for k, g in enumerate(one.groups):
             notes.append(f"effects {one.prefix}{g.name} of {len(g.levels):,} groups are {one.centring(k)}")
-        for name in dict.fromkeys(g.grouping for g in one.groups):
-            if sum(g.grouping == name for g in one.groups) > 1:
-                notes.append(f"effects of {name} are independent of each other, as by ||: no correlation is estimated")
+        notes += [one.prefix + said for said in independence(one.groups)]
     columns = {name: roles[name] for name in ("offset", "exposure")}
     return FamilyFit(asked, family, model, run, designs, kept, by_name, [*notes, *filter(None, [run.note])], columns)
 

@@ -404,6 +404,7 @@ def made(
                 parts.append((place, 1.0 - share[g.level], u[g.level] * one.values(k), t))
             if share.any():
                 effects.append(_effects(share, u[np.arange(u.size)], t))
+                effects[-1].name = f"effects {one.prefix}{g.name}"
     if n_cuts:
         priors[CUTS] = cuts
     observed = rows.observed

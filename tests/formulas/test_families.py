@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.formulas import fitting, general
+from pdmp.formulas import checks, fitting, general
 from pdmp.formulas.families import family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
@@ -354,6 +354,13 @@ def test_how_far_effects_are_centred():
     variance = np.sum(score**2 - information) / np.sum(information**2)
     np.testing.assert_allclose(share, information * variance / (1.0 + information * variance), rtol=0.03)
     assert share.min() < 0.2 and share.max() > 0.8
+
+
+def test_groupings_without_correlations_are_said():
+    data = table(FAMILIES["gamma"])
+    groups = made("y ~ x + (1 + x + w | g) + (1 | h)", "gamma", data)[0].reported.predictors[0].groups
+    said = ["effects of g are independent of each other, as by ||: no correlation is estimated"]
+    assert checks.independence(groups) == said and checks.independence(groups[-1:]) == []
 
 
 def test_words_of_other_tools():
