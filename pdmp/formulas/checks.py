@@ -27,6 +27,7 @@ KINDS = ("density", "rootogram", "groups", "statistic")
 POINTS = 200  #: at which densities are drawn
 LINES = 50  #: densities of replicated responses in a picture
 MOST_VALUES = 60  #: different counts that a rootogram has room for
+MOST_GROUPS = 1_000  #: whose means are compared
 BINS = 40  #: of a histogram of a statistic
 OBSERVED, REPLICATED = "#D55E00", "#0072B2"
 STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -269,8 +270,9 @@ def pp_check(
         if by is None or by not in known:
             raise ValueError(f"`by` must name a column of the formula, {', '.join(known)}, got {by!r}.")
         groups, rows = kept.rows[by].to_numpy(), kept.places if len(kept.places) < len(y) else None
-        if len(np.unique(groups)) > len(groups) // 2:
-            raise ValueError(f"`by`: {by!r} has {len(np.unique(groups)):,} values in {len(groups):,} rows: too many.")
+        values = len(np.unique(groups))
+        if values > MOST_GROUPS or (groups.dtype.kind == "f" and values > len(groups) // 2):
+            raise ValueError(f"`by`: {by!r} has {values:,} values in {len(groups):,} rows: too many.")
     elif by is not None:
         raise ValueError(f'`by` is for kind="groups", not {kind!r}.')
     elif draws * len(y) > NUMBERS:

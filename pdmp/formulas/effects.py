@@ -121,6 +121,8 @@ def conditional_effects(
         fit.model.groups
     )
     note = f"with {', '.join(held)}" if held else ""
+    if fit.model.coded is not None:  # of which no table was in memory
+        note = f"{note}\nmeans and ranges are those of the first {fit.design.kept.n:,} rows that were read".strip()
     label = f"expected {design.response}" if scale == "response" else f"{fit.family.link} of expected {design.response}"
     keys = {name: table[name].tolist() for name in names}
     return ConditionalEffects(names, label, keys, found, probability, note=note)

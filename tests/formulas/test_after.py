@@ -764,6 +764,7 @@ def test_a_summary_as_a_data_frame():
     assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
 
 
+@pytest.mark.slow
 def test_predictive_draws_for_arviz():
     """As predictions of the same draws and the same seed; none where there are more than 20 million."""
     pytest.importorskip("arviz")
@@ -848,3 +849,32 @@ def test_what_was_prepared_is_sampled():
     options = {"sampler": "zigzag", "events": 300, "chains": 2, "seed": 3, "progress": False}
     prepared = pdmp.regression("y ~ age + treated", table(), sample=False, **options)
     assert np.array_equal(prepared.sample()["age"], pdmp.regression("y ~ age + treated", table(), **options)["age"])
+
+
+def test_a_fit_whose_rows_were_read_in_batches(tmp_path, monkeypatch):
+    """What needs the rows takes a table, and says so; the rest is that of the table in memory."""
+    pytest.importorskip("pyarrow")
+    from pdmp.formulas import sources
+
+    monkeypatch.setattr(sources, "LARGE_FILE", 0)
+    path, t = tmp_path / "t.csv", table()
+    t.to_csv(path, index=False)
+    fit = made("c ~ age * area", "poisson", data=str(path), spread=0.01)
+    whole = made("c ~ age * area", "poisson", spread=0.01)
+    assert fit.model.coded is not None and fit.model.columns == whole.model.columns
+    found = fit.conditional_effects("age:area", at={"age": [30.0, 40.0]}, draws=60)
+    assert np.allclose(
+        found.estimate, whole.conditional_effects("age:area", at={"age": [30.0, 40.0]}, draws=60).estimate
+    )
+    assert found.note == "means and ranges are those of the first 60 rows that were read"
+    with pytest.raises(ValueError, match="were read in batches: give a table of some of them as `data`"):
+        fit.slopes("age")
+    assert np.allclose(fit.slopes("age", data=t, draws=60).draws, whole.slopes("age", draws=60).draws)
+    with pytest.raises(ValueError, match="of rows that were read in batches no column is at hand to group them by"):
+        fit.pp_check(by="area")
+    monkeypatch.setattr("pdmp.formulas.checks.NUMBERS", 59 * 30)
+    some = fit.pp_check("rootogram", draws=30, seed=1)
+    assert some.note == "59 of 60 rows, drawn" and some.replicated.shape == (30, 59)
+    one, other = fit.loo(rows=20, draws=300), whole.loo(rows=20, draws=300)
+    assert one.elpd_loo == pytest.approx(other.elpd_loo) and np.array_equal(one.rows, other.rows)
+    assert fit.compare(whole, draws=300).elpd_difference == pytest.approx(0.0, abs=1e-9)
