@@ -15,7 +15,7 @@ pdmp: compare reference comparison.compare comparison.reference plots.compare
 pdmp: regression formulas.fit.Fit models.priors.Prior diagnostics.inclusion plots.inclusion
 pdmp: formulas.fit.Fit formulas.prepared.Prepared models.priors.Prior
 pdmp: formulas.fit.Fit formulas.estimates.Estimates formulas.effects.ConditionalEffects
-pdmp: formulas.fit.Fit formulas.loo.Loo formulas.loo.LooDifference formulas.checks.PredictiveCheck
+pdmp: formulas.fit.Fit formulas.loo.Loo formulas.loo.LooDifference formulas.predictive_checks.PredictiveCheck
 
 pdmp: BPS DirectionalBPS GeneralisedBPS ForwardEventChain LocalBPS ZigZag
 pdmp: ZigZag CoordinateSampler FactorisedBoomerang Sticky LocalBPS

@@ -40,7 +40,7 @@ class Over(NamedTuple):
     def predicted(self, rows: Any) -> np.ndarray:
         """Draws of what is expected of some rows, (draws, rows)."""
         rng = np.random.default_rng(self.entropy)
-        return self.fit.predicted(self.x, rows, self.kind, rng, effects=self.effects)
+        return self.fit.predicted(self.x, rows, self.kind, "error", rng, self.effects)
 
     def average(self, values: Callable[[Any], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Draws of the average over the rows, (draws,), and the mean of each row over the draws, (rows,).
@@ -77,7 +77,7 @@ def over(
     one_of("effects", effects, ("fitted", "zero", "draw"))
     at, kept, share = check_at(at, fit), fit.design.kept, 1.0
     if data is None:
-        if fit.model.coded is not None:
+        if fit.in_batches:
             raise ValueError("the rows of the fit were read in batches: give a table of some of them as `data`.")
         rows, share = kept.rows, len(kept.rows) / kept.n
         note = f"averages over {len(rows):,} rows"

@@ -117,12 +117,10 @@ def conditional_effects(
     table = grid(names, values, others)
     found = fit.predict(table, kind=SCALES[scale], effects=effects, draws=draws, seed=seed)
     held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
-    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(
-        fit.model.groups
-    )
+    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(fit.groups)
     note = f"with {', '.join(held)}" if held else ""
-    if fit.model.coded is not None:  # of which no table was in memory
+    if fit.in_batches:
         note = f"{note}\nmeans and ranges are those of the first {fit.design.kept.n:,} rows that were read".strip()
-    label = f"expected {design.response}" if scale == "response" else f"{fit.family.link} of expected {design.response}"
+    label = f"expected {design.response}" if scale == "response" else f"linear predictor of {design.response}"
     keys = {name: table[name].tolist() for name in names}
     return ConditionalEffects(names, label, keys, found, probability, note=note)

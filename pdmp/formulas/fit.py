@@ -14,13 +14,13 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
-from pdmp.formulas.checks import PredictiveCheck, pp_check
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.exported import to_arviz
 from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
+from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pdmp.formulas.design import Design
     from pdmp.formulas.families import Family
     from pdmp.models.priors import Prior
-    from pdmp.models.regressions.mixed import MixedRegression
+    from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 
 UNSEEN = ("error", "zero", "draw")
 EFFECTS = ("fitted", "zero", "draw")
@@ -81,6 +81,31 @@ class Fit:
 
     def __repr__(self) -> str:
         return repr(self.summary())
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table that were used."""
+        return self.model.n_data
+
+    @property
+    def groups(self) -> Sequence[GroupColumn]:
+        """Columns of effects of groups, called as they are reported."""
+        return self.model.groups
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether the rows were read in batches, so that no table of them was in memory."""
+        return getattr(self.model, "coded", None) is not None
+
+    @property
+    def observed(self) -> np.ndarray:
+        """The responses as the family takes them, (rows,)."""
+        return self.model.y
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """What the log-likelihoods of rows are multiplied by, (rows,), or (0,) for nothing."""
+        return self.model.weight
 
     def __getitem__(self, name: str) -> np.ndarray:
         """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
@@ -194,7 +219,7 @@ class Fit:
         one_of("effects", effects, EFFECTS)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
-        rows = self.model.n_data if table is None else len(table)
+        rows = self.n_rows if table is None else len(table)
         if draws * rows > NUMBERS:
             most = max(NUMBERS // rows, 1)
             raise ValueError(
@@ -203,7 +228,7 @@ class Fit:
             )
         if table is None and effects != "fitted":
             raise ValueError(f"`effects` = {effects!r} is for a table: give that of the fit as `new`.")
-        return self.predicted(self.some_draws(draws), table, kind, rng, unseen, effects)
+        return self.predicted(self.some_draws(draws), table, kind, unseen, rng, effects)
 
     def some_draws(self, n: int) -> np.ndarray:
         """Draws of x, (n, dim), of all chains in turn, equally spaced in time."""
@@ -214,8 +239,8 @@ class Fit:
         x: np.ndarray,
         table: Any,
         kind: str,
+        unseen: str,
         rng: np.random.Generator,
-        unseen: str = "error",
         effects: str = "fitted",
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
@@ -230,6 +255,19 @@ class Fit:
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+
+    def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""
+        return self.model.some_rows(rows).pointwise_log_likelihood(x)
+
+    def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """A weighted sum of parameters as one of those that `priors` are of: the intercept's is for rows at the means."""
+        found, model = dict(weights), self.model
+        if model.intercept is not None and (slope := found.get(model.columns[model.intercept])):
+            for j, name in enumerate(model.columns):
+                if j != model.intercept:
+                    found[name] = found.get(name, 0.0) - slope * float(model.centre[j])
+        return {name: value for name, value in found.items() if value != 0.0}
 
     def _margins(self, x, table, unseen, effects_of, rng):
         """Linear predictors of a new table, (draws, n)."""

@@ -225,17 +225,11 @@ def prior_density(fit: Fit, theta: Expression) -> float:
             raise ValueError(f"{asked} as {name!r} is an effect of a group; ask for < or >.")
         if isinstance(priors[name], Flat):
             raise ValueError(f"{asked} as that of {name!r} is flat; give a proper one in `priors`, or ask for < or >.")
-    if fit.model.inclusion is not None:
+    if getattr(fit.model, "inclusion", None) is not None:
         raise ValueError(f"{asked} as coefficients may be 0 exactly: see `inclusion`.")
     if not slopes:
         raise ValueError(f"`hypotheses`: {theta.text} has no parameter.")
-    columns, model = list(fit.model.columns), fit.model
-    if model.intercept is not None and (slope := slopes.get(columns[model.intercept])):
-        # Its prior is that of rows at the means of the other columns.
-        for j, name in enumerate(columns):
-            if j != model.intercept:
-                slopes[name] = slopes.get(name, 0.0) - slope * float(model.centre[j])
-        slopes = {name: value for name, value in slopes.items() if value != 0.0}
+    slopes = fit.uncentred(slopes)
     if all(isinstance(priors[name], Normal) for name in slopes):
         mean = constant + sum(slope * priors[name].mean for name, slope in slopes.items())
         sd = math.sqrt(sum((slope * priors[name].sd) ** 2 for name, slope in slopes.items()))
@@ -266,9 +260,9 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
     check_probability(probability)
     if not texts:
         raise ValueError('`hypotheses` must be one or more texts, such as "age > 0".')
-    known, groups = list(fit.priors), [g.name for g in fit.model.groups]
+    known, groups = list(fit.priors), [g.name for g in fit.groups]
     read_in = [read(text, known, groups) for text in texts]
-    natural = fit.model.constrain(fit.some_draws(count("draws", draws)))
+    natural = fit.run.constrain(fit.some_draws(count("draws", draws)))
     values = {name: natural[name] for name in known}
     for theta, _ in read_in:
         for name in theta.names:
@@ -311,7 +305,7 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
 
 def _effect(fit, natural, name):
     """Draws of the effect of one group, "1|g[label]"."""
-    for g in fit.model.groups:
+    for g in fit.groups:
         if name.startswith(f"{g.name}[") and name.endswith("]"):
             label, labels = name[len(g.name) + 1 : -1], list(map(str, g.levels))
             if label not in labels:

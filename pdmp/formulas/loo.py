@@ -190,7 +190,7 @@ def most_draws(fit: Fit, rows: int) -> int:
 
 def choose_rows(fit: Fit, rows: int | None, seed: int) -> np.ndarray | None:
     """The rows that are taken, in order; None for all."""
-    n = fit.model.n_data
+    n = fit.n_rows
     if rows is None and most_draws(fit, n) >= LEAST_DRAWS:
         return None
     m = min(ROWS, n) if rows is None else count("rows", rows)
@@ -203,7 +203,7 @@ def choose_rows(fit: Fit, rows: int | None, seed: int) -> np.ndarray | None:
 
 def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
     """See `Fit.loo`."""
-    chosen, n = choose_rows(fit, rows, seed), fit.model.n_data
+    chosen, n = choose_rows(fit, rows, seed), fit.n_rows
     taken = np.arange(n) if chosen is None else chosen
     most = most_draws(fit, len(taken))
     if most < LEAST_DRAWS and draws is None:
@@ -231,7 +231,7 @@ def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
 
 def relative_efficiency(fit: Fit, x: np.ndarray) -> float:
     """Effective draws of the mean over draws, on average over the parameters; 1 where it is not known."""
-    natural = fit.model.constrain(x)
+    natural = fit.run.constrain(x)
     columns = np.stack([natural[name] for name in fit.priors], axis=-1)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -242,7 +242,7 @@ def relative_efficiency(fit: Fit, x: np.ndarray) -> float:
 
 def log_likelihoods(fit: Fit, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Of some rows, (..., rows) of draws (..., dim)."""
-    found = fit.model.some_rows(rows).pointwise_log_likelihood(x)
+    found = fit.log_likelihoods(x, rows)
     if not np.all(np.isfinite(found)):
         row = int(rows[int(np.argmax(~np.isfinite(found).reshape(-1, len(rows)).all(axis=0)))])
         raise ValueError(f"loo: the log-likelihood of row {row:,} is not finite in some of the draws.")
@@ -260,27 +260,28 @@ def pareto_smoothed(
 
 def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:
     """log p(yᵢ | mean) of all rows, (N,)."""
-    n = fit.model.n_data
-    size = max(AT_ONCE // (fit.model.n_fixed + 4), 1)
+    n = fit.n_rows
+    size = max(AT_ONCE // (len(mean) + 4), 1)
     blocks = [np.arange(k, min(k + size, n)) for k in range(0, n, size)]
     return np.concatenate([log_likelihoods(fit, mean[None], rows)[0] for rows in blocks])
 
 
 def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int) -> LooDifference:
     """See `Fit.compare`."""
-    if not (hasattr(other, "model") and hasattr(other, "loo")):
+    if not (hasattr(other, "observed") and hasattr(other, "loo")):
         raise TypeError(f"`other` must be another fit, got {type(other).__name__}.")
-    one, two = fit.model, other.model
-    if one.response != two.response:
-        raise ValueError(f"`other`: the responses differ, {one.response!r} and {two.response!r}.")
-    if one.n_data != two.n_data:
+    ours, theirs = fit.design.response, other.design.response
+    if ours != theirs:
+        raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
+    if fit.n_rows != other.n_rows:
         raise ValueError(
-            f"`other` has {two.n_data:,} rows, and this fit {one.n_data:,}: fit both to the rows without missing "
+            f"`other` has {other.n_rows:,} rows, and this fit {fit.n_rows:,}: fit both to the rows without missing "
             "values in the columns of either."
         )
-    for what, a, b in (("responses", one.y, two.y), ("weights", one.weight, two.weight)):
+    same = (("responses", fit.observed, other.observed), ("weights", fit.row_weights, other.row_weights))
+    for what, a, b in same:
         if not np.array_equal(a, b):
             raise ValueError(f"`other`: the {what} of the rows differ: fit both to the same rows in the same order.")
     if rows is None and (choose_rows(fit, None, seed) is None) != (choose_rows(other, None, seed) is None):
-        rows = min(ROWS, one.n_data)  # of both, as one has too many chains for all
+        rows = min(ROWS, fit.n_rows)  # of both, as one has too many chains for all
     return LooDifference(loo(fit, rows, draws, seed), loo(other, rows, draws, seed))

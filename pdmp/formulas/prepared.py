@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pdmp.formulas.checks import PredictiveCheck
 from pdmp.formulas.fit import Fit
+from pdmp.formulas.predictive_checks import PredictiveCheck
 from pdmp.models.priors import FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
 from pdmp.models.regressions.mixed import MixedRegression
 

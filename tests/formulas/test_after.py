@@ -195,7 +195,7 @@ def test_pictures_of_conditional_effects():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "expected c")
     points = fit.conditional_effects("area", draws=60, scale="link")
     other = pyplot.figure().subplots()
-    assert points.plot(other) is other and other.get_ylabel() == "log of expected c"
+    assert points.plot(other) is other and other.get_ylabel() == "linear predictor of c"
     assert [text.get_text() for text in other.get_xticklabels()] == ["city", "rural", "town"]
     (bars,) = other.containers
     segments = np.array(bars.lines[2][0].get_segments())
@@ -687,7 +687,7 @@ def test_checks_by_hand():
 
 
 def test_checks_of_some_of_the_rows(monkeypatch):
-    from pdmp.formulas import checks, kept
+    from pdmp.formulas import kept, predictive_checks
 
     monkeypatch.setattr(kept, "ROWS", 24)
     fit, t = made("y ~ age + area"), table()
@@ -697,8 +697,8 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     z = fit.predict(kind="mean", draws=40)[:, places]
     sigma = natural(fit, 42)["sigma"][:40, None]
     assert np.allclose(((found.replicated - z) / sigma).std(), 1.0, atol=0.1)
-    monkeypatch.setattr(checks, "NUMBERS", 40 * N - 1)
-    monkeypatch.setattr(checks, "ROWS", 50)
+    monkeypatch.setattr(predictive_checks, "NUMBERS", 40 * N - 1)
+    monkeypatch.setattr(predictive_checks, "ROWS", 50)
     found = fit.pp_check("density", draws=40, seed=1)
     assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
     assert fit.pp_check("density", draws=39, seed=1).note == ""
@@ -872,7 +872,7 @@ def test_a_fit_whose_rows_were_read_in_batches(tmp_path, monkeypatch):
     assert np.allclose(fit.slopes("age", data=t, draws=60).draws, whole.slopes("age", draws=60).draws)
     with pytest.raises(ValueError, match="of rows that were read in batches no column is at hand to group them by"):
         fit.pp_check(by="area")
-    monkeypatch.setattr("pdmp.formulas.checks.NUMBERS", 59 * 30)
+    monkeypatch.setattr("pdmp.formulas.predictive_checks.NUMBERS", 59 * 30)
     some = fit.pp_check("rootogram", draws=30, seed=1)
     assert some.note == "59 of 60 rows, drawn" and some.replicated.shape == (30, 59)
     one, other = fit.loo(rows=20, draws=300), whole.loo(rows=20, draws=300)

@@ -977,7 +977,7 @@ BUGS += [
         ("the command: JSON has no median model", CLI, '{"median_model": inclusion.median_model, "warnings"', '{"median_model": [], "warnings"', SELECTED),
         ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
-        ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
+        ("predictions: rows of the fit for those of a table", FIT, "rows = self.n_rows if table is None else len(table)", "rows = self.n_rows", MANY_ROWS),
         ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
         ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[fitted.sd_name][:, None]", "* natural[self.model.groups[0].sd_name][:, None]", NEW_GROUPS),
         ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),

@@ -249,12 +249,11 @@ def pp_check(
     seed: int | None,
 ) -> PredictiveCheck:
     """See `Fit.pp_check`."""
-    kept, model = fit.design.kept, fit.model
+    kept = fit.design.kept
     check_probability(probability)
-    in_order = model.coded is None
     if by is not None and kind is None:
         kind = "groups"
-    y = np.asarray(model.y, dtype=float)
+    y = np.asarray(fit.observed, dtype=float)
     whole = bool(np.all(y == np.floor(y)))
     kind = kind or ("rootogram" if whole and np.ptp(y) < MOST_VALUES else "density")
     one_of("kind", kind, KINDS)
@@ -264,7 +263,7 @@ def pp_check(
     rows: np.ndarray | None = None
     draws = count("draws", draws)
     if kind == "groups":
-        if not in_order:
+        if fit.in_batches:
             raise ValueError("`kind`: of rows that were read in batches no column is at hand to group them by.")
         known = [name for name in kept.rows.columns if name not in fit.design.model.response.term.var_names]
         if by is None or by not in known:
@@ -289,7 +288,8 @@ def pp_check(
             return np.apply_along_axis(lambda one: float(own(one)), -1, values)
     else:
         raise TypeError(f"`statistic` must be a name or a function of an array, got {type(statistic).__name__}.")
-    drawn = fit.predicted(fit.some_draws(draws), None, "response", np.random.default_rng(seed), rows=rows)
+    rng = np.random.default_rng(seed)
+    drawn = fit.predicted(fit.some_draws(draws), None, "response", "error", rng, rows=rows)
     note = "" if rows is None else f"{len(rows):,} of {len(y):,} rows, drawn"
     words = {"statistic": name} | ({"groups": by} if by else {})
     seen = y if rows is None else y[rows]
