@@ -261,7 +261,7 @@ class Fit:
         return self.model.some_rows(rows).pointwise_log_likelihood(x)
 
     def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
-        """A weighted sum of parameters as one of those that `priors` are of: the intercept's is for rows at the means."""
+        """A weighted sum of parameters as one of those that have priors: the intercept's is for rows at the means."""
         found, model = dict(weights), self.model
         if model.intercept is not None and (slope := found.get(model.columns[model.intercept])):
             for j, name in enumerate(model.columns):
