@@ -40,7 +40,7 @@ class Over(NamedTuple):
     def predicted(self, rows: Any) -> np.ndarray:
         """Draws of what is expected of some rows, (draws, rows)."""
         rng = np.random.default_rng(self.entropy)
-        return self.fit.predicted(self.x, rows, self.kind, rng, effects=self.effects)
+        return self.fit.predicted(self.x, rows, self.kind, "error", rng, self.effects)
 
     def average(self, values: Callable[[Any], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Draws of the average over the rows, (draws,), and the mean of each row over the draws, (rows,).

@@ -119,6 +119,8 @@ def conditional_effects(
     held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
     held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(fit.groups)
     note = f"with {', '.join(held)}" if held else ""
-    label = f"expected {design.response}" if scale == "response" else f"{fit.link} of expected {design.response}"
+    if fit.in_batches:
+        note = f"{note}\nmeans and ranges are those of the first {fit.kept.n:,} rows that were read".strip()
+    label = f"expected {design.response}" if scale == "response" else f"linear predictor of {design.response}"
     keys = {name: table[name].tolist() for name in names}
     return ConditionalEffects(names, label, keys, found, probability, note=note)

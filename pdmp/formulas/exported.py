@@ -20,7 +20,7 @@ def to_arviz(fit: Fit, n: int | None, seed: int | None) -> Any:
     if chains * draws * fit.n_rows > NUMBERS:
         return data
     x = fit.run.draws(draws)
-    y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", np.random.default_rng(seed))
+    y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", "error", np.random.default_rng(seed))
     return with_group(data, "posterior_predictive", {fit.design.response: y.reshape(chains, draws, -1)})
 
 

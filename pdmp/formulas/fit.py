@@ -99,49 +99,32 @@ class Fit:
         return self.model.intercept is not None
 
     @property
-    def link(self) -> str:
-        """The link of the expected response."""
-        return self.family.links[self.family.named[0]]
+    def in_batches(self) -> bool:
+        """Whether the rows were read in batches, so that no table of them was in memory."""
+        return getattr(self.model, "coded", None) is not None
+
+    @property
+    def observed(self) -> np.ndarray:
+        """The responses as the family takes them, (rows,)."""
+        return self.model.y
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """What the log-likelihoods of rows are multiplied by, (rows,), or (0,) for nothing."""
+        return self.model.weight
 
     @property
     def kept(self) -> Kept:
         """What is known of the table's columns, and some of its rows."""
         return self.design.kept
 
-    @property
-    def responses(self) -> np.ndarray:
-        """Observed responses, (n_rows,)."""
-        return self.model.y
-
-    @property
-    def row_weights(self) -> np.ndarray | None:
-        """What the log-likelihood of each row is multiplied by."""
-        return self.model.weight
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether the rows were read in batches, and are in another order than in the table."""
-        return self.model.coded is not None
-
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""
         return self.design.names_of_columns()["fixed"] | {name for name in self.columns.values() if name}
 
-    def means_of_columns(self) -> dict[str, dict[str, float]]:
-        """For each intercept the means of the other columns, at which its prior is."""
-        if self.model.intercept is None:
-            return {}
-        means = dict(zip(self.model.columns, map(float, self.model.centre), strict=True))
-        intercept = self.model.columns[self.model.intercept]
-        return {intercept: {name: mean for name, mean in means.items() if name != intercept}}
-
     def knows_prior(self, name: str) -> bool:
-        """Whether the prior of a parameter is of the parameter itself."""
+        """Whether the prior of a parameter is of the parameter itself, and of it alone."""
         return True
-
-    def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Log-likelihoods of some rows at draws of x, (..., rows) of (..., dim)."""
-        return self.model.some_rows(rows).pointwise_log_likelihood(x)
 
     def prior_name(self, name: str) -> str:
         """What the prior of a parameter is of: itself, or its value on the scale of a link."""
@@ -269,7 +252,7 @@ class Fit:
             )
         if table is None and effects != "fitted":
             raise ValueError(f"`effects` = {effects!r} is for a table: give that of the fit as `new`.")
-        return self.predicted(self.some_draws(draws), table, kind, rng, unseen, effects)
+        return self.predicted(self.some_draws(draws), table, kind, unseen, rng, effects)
 
     def some_draws(self, n: int) -> np.ndarray:
         """Draws of x, (n, dim), of all chains in turn, equally spaced in time."""
@@ -280,8 +263,8 @@ class Fit:
         x: np.ndarray,
         table: Any,
         kind: str,
+        unseen: str,
         rng: np.random.Generator,
-        unseen: str = "error",
         effects: str = "fitted",
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
@@ -296,6 +279,19 @@ class Fit:
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+
+    def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""
+        return self.model.some_rows(rows).pointwise_log_likelihood(x)
+
+    def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """A weighted sum of parameters as one of those that have priors: the intercept's is for rows at the means."""
+        found, model = dict(weights), self.model
+        if model.intercept is not None and (slope := found.get(model.columns[model.intercept])):
+            for j, name in enumerate(model.columns):
+                if j != model.intercept:
+                    found[name] = found.get(name, 0.0) - slope * float(model.centre[j])
+        return {name: value for name, value in found.items() if value != 0.0}
 
     def _margins(self, x, table, unseen, whose, rng):
         """Linear predictors of a new table, (draws, n)."""

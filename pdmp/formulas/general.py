@@ -409,12 +409,12 @@ class FamilyFit(Fit):
         return self._kept
 
     @property
-    def responses(self) -> np.ndarray:
+    def observed(self) -> np.ndarray:
         return self.model.observed[0].y
 
     @property
-    def row_weights(self) -> np.ndarray | None:
-        return getattr(self.model.observed[0], "weight", None)
+    def row_weights(self) -> np.ndarray:
+        return getattr(self.model.observed[0], "weight", np.zeros(0))
 
     @property
     def in_batches(self) -> bool:
@@ -426,15 +426,15 @@ class FamilyFit(Fit):
         trials = self.asked.response.data.get("trials")
         return found | ({column_of(trials)} if trials is not None and not is_number(trials) else set())
 
-    def means_of_columns(self) -> dict[str, dict[str, float]]:
-        found = {}
+    def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
+        found = dict(weights)
         for one in self.coding.predictors:
-            if one.intercept is not None:
-                names = [one.prefix + name for name in one.columns]
-                means = dict(zip(names, map(float, one.centre), strict=True))
-                intercept = names[one.intercept]
-                found[intercept] = {name: mean for name, mean in means.items() if name != intercept}
-        return found
+            names = [one.prefix + name for name in one.columns]
+            if one.intercept is not None and (slope := found.get(names[one.intercept])):
+                for j, name in enumerate(names):
+                    if j != one.intercept:
+                        found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
+        return {name: value for name, value in found.items() if value != 0.0}
 
     def knows_prior(self, name: str) -> bool:
         return self.prior_name(name) == name and not name.startswith("cut[")
@@ -448,8 +448,8 @@ class FamilyFit(Fit):
         x: np.ndarray,
         table: Any,
         kind: str,
+        unseen: str,
         rng: np.random.Generator,
-        unseen: str = "error",
         effects: str = "fitted",
         rows: np.ndarray | None = None,
     ) -> np.ndarray:

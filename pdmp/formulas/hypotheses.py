@@ -231,11 +231,7 @@ def prior_density(fit: Fit, theta: Expression) -> float:
         raise ValueError(f"{asked} as coefficients may be 0 exactly: see `inclusion`.")
     if not slopes:
         raise ValueError(f"`hypotheses`: {theta.text} has no parameter.")
-    for intercept, means in fit.means_of_columns().items():
-        if slope := slopes.get(intercept):  # its prior is that of rows at the means of the other columns
-            for name, mean in means.items():
-                slopes[name] = slopes.get(name, 0.0) - slope * mean
-            slopes = {name: value for name, value in slopes.items() if value != 0.0}
+    slopes = fit.uncentred(slopes)
     if all(isinstance(priors[name], Normal) for name in slopes):
         mean = constant + sum(slope * priors[name].mean for name, slope in slopes.items())
         sd = math.sqrt(sum((slope * priors[name].sd) ** 2 for name, slope in slopes.items()))
@@ -268,7 +264,7 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
         raise ValueError('`hypotheses` must be one or more texts, such as "age > 0".')
     known, groups = list(fit.priors), [g.name for g in fit.groups]
     read_in = [read(text, known, groups) for text in texts]
-    natural = fit.model.constrain(fit.some_draws(count("draws", draws)))
+    natural = fit.run.constrain(fit.some_draws(count("draws", draws)))
     values = {name: natural[name] for name in known}
     for theta, _ in read_in:
         for name in theta.names:

@@ -231,7 +231,7 @@ def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
 
 def relative_efficiency(fit: Fit, x: np.ndarray) -> float:
     """Effective draws of the mean over draws, on average over the parameters; 1 where it is not known."""
-    natural = fit.model.constrain(x)
+    natural = fit.run.constrain(x)
     columns = np.stack([natural[name] for name in fit.priors], axis=-1)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -261,23 +261,25 @@ def pareto_smoothed(
 def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:
     """log p(yᵢ | mean) of all rows, (N,)."""
     n = fit.n_rows
-    size = max(AT_ONCE // (fit.model.dim + 4), 1)
+    size = max(AT_ONCE // (len(mean) + 4), 1)
     blocks = [np.arange(k, min(k + size, n)) for k in range(0, n, size)]
     return np.concatenate([log_likelihoods(fit, mean[None], rows)[0] for rows in blocks])
 
 
 def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int) -> LooDifference:
     """See `Fit.compare`."""
-    if not (hasattr(other, "model") and hasattr(other, "loo")):
+    if not (hasattr(other, "observed") and hasattr(other, "loo")):
         raise TypeError(f"`other` must be another fit, got {type(other).__name__}.")
-    if fit.design.response != other.design.response:
-        raise ValueError(f"`other`: the responses differ, {fit.design.response!r} and {other.design.response!r}.")
+    ours, theirs = fit.design.response, other.design.response
+    if ours != theirs:
+        raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
     if fit.n_rows != other.n_rows:
         raise ValueError(
             f"`other` has {other.n_rows:,} rows, and this fit {fit.n_rows:,}: fit both to the rows without missing "
             "values in the columns of either."
         )
-    for what, a, b in (("responses", fit.responses, other.responses), ("weights", fit.row_weights, other.row_weights)):
+    same = (("responses", fit.observed, other.observed), ("weights", fit.row_weights, other.row_weights))
+    for what, a, b in same:
         if not np.array_equal(a, b):
             raise ValueError(f"`other`: the {what} of the rows differ: fit both to the same rows in the same order.")
     if rows is None and (choose_rows(fit, None, seed) is None) != (choose_rows(other, None, seed) is None):

@@ -27,6 +27,7 @@ KINDS = ("density", "rootogram", "groups", "statistic")
 POINTS = 200  #: at which densities are drawn
 LINES = 50  #: densities of replicated responses in a picture
 MOST_VALUES = 60  #: different counts that a rootogram has room for
+MOST_GROUPS = 1_000  #: whose means are compared
 BINS = 40  #: of a histogram of a statistic
 OBSERVED, REPLICATED = "#D55E00", "#0072B2"
 STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -250,10 +251,9 @@ def pp_check(
     """See `Fit.pp_check`."""
     kept = fit.kept
     check_probability(probability)
-    in_order = not fit.in_batches
     if by is not None and kind is None:
         kind = "groups"
-    y = np.asarray(fit.responses, dtype=float)
+    y = np.asarray(fit.observed, dtype=float)
     whole = bool(np.all(y == np.floor(y)))
     kind = kind or ("rootogram" if whole and np.ptp(y) < MOST_VALUES else "density")
     one_of("kind", kind, KINDS)
@@ -263,14 +263,15 @@ def pp_check(
     rows: np.ndarray | None = None
     draws = count("draws", draws)
     if kind == "groups":
-        if not in_order:
+        if fit.in_batches:
             raise ValueError("`kind`: of rows that were read in batches no column is at hand to group them by.")
         known = [name for name in kept.rows.columns if name not in fit.design.model.response.term.var_names]
         if by is None or by not in known:
             raise ValueError(f"`by` must name a column of the formula, {', '.join(known)}, got {by!r}.")
         groups, rows = kept.rows[by].to_numpy(), kept.places if len(kept.places) < len(y) else None
-        if len(np.unique(groups)) > len(groups) // 2:
-            raise ValueError(f"`by`: {by!r} has {len(np.unique(groups)):,} values in {len(groups):,} rows: too many.")
+        values = len(np.unique(groups))
+        if values > MOST_GROUPS or (groups.dtype.kind == "f" and values > len(groups) // 2):
+            raise ValueError(f"`by`: {by!r} has {values:,} values in {len(groups):,} rows: too many.")
     elif by is not None:
         raise ValueError(f'`by` is for kind="groups", not {kind!r}.')
     elif draws * len(y) > NUMBERS:
@@ -287,7 +288,8 @@ def pp_check(
             return np.apply_along_axis(lambda one: float(own(one)), -1, values)
     else:
         raise TypeError(f"`statistic` must be a name or a function of an array, got {type(statistic).__name__}.")
-    drawn = fit.predicted(fit.some_draws(draws), None, "response", np.random.default_rng(seed), rows=rows)
+    rng = np.random.default_rng(seed)
+    drawn = fit.predicted(fit.some_draws(draws), None, "response", "error", rng, rows=rows)
     note = "" if rows is None else f"{len(rows):,} of {len(y):,} rows, drawn"
     words = {"statistic": name} | ({"groups": by} if by else {})
     seen = y if rows is None else y[rows]

@@ -195,7 +195,7 @@ def test_pictures_of_conditional_effects():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "expected c")
     points = fit.conditional_effects("area", draws=60, scale="link")
     other = pyplot.figure().subplots()
-    assert points.plot(other) is other and other.get_ylabel() == "log of expected c"
+    assert points.plot(other) is other and other.get_ylabel() == "linear predictor of c"
     assert [text.get_text() for text in other.get_xticklabels()] == ["city", "rural", "town"]
     (bars,) = other.containers
     segments = np.array(bars.lines[2][0].get_segments())
@@ -687,7 +687,7 @@ def test_checks_by_hand():
 
 
 def test_checks_of_some_of_the_rows(monkeypatch):
-    from pdmp.formulas import checks, kept
+    from pdmp.formulas import kept, predictive_checks
 
     monkeypatch.setattr(kept, "ROWS", 24)
     fit, t = made("y ~ age + area"), table()
@@ -697,8 +697,8 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     z = fit.predict(kind="mean", draws=40)[:, places]
     sigma = natural(fit, 42)["sigma"][:40, None]
     assert np.allclose(((found.replicated - z) / sigma).std(), 1.0, atol=0.1)
-    monkeypatch.setattr(checks, "NUMBERS", 40 * N - 1)
-    monkeypatch.setattr(checks, "ROWS", 50)
+    monkeypatch.setattr(predictive_checks, "NUMBERS", 40 * N - 1)
+    monkeypatch.setattr(predictive_checks, "ROWS", 50)
     found = fit.pp_check("density", draws=40, seed=1)
     assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
     assert fit.pp_check("density", draws=39, seed=1).note == ""
@@ -764,6 +764,7 @@ def test_a_summary_as_a_data_frame():
     assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
 
 
+@pytest.mark.slow
 def test_predictive_draws_for_arviz():
     """As predictions of the same draws and the same seed; none where there are more than 20 million."""
     pytest.importorskip("arviz")
@@ -848,3 +849,32 @@ def test_what_was_prepared_is_sampled():
     options = {"sampler": "zigzag", "events": 300, "chains": 2, "seed": 3, "progress": False}
     prepared = pdmp.regression("y ~ age + treated", table(), sample=False, **options)
     assert np.array_equal(prepared.sample()["age"], pdmp.regression("y ~ age + treated", table(), **options)["age"])
+
+
+def test_a_fit_whose_rows_were_read_in_batches(tmp_path, monkeypatch):
+    """What needs the rows takes a table, and says so; the rest is that of the table in memory."""
+    pytest.importorskip("pyarrow")
+    from pdmp.formulas import sources
+
+    monkeypatch.setattr(sources, "LARGE_FILE", 0)
+    path, t = tmp_path / "t.csv", table()
+    t.to_csv(path, index=False)
+    fit = made("c ~ age * area", "poisson", data=str(path), spread=0.01)
+    whole = made("c ~ age * area", "poisson", spread=0.01)
+    assert fit.model.coded is not None and fit.model.columns == whole.model.columns
+    found = fit.conditional_effects("age:area", at={"age": [30.0, 40.0]}, draws=60)
+    assert np.allclose(
+        found.estimate, whole.conditional_effects("age:area", at={"age": [30.0, 40.0]}, draws=60).estimate
+    )
+    assert found.note == "means and ranges are those of the first 60 rows that were read"
+    with pytest.raises(ValueError, match="were read in batches: give a table of some of them as `data`"):
+        fit.slopes("age")
+    assert np.allclose(fit.slopes("age", data=t, draws=60).draws, whole.slopes("age", draws=60).draws)
+    with pytest.raises(ValueError, match="of rows that were read in batches no column is at hand to group them by"):
+        fit.pp_check(by="area")
+    monkeypatch.setattr("pdmp.formulas.predictive_checks.NUMBERS", 59 * 30)
+    some = fit.pp_check("rootogram", draws=30, seed=1)
+    assert some.note == "59 of 60 rows, drawn" and some.replicated.shape == (30, 59)
+    one, other = fit.loo(rows=20, draws=300), whole.loo(rows=20, draws=300)
+    assert one.elpd_loo == pytest.approx(other.elpd_loo) and np.array_equal(one.rows, other.rows)
+    assert fit.compare(whole, draws=300).elpd_difference == pytest.approx(0.0, abs=1e-9)

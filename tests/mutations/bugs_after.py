@@ -8,7 +8,18 @@ TESTS = "tests/formulas/test_after.py"
 FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO, EXPORTED, PREPARED, PARETO = (
     f"pdmp/formulas/{name}.py"
     for name in (
-        *("fit", "design", "kept", "grids", "effects", "averages", "estimates", "hypotheses", "checks", "loo"),
+        *(
+            "fit",
+            "design",
+            "kept",
+            "grids",
+            "effects",
+            "averages",
+            "estimates",
+            "hypotheses",
+            "predictive_checks",
+            "loo",
+        ),
         *("exported", "prepared", "pareto_smoothing"),
     )
 )
@@ -16,7 +27,7 @@ FIT, DESIGN, KEPT, GRIDS, EFFECTS, AVERAGES, ESTIMATES, HYPOTHESES, CHECKS, LOO,
 BUGS = [
     Bug(f"after: {name}", file, old, new, (f"{TESTS}::{test}",), "formulae")
     for name, file, old, new, test in [
-        ("effects of groups are the fitted ones", FIT, "unseen = unseen if named else effects_of", 'unseen = "zero"', "test_effects_of_groups_by_choice"),
+        ("effects of groups are the fitted ones", FIT, "unseen = unseen if named else whose", 'unseen = "zero"', "test_effects_of_groups_by_choice"),
         ("the link is the mean", FIT, '        if kind == "link":\n            return z\n', "", "test_conditional_effects_by_hand"),
         ("the baseline is the last level", DESIGN, "(first, *(level for level in levels if level != first))", "tuple(reversed(levels))", "test_conditional_effects_by_hand"),
         ("the first rows are kept", KEPT, "np.sort(np.random.default_rng(0).choice(n, ROWS, replace=False)) if n > ROWS else np.arange(n)", "np.arange(min(n, ROWS))", "test_averages_over_some_of_the_rows"),
@@ -33,7 +44,7 @@ BUGS = [
         ("slopes: `by` is not set on the left", AVERAGES, "**{**given, name: left}", "**{name: left}", "test_slopes_by_hand"),
         ("hypotheses: the probability of the contrary", HYPOTHESES, 'inside = float(np.mean(drawn > 0.0 if sign == ">"', 'inside = float(np.mean(drawn < 0.0 if sign == ">"', "test_hypotheses_by_hand"),
         ("hypotheses: the prior over the posterior", HYPOTHESES, "np.divide(at_zero, before)", "np.divide(before, at_zero)", "test_equations_by_hand"),
-        ("hypotheses: the intercept's prior at zero", HYPOTHESES, "slopes[name] = slopes.get(name, 0.0) - slope * mean", "pass", "test_equations_by_hand"),
+        ("hypotheses: the intercept's prior at zero", FIT, "found[name] = found.get(name, 0.0) - slope * float(model.centre[j])", "pass", "test_equations_by_hand"),
         ("hypotheses: a prior of a number that is scaled", HYPOTHESES, "density(priors[name], -constant / slope) / abs(slope)", "density(priors[name], -constant / slope)", "test_equations_by_hand"),
         ("hypotheses: the density of the logarithm", HYPOTHESES, "/ total / (at if prior.positive else 1.0)", "/ total", "test_equations_by_hand"),
         ("hypotheses: kernels add to the variance", HYPOTHESES, "shrink = 1.0 / math.sqrt(1.0 + width**2)", "shrink = 1.0", "test_equations_by_hand"),

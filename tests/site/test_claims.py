@@ -404,7 +404,8 @@ def test_rows_after_a_fit():
     assert read("start/table.md", r"rows of the fit, ([\d,]+) of them") == [kept.ROWS]
     millions, draws, rows, some = read(
         "start/table.md",
-        r"up to (\d+) million log-likelihoods of (\d+) draws a chain, with four chains ([\d,]+) rows. Of more, ([\d,]+) rows",
+        r"up to (\d+) million log-likelihoods of (\d+) draws a chain, with four chains ([\d,]+) rows. "
+        r"Of more, ([\d,]+) rows",
     )
     assert (millions * 1_000_000, draws, some) == (loo.NUMBERS, loo.LEAST_DRAWS, loo.ROWS)
     assert rows == loo.NUMBERS // (4 * loo.LEAST_DRAWS)
