@@ -1,0 +1,182 @@
+"""What is wrong with columns, groups and names of a regression, before it is sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from pdmp.data.formats import listed
+from pdmp.formulas.design import Design
+from pdmp.formulas.totals import Totals
+from pdmp.models.priors import Flat, Prior
+from pdmp.models.regressions.design import pieces
+from pdmp.models.regressions.mixed import GroupColumn
+
+COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
+CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
+LARGEST = 1e140  #: of absolute values, whose squares are added
+OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
+SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
+
+
+def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
+    """Refuse columns that are called as another parameter is: one of the two would be reported as the other.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of coefficients and of terms; a term of one column has its name.
+    groups : sequence of str
+        Effects of groups and their standard deviations: ``"1|g"``, ``"sd(g)"``.
+    dispersions : sequence of str
+        Parameters of the law.
+    """
+    taken = dict.fromkeys(groups, "effects of groups are called so")
+    taken |= dict.fromkeys(dispersions, "a parameter of the family is called so")
+    taken |= dict.fromkeys(OF_DRAWS, "tables of draws have a column of that name")
+    for name in columns:
+        if name in taken:
+            raise ValueError(
+                f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column."
+            )
+
+
+def check_sizes(design: Design, totals: Totals) -> None:
+    """Refuse columns whose squares are not finite numbers."""
+    named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
+    named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
+    for name, size in named:
+        if size > LARGEST:
+            raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
+
+
+def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
+    """Refuse a grouping of one group; note groups of one row."""
+    for name in dict.fromkeys(g.grouping for g in groups):
+        group = next(g for g in groups if g.grouping == name)
+        if len(group.levels) == 1:
+            raise ValueError(f"`formula`: {name!r} has one group only, {group.levels[0]!r}; effects need two or more.")
+        single = int(np.sum(group.sizes == 1))
+        if single:
+            notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
+
+
+def independence(groups: Sequence[GroupColumn]) -> list[str]:
+    """Notes on groupings with effects of several columns, whose correlations are no parameters."""
+    names = [g.grouping for g in groups]
+    return [
+        f"effects of {name} are independent of each other, as by ||: no correlation is estimated"
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+
+
+def check_identified(
+    groups: Sequence[GroupColumn],
+    noise: str | None,
+    weights: str | None,
+    weight: np.ndarray | None,
+    given: Mapping[str, Any],
+) -> None:
+    """Refuse standard deviations that data cannot tell from another, unless a prior is given for one of the two.
+
+    Of one row a group they cannot tell an effect from noise, whose parameter is called `noise`, but where one of the
+    two varies; and two groupings with the same groups have one effect between them. Of rows in files only intercepts
+    are looked at.
+    """
+    for k, g in enumerate(groups):
+        size = g.value**2 if len(g.value) else np.ones(1)
+        if weight is not None:
+            size = size * weight
+        known = len(g.value) or (g.name.startswith("1|") and weights is None)
+        alike = known and np.ptp(size) <= CONSTANT * np.max(size)
+        if noise is not None and alike and np.all(g.sizes == 1) and not {g.sd_name, noise} & set(given):
+            raise ValueError(
+                f"`formula`: each group of {g.grouping!r} has one row, so that the data cannot tell {g.sd_name} from "
+                f"{noise}: drop ({g.name.replace('|', ' | ')}), or give one of the two a prior in `priors`."
+            )
+        for other in groups[:k]:
+            if len(g.levels) != len(other.levels) or not np.array_equal(g.value, other.value) or not len(g.value):
+                continue
+            if len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels):
+                if not {g.sd_name, other.sd_name} & set(given):
+                    raise ValueError(
+                        f"`formula`: {other.grouping!r} and {g.grouping!r} have the same groups, so that the data "
+                        f"cannot tell {other.sd_name} from {g.sd_name}: drop one of them, or give one a prior in "
+                        "`priors`."
+                    )
+
+
+def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
+    """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
+
+    Of columns about their means where there is an intercept, so that one that is far from 0 is not taken for it.
+    """
+    norms = np.sqrt(np.diag(totals.products))
+    varies = norms > CONSTANT * math.sqrt(totals.rows)
+    known = np.where(varies, norms, 1.0)
+    gram_matrix = totals.products / np.outer(known, known)
+    size = np.where(totals.largest > 0.0, totals.largest, 1.0)
+    kept, text = [], None
+    root = np.zeros_like(gram_matrix)  # LLᵀ of the columns that are kept
+    for j, column in enumerate(design.columns):
+        if j == design.intercept:
+            continue
+        n = len(kept)
+        across = solve_triangular(root[:n, :n], gram_matrix[kept, j], lower=True) if n else np.zeros(0)
+        left = gram_matrix[j, j] - across @ across
+        if varies[j] and left > COLLINEAR:
+            root[n, :n], root[n, n] = across, math.sqrt(left)
+            kept.append(j)
+            continue
+        part = solve_triangular(root[:n, :n], across, lower=True, trans="T") if n else across
+        shares = {k: share for k, share in zip(kept, part, strict=True) if varies[j] and abs(share) > 1e-6}
+        others = list(shares)
+        if design.intercept is not None:  # what is left of the means
+            of_means = [share * known[j] / known[k] * totals.mean[k] / size[k] for k, share in shares.items()]
+            if abs(totals.mean[j] / size[j] - sum(of_means)) > 1e-6:
+                others = sorted([design.intercept, *others])
+        named = listed([design.columns[k] for k in others])
+        what = f"is a sum of {named}" if others else "is 0 in every row"
+        if any(isinstance(priors[k], Flat) for k in (j, *others)):
+            raise ValueError(f"the column {column!r} {what}, and with a Flat prior nothing decides: leave it out.")
+        if text is None:
+            text = f"the column {column!r} {what}: the data say nothing of it alone, and its prior decides."
+    return text
+
+
+def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | None:
+    """A warning that names columns whose sum separates the labels.
+
+    Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
+    does not separate some of the rows does not separate all.
+    """
+    from scipy import optimize
+
+    X = design.X
+    largest = np.maximum(np.max([np.abs(X[s]).max(axis=0) for s in pieces(X)], axis=0), 1e-300)
+    rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
+    while True:
+        signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
+        found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
+        if found.status != 0 or -found.fun < 1e-6:
+            return None
+        if len(rows) == len(y):
+            break
+        wrong = [
+            s.start + np.flatnonzero(np.where(y[s] > 0.0, 1.0, -1.0) * (X[s] @ (found.x / largest)) < -1e-9)
+            for s in pieces(X)
+        ]
+        more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]
+        if len(more) == 0:
+            break
+        rows = np.union1d(rows, more)
+    places = [j for j in np.flatnonzero(np.abs(found.x) > 1e-6) if j != design.intercept]
+    named = listed([design.columns[j] for j in places]) or "the intercept"
+    if any(isinstance(priors[j], Flat) for j in places):
+        raise ValueError(f"{named} separate the labels: a Flat prior leaves no posterior; give a proper one.")
+    return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
