@@ -2,10 +2,9 @@ r"""What the draws say of hypotheses on parameters, such as ``"treated - 2 * age
 
 A hypothesis is an inequality or an equation of two arithmetic expressions of numbers and names of parameters; no other
 code is run. With θ the left side less the right one, the evidence ratio of θ > 0 is P(θ > 0 | y) / P(θ < 0 | y), and
-that of θ = 0 the density of θ at 0 in the posterior over that in the prior, which is the Bayes factor of the hypothesis
-against its alternative (Dickey, 1971, Ann. Math. Statist. 42, eq. 2.3; "Savage-Dickey"). The posterior's is estimated
-by kernels whose centres are drawn towards the mean, so that their mixture has the draws' variance (West, 1993, JRSS B
-55, section 2.2).
+that of θ = 0 the density of θ at 0 in the posterior over that in the prior, which is the Bayes factor of the
+hypothesis against its alternative (Dickey, 1971; "Savage-Dickey"). The posterior's is estimated by kernels whose
+centres are drawn towards the mean, so that their mixture has the draws' variance (West, 1993).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 r"""Leave-one-out cross-validation of a regression, of all rows or of some of them.
 
-πᵢ = log p(yᵢ | y without i) is estimated by Pareto-smoothed importance sampling (Vehtari, Gelman & Gabry, 2017, Stat.
-Comput. 27, section 2). Where rows are many, it is for m of the N rows, drawn without replacement, and the sum by the
-difference estimator with π̃ᵢ = log p(yᵢ | posterior mean) of all rows (Magnusson, Andersen, Jonasson & Vehtari, 2020,
-AISTATS 108, eq. 7 to 9): with eᵢ = πᵢ - π̃ᵢ,
+πᵢ = log p(yᵢ | y without i) is estimated by Pareto-smoothed importance sampling (Vehtari, Gelman & Gabry, 2017). Where
+rows are many, it is for m of the N rows, drawn without replacement, and the sum by the difference estimator with π̃ᵢ =
+log p(yᵢ | posterior mean) of all rows (Magnusson, Andersen, Jonasson & Vehtari, 2020): with eᵢ = πᵢ - π̃ᵢ,
 
     elpd = Σ π̃ᵢ + N/m Σₛ eⱼ,                    v(elpd) = N² (1 - m/N) var(eₛ) / m,
     σ² = Σ π̃ᵢ² + N/m Σₛ (πⱼ² - π̃ⱼ²) - (elpd² - v(elpd)) / N.

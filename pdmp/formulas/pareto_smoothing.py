@@ -1,8 +1,8 @@
 """Leave-one-out densities of many rows at a time by Pareto-smoothed importance sampling.
 
 The largest weights of a row are replaced by the quantiles of a generalised Pareto law that is fitted to them (Vehtari,
-Simpson, Gelman, Yao & Gabry, 2024, JMLR 25, section 3); the law's estimate is that of Zhang & Stephens (2009),
-Technometrics 51, eq. 6 to 9, with a shape drawn towards 1/2 as by ten observations more.
+Simpson, Gelman, Yao & Gabry, 2024); the law's estimate is that of Zhang & Stephens (2009), with a shape drawn towards
+1/2 as by ten observations more.
 """
 
 from __future__ import annotations

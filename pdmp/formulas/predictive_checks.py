@@ -1,8 +1,8 @@
 """Observed responses against responses that the fit would draw, as numbers and as pictures.
 
-Gelman, Carlin, Stern, Dunson, Vehtari & Rubin (2013), Bayesian Data Analysis, 3rd ed., ch. 6; rootograms of counts as
-by Kleiber & Zeileis (2016), Am. Stat. 70, section 2: bars of the square roots of observed frequencies hang from those
-that are expected, so that the bottom is at 0 where they agree.
+Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., ch. 6; rootograms of counts are those of Kleiber & Zeileis
+(2016): bars of the square roots of observed frequencies hang from those that are expected, so that the bottom is at 0
+where they agree.
 """
 
 from __future__ import annotations

@@ -106,8 +106,7 @@ class Prepared(Fit):
         self._sampled = sampled
 
     def __repr__(self) -> str:
-        family = f"{self.family.name} with the {self.family.link} link"
-        lines = [f"{self.formula}, {family}, {self.model.n_data:,} rows, not sampled"]
+        lines = [f"{self.formula}, {self.family.described}, {self.n_rows:,} rows, not sampled"]
         width = max(map(len, self.priors))
         for j, (name, prior) in enumerate(self.priors.items()):
             lines.append(
