@@ -383,7 +383,9 @@ def test_components_of_one_mode():
     x = np.array([[[-7.0, 0.0], [5.0, 1.0]], [[7.0, 1.0], [-4.0, 0.0]]])
     assert labels(mixture, group, x).tolist() == [[group[0], group[1]], [group[1], group[0]]]
     ring = pdmp.models.from_function(
-        lambda x: (8.0 * (math.hypot(*x) - 5.0) ** 2, 16.0 * (math.hypot(*x) - 5.0) * x / math.hypot(*x)), 2, [5.0, 0.0]
+        lambda x: (14.0 * (math.hypot(*x) - 5.0) ** 2, 28.0 * (math.hypot(*x) - 5.0) * x / math.hypot(*x)),
+        2,
+        [5.0, 0.0],
     )
     angles = np.append(np.arange(0, 12, 2), np.arange(1, 12, 2)) * math.tau / 12
     around = components(list(5.0 * np.column_stack([np.cos(angles), np.sin(angles)])), [0.8] * 12)
