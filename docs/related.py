@@ -10,6 +10,7 @@ REFERENCE = pathlib.Path(__file__).parent / "reference" / "index.md"
 #: Modules, and names in them; a name may be in several groups, whose neighbours are nearest to each other.
 GROUPS = """
 pdmp: Run sample auto regression formulas.fit.Fit
+pdmp: evidence sample Run plots.rungs
 pdmp: Run Trajectory load SamplingError sample
 pdmp: compare reference comparison.compare comparison.reference plots.compare
 pdmp: regression formulas.fit.Fit models.priors.Prior diagnostics.inclusion plots.inclusion
@@ -110,6 +111,7 @@ pdmp.plots: compare error_by_cost tuning
 pdmp.plots: report overview pdmp.diagnostics.report
 pdmp.plots: autocorrelation pdmp.diagnostics.acf
 pdmp.plots: ranks pdmp.diagnostics.rhat
+pdmp.plots: rungs ranks pdmp.evidence
 pdmp.plots: inclusion reliability pdmp.diagnostics.inclusion pdmp.diagnostics.reliability
 pdmp.plots: tuning pdmp.tuning.Tuning pdmp.tuning.successive_halving
 

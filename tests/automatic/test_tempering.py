@@ -212,14 +212,15 @@ def test_restarts_and_round_trips():
     """The replica that begins at the reference: up in two scans, a restart; down again in two more, a round trip."""
     process = ladder()
     memory = process.memory(np.zeros(2), np.random.default_rng(0))
-    seen = []
+    memory.potentials[:], seen = [1.0, 5.0, 3.0], []
     for scan in range(6):
         memory.scans[0] = scan
         process.swap(memory, outcomes([True] * 9, seen), False)
         assert memory.at.tolist() == [[1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2]][scan]
     assert memory.restarts[0] == 2 and memory.trips[0] == 2  # 1, then 2 at the target; 2, then 0 at the reference
+    before = memory.rejected.copy()
     process.swap(memory, outcomes([True] * 9, []), True)
-    assert memory.restarts[0] == 2 and memory.trips[0] == 2
+    assert memory.restarts[0] == 2 and memory.trips[0] == 2 and np.array_equal(memory.rejected, before)
 
 
 @plain_only
@@ -374,7 +375,7 @@ def components(means, sds):
 
 
 def test_components_of_one_mode():
-    """Two near each other, one beyond a barrier; and eight on a ring, each next to its neighbours, are one."""
+    """Two near each other, one beyond a barrier; and twelve on a ring, each next to its neighbours, are one."""
     target = GaussianMixture([[-6.0, 0.0], [6.0, 0.0]], [1.0, 1.0], [0.5, 0.5])
     mixture = components([[-6.5, 0.0], [6.0, 0.0], [-5.5, 0.5]], [1.0, 1.0, 1.0])
     group = groups(Evaluations(target), mixture)
@@ -382,9 +383,11 @@ def test_components_of_one_mode():
     x = np.array([[[-7.0, 0.0], [5.0, 1.0]], [[7.0, 1.0], [-4.0, 0.0]]])
     assert labels(mixture, group, x).tolist() == [[group[0], group[1]], [group[1], group[0]]]
     ring = pdmp.models.from_function(
-        lambda x: (8.0 * (math.hypot(*x) - 5.0) ** 2, 16.0 * (math.hypot(*x) - 5.0) * x / math.hypot(*x)), 2, [5.0, 0.0]
+        lambda x: (14.0 * (math.hypot(*x) - 5.0) ** 2, 28.0 * (math.hypot(*x) - 5.0) * x / math.hypot(*x)),
+        2,
+        [5.0, 0.0],
     )
-    angles = np.arange(12) * math.tau / 12
+    angles = np.append(np.arange(0, 12, 2), np.arange(1, 12, 2)) * math.tau / 12
     around = components(list(5.0 * np.column_stack([np.cos(angles), np.sin(angles)])), [0.8] * 12)
     assert groups(Evaluations(ring), around).tolist() == [0] * 12
 
@@ -433,11 +436,11 @@ def two_chains(shares, n=400, seed=0):
 
 
 def test_shares_of_modes():
-    draws = two_chains([0.3, 0.2], seed=5)
+    draws = two_chains([0.7, 0.8], seed=5)
     found = answers.modes_of(Told(draws))
     assert [mode.share for mode in found] == [0.75, 0.25]
-    left = draws[draws[..., 0] < 0.0]
-    assert np.array_equal(found[0].mean, left.mean(axis=0)) and np.array_equal(found[0].sd, left.std(axis=0))
+    right = draws[draws[..., 0] > 0.0]
+    assert np.array_equal(found[0].mean, right.mean(axis=0)) and np.array_equal(found[0].sd, right.std(axis=0))
     assert found[0].error == found[1].error > 0.015
     assert repr(found).splitlines()[1].split()[:4] == ["mode", "0", "0.750", f"{found[0].error:.3f}"]
 

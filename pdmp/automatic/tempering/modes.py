@@ -13,22 +13,13 @@ def groups(target: Evaluations, mixture: Mixture) -> np.ndarray:
     """The number of the mode of each component but the last, which is the wide one; (K - 1,).
 
     Two components are of one mode if U exceeds its larger value at their centres by `BARRIER` nowhere on the straight
-    line between them, or on that by way of where both overlap most. So is a chain of them, along a curved ridge.
+    line between them. So is a chain of them, along a curved ridge.
     """
     k = len(mixture.weights) - 1
     found = np.arange(k)
-    precisions = np.einsum("kij,kil->kjl", mixture.inverses, mixture.inverses)
     for i in range(k):
         for j in range(i):
-            if found[i] == found[j]:
-                continue
-            a, b = mixture.means[i], mixture.means[j]
-            middle = np.linalg.solve(precisions[i] + precisions[j], precisions[i] @ a + precisions[j] @ b)
-            top = max(target.potential(a), target.potential(b))
-            if barrier(target, a, b) <= BARRIER or all(
-                barrier(target, end, middle) + max(target.potential(end), target.potential(middle)) <= top + BARRIER
-                for end in (a, b)
-            ):
+            if found[i] != found[j] and barrier(target, mixture.means[i], mixture.means[j]) <= BARRIER:
                 found[found == found[i]] = found[j]
     return np.unique(found, return_inverse=True)[1]
 

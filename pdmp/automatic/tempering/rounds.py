@@ -29,7 +29,7 @@ from pdmp.process import DATA
 
 FIRST_RUNGS = 12  #: of the first round
 FEW_RUNGS = 8  #: of the second, at least: the first has seen little of the barrier
-SCANS = 16  #: of each chain in the first round, at least
+SCANS = 64  #: of all chains together in the first round, at least; of one a quarter of that
 SEARCHES, FITS = 3, 2  #: rounds with the wide reference, and with fitted ones; the last of these stays
 ADAPTED = 0.25  #: part of a round in which steps adapt
 COMPARED = 200  #: draws at which the gradients of target and reference are compared
@@ -222,7 +222,7 @@ def learn_ladder(
         inverses = [np.linalg.inv(c) for c, m in zip(covariances, modes, strict=True) if m.mass > modes[0].mass - 5.0]
         known = np.mean(inverses, axis=0)
         ladder = first_ladder(wide, known, centres, chains, LONG if far else SHORT)
-    spent, scans, worst = 0, max(SCANS, math.ceil(64 / chains)), 0.0
+    spent, scans, worst = 0, math.ceil(SCANS / min(chains, 4)), 0.0
     for k in range(SEARCHES + FITS):
         process = ladder.process(model, True, acceptance)
         seen = run_round(process, ladder.starts, children[k], scans)
