@@ -794,3 +794,21 @@ BUGS += [
         ("factors of none", "pdmp/models/verification.py", "    if model.n_data > most_data or ", "    if True or "),
     ]
 ]  # fmt: skip
+
+NATIVE, HASHES = "pdmp/native/fingerprints.py", "tests/native/test_fingerprints.py"
+UNSEEN = f"{REQUIREMENTS}::test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is"
+REMEMBERED = f"{REQUIREMENTS}::test_what_a_function_remembers_of_each_point_is_its_own"
+BUGS += [
+    Bug(f"workers: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("tables are not compared", NEEDS, "if other is not None:", "if False:", UNSEEN),
+        ("tables that a call changes are compared", NEEDS, "if before.get(name) == hashes}", "}", REMEMBERED),
+        ("tables are looked at where the function has been", NEEDS, "x + 1e-3 * np.random.default_rng()", "x + 0.0 * np.random.default_rng()", REMEMBERED),
+        ("values are compared near the start", NEEDS, "0.1, 3.0, -10.0, 30.0)", "0.1, 0.2, 0.3, 0.4)", f"{REQUIREMENTS}::test_values_are_compared_far_from_the_start"),
+        ("keywords' defaults are tables", NATIVE, "self.value(tuple((function.__kwdefaults__ or {}).items()))", "self.value(function.__kwdefaults__)", UNSEEN),
+        ("fractions are tables", NATIVE, "*(fractions.Fraction, decimal.Decimal,", "*(decimal.Decimal,", UNSEEN),
+        ("what dispatches is not followed", NATIVE, "if is_standard(root) else ():", "if False else ():", UNSEEN),
+        ("types of a jitted function", NATIVE, "self.add(*map(str, value.nopython_signatures))", "pass", HASHES),
+        ("an overload that is inlined", NATIVE, '"inline": inline}', '"inline": None}', HASHES),
+    ]
+]  # fmt: skip
