@@ -2,8 +2,9 @@
 
 Versions of what computes, the files of this package, the functions and classes that are pickled by name, with all that
 they name, and values of a potential that a Python function computes. Of what a Python function names that may change,
-lists, arrays and objects, that counts which a call of the function leaves as it is: the rest is what it keeps there. A worker that differs refuses its work by name:
-its path would be that of another process, or another one for the same seed.
+lists, arrays and objects, that counts which a call of the function leaves as it is: the rest is what it keeps there. A
+worker that differs refuses its work by name: its path would be that of another process, or another one for the same
+seed.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def requirements_of(values, tables=False):
 
 
 def with_potential(required, process, x):
-    """The same with values of the potential of a process around `x`, if a Python function computes it, and its tables."""
+    """The same with values of the potential around `x` and with tables, if a Python function computes it."""
     if not _has_function(process):
         return required
     found = [model_values(process.model, x, POINTS)]
@@ -112,7 +113,7 @@ def check_code(required, values, tables=False):
 
 
 def check_potential(required, process, x):
-    """A `SamplingError` where the potential of a process has other values in this worker, or what its function names."""
+    """A `SamplingError` where a potential has other values in this worker, or names other tables."""
     required = pickle.loads(required)
     values, tables = required["values"], required["tables"]
     if values and not same_values(process.model, model_values(process.model, x, POINTS), values):
@@ -124,7 +125,8 @@ def check_potential(required, process, x):
     other = next((name for name in tables if name in here and here[name] != tables[name]), None)
     if other is not None:
         refuse(
-            f"has other values of what {other} of the file {_file(_module(other))} names, a list, an array or an object",
+            f"has other values of what {other} of the file {_file(_module(other))} names, a list, an array or an "
+            "object",
             "give it the same files, data and settings",
         )
 

@@ -101,7 +101,8 @@ class Settings:
 
 
 SLOPES, ARRAY, SETTINGS = [1.0], np.array([1.0]), Settings(1.0)
-PART, OF_LIST = functools.partial(beyond, slope=1.0), functools.partial(lambda x, slopes: beyond(x, slopes[0]), slopes=[1.0])
+PART = functools.partial(beyond, slope=1.0)
+OF_LIST = functools.partial(lambda x, slopes: beyond(x, slopes[0]), slopes=[1.0])
 THIRD, memory, last = fractions.Fraction(1, 3), {}, {}
 
 

@@ -773,7 +773,7 @@ BUGS += [
         ("workers: other versions do the work", "pdmp/engine/executors.py", "                requirements.check_versions(required)\n", "", REQUIREMENTS),
         ("workers: other functions do the work", "pdmp/engine/executors.py", "            requirements.check_code(required, [template.process])\n", "", REQUIREMENTS),
         ("workers: another potential does the work", "pdmp/engine/executors.py", "            requirements.check_potential(required, template.process, template.first)\n", "", REQUIREMENTS),
-        ("workers: the potential is compared at the start alone", NEEDS, "POINTS = (0.0, 0.1)", "POINTS = (0.0,)", REQUIREMENTS),
+        ("workers: the potential is compared at the start alone", NEEDS, "POINTS = (0.0, 0.1, 3.0, -10.0, 30.0)", "POINTS = (0.0,)", REQUIREMENTS),
         ("workers: files of the package in any order", NEEDS, "        digest.update(f\"{file.relative_to(_FOLDER).as_posix()}\\0\".encode() + file.read_bytes())\n", "        digest.update(file.name.encode())\n", REQUIREMENTS),
         ("workers: passes over rows are not compared", NEEDS, "        check_code(required, values, tables=True)\n", "", REQUIREMENTS),
         ("workers: what a function counts is part of it", PARTS, "lambda name: _MISSING if name in stored else resolve(name)", "resolve", REQUIREMENTS),
