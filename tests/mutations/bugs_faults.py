@@ -812,3 +812,24 @@ BUGS += [
         ("an overload that is inlined", NATIVE, '"inline": inline}', '"inline": None}', HASHES),
     ]
 ]  # fmt: skip
+
+PREFLIGHT, FLIGHT, CLASSES = "tests/engine/test_preflight.py", "pdmp/engine/preflight.py", "pdmp/native/classes.py"
+PROPRIETY, PROPER = "tests/models/test_propriety.py", "pdmp/models/propriety.py"
+QUADRATIC = f"{PROPRIETY}::test_a_quadratic_of_any_axes_that_is_not_positive_definite"
+ROUNDED = f"{PREFLIGHT}::test_fields_that_are_not_what_they_are_declared_as_are_not_rounded"
+SIZES = f"{PREFLIGHT}::test_sizes_are_whole_numbers"
+BUGS += [
+    Bug(f"unsaid: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("a field is rounded", CLASSES, '(annotation != "float" and member != value)', "False", ROUNDED),
+        ("text is a number", CLASSES, "isinstance(value, (str, bytes)) or (annotation", "(annotation", ROUNDED),
+        ("half a dimension", "pdmp/process.py", 'self.dim = count("dim", dim)', "self.dim = int(dim)", SIZES),
+        ("half a clock", "pdmp/process.py", 'self.clocks = count("clocks", clocks)', "self.clocks = int(clocks)", SIZES),
+        ("half a dimension of a model", "pdmp/models/base.py", 'self.dim = count("dim", dim)', "self.dim = int(dim)", SIZES),
+        ("half a datum", "pdmp/models/base.py", 'count("n_data", n_data, 0)', "int(n_data)", SIZES),
+        ("an array that is written to late", RUN, "        if found is not None:\n            warn(found)\n        return run\n", "        return run\n", f"{PREFLIGHT}::test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run"),
+        ("the direction of negative curvature", PROPER, "if curvatures[0] < -1e-9 * np.abs(columns).max():", "if False:", QUADRATIC),
+        ("rounding is growth", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if False:", QUADRATIC),
+        ("all growth is rounding", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if True:", QUADRATIC),
+    ]
+]  # fmt: skip
