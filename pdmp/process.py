@@ -52,9 +52,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.memory import check_size
 from pdmp.flow import Linear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.native.arguments import count
 from pdmp.native.classes import Compiled, by_name, compiled, inlined
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, whatever the rate
@@ -207,8 +209,9 @@ class Process(Compiled):
         local: bool = False,
         scope: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        self.dim = int(dim)
-        self.clocks = int(clocks)
+        self.dim = count("dim", dim)
+        check_size(f"`dim` = {self.dim:,}", 8.0 * self.dim)
+        self.clocks = count("clocks", clocks)
         self.flow = Linear() if flow is None else flow
         self.local = bool(local) or scope is not None
         if dependents is None:

@@ -326,17 +326,25 @@ def rehearse(process, chain):
 
     Or for an array in a field that they have written to: a run of the same seed would then not be the same again.
     """
-    before = _contents(process)
+    before = contents(process)
     _rehearse(process, chain)
-    for was, now in zip(before, _contents(process), strict=True):
+    found = written_to(process, before)
+    if found is not None:
+        raise TypeError(found)
+
+
+def written_to(process, before):
+    """A sentence on the first array in a field of the user's that has changed since `contents`, or None."""
+    for was, now in zip(before, contents(process), strict=True):
         if now != was:
-            raise TypeError(
+            return (
                 f"`self.{now[1]}` of {now[0]} is written to while a run goes on, so that no `seed` repeats "
                 "it and chains disturb each other: keep what changes in an array of the process's `memory`."
             )
+    return None
 
 
-def _contents(process):
+def contents(process):
     """The fields of the user's compiled objects, and digests of the arrays in them."""
     found = []
     for part in _parts(process, {}):

@@ -1,8 +1,10 @@
 """What a worker must have in common with the process that coordinates a run, as a chain goes on from one to the other.
 
 Versions of what computes, the files of this package, the functions and classes that are pickled by name, with all that
-they name, and values of a potential that a Python function computes. A worker that differs refuses its work by name:
-its path would be that of another process, or another one for the same seed.
+they name, and values of a potential that a Python function computes. Of what a Python function names that may change,
+lists, arrays and objects, that counts which a call of the function leaves as it is: the rest is what it keeps there. A
+worker that differs refuses its work by name: its path would be that of another process, or another one for the same
+seed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import platform
 import sys
 import time
 
+import numpy as np
+
 from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.errors import SamplingError
 from pdmp.native.classes import Compiled
@@ -24,7 +28,7 @@ from pdmp.native.fingerprints import parts
 #: Libraries of which another version may compute other last bits, or draw other random numbers.
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite")
 NAMED = 3  #: how many functions and classes that differ are named
-POINTS = (0.0, 0.1)  #: where potentials are compared, see `model_values`
+POINTS = (0.0, 0.1, 3.0, -10.0, 30.0)  #: where potentials are compared, see `model_values`
 _FOLDER = pathlib.Path(__file__).parents[1]
 _begun = time.time()
 _checked = set()  # in a worker: hashes of what was sent to it
@@ -65,17 +69,24 @@ def requirements_of(values, tables=False):
     """What a worker needs that gets `values`, pickled; see `pdmp.native.fingerprints.parts` for `tables`."""
     code = parts(values, tables)
     files = {module: _file(module) for module in {_module(name) for name in code}}
-    return pickle.dumps({"versions": versions(), "code": code, "files": files, "values": []}, protocol=5)
+    required = {"versions": versions(), "code": code, "files": files, "values": [], "tables": {}}
+    return pickle.dumps(required, protocol=5)
 
 
 def with_potential(required, process, x):
-    """The same with values of the potential of a process around `x`, if a Python function computes it."""
+    """The same with values of the potential around `x` and with tables, if a Python function computes it."""
     if not _has_function(process):
         return required
-    found = [model_values(process.model, x, POINTS) for _ in range(2)]
+    found = [model_values(process.model, x, POINTS)]
+    before = parts([process], True)
+    # Elsewhere each time: else what a function keeps for each point would have been there before.
+    model_values(process.model, x + 1e-3 * np.random.default_rng().standard_normal(np.shape(x)), POINTS)
+    found.append(model_values(process.model, x, POINTS))
+    after = parts([process], True)
     if not same_values(process.model, *found):  # it is another one each time
         return required
-    return pickle.dumps(pickle.loads(required) | {"values": found[0]}, protocol=5)
+    tables = {name: hashes for name, hashes in after.items() if before.get(name) == hashes}
+    return pickle.dumps(pickle.loads(required) | {"values": found[0], "tables": tables}, protocol=5)
 
 
 def check_versions(required):
@@ -102,11 +113,20 @@ def check_code(required, values, tables=False):
 
 
 def check_potential(required, process, x):
-    """A `SamplingError` where the potential of a process has other values in this worker."""
-    values = pickle.loads(required)["values"]
+    """A `SamplingError` where a potential has other values in this worker, or names other tables."""
+    required = pickle.loads(required)
+    values, tables = required["values"], required["tables"]
     if values and not same_values(process.model, model_values(process.model, x, POINTS), values):
         refuse(
             f"computes another potential of {type(process.model).__name__} with the same functions",
+            "give it the same files, data and settings",
+        )
+    here = parts([process], True) if tables else {}
+    other = next((name for name in tables if name in here and here[name] != tables[name]), None)
+    if other is not None:
+        refuse(
+            f"has other values of what {other} of the file {_file(_module(other))} names, a list, an array or an "
+            "object",
             "give it the same files, data and settings",
         )
 

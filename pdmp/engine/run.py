@@ -47,7 +47,15 @@ from pdmp.engine.checks import (
 )
 from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
 from pdmp.engine.goals import Goal
-from pdmp.engine.preflight import check_methods, check_propriety, check_target, is_trusted, rehearse
+from pdmp.engine.preflight import (
+    check_methods,
+    check_propriety,
+    check_target,
+    contents,
+    is_trusted,
+    rehearse,
+    written_to,
+)
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.engine.visited import gradient_warning, jump_warning, law_warning
@@ -301,6 +309,7 @@ def sample(
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
     rehearse(process, made[0])
+    fields = contents(process)
     info = describe(process) | {
         "store": store,
         "seed": seed,
@@ -318,7 +327,11 @@ def sample(
                     chain.look = NEVER
                     if chain.stopped == LOOK:
                         chain.stopped = None
-        return _drive(made, info, (executor, segment), progress, file, started, goal)
+        run = _drive(made, info, (executor, segment), progress, file, started, goal)
+        found = written_to(process, fields)  # later than in the rehearsal
+        if found is not None:
+            warn(found)
+        return run
     finally:
         if file is not None:
             file.release()

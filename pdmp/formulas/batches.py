@@ -115,6 +115,11 @@ def _read(source, described, kind, roles, environment, files, place):
         if name is not None:
             check_names([name], columns, f"`{role}`")
     used = [c for c in columns.columns if c in described.names | {name for name in roles.values() if name is not None}]
+    for name in sorted(described.plain() & set().union(*map(sources.numeric_categories, source.parts))):
+        raise ValueError(
+            f"`formula`: the column {name!r} is a category of numbers in {source.what}, and would be read as numbers: "
+            f"write C({name}) for a category."
+        )
     groupings = [_names_of(term.factor.components) for term in described.model.group_terms]
     response = described.model.response.term.components[0]
     plain = not hasattr(response, "call") and response.reference is None

@@ -44,6 +44,7 @@ HARMLESS = (
     *("where", "clip", "round", "around", "nan_to_num", "interp", "digitize", "searchsorted", "isin", "sinc", "real"),
     *("mean", "median", "std", "var", "min", "max", "sum", "prod", "quantile", "percentile", "cumsum", "cumprod"),
 )
+TRUTH, NUMBERS, LABELS = "truth values", "numbers", "text or categories"  #: what a column holds
 LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
 
 
@@ -116,12 +117,24 @@ def _floats(values):
 
 
 def _whole(values):
-    """Whole numbers of few bits, and truth values, as int64: 1, not 1.0, where they are labels."""
+    """Whole numbers of few bits or without sign, and truth values, as int64: 1, not 1.0, where they are labels."""
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "ordered", False) and hasattr(values, "cat"):
         return values.cat.remove_unused_categories()  # which formulae refuses, also of some rows of a table
     is_small = dtype is not None and dtype.kind in "biu" and getattr(dtype, "itemsize", 8) < 8
-    return _converted(values, np.int64) if is_small else values
+    # Of uint64 a function of the user's would compute 2^64 - 1 for 1 - 2.
+    is_unsigned = dtype is not None and dtype.kind == "u" and (len(values) == 0 or int(values.max()) < 2**63)
+    return _converted(values, np.int64) if is_small or is_unsigned else values
+
+
+def _as_integers(part, values, table):
+    """Results of arithmetic of integers, computed as floats, as the labels 1 or 2, not 1.0, if they are whole."""
+    values, parts, are_whole = np.asarray(values), [part], True
+    for one in parts:  # which grows
+        are_whole &= not hasattr(one, "name") or table[one.name].dtype.kind in "biu"
+        parts += _arguments(one)
+    is_exact = are_whole and values.dtype.kind == "f" and bool(np.all(np.abs(values) < 2.0**53))
+    return values.astype(np.int64) if is_exact and np.array_equal(values, np.floor(values)) else values
 
 
 def _converted(values, dtype):
@@ -133,6 +146,8 @@ def _converted(values, dtype):
 
 def _prepare(part, of_labels=False, taker=None):
     """Have a part of a term compute with floats, but for labels: below C(...), S(...) or T(...), and in groupings.
+
+    What is computed there, such as the sides of C(x - z > 0), is computed with floats as well.
 
     `taker`: the function or the operator that takes its values; of a whole function of a term None.
     """
@@ -166,13 +181,20 @@ def _evaluated(part, of_labels, taker, table, environment):
     if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
         raise ValueError(f"{getattr(part, 'callee', part)}(...) returns complex numbers: {AS_REAL}")
     computes, of_bits = taker is None and not of_labels, False
+    if of_labels and _is_arithmetic(part) and not _is_arithmetic(taker):
+        values = _as_integers(part, values, table)
     if hasattr(taker, "symbol"):
-        computes = taker.symbol in ARITHMETIC
+        computes = _is_arithmetic(taker)
+        of_labels = of_labels and not computes
     elif taker is not None:
         computes, of_bits = _computes(taker.callee, environment)
     if getattr(getattr(values, "dtype", None), "kind", None) == "b" and not computes:
         return values
     return _whole(values) if of_labels or of_bits else _floats(values)
+
+
+def _is_arithmetic(part):
+    return getattr(part, "symbol", None) in ARITHMETIC
 
 
 def _check_rows(name, values, n, of_labels):
@@ -453,7 +475,7 @@ class Design:
             coding = getattr(part, "contrast_matrix", None)
             if coding is not None:  # pandas says -1 of what is no level, which is the last row
                 coding.matrix = np.vstack([coding.matrix, np.full(coding.matrix.shape[1], np.nan)])
-        self._dtypes = {name: table[name].dtype for name in described.names}
+        self._first = table[[name for name in table.columns if name in described.names]].iloc[:1]
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.response = self.model.response.term.name
@@ -596,7 +618,7 @@ class Design:
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
         """The group of each row of a table, (n,) labels."""
-        table = _as_fitted(table, self._dtypes)
+        table = _as_fitted(table, self._first)
         term = next(term for term in self._groups if term.factor.name == grouping)
         parts = [self._values(component, table).astype(str) for component in term.factor.components]
         return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
@@ -623,13 +645,25 @@ class Design:
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
-        table = _as_fitted(table, self._dtypes)
+        table = _as_fitted(table, self._first)
+        self._check_types(table, names)
         n, floats = len(table), FloatColumns(table)
         X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(floats)) for t in self._fixed], n)
         self._check_finite(X, table)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
         return X, sum(parts, np.zeros(n)), self._number(table, expressions, named)
+
+    def _check_types(self, table, names):
+        """Refuse text where the fit had numbers, and the reverse: a function may take "no" for a truth value.
+
+        But for groups, of which other ones may be named in another way.
+        """
+        terms = [*self.model.common_terms, *(term.expr for term in self._groups)]
+        for name in sorted(names & {name for term in terms for name in term.var_names}):
+            found, was = _held(table[name]), _held(self._first[name])
+            if found != was and {found, was} != {TRUTH, NUMBERS}:
+                raise ValueError(f"`new`: the column {name!r} holds {found}, and {was} in the data of the fit.")
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
         """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or "".
@@ -686,17 +720,39 @@ def _copied(part, memo):
     return copy.copy(part)
 
 
-def _as_fitted(table, dtypes):
-    """A table with truth values and ordered categories as in that of the fit, where they are numbers or text."""
+def _as_fitted(table, first):
+    """A table whose columns have the types that they have in `first`, rows of the fit's, if their values are of those.
+
+    Numbers 0 and 1 may be truth values, and text or numbers categories, with the order of those; and the reverse.
+    """
     changed = {}
-    for name in dtypes.keys() & set(table.columns):
-        column, dtype = table[name], dtypes[name]
-        is_truth = dtype.kind == "b" and column.isin([0, 1]).all()
-        if column.dtype != dtype and (
-            is_truth or (getattr(dtype, "ordered", False) and column.isin(dtype.categories).all())
-        ):
-            changed[name] = column.astype(dtype)
+    for name in set(first.columns) & set(table.columns):
+        column, dtype = table[name], first[name].dtype
+        ours, theirs = (_held(_categories(one)) for one in (first[name], column))
+        if column.dtype == dtype or ours != theirs and not column.isin([0, 1]).all():
+            continue
+        if hasattr(dtype, "categories"):
+            if ours == theirs and column.isin(dtype.categories).all():
+                changed[name] = column.astype(dtype)
+        elif hasattr(column.dtype, "categories") or {ours, theirs} == {TRUTH, NUMBERS}:
+            with contextlib.suppress(ValueError, TypeError):
+                changed[name] = column.astype(float if ours == NUMBERS else dtype)
     return table.assign(**changed) if changed else table
+
+
+def _categories(column):
+    """The categories of a column that has some, else itself."""
+    return getattr(column.dtype, "categories", column)
+
+
+def _held(values):
+    """What a column or an index holds, in words."""
+    types = import_pandas().api.types
+    if isinstance(values.dtype, import_pandas().CategoricalDtype):
+        return LABELS
+    if values.dtype.kind == "b" or types.infer_dtype(values) == "boolean":
+        return TRUTH
+    return NUMBERS if types.is_numeric_dtype(values) else LABELS
 
 
 def _plain(label):

@@ -15,6 +15,7 @@ from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
 from pdmp.models.numerical import Numerical
 from pdmp.models.transforms import Transform, check_transforms, split
+from pdmp.native.arguments import count
 from pdmp.native.classes import compiled
 from pdmp.native.explanations import explained
 
@@ -124,10 +125,8 @@ class Model(Numerical, Derived):
         initial: ArrayLike | None = None,
         transforms: Mapping[str, Transform] | None = None,
     ) -> None:
-        self.dim = int(dim)
-        self.n_data = int(n_data)
-        if self.dim < 1:
-            raise ValueError(f"`dim` must be at least 1, got {dim}.")
+        self.dim = count("dim", dim)
+        self.n_data = count("n_data", n_data, 0)
         check_size(f"`dim` = {self.dim:,}", 8.0 * self.dim)
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
         for name, shape in self.variables.items():

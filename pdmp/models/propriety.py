@@ -27,6 +27,8 @@ from pdmp.models.transforms import coordinate_names
 PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64, 1e100)
 #: The last of them where U does not fall: in a direction that was computed, which rounding limits, and of a coordinate.
 FAR, EXACT = 1e10, 1e16
+#: From here on it is seen whether U along a direction that was computed is more than rounding.
+ROUND = 1e3
 #: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
 GROWS = 12.0
 #: Where U changes by less than this times log t it is level: rounding changes it as well, far out.
@@ -177,9 +179,9 @@ class _Search:
         return np.argsort(np.nan_to_num(further, nan=math.inf), kind="stable")[:COORDINATES]
 
     def flat_directions(self, gradient):
-        """Directions in which the gradient does not change whatever the coordinate that moves.
+        """The one of the most negative curvature, and those in which no coordinate that moves changes the gradient.
 
-        They are orthogonal to all differences of gradients, to rounding, and not only where U is quadratic.
+        These are orthogonal to all differences of gradients, to rounding, and not only where U is quadratic.
         """
         p, columns = self.points[0][0], []
         for j in range(self.dim):
@@ -189,6 +191,9 @@ class _Search:
         columns = np.array(columns).T
         if not np.all(np.isfinite(columns)) or not np.any(columns):
             return
+        curvatures, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
+        if curvatures[0] < -1e-9 * np.abs(columns).max():
+            yield vectors[:, 0] / vectors[largest_first(vectors[:, 0])[0], 0]
         left, values, _ = np.linalg.svd(columns / np.maximum(np.abs(columns).max(axis=0), 1e-300))
         for v, value in zip(left.T[-COORDINATES:], values[-COORDINATES:], strict=True):
             if value <= 1e-9 * values[0]:
@@ -234,6 +239,10 @@ class _Search:
                 certain = t >= 1e3 if u == -math.inf else t > EXACT
                 seen = len(slopes) > (1 if math.isnan(u) else 0)  # a fall to the first place says where a mode is
                 return Ray("falls", certain=certain and bool(slopes)) if falls and (seen or u == u) else Ray("")
+            if last == FAR and t > ROUND and abs(u - before) > LEVEL:
+                again = self.potential(p + (1.0 + 1e-6) * t * self.scale * v)
+                if not abs(again - u) < 0.1 * abs(u - before):  # rounding, of terms that cancel
+                    break
             slopes.append((u - before) / math.log(t / t_before))
             if slopes[-1] > GROWS * shell:
                 return Ray("grows")

@@ -60,7 +60,7 @@ from pdmp.native.fingerprints import UNIQUE, is_standard
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
-from pdmp.native.representation import remembers_call
+from pdmp.native.representation import remembers_call, short
 
 #: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
@@ -346,7 +346,7 @@ class Compiled:
                 value = getattr(self, name)
             except AttributeError:
                 raise TypeError(f"{cls.__name__} declares the field `{name}` but never sets it.") from None
-            values.append(_as_member(value, annotation))
+            values.append(_as_member(value, annotation, f"`{name}` of {cls.__name__}"))
         return cls._tuple(*values or [0])
 
     @native.setter
@@ -354,13 +354,15 @@ class Compiled:
         raise _hides(type(self).__name__, "native", f"what every {self._kind} needs under this name")
 
 
-def _as_member(value, annotation):
+def _as_member(value, annotation, where):
     if isinstance(value, Compiled):
         return (value.by_address if annotation == "ByAddress" else value).native
-    if annotation == "float":
-        return float(value)
-    if annotation == "int":
-        return int(value)
-    if annotation == "bool":
-        return bool(value)
-    return value
+    if annotation not in ("float", "int", "bool"):
+        return value
+    try:
+        member = {"float": float, "int": int, "bool": bool}[annotation](value)
+        if isinstance(value, (str, bytes)) or (annotation != "float" and member != value):
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{where} is declared as {annotation}, and was given {short(value)}.") from None
+    return member

@@ -8,8 +8,11 @@ comments and docstrings: editing those, or a file that compiled code never reach
 from __future__ import annotations
 
 import copyreg
+import datetime
+import decimal
 import dis
 import enum
+import fractions
 import functools
 import hashlib
 import os
@@ -27,7 +30,10 @@ UNIQUE = "unique-"
 _PROCESS = os.urandom(16)
 _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+_ATOMS = (
+    *(bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range),
+    *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta),
+)
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
@@ -105,7 +111,8 @@ class _Overloads:
         for source in self.lists:
             items, n, parts = source
             for item in items[n:]:
-                self._add(*parts(item), getattr(item, "_jit_options", None))
+                inline = getattr(getattr(item, "_inline", None), "value", None)
+                self._add(*parts(item), {"options": getattr(item, "_jit_options", None), "inline": inline})
                 source[1] += 1
         groups = [self.of_object.get(id(thing)) for thing in things] + [self.of_name.get(name) for name in names]
         found = dict(self.of_all)
@@ -222,6 +229,14 @@ def _decoded(code):
     return hashlib.sha256(text.encode()).digest(), constants, paths
 
 
+def _contents(cell):
+    """What a variable of a closure stands for; `_MISSING` if it has no value yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
 def _root(module):
     return (module or "").partition(".")[0]
 
@@ -258,6 +273,8 @@ class _Walk:
             return self.type(value)
         if hasattr(value, "py_func"):  # what numba's njit makes of a function
             self.value((getattr(value, "targetoptions", None), getattr(value, "locals", None)))
+            if not getattr(value, "_can_compile", True):  # for the types of its decorator alone
+                self.add(*map(str, value.nopython_signatures))
             return self.function(value.py_func, compiled=True)
         if hasattr(value, "_dispatcher"):  # of numba's vectorize, which keeps what it has compiled
             return self.value(value._dispatcher)
@@ -395,16 +412,11 @@ class _Walk:
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
         def resolve(name):
-            if name not in free:
-                return scope.get(name, _MISSING)
-            try:
-                return free[name].cell_contents
-            except ValueError:  # a cell without contents yet
-                return _MISSING
+            return _contents(free[name]) if name in free else scope.get(name, _MISSING)
 
         self.code(function.__code__, resolve)
         self.value(function.__defaults__)
-        self.value(function.__kwdefaults__)
+        self.value(tuple((function.__kwdefaults__ or {}).items()))
         self.package = caller
 
     def overloads(self, things, names):
@@ -457,7 +469,7 @@ class _Walk:
 _MADE = _CLASS_METADATA | {"_annotations", "_methods", "_tuple", "_registered", "__signature__", "__slotnames__"}
 _MAINS = {"__mp_main__", "__worker__"}
 #: Of what a Python function names, what cannot change while a program runs.
-_FIXED = (tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType)
+_FIXED = (tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType, functools.partial)
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_DEREF") if name in dis.opmap}
 
 
@@ -511,6 +523,8 @@ class _Parts(_Walk):
         compiled = compiled or hasattr(function, "__compiled__")
         root = _root(function.__module__)
         if _is_library(root) or not compiled and (root == _root(__name__) or self.released(function)):
+            for cell in function.__closure__ or () if is_standard(root) else ():  # of `functools.singledispatch`, say
+                self.value(_contents(cell))
             return self.add(function.__module__, function.__qualname__)
         content = functools.partial(super().function, function, compiled)
         return self.named(function.__module__, function.__qualname__, content, compiled)

@@ -486,6 +486,58 @@ def test_an_array_in_a_field_is_not_written_to(name, monkeypatch):
         pdmp.sample(make(), time=10.0, seed=1)
 
 
+def turns_late(self, state, i, now, rng):
+    if now > 50.0:
+        self.short[0] += 1.0
+    state.v[i] = -state.v[i]
+    return 0
+
+
+def test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run():
+    with pytest.warns(
+        UserWarning, match=r"^`self\.short` of Mine is written to while a run goes on, so that no `seed`"
+    ):
+        pdmp.sample(mine(jump=turns_late)(), time=60.0, seed=1)
+    pdmp.sample(mine(jump=turns_late)(), time=40.0, seed=1)  # without a warning
+
+
+class Declared(Right):
+    number: int
+    flag: bool
+
+    def __init__(self, number=1, flag=False, late=0.0, dim=2, clocks=2):
+        pdmp.Process.__init__(self, dim, clocks)
+        self.short, self.target, self.late, self.number, self.flag = np.ones(1), TARGET, late, number, flag
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "wrong", "right"),
+    [
+        ("number", "int", [1.5, "2", None], [2.0, np.int8(2), True]),
+        ("flag", "bool", [2, "no", 0.5], [1, np.True_]),
+        ("late", "float", ["0.5", b"1", None], [1, np.float32(0.5)]),
+    ],
+)
+def test_fields_that_are_not_what_they_are_declared_as_are_not_rounded(field, kind, wrong, right):
+    for value in wrong:
+        with pytest.raises(TypeError, match=f"^`{field}` of Declared is declared as {kind}, and was given "):
+            pdmp.sample(Declared(**{field: value}), time=1.0, seed=1)
+    for value in right:
+        assert getattr(Declared(**{field: value}).native, field) == value
+
+
+@pytest.mark.parametrize("name", ["dim", "clocks"])
+@pytest.mark.parametrize("value", [2.5, "2", True, None, 0, -1, float("nan")])
+def test_sizes_are_whole_numbers(name, value):
+    with pytest.raises(ValueError, match=f"^`{name}` must be a whole number, at least 1, got "):
+        Declared(**{name: value})
+    if name == "dim":
+        with pytest.raises(ValueError, match="^`dim` must be a whole number, at least 1, got "):
+            pdmp.Model(dim=value)
+    with pytest.raises(ValueError, match="^`n_data` must be a whole number, at least 0, got "):
+        pdmp.Model(dim=2, n_data=value if value not in (0, True) else -2)
+
+
 class Ring(pdmp.Process):
     """Coordinates that turn at rate 1; later, some events change the next but one as well."""
 

@@ -23,6 +23,8 @@ from tests.engine.test_executors import CALL, Elsewhere, same
 from tests.toys import Telegraph
 
 MODULE = '''
+import fractions
+import functools
 import os
 
 import numba
@@ -85,7 +87,84 @@ def reading(x):
 
 def formula(x):
     return x + LINKS["identity"]
+
+
+def beyond(x, slope):
+    """The potential of a Gaussian, but for far tails of which no value is compared."""
+    excess = np.maximum(np.abs(x) - 1e4, 0.0)
+    return 0.5 * float(x @ x) + slope * float(excess.sum()), x + slope * np.sign(excess)
+
+
+class Settings:
+    def __init__(self, slope):
+        self.slope = slope
+
+
+SLOPES, ARRAY, SETTINGS = [1.0], np.array([1.0]), Settings(1.0)
+PART = functools.partial(beyond, slope=1.0)
+OF_LIST = functools.partial(lambda x, slopes: beyond(x, slopes[0]), slopes=[1.0])
+THIRD, memory, last = fractions.Fraction(1, 3), {}, {}
+
+
+@functools.singledispatch
+def slope_of(x):
+    return 0.0
+
+
+@slope_of.register
+def slope_of_arrays(x: np.ndarray):
+    return 1.0
+
+
+def named(x, *, slope=1.0):
+    return beyond(x, slope)
+
+
+def by_list(x):
+    return beyond(x, SLOPES[0])
+
+
+def by_array(x):
+    return beyond(x, ARRAY[0])
+
+
+def by_object(x):
+    return beyond(x, SETTINGS.slope)
+
+
+def by_fraction(x):
+    return beyond(x, float(THIRD))
+
+
+def by_part(x):
+    return PART(x)
+
+
+def by_part_of_list(x):
+    return OF_LIST(x)
+
+
+def dispatched(x):
+    return beyond(x, slope_of(x))
+
+
+def remembering(x):
+    if x.tobytes() not in memory:
+        memory[x.tobytes()] = beyond(x, SLOPES[0])
+    last["x"] = x
+    return memory[x.tobytes()]
 '''
+
+FAR = {  # what differs, and whether it is known before values are compared
+    "named": ("slope=1.0):", "slope=2.0):", True),
+    "by_list": ("SLOPES, ARRAY, SETTINGS = [1.0]", "SLOPES, ARRAY, SETTINGS = [2.0]", False),
+    "by_array": ("np.array([1.0])", "np.array([2.0])", False),
+    "by_object": ("Settings(1.0)", "Settings(2.0)", False),
+    "by_fraction": ("Fraction(1, 3)", "Fraction(2, 3)", True),
+    "by_part": ("beyond, slope=1.0)", "beyond, slope=2.0)", False),
+    "by_part_of_list": ("slopes=[1.0])", "slopes=[2.0])", False),
+    "dispatched": ("    return 1.0\n", "    return 2.0\n", True),
+}
 
 EDITS = {
     "body": ("return scale * float", "return 1.1 * scale * float", "function"),
@@ -168,6 +247,50 @@ def test_other_tables_are_another_potential(edit, users):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("name", FAR)
+def test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is(name, users):
+    old, new, is_code = FAR[name]
+    assert MODULE.count(old) == 1
+    process, owner = process_of(getattr(users, name)), {"dispatched": "slope_of_arrays"}.get(name, name)
+    text = rf"has another users_module\.{owner}, of the file"
+    if not is_code:
+        text = (
+            rf"has other values of what users_module\.{owner} of the file /elsewhere/users_module.py names, a list, an "
+            "array or an object; give it the same files, data and settings"
+        )
+    refused(process, There(MODULE.replace(old, new)), text)
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
+
+
+@pytest.mark.exact
+def test_what_a_function_remembers_of_each_point_is_its_own(users):
+    """A second run finds what the first one has kept, and a worker does not have it."""
+    process = process_of(users.remembering)
+    wanted = pdmp.sample(process, **CALL)
+    for _ in range(2):
+        assert same(wanted, pdmp.sample(process, executor=There(), **CALL))
+    assert len(users.memory) > 100
+
+
+@pytest.mark.exact
+def test_values_are_compared_far_from_the_start(monkeypatch):
+    """A limit that a function reads, at three standard deviations."""
+
+    def capped(x):
+        most = float(os.environ["PDMP_TEST_MEAN"])
+        y = np.clip(x, -most, most)
+        return 0.5 * float(y @ y), np.where(x == y, x, 0.0)
+
+    monkeypatch.setenv("PDMP_TEST_MEAN", "3.0")
+    process = process_of(capped)
+    required = requirements.with_potential(requirements.requirements_of([process]), process, np.zeros(2))
+    requirements.check_potential(required, process, np.zeros(2))
+    monkeypatch.setenv("PDMP_TEST_MEAN", "4.0")
+    with pytest.raises(pdmp.SamplingError, match="computes another potential"):
+        requirements.check_potential(required, process, np.zeros(2))
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("edit", SAME)
 def test_what_changes_no_path_is_not_refused(edit, users):
     assert MODULE.count(SAME[edit][0]) == 1
@@ -245,7 +368,7 @@ def test_a_potential_that_is_another_each_time_is_not_compared():
     required = requirements.requirements_of([process])
     assert pickle.loads(requirements.with_potential(required, process, np.ones(2)))["values"] == []
     exact = pdmp.ZigZag(pdmp.models.from_function(lambda x: (float(x @ x) / 2, x), 2))
-    assert len(pickle.loads(requirements.with_potential(required, exact, np.ones(2)))["values"]) == 8
+    assert len(pickle.loads(requirements.with_potential(required, exact, np.ones(2)))["values"]) == 20
     assert (
         requirements.with_potential(required, pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), np.ones(1)) == required
     )

@@ -64,9 +64,9 @@ def table():
     return pandas.DataFrame(found)
 
 
-def made(formula, family="gaussian", data=None, priors=None, sampler="auto", progress=False, **options):
+def made(formula, family="gaussian", data=None, priors=None, sampler="auto", progress=False, namespace=(), **options):
     roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
-    environment = Environment.capture(0).with_outer_namespace({"np": np})
+    environment = Environment.capture(0).with_outer_namespace({"np": np} | dict(namespace))
     data = table() if data is None else data
     return fitting.make_model(
         describe(formula),
@@ -121,9 +121,14 @@ def whole_numbers():
     return {"y": rng.standard_normal(N), "x": big[0], "z": big[1], "u": small[0], "w": small[1], "k": codes}
 
 
+def less(a, b):
+    return a - b < 0
+
+
 BITS = {
     "numpy": {"x": "int32", "z": "int32", "u": "uint8", "w": "uint8", "k": "int8"},
     "int64": {},
+    "unsigned": dict.fromkeys("xzuwk", "uint64"),
     "float": {"x": "float32", "z": "float32", "u": "float16", "w": "float16", "k": "int16"},
     "nullable": {"x": "Int32", "z": "Int32", "u": "UInt8", "w": "UInt8", "k": "Int8"},
     "arrow": {"x": "int32[pyarrow]", "z": "int32[pyarrow]", "u": "uint8[pyarrow]", "w": "uint8[pyarrow]", "k": "Int8"},
@@ -139,6 +144,8 @@ BITS = {
         "y ~ offset(x * z) + I((x > 60000) + (z > 60000))",
         "I(u - w) ~ x",
         "y ~ C(k) + C(I(u - w) > 0) + k:u + (x:z | k) + (1 | np.minimum(k, 1))",
+        "y ~ C(u - w > 0) + C(k * 2 - 1):x + (1 | I(k - 1)) + (1 | np.sign(u - w)) + (1 | less(u, w))",
+        "y ~ C(x * x * x * x - z * z * z * z > 0) + C(np.sign(u - w) > 0) + S(-k)",
     ],
 )
 def test_numbers_are_floats_before_anything_is_computed(formula, kind):
@@ -362,10 +369,18 @@ def test_tables_whose_columns_have_other_types_than_those_of_the_fit():
     assert np.array_equal(same[0].level, rows % 2) and list(design.labels(other.iloc[rows], "flag")) == [
         str(flag) for flag in t.flag.iloc[rows]
     ]
-    coded = made("y ~ C(k)", data=t)[1]
-    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"'C\(k\)\[1\]' is not finite in row 0"):
+    as_truth = pandas.DataFrame({"k": [True, False]})
+    assert np.array_equal(made("y ~ C(k)", data=t)[1].new(as_truth)[0], [[1, 1, 0], [1, 0, 0]])
+    answers = ["number"]
+
+    def changes(k):
+        return k if answers == ["number"] else k > 0
+
+    coded = made("y ~ C(changes(k))", data=t, namespace={"changes": changes})[1]
+    answers[0] = "truth"
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"'C\(changes\(k\)\)\[1\]' is not finite in row 0"):
         warnings.simplefilter("ignore")  # of pandas, that True is no level, though it is 1
-        coded.new(pandas.DataFrame({"k": [True, False]}))
+        coded.new(t.iloc[[1, 2]].reset_index(drop=True))
 
 
 def test_terms_that_share_or_add_categories():
@@ -396,6 +411,9 @@ def test_labels_that_functions_return_do_not_wrap():
 
 def test_integers_that_are_labels_keep_their_names():
     t = pandas.DataFrame(whole_numbers() | {"flag": np.arange(N) % 2 == 0}).astype({"k": "uint8", "u": "float16"})
+    assert made("y ~ C(k - 1)", data=t)[0].columns == ("Intercept", "C(k - 1)[0]", "C(k - 1)[1]")
+    for of_floats in ("C(k / 2)[0.5]", "C(np.floor(u / 200.0) + 1)[2.0]"):
+        assert of_floats in made(f"y ~ {of_floats.partition('[')[0]}", data=t)[0].columns
     model = made("y ~ C(k) + C(flag) + T(k, ref=2):x + (1 | k) + (1 | k:flag) + (1 | u)", data=t)[0]
     assert model.columns[:4] == ("Intercept", "C(k)[1]", "C(k)[2]", "C(flag)[True]")
     assert [g.levels for g in model.groups[:2]] == [
@@ -1527,8 +1545,52 @@ def test_text_is_no_truth_value():
         made(f"y ~ {term}", data=data)
     design = made("y ~ np.where(old, x, w)", data=data)[1]
     assert np.array_equal(design.new(data)[0][:, 1], np.where(data.old, data.x, data.w))
-    with pytest.raises(ValueError, match="np.where.* takes old for truth values"):
-        design.new(data.assign(old=data.old.astype(str)))
+
+
+def chosen_by(x, rows):
+    return np.where(rows, x, -x)
+
+
+def test_other_types_than_those_of_the_fit_are_refused_or_made_the_same():
+    """A function of the user's takes "no" for a truth value, and orders text by its letters."""
+    is_old = np.arange(N) % 4 == 0
+    order = pandas.CategoricalDtype(["lo", "mid", "hi"], ordered=True)
+    texts = np.array(["hi", "lo", "mid"])[np.arange(N) % 3]
+    data = table().assign(old=is_old, count=is_old.astype(int), size=texts, stage=pandas.Categorical(is_old))
+    data = data.assign(ranked=pandas.Series(texts).astype(order))
+
+    def refused(formula, name, column, held, was):
+        with pytest.raises(
+            ValueError, match=rf"^`new`: the column '{name}' holds {held}, and {was} in the data of the fit\.$"
+        ):
+            made(formula, data=data)[1].new(data.assign(**{name: column}))
+
+    labels, truth, numbers = "text or categories", "truth values", "numbers"
+    for formula in ("y ~ chosen_by(x, old)", "y ~ np.where(old, x, w)", "y ~ old", "y ~ x + (0 + old | g)"):
+        refused(formula, "old", np.where(is_old, "yes", "no"), labels, truth)
+    refused("y ~ chosen_by(x, count)", "count", is_old.astype(str), labels, numbers)
+    refused("y ~ I(x * (size == 'lo'))", "size", np.arange(N), numbers, labels)
+    same = [
+        ("y ~ chosen_by(x, old)", "old", is_old.astype(float)),
+        ("y ~ chosen_by(x, old)", "old", pandas.array(is_old, "boolean")),
+        ("y ~ chosen_by(x, old)", "old", is_old.astype(object)),
+        ("y ~ cube(count):x + (1 | count)", "count", is_old),
+        ("y ~ cube(count)", "count", pandas.Categorical(is_old.astype(int))),
+        ("y ~ I(1 * (size < 'lo'))", "size", pandas.Series(texts).astype(order)),
+        ("y ~ I(1 * (ranked < 'mid'))", "ranked", texts),
+        ("y ~ x + (0 + stage | g)", "stage", is_old),
+        ("y ~ stage", "stage", pandas.Categorical(is_old, [True, False])),
+    ]
+    for formula, name, column in same:
+        design = made(formula, data=data)[1]
+        found, wanted = design.new(data.assign(**{name: column})), design.new(data)
+        np.testing.assert_array_equal(found[0], wanted[0])
+        for other, g in zip(found[2], wanted[2], strict=True):
+            np.testing.assert_array_equal([other.level, other.value], [g.level, g.value])
+    halves = made("y ~ cube(count)", data=data)[1].new(data.assign(count=pandas.Categorical(0.5 * is_old)))
+    np.testing.assert_array_equal(halves[0][:, 1], 0.125 * is_old)
+    groups = made("y ~ x + (1 | count)", data=data)[1].new(data.assign(count="another"))[2]
+    assert set(groups[0].level) == {-1}  # groups may have other names
 
 
 def test_the_table_of_inclusion_by_hand():

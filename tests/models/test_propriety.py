@@ -427,3 +427,23 @@ def test_a_sum_of_terms_is_looked_at_as_a_function_is():
     twice = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [y], [np.column_stack([y, 2.0 * y]) @ p.b])
     with pytest.warns(UserWarning, match=r"does not grow along the direction \+1 b\[0\] -0.5 b\[1\]"):
         pdmp.sample(pdmp.BPS(pdmp.models.sum_of_terms(p, [twice])), events=5, seed=1)
+
+
+@pytest.mark.parametrize("dim", [3, 10, 100])
+@pytest.mark.parametrize(
+    ("lowest", "says"),
+    [
+        (-0.1, "falls without end along the direction"),
+        (-0.001, "falls without end along the direction"),
+        (0.0, "does not grow along the direction"),
+        (0.001, None),
+    ],
+)
+def test_a_quadratic_of_any_axes_that_is_not_positive_definite(dim, lowest, says):
+    """Terms that cancel leave rounding far out, which is neither growth nor a fall."""
+    axes = np.linalg.qr(np.random.default_rng(dim).standard_normal((dim, dim)))[0]
+    matrix = axes @ np.diag([lowest, *np.ones(dim - 1)]) @ axes.T
+    matrix = 0.5 * (matrix + matrix.T)
+    found, count = find_improper(target(lambda x: 0.5 * x @ matrix @ x, lambda x: matrix @ x, dim), np.zeros(dim))
+    assert found is None if says is None else says in found.text
+    assert count < 4 * dim + 500

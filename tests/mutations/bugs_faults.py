@@ -773,7 +773,7 @@ BUGS += [
         ("workers: other versions do the work", "pdmp/engine/executors.py", "                requirements.check_versions(required)\n", "", REQUIREMENTS),
         ("workers: other functions do the work", "pdmp/engine/executors.py", "            requirements.check_code(required, [template.process])\n", "", REQUIREMENTS),
         ("workers: another potential does the work", "pdmp/engine/executors.py", "            requirements.check_potential(required, template.process, template.first)\n", "", REQUIREMENTS),
-        ("workers: the potential is compared at the start alone", NEEDS, "POINTS = (0.0, 0.1)", "POINTS = (0.0,)", REQUIREMENTS),
+        ("workers: the potential is compared at the start alone", NEEDS, "POINTS = (0.0, 0.1, 3.0, -10.0, 30.0)", "POINTS = (0.0,)", REQUIREMENTS),
         ("workers: files of the package in any order", NEEDS, "        digest.update(f\"{file.relative_to(_FOLDER).as_posix()}\\0\".encode() + file.read_bytes())\n", "        digest.update(file.name.encode())\n", REQUIREMENTS),
         ("workers: passes over rows are not compared", NEEDS, "        check_code(required, values, tables=True)\n", "", REQUIREMENTS),
         ("workers: what a function counts is part of it", PARTS, "lambda name: _MISSING if name in stored else resolve(name)", "resolve", REQUIREMENTS),
@@ -792,5 +792,44 @@ BUGS += [
         ("bounds are tried, too", "pdmp/models/verification.py", 'if relation == "="]', 'if relation != "-"]'),
         ("factors of any number of data", "pdmp/models/verification.py", "    if model.n_data > most_data or ", "    if "),
         ("factors of none", "pdmp/models/verification.py", "    if model.n_data > most_data or ", "    if True or "),
+    ]
+]  # fmt: skip
+
+NATIVE, HASHES = "pdmp/native/fingerprints.py", "tests/native/test_fingerprints.py"
+UNSEEN = f"{REQUIREMENTS}::test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is"
+REMEMBERED = f"{REQUIREMENTS}::test_what_a_function_remembers_of_each_point_is_its_own"
+BUGS += [
+    Bug(f"workers: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("tables are not compared", NEEDS, "if other is not None:", "if False:", UNSEEN),
+        ("tables that a call changes are compared", NEEDS, "if before.get(name) == hashes}", "}", REMEMBERED),
+        ("tables are looked at where the function has been", NEEDS, "x + 1e-3 * np.random.default_rng()", "x + 0.0 * np.random.default_rng()", REMEMBERED),
+        ("values are compared near the start", NEEDS, "0.1, 3.0, -10.0, 30.0)", "0.1, 0.2, 0.3, 0.4)", f"{REQUIREMENTS}::test_values_are_compared_far_from_the_start"),
+        ("keywords' defaults are tables", NATIVE, "self.value(tuple((function.__kwdefaults__ or {}).items()))", "self.value(function.__kwdefaults__)", UNSEEN),
+        ("fractions are tables", NATIVE, "*(fractions.Fraction, decimal.Decimal,", "*(decimal.Decimal,", UNSEEN),
+        ("what dispatches is not followed", NATIVE, "if is_standard(root) else ():", "if False else ():", UNSEEN),
+        ("types of a jitted function", NATIVE, "self.add(*map(str, value.nopython_signatures))", "pass", HASHES),
+        ("an overload that is inlined", NATIVE, '"inline": inline}', '"inline": None}', HASHES),
+    ]
+]  # fmt: skip
+
+PREFLIGHT, FLIGHT, CLASSES = "tests/engine/test_preflight.py", "pdmp/engine/preflight.py", "pdmp/native/classes.py"
+PROPRIETY, PROPER = "tests/models/test_propriety.py", "pdmp/models/propriety.py"
+QUADRATIC = f"{PROPRIETY}::test_a_quadratic_of_any_axes_that_is_not_positive_definite"
+ROUNDED = f"{PREFLIGHT}::test_fields_that_are_not_what_they_are_declared_as_are_not_rounded"
+SIZES = f"{PREFLIGHT}::test_sizes_are_whole_numbers"
+BUGS += [
+    Bug(f"unsaid: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("a field is rounded", CLASSES, '(annotation != "float" and member != value)', "False", ROUNDED),
+        ("text is a number", CLASSES, "isinstance(value, (str, bytes)) or (annotation", "(annotation", ROUNDED),
+        ("half a dimension", "pdmp/process.py", 'self.dim = count("dim", dim)', "self.dim = int(dim)", SIZES),
+        ("half a clock", "pdmp/process.py", 'self.clocks = count("clocks", clocks)', "self.clocks = int(clocks)", SIZES),
+        ("half a dimension of a model", "pdmp/models/base.py", 'self.dim = count("dim", dim)', "self.dim = int(dim)", SIZES),
+        ("half a datum", "pdmp/models/base.py", 'count("n_data", n_data, 0)', "int(n_data)", SIZES),
+        ("an array that is written to late", RUN, "        if found is not None:\n            warn(found)\n        return run\n", "        return run\n", f"{PREFLIGHT}::test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run"),
+        ("the direction of negative curvature", PROPER, "if curvatures[0] < -1e-9 * np.abs(columns).max():", "if False:", QUADRATIC),
+        ("rounding is growth", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if False:", QUADRATIC),
+        ("all growth is rounding", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if True:", QUADRATIC),
     ]
 ]  # fmt: skip

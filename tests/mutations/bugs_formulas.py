@@ -1043,3 +1043,27 @@ BUGS += [
     Bug("coding: text is a truth value for logical functions", DESIGN, " or function in LOGICAL", "", (f"{TESTS}::test_text_is_no_truth_value",), "formulae"),
     Bug("batches: empty columns change types", "pdmp/formulas/batches.py", "if len(table)] or tables[:1]", "]", ("tests/formulas/test_batches.py::test_a_column_that_a_file_has_nothing_in",), "formulae"),
 ]  # fmt: skip
+
+FLOATS, KINDS, NUMBERED = (
+    f"{TESTS}::test_numbers_are_floats_before_anything_is_computed",
+    f"{TESTS}::test_other_types_than_those_of_the_fit_are_refused_or_made_the_same",
+    f"{TESTS}::test_integers_that_are_labels_keep_their_names",
+)
+CATEGORIES = "tests/formulas/test_batches.py::test_categories_of_numbers_are_no_numbers"
+BUGS += [
+    Bug(f"types: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("sides of a comparison that is a label wrap", DESIGN, "of_labels = of_labels and not computes", "pass", FLOATS),
+        ("labels without a sign wrap", DESIGN, "is_small or is_unsigned else values", "is_small else values", FLOATS),
+        ("labels that were computed are 1.0", DESIGN, "return values.astype(np.int64) if is_exact", "return values.astype(np.int64) if False", NUMBERED),
+        ("labels of floats are whole", DESIGN, 'or table[one.name].dtype.kind in "biu"', "or True", NUMBERED),
+        ("text is a truth value in a new table", DESIGN, "self._check_types(table, names)", "pass", KINDS),
+        ("groups of a new table have no other names", DESIGN, "for name in sorted(names & {name for term in terms for name in term.var_names}):", "for name in sorted(names):", KINDS),
+        ("slopes of groups may be text", DESIGN, "*(term.expr for term in self._groups)]\n        for name in sorted(names &", "]\n        for name in sorted(names &", KINDS),
+        ("truth values are not made numbers", DESIGN, "column.astype(float if ours == NUMBERS else dtype)", "column.astype(dtype)", KINDS),
+        ("categories stay categories", DESIGN, 'elif hasattr(column.dtype, "categories") or', "elif", KINDS),
+        ("categories are others in a new table", DESIGN, "if ours == theirs and column.isin(dtype.categories).all():", "if False:", KINDS),
+        ("categories of numbers are numbers", "pdmp/formulas/batches.py", "for name in sorted(described.plain() & set()", "for name in sorted(set() & set()", CATEGORIES),
+        ("categories of the first file", "pdmp/formulas/batches.py", "map(sources.numeric_categories, source.parts)", "map(sources.numeric_categories, source.parts[:1])", CATEGORIES),
+    ]
+]  # fmt: skip

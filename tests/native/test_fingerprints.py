@@ -88,6 +88,10 @@ DIFFERENT = {
         "import numba\n@numba.njit(fastmath=True)\ndef g(x): return x\ndef f(x): return g(x)",
         "import numba\n@numba.njit(fastmath={'nnan'})\ndef g(x): return x\ndef f(x): return g(x)",
     ),
+    "a jitted function's options of types": (
+        "import numba\n@numba.njit('f8(f8)')\ndef g(x): return x\ndef f(x): return g(x)",
+        "import numba\n@numba.njit('f8(f4)')\ndef g(x): return x\ndef f(x): return g(x)",
+    ),
     "a jitted function's options of variables": (
         "import numba\n@numba.njit(locals={'y': numba.f4})\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
         "import numba\n@numba.njit\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
@@ -120,6 +124,10 @@ ELSEWHERE = {
     "a function": ("@overload(module.g)\ndef _(x): return lambda x: N", "def g(x): pass\ndef f(x): return g(x)"),
     "its options": (
         "@overload(module.g, jit_options={'fastmath': N})\ndef _(x): return lambda x: 1",
+        "def g(x): pass\ndef f(x): return g(x)",
+    ),
+    "whether it is inlined": (
+        "@overload(module.g, inline=('never', 'always')[N - 1])\ndef _(x): return lambda x: 1",
         "def g(x): pass\ndef f(x): return g(x)",
     ),
     "what it calls": (
