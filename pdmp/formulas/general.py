@@ -228,7 +228,7 @@ def make_general_model(
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
     check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
-    shares = y / rest["trials"] if "trials" in rest else y
+    shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
     for name, design in designs.items():
         prefix, offset = "" if name == first else f"{name}: ", design.offset
         if name == first:

@@ -59,8 +59,9 @@ class Scale:
     family : Family
     parameter : str
     y : ndarray, shape (n,)
+        The responses, over the number of trials where there is one.
     totals : Totals
-        Of what `Family.stored` makes of the responses, for parameters in its unit; else of the responses, or shares.
+        Of them, and the offset of this parameter.
     """
 
     def __init__(self, family: Family, parameter: str, y: np.ndarray, totals: Totals) -> None:

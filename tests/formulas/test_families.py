@@ -84,6 +84,8 @@ def formulas_of(family):
     left = "y | trials(n)" if "trials" in family.data else "y | cens(c, later)" if "upper" in family.data else "y"
     found = {"y": f"{left} ~ x + area + (1 + x | g)"}
     others = [name for name in family.named[1:] if name != "cuts"]
+    if family.name in ("zero_inflated_poisson", "skew_normal"):  # numbers of their own on scales besides the logarithm
+        return found
     return found | {name: "~ w + (1 | h)" for name in {*others[-1:], *family.needs}}
 
 
@@ -520,7 +522,9 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("formula", "options", "says"), MISTAKES)
-def test_mistakes(formula, options, says):
+def test_mistakes(formula, options, says, monkeypatch):
+    monkeypatch.setattr(general, "sample", None)  # which would be an error of another kind
+    monkeypatch.setattr(fitting, "sample_model", None)
     data = table(
         family_of(options["family"])
         if isinstance(options.get("family"), str) and options["family"] in FAMILIES

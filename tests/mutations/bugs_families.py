@@ -24,7 +24,7 @@ UNITS, PRIORS, BY_HAND, CHANCES, CENTRING, READ, CENSORING, ORDER, LINKS, MISTAK
 )
 
 BUGS = [
-    Bug(f"families: {name}", file, old, new, (test,), "formulae")
+    Bug(f"family of a formula: {name}", file, old, new, (test,), "formulae")
     for name, file, old, new, test in [
         ("a prior of coefficients in standardised units", PREDICTORS, "found[block] = prior.scaled(self.scale[j] / self.unit)", "found[block] = prior", f"{POTENTIAL}[gaussian]"),
         ("the spread of effects without their unit", PREDICTORS, "g.prior.scaled(self.group_scale[k] / self.unit)", "g.prior.scaled(self.group_scale[k])", f"{POTENTIAL}[gaussian]"),
@@ -34,7 +34,7 @@ BUGS = [
         ("effects partly centred have another normaliser", PREDICTORS, "return share * exponents + 0.5", "return exponents + 0.5", f"{POTENTIAL}[poisson]"),
         ("weights are left out", PREDICTORS, "return found if weight is None else args[last - 1] * found", "return found", f"{POTENTIAL}[poisson]"),
         ("constants are not weighted", PREDICTORS, "return self.weight * super().constant()", "return super().constant()", f"{POTENTIAL}[poisson]"),
-        ("a parameter on the scale of its link", PREDICTORS, "natural[name] = LINKS[self.family.links[name]].inverse(", "natural[name] = np.exp(", f"{POTENTIAL}[zero_inflated_negative_binomial]"),
+        ("a parameter on the scale of its link", PREDICTORS, "natural[name] = LINKS[self.family.links[name]].inverse(", "natural[name] = np.exp(", f"{POTENTIAL}[zero_inflated_poisson]"),
         ("the shape of a parameter in units is not scaled", PREDICTORS, "own = family.links[parameter], sd if parameter in family.units else 1.0", "own = family.links[parameter], 1.0", PRIORS),
         ("a formula of a parameter begins at 1", PREDICTORS, "known.typical() if known else 1.0", "1.0", PRIORS),
         ("wide coefficients of a logarithm", PREDICTORS, "self.width = OTHER_WIDTH", "self.width = WIDTH", PRIORS),
