@@ -27,6 +27,7 @@ KINDS = ("density", "rootogram", "groups", "statistic")
 POINTS = 200  #: at which densities are drawn
 LINES = 50  #: densities of replicated responses in a picture
 MOST_VALUES = 60  #: different counts that a rootogram has room for
+MOST_BARS = 400  #: counts that a rootogram shows; those above are left out
 MOST_GROUPS = 1_000  #: whose means are compared
 BINS = 40  #: of a histogram of a statistic
 OBSERVED, REPLICATED = "#D55E00", "#0072B2"
@@ -96,9 +97,9 @@ class PredictiveCheck:
             each = np.array([_density(y, points) for y in self.replicated[:LINES]])
             return {self.name: points, "observed": _density(self.observed, points)} | self._interval(each)
         if self.kind == "rootogram":
-            values = np.arange(min(self.observed.min(), self.replicated.min()), self.observed.max() + 1.0)
-            last = np.quantile(self.replicated, 0.999)
-            values = np.arange(values[0], max(values[-1], last) + 1.0)
+            first = min(self.observed.min(), self.replicated.min())
+            last = max(self.observed.max(), np.quantile(self.replicated, 0.999))
+            values = np.arange(first, min(last, first + MOST_BARS - 1.0) + 1.0)
             each = np.array([_frequencies(y, values) for y in self.replicated])
             return {self.name: values, "observed": _frequencies(self.observed, values)} | self._interval(each)
         if self.kind == "groups":
@@ -192,6 +193,9 @@ class PredictiveCheck:
         ax.set_ylim(top=1.35 * ax.get_ylim()[1])  # room for the legend
         ax.set_xlabel(self.name)
         ax.set_ylabel("square root of rows")
+        above = float(np.mean(self.replicated > x[-1]))
+        if above > 0.001:
+            ax.set_xlabel(f"{self.name} ({100.0 * above:.2g} % of what is replicated is above)")
 
     def _draw_groups(self, ax, table):
         labels, x = table[self.words["groups"]], np.arange(len(table["observed"]))
@@ -234,9 +238,8 @@ def _density(y, points):
 
 def _frequencies(y, values):
     """How many responses are each of the whole numbers `values`."""
-    place = np.asarray(y - values[0], dtype=np.int64)
-    inside = (place >= 0) & (place < len(values))
-    return np.bincount(place[inside], minlength=len(values)).astype(float)
+    inside = (y >= values[0]) & (y <= values[-1])
+    return np.bincount((y[inside] - values[0]).astype(np.int64), minlength=len(values)).astype(float)
 
 
 def pp_check(
@@ -259,6 +262,11 @@ def pp_check(
     one_of("kind", kind, KINDS)
     if kind == "rootogram" and not whole:
         raise ValueError(f'`kind`: a rootogram is of counts, and {fit.design.response!r} has other numbers; "density".')
+    if kind == "rootogram" and np.ptp(y) >= MOST_BARS:
+        raise ValueError(
+            f"`kind`: {fit.design.response!r} has counts from {y.min():g} to {y.max():g}, more than the {MOST_BARS} "
+            'bars of a rootogram; "density".'
+        )
     groups = None
     rows: np.ndarray | None = None
     draws = count("draws", draws)

@@ -837,6 +837,15 @@ def test_a_regression_that_is_not_sampled():
     assert np.array_equal(prepared.predict(draws=300), z)
     with pytest.raises(ValueError, match="the regression was not sampled: call `.sample\\(\\)`"):
         prepared.loo()
+    wide = pdmp.regression("c ~ age + dose", t, "poisson", sample=False, seed=1).prior_predictive(seed=1)
+    frame, above = wide.to_dataframe(), np.mean(wide.replicated > 399.0)
+    assert wide.replicated.max() > 1e6 and list(frame.c) == list(range(400)) and above > 0.05
+    assert frame.replicated.sum() == pytest.approx(N * (1.0 - above))
+    assert wide.plot().get_xlabel() == f"c ({100.0 * above:.2g} % of what is replicated is above)"
+    many = made("c ~ age", "poisson", data=t.assign(c=t.c * 200))
+    with pytest.raises(ValueError, match="more than the 400 bars of a rootogram"):
+        many.pp_check("rootogram")
+    assert many.pp_check().kind == "density"
     flat = pdmp.regression("y ~ age", t, priors={"age": Flat()}, sample=False)
     with pytest.raises(ValueError, match="the prior of 'age' is Flat: it has no draws; give a proper one."):
         flat.prior_predictive()
