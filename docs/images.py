@@ -67,6 +67,10 @@ GALLERY = {
     "14_reliability": (
         "Shares of right predictions by confidence, close to the dashed diagonal, over a histogram of the predictions."
     ),
+    "15_rungs": (
+        "Rejected swaps of the pairs of rungs in four chains, near one grey line; and a line that falls from the "
+        "reference to the target, with bars for what nine tenths of the scans have."
+    ),
 }
 
 
