@@ -49,7 +49,7 @@ def rungs(run: Run, axes: ArrayLike | None = None) -> Figure | np.ndarray:
     >>> matplotlib.use('agg')
     >>> import pdmp
     >>> model = pdmp.models.GaussianMixture([[-5.0], [5.0]], [1.0, 1.0], [0.3, 0.7])
-    >>> len(pdmp.plots.rungs(pdmp.sample(model, tempered=True, seed=1)).axes)
+    >>> len(pdmp.plots.rungs(pdmp.sample(model, tempered=True, seed=1)).axes)  # doctest: +SKIP
     2
     """
     betas = of_tempered(run, "rungs")["rungs/betas"]
