@@ -185,7 +185,10 @@ def numeric_categories(part: Any) -> set[str]:
     with open(part, "rb") as file:
         if file.read(4) != b"PAR1":
             return set()
-    schema = parquet.read_schema(part)
+    try:
+        schema = parquet.read_schema(part)
+    except (pyarrow.ArrowException, OSError):  # which is said where the rows are read
+        return set()
     described = (schema.pandas_metadata or {}).get("columns", [])
     categories = {column["name"] for column in described if column["pandas_type"] == "categorical"}
     return {field.name for field in schema if field.name in categories and not _is_text(pyarrow.types, field.type)}

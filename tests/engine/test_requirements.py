@@ -176,7 +176,7 @@ EDITS = {
 }
 SAME = {
     "comment": ("    return x\n", "    # as it is\n    return x\n"),
-    "docstring": ("The potential of", "Minus the log density of"),
+    "docstring": ("The potential of a Gaussian.", "Minus the log density of a Gaussian."),
     "never reached": ("mean = 0.0", "mean = 1.0"),
     "what it keeps": ("calls, found, buffer = 0, {}, np.zeros(2)", "calls, found, buffer = 7, {1: 2}, np.ones(2)"),
 }

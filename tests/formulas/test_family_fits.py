@@ -1,13 +1,10 @@
 """Fits of families that are sums of terms: summaries, names and units of draws, and how they are sampled."""
 
 import numpy as np
-import pytest
 
 import pdmp
 from pdmp.models.families import FAMILIES
 from tests.formulas.test_families import table
-
-pytestmark = pytest.mark.quick
 
 
 def test_a_fit():
