@@ -256,7 +256,8 @@ def fitted(formula, family, data=None, **roles):
     model, designs, priors, notes, asked, roles = made(formula, family, data, **roles)
     kept = Kept(data, list(designs.values()))
     x = near(model, 4)
-    fit = FamilyFit(asked, family, model, Frozen(x), designs, kept, priors, notes, roles)
+    columns = {name: roles[name] for name in ("offset", "exposure")}
+    fit = FamilyFit(asked, family, model, Frozen(x), designs, kept, priors, notes, columns)
     return fit, model.constrain(x)
 
 
@@ -304,6 +305,73 @@ def test_categories_are_predicted_by_their_chances(shares):
     for k in range(3):
         assert np.all(np.abs((drawn > k).mean(axis=0) - above[:, k]) < 5.0 * 0.5 / math.sqrt(20_000))
     np.testing.assert_allclose(fit.predict(data, draws=2), fit.predict(draws=2), rtol=1e-9)
+
+
+class Points(Frozen):
+    """A run that was at several points."""
+
+    def draws(self, n):
+        return np.stack([self.x, 1.1 * self.x - 0.05])[None, np.arange(n) % 2]
+
+
+@pytest.mark.parametrize("name", ["beta_binomial", "gamma", "weibull", "cumulative"])
+def test_what_follows_a_fit_needs(name, shares):
+    """Linear predictors, log-likelihoods, columns and responses, at two points, of all rows and of some."""
+    family = FAMILIES[name]
+    data = table(family)
+    fit, _ = fitted(formulas_of(family), family, data, weights="weight")
+    fit.run = Points(fit.run.x)
+    x, rows = fit.some_draws(2), np.array([1, 4, 13])
+    natural = [fit.model.constrain(one) for one in x]
+    links = np.array([by_hand(data, one) for one in natural])
+    np.testing.assert_allclose(fit.predict(draws=2, kind="link"), links, rtol=1e-9)
+    np.testing.assert_allclose(fit.predict(data, draws=2, kind="link"), links, rtol=1e-9)
+    some = fit.predicted(x, None, "mean", "error", np.random.default_rng(0), rows=rows)
+    np.testing.assert_array_equal(some, fit.predict(draws=2)[:, rows])
+    expected = [(data["weight"] * log_likelihood(family, data, one))[rows] for one in natural]
+    np.testing.assert_allclose(fit.log_likelihoods(x, rows), expected, rtol=1e-8)
+    np.testing.assert_allclose(fit.log_likelihoods(x, rows), fit.model.pointwise_log_likelihood(x)[:, rows], rtol=1e-12)
+    np.testing.assert_array_equal(fit.observed, data["y"])
+    np.testing.assert_array_equal(fit.row_weights, data["weight"])
+    further = {"w", "h"} if len(fit.designs) > 1 else set()
+    assert fit.names_of_columns() == {"x", "area"} | further - {"h"} | ({"n"} if name == "beta_binomial" else set())
+    assert set(fit.kept.groupings) == {"g"} | further - {"w"} and {"x", "area"} <= set(fit.kept.columns)
+    assert fit.kept.columns["area"].levels == ("a", "b", "c") and not fit.in_batches
+    without = pandas.DataFrame(NEW).drop(columns=["g", "h"])
+    zero = [{key: 0.0 * one[key] if "|" in key else one[key] for key in one} for one in natural]
+    link = fit.predict(without, draws=2, kind="link", effects="zero")
+    np.testing.assert_allclose(link, [by_hand(pandas.DataFrame(NEW), one) for one in zero], rtol=1e-9)
+
+
+def test_effects_of_a_new_group_are_drawn_for_each_formula(shares):
+    fit, natural = fitted(formulas_of(FAMILIES["gamma"]), "gamma")
+    new = pandas.DataFrame(NEW).drop(columns=["g", "h"])
+    link = fit.predict(new, draws=4_000, kind="link", effects="draw", seed=1)
+    spread = np.hypot(natural["sd(g)"], natural["sd(x|g)"] * np.array(NEW["x"]))
+    assert link.std(axis=0) == pytest.approx(spread, rel=0.06)  # five standard errors
+    own = {name: value for name, value in natural.items() if "|" not in name}
+    none = by_hand(pandas.DataFrame(NEW), own | {"1|g": np.zeros(4), "x|g": np.zeros(4)})
+    assert np.all(np.abs(link.mean(axis=0) - none) < 5.0 * spread / math.sqrt(4_000))
+
+
+def test_priors_of_what_follows_a_fit():
+    """An intercept's is for rows at the means of its own formula; those of other numbers than a parameter are named."""
+    data = table(FAMILIES["gamma"])
+    fit, _ = fitted({"y": "y ~ x + w", "shape": "~ w"}, "gamma", data)
+    found = fit.uncentred({"Intercept": 2.0, "x": 0.5, "shape: Intercept": 1.0})
+    x, w = data["x"].mean(), data["w"].mean()
+    expected = {"Intercept": 2.0, "x": 0.5 - 2.0 * x, "w": -2.0 * w, "shape: Intercept": 1.0, "shape: w": -w}
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert all(map(fit.knows_prior, fit.priors)) and fit.uncentred({"x": 0.0, "w": 1.0}) == {"w": 1.0}
+    inflated, _ = fitted("y ~ x", "zero_inflated_poisson")
+    assert [name for name in inflated.priors if not inflated.knows_prior(name)] == ["zi"]
+    ordered, _ = fitted("y ~ x", "cumulative")
+    ordered.run.constrain = ordered.model.constrain
+    assert [name for name in ordered.priors if not ordered.knows_prior(name)] == ["cut[1]", "cut[2]", "cut[3]"]
+    with pytest.raises(ValueError, match=r"the prior of 'cut\[1\]' is of another number; ask for < or >."):
+        ordered.hypothesis("cut[1] = 0")
+    with pytest.raises(ValueError, match="`sample` is for the families 'gaussian', 'student_t'"):
+        pdmp.regression("y ~ x", data, family="gamma", sample=False)
 
 
 def assert_alike(one, other):
