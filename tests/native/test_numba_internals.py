@@ -57,10 +57,11 @@ def test_another_numba_is_noticed(change):
     ],
 )
 def test_another_numba_that_calls_otherwise_is_named(change):
-    """Calls by address have no other way: the import says which numba to take."""
+    """Calls by address have no other way: the first use of the package says which numba to take."""
     code = f"""{change}
+import pdmp
 try:
-    import pdmp
+    pdmp.sample
 except ImportError as error:
     print(error)
 """
