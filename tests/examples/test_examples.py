@@ -57,7 +57,15 @@ def test_at_its_smallest(path, tmp_path):
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)
 
 
-@pytest.mark.parametrize("path", [p for p in EXAMPLES if p.stem not in LONG], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=pytest.mark.release if p.stem == "bring_your_own" else ())  # two minutes of compilation
+        for p in EXAMPLES
+        if p.stem not in LONG
+    ],
+    ids=lambda path: path.stem,
+)
 def test_quick(path, tmp_path):
     """With its criteria: its exit code says whether they are met."""
     done = run([str(path), *arguments(path)], tmp_path, plain=False, seconds=1_800)
