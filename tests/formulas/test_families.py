@@ -315,7 +315,7 @@ class Points(Frozen):
 
 
 @pytest.mark.parametrize("name", ["beta_binomial", "gamma", "weibull", "cumulative"])
-def test_what_follows_a_fit_needs(name, shares):
+def test_what_follows_a_fit_needs(name, shares, monkeypatch):
     """Linear predictors, log-likelihoods, columns and responses, at two points, of all rows and of some."""
     family = FAMILIES[name]
     data = table(family)
@@ -328,6 +328,9 @@ def test_what_follows_a_fit_needs(name, shares):
     np.testing.assert_allclose(fit.predict(data, draws=2, kind="link"), links, rtol=1e-9)
     some = fit.predicted(x, None, "mean", "error", np.random.default_rng(0), rows=rows)
     np.testing.assert_array_equal(some, fit.predict(draws=2)[:, rows])
+    many = fit.predict(draws=5)
+    monkeypatch.setattr(general, "AT_ONCE", 2 * N)  # functionals of two draws at a time
+    np.testing.assert_array_equal(fit.predict(draws=5), many)
     expected = [(data["weight"] * log_likelihood(family, data, one))[rows] for one in natural]
     np.testing.assert_allclose(fit.log_likelihoods(x, rows), expected, rtol=1e-8)
     np.testing.assert_allclose(fit.log_likelihoods(x, rows), fit.model.pointwise_log_likelihood(x)[:, rows], rtol=1e-12)

@@ -83,6 +83,8 @@ BUGS += [
         ("constants of the first rows", GENERAL, "observed.constant()[rows]", "observed.constant()[: len(rows)]", NEEDS),
         ("further data of the first rows", GENERAL, "else part[rows] for part", "else part[: len(rows)] for part", NEEDS),
         ("functionals of the first rows", GENERAL, "self.n_rows))[:, rows] for", "self.n_rows))[:, : len(rows)] for", NEEDS),
+        ("functionals of the first draws again and again", GENERAL, "self.coding.own(observed, x[k : k + size])", "self.coding.own(observed, x[:size])", NEEDS),
+        ("functionals of later draws are lost", GENERAL, "for k in range(0, len(x), size)\n        ]\n        return [np.conc", "for k in range(0, size, size)\n        ]\n        return [np.conc", NEEDS),
         ("trials are no column", GENERAL, "return found | ({column_of(trials)} if", "return found | (set() if", NEEDS),
         ("columns of the first formula alone", GENERAL, "for design in self.designs.values() for name in design.names_of_columns()", "for design in [self.design] for name in design.names_of_columns()", NEEDS),
         ("what is kept is of the first formula", GENERAL, "        return self._kept\n", "        return self.design.kept\n", NEEDS),
