@@ -273,11 +273,12 @@ def test_data_are_counted_and_horizons_adapt():
     state = state_of(process, 0)
     rng, factors = np.random.default_rng(1), process.factors.native
     before = state.memory.cells.copy()
+    state.counts[DATA] = 7
     thinning = process.thinning.native
     assert thinning.propose(process.native, state, 0, 1.3, rng)[1] == math.inf  # a matrix: no horizon
-    assert state.counts[DATA] == 1 and np.array_equal(state.memory.cells, before)
+    assert state.counts[DATA] == 8 and np.array_equal(state.memory.cells, before)
     time, bound = thinning.propose(process.native, state, 5, 1.3, rng)
-    assert state.counts[DATA] == 2 and state.memory.cells[5, 0] != before[5, 0]
+    assert state.counts[DATA] == 9 and state.memory.cells[5, 0] != before[5, 0]
     passed = bound == 0.0
     assert (state.memory.cells[5, 0] > before[5, 0]) == passed and (time == 1.3 + before[5, 0]) == passed
     assert factors.is_affine(0) and not factors.is_affine(5)
@@ -328,10 +329,12 @@ def test_of_quadratic_terms_alone_rates_are_inverted():
     precision = sparse.csr_array(model.hessian(np.zeros(4)))
     mean = np.linalg.solve(precision.toarray(), np.full(4, 0.25))
     start = np.array([0.3, 1.0, -0.5, 0.1])
-    one, other = (
-        pdmp.sample(pdmp.ZigZag(target, **options), events=60, initial=start, seed=5).trajectories[0]
+    runs = [
+        pdmp.sample(pdmp.ZigZag(target, **options), events=60, initial=start, seed=5)
         for target, options in ((model, {"thinning": "local"}), (pdmp.models.Gaussian(mean, precision), {}))
-    )
+    ]
+    assert runs[0].stats["data_terms"] > 60  # a term at each proposal
+    one, other = (run.trajectories[0] for run in runs)
     np.testing.assert_allclose(one.positions, other.positions, rtol=1e-9, atol=1e-9)
     assert isinstance(pdmp.ZigZag(model, thinning="local").thinning.sums, SumPartials)
 

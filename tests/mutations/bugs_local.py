@@ -325,6 +325,20 @@ BUGS = [
         ),
         # terms that are expressions
         (
+            "sums: data of quadratic factors are not added up",
+            "pdmp/factors/sums.py",
+            "    def affine(self, state, f, now):\n        state.counts[DATA] += 1\n",
+            "    def affine(self, state, f, now):\n        state.counts[DATA] = 1\n",
+            ("tests/factors/test_sums.py::test_data_are_counted_and_horizons_adapt",),
+        ),
+        (
+            "sums: data of quadratic partials are not added up",
+            "pdmp/factors/sums.py",
+            "state.counts[DATA] += 1\n        partial, slope, _, _ = self.quadratic(state, i, now)\n        return state.v[i]",
+            "state.counts[DATA] = 1\n        partial, slope, _, _ = self.quadratic(state, i, now)\n        return state.v[i]",
+            ("tests/factors/test_sums.py::test_of_quadratic_terms_alone_rates_are_inverted",),
+        ),
+        (
             "sums: an arc is swept like a line",
             "pdmp/factors/sums.py",
             "room.low_eta[f, 0] = eta + min(sine * slope, 0.0) - max(rise * bend, 0.0) - rounding",
