@@ -28,10 +28,8 @@ RESTARTS, FEW = 50, 100.0
 #: Standard error of log Z from which it is not settled; by how much, and how many errors, two estimates may differ.
 UNSETTLED, APART, ERRORS = 0.3, 0.5, 4.0
 RARE = 0.01  #: share of a mode below which its effective draws are not counted
-EXPECTED, MISSED = (
-    0.02,
-    0.1,
-)  #: share by Laplace's approximation of a mode that is looked for; part of it that is missed
+#: Share by Laplace's approximation from which a mode is looked for, and the part of it below which it is missed.
+EXPECTED, MISSED = 0.02, 0.1
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
 
 
