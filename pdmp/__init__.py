@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         validation,
     )
     from pdmp.automatic import auto, evidence
+    from pdmp.automatic.sampling import sample
     from pdmp.comparison import compare, reference
-    from pdmp.engine.run import Run, load, sample
+    from pdmp.engine.result import Run
+    from pdmp.engine.run import load
     from pdmp.engine.trajectory import Trajectory
     from pdmp.errors import SamplingError
     from pdmp.expressions import Parameters
@@ -133,8 +135,10 @@ __getattr__, __dir__ = _lazily(
         **{f"pdmp.{room}": "." for room in ("cli", "data", "diagnostics", "engine", "flow", "gradients", "interfaces")},
         **{f"pdmp.{room}": "." for room in ("models", "native", "plots", "shards", "thinning", "tuning", "validation")},
         "pdmp.automatic": ". auto evidence",
+        "pdmp.automatic.sampling": "sample",
         "pdmp.comparison": ". compare reference",
-        "pdmp.engine.run": "Run load sample",
+        "pdmp.engine.result": "Run",
+        "pdmp.engine.run": "load",
         "pdmp.engine.trajectory": "Trajectory",
         "pdmp.errors": ". SamplingError",
         "pdmp.expressions": ". Parameters",

@@ -23,9 +23,9 @@ import numpy as np
 import typer
 
 from pdmp import __version__, comparison, data, formulas, plots, tuning
+from pdmp.automatic.sampling import sample as run_sample
 from pdmp.data.memory import in_words
 from pdmp.engine import checks, result
-from pdmp.engine.run import sample as run_sample
 from pdmp.errors import SamplingError
 from pdmp.models.regressions.logistic import LogisticRegression
 

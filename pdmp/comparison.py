@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.automatic import auto
+from pdmp.automatic.sampling import sample
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
-from pdmp.engine.run import extend, sample
+from pdmp.engine.run import extend
 from pdmp.errors import SamplingError, short_runs
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model

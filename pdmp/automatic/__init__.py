@@ -1,7 +1,4 @@
-"""From a model to a process that is ready to sample it: where chains start, and its metric.
-
-`pdmp.sample` imports `preparing` when it is given a model, as the engine imports no sampler.
-"""
+"""From a model to a process that is ready to sample it: where chains start, and its metric."""
 
 from pdmp.automatic.preparing import auto
 from pdmp.automatic.pymc_sampler import PyMCSampler

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pdmp.engine.run import sample
+from pdmp.automatic.sampling import arguments, sample
 from pdmp.errors import warn
 from pdmp.models import adapters
 
@@ -46,7 +46,7 @@ class PyMCSampler:
 
     def __init__(self, **budget: Any) -> None:
         _interface().register(type(self))
-        known = [name for name, p in inspect.signature(sample).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        known = arguments()
         for name in budget:
             if name not in known or name in ("initial", "chains", "seed", "progress", "executor"):
                 raise TypeError(f"`{name}` is not a budget or an option of pdmp.sample that a sampler of PyMC takes.")

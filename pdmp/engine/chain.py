@@ -12,6 +12,7 @@ import pickle
 import sys
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import TypedDict
 
 import numpy as np
 
@@ -89,6 +90,20 @@ class Budget:
             counts[DATA] / self.data,
             chain.seconds / self.seconds,
         )
+
+
+class Budgets(TypedDict, total=False):
+    """Budgets of each chain, and goals of all chains together, as they are named in a call; see `pdmp.sample`."""
+
+    time: float | None
+    events: int | None
+    steps: int | None
+    proposals: int | None
+    data_passes: float | None
+    gradients: float | None
+    seconds: float | None
+    ess: float | None
+    rhat: float | None
 
 
 @dataclass

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp.engine import storage
-from pdmp.engine.chain import NEVER, Chain
+from pdmp.engine.chain import NEVER, Budgets, Chain
 from pdmp.errors import warn
 from pdmp.native.classes import Compiled, fingerprint
 from pdmp.native.fingerprints import UNIQUE
@@ -29,7 +29,7 @@ CHECKPOINT_SECONDS = 30.0  #: between two checkpoints
 #: on another machine they may differ by rounding.
 SAME_VALUES = 1e-9
 #: Entries of a call that may change: a run that has not spent its new budget goes on.
-BUDGETS = ("time", "events", "steps", "proposals", "data_passes", "gradients", "seconds", "ess", "rhat")
+BUDGETS = tuple(Budgets.__annotations__)
 
 _held, _guard = set(), threading.Lock()  # the checkpoints that this Python process writes
 

@@ -46,14 +46,6 @@ def check_number(name, value):
     return float(value)
 
 
-def check_segment(segment):
-    """The argument `segment` as a float, or an error."""
-    segment = check_number("segment", segment)
-    if not segment > 0.0:
-        raise ValueError(f"`segment` must be a positive number of seconds, got {segment}.")
-    return segment
-
-
 def check_count(name, value):
     """The argument `name` as an int of at least 1, or an error; a whole float such as 1e6 is allowed."""
     if isinstance(value, float) and value.is_integer():
@@ -86,7 +78,7 @@ def check_goal(chains, ess=None, rhat=None):
 
 
 def check_budget(
-    process,
+    of,
     time=None,
     events=None,
     steps=None,
@@ -96,8 +88,8 @@ def check_budget(
     seconds=None,
     goals=(),
 ):
-    """The `Budget` that the arguments of `sample` give, or an error naming the argument."""
-    parts = {}
+    """The `Budget` that the arguments of `sample` give a process, or a model; or an error naming the argument."""
+    parts, ticks = {}, getattr(of, "ticks", 0)
     if gradients is not None and data_passes is not None:
         raise ValueError("`gradients` and `data_passes` are the same budget: a full gradient is one pass; give one.")
     passes = "data_passes" if gradients is None else "gradients"
@@ -118,17 +110,17 @@ def check_budget(
             "`data_passes`, `seconds`."
         )
     if "steps" in parts:
-        if not process.ticks:
+        if not ticks:
+            name = type(of).__name__ if isinstance(of, Process) else "the process of a model"
             raise TypeError(
-                f"`steps` is for fixed-step processes; {type(process).__name__} runs in continuous time: "
-                "give `events` or `time`."
+                f"`steps` is for fixed-step processes; {name} runs in continuous time: give `events` or `time`."
             )
-        parts["events"] = min(parts.pop("steps") * process.ticks, parts.get("events", NEVER))
+        parts["events"] = min(parts.pop("steps") * ticks, parts.get("events", NEVER))
     if passes in parts:
-        n_data = max(getattr(process.model, "n_data", 0), 1)
+        n_data = max(getattr(getattr(of, "model", of), "n_data", 0), 1)
         parts["data"] = max(math.ceil(round(min(parts.pop(passes) * n_data, float(NEVER)), 6)), 1)
         parts["data_name"] = passes
-    return Budget(**parts, step=max(process.ticks, 1) if events is None else 1)
+    return Budget(**parts, step=max(ticks, 1) if events is None else 1)
 
 
 def check_seed(seed, saved):
@@ -212,9 +204,9 @@ def check_covariance(process, covariance, store):
     return bool(covariance)
 
 
-def check_memory(process, chains, draws, covariance):
+def check_memory(of, chains, draws, covariance):
     """Raise a `ValueError` for chains, a grid or products that are more than the machine has memory for."""
-    size = len(process.copies) * target_dim(process)
+    size = len(of.copies) * target_dim(of) if isinstance(of, Process) else of.dim
     check_size(f"`chains` = {chains:,}", chains * (CHAIN_BYTES + CHAIN_NUMBERS * 8.0 * size), "run fewer")
     if draws is not None:
         rows = f"`draws` = {draws:,} positions of {chains:,} chain{'s' if chains > 1 else ''}"

@@ -32,16 +32,18 @@ import warnings
 from collections import OrderedDict
 from concurrent.futures import Executor, Future
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from pdmp.engine import requirements
 from pdmp.errors import warn
+from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
 from pdmp.native.threads import cpu_count
 
-SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain, by default, before it returns what it has recorded
+SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain before it returns what it has recorded, but for `Segments`
 SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
 OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of a parcel, not in it
 OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
@@ -59,6 +61,8 @@ LOST_SCHEDULER = "`executor`: the connection to the Dask scheduler is lost; star
 
 def check_executor(executor):
     """A `concurrent.futures.Executor` for the argument `executor`, or the Dask client in it; None for None."""
+    if isinstance(executor, Segments):
+        return executor
     client = getattr(executor, "_client", executor)
     if hasattr(client, "scatter") and hasattr(client, "get_executor"):
         if getattr(client, "asynchronous", False):
@@ -79,6 +83,36 @@ def check_executor(executor):
         "`executor` must be a concurrent.futures.Executor, a distributed.Client or a ray.util.multiprocessing.Pool, "
         f"got {type(executor).__name__}."
     )
+
+
+class Segments:
+    """An executor, and how long its workers compute before they return what they have recorded.
+
+    Ctrl-C, checkpoints and the progress bar know of whole segments only. The result is the same for any length.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool
+    seconds : float
+        Of computing, of one chain; 5 for an executor that is given as it is.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `seconds` is not a positive number.
+
+    Examples
+    --------
+    >>> import concurrent.futures, pdmp
+    >>> process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+    >>> with concurrent.futures.ThreadPoolExecutor() as pool:
+    ...     run = pdmp.sample(process, events=100, seed=1, executor=pdmp.engine.executors.Segments(pool, 0.5))
+    >>> run.stats["total_events"]
+    100
+    """
+
+    def __init__(self, executor: Any, seconds: float) -> None:
+        self.executor, self.seconds = check_executor(executor), float(positive("seconds", seconds))
 
 
 class Applying(Executor):
@@ -624,8 +658,11 @@ class Cluster(Workers):
         return True
 
 
-def place_of(executor, chains, stop, segment):
+def place_of(executor, chains, stop):
     """The place where chains run, a context manager; `executor` as `check_executor` returned it."""
+    segment = SEGMENT_SECONDS
+    if isinstance(executor, Segments):
+        executor, segment = executor.executor, executor.seconds
     if executor is None or isinstance(executor, concurrent.futures.ThreadPoolExecutor):
         return Threads(executor, chains, stop)
     return (Cluster if hasattr(executor, "scatter") else Workers)(executor, chains, stop, segment)

@@ -24,16 +24,16 @@ from pdmp.engine import export, storage
 from pdmp.engine.chain import Record
 from pdmp.engine.checkpoint import digest, model_values
 from pdmp.engine.checks import check_count
-from pdmp.engine.executors import SEGMENT_SECONDS
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
 from pdmp.errors import warn
 from pdmp.models import transforms
-from pdmp.native.explanations import explained, explained_methods
+from pdmp.native.explanations import explained_methods
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from typing import Unpack
 
     from matplotlib.figure import Figure
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
-    from pdmp.engine.chain import Chain
+    from pdmp.engine.chain import Budgets, Chain
     from pdmp.models.base import Model
     from pdmp.process import Process
 
@@ -52,47 +52,8 @@ ANSWERS = "pdmp.automatic.tempering.answers"  #: of tempered runs, which a floor
 STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
-@explained
-def load(path: str | os.PathLike) -> Run:
-    """The `Run` that ``run.save(path)`` wrote, with all its numbers; its ``process`` is only a description.
-
-    Parameters
-    ----------
-    path : path
-        A file that `Run.save` wrote.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the file is damaged, or not a saved run.
-
-    See Also
-    --------
-    pdmp.Run : What is returned, and its method ``save``.
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=100, seed=1)
-    >>> run.save('run.npz')
-    >>> bool((pdmp.load('run.npz').mean() == run.mean()).all())
-    True
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"`path` must be the name of a file, got {path!r}.")
-    header, arrays = storage.read(path, "run")
-    with storage.refusing_damage(path):
-        return _run_of(header, arrays)
-
-
-def _run_of(header, arrays):
-    """The run in a file that has been read."""
+def read_run(header, arrays, extend):
+    """The run in a file that has been read; by `extend` it goes on."""
     records = []
     for i, values in enumerate(header["records"]):
 
@@ -110,7 +71,7 @@ def _run_of(header, arrays):
                 accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
             )
         )
-    run = Run(header["info"], records)
+    run = Run(header["info"], records, extend=extend)
     if "states" in header:
         run._states = header["states"], arrays
     return run
@@ -176,16 +137,16 @@ class Run:
     ((2,), (2, 2), (2, 50, 2))
     """
 
-    _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
-
     def __init__(
         self,
         info: dict,
         records: Sequence[Record],
         process: Process | None = None,
         chains: list[Chain] | None = None,
+        extend: Callable[..., Run] | None = None,
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
+        self._extend = extend  # how it goes on
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended, or its preparation
         self.process = info["process"] if process is None else process
@@ -224,10 +185,9 @@ class Run:
         process: Process | None = None,
         *,
         executor: Executor | Any | None = None,
-        segment: float = SEGMENT_SECONDS,
         progress: bool | None = None,
         checkpoint: str | os.PathLike | None = None,
-        **budget: float,
+        **budget: Unpack[Budgets],
     ) -> Run:
         """Continue the run to a larger budget, which is counted from the start.
 
@@ -238,7 +198,7 @@ class Run:
         ----------
         process : Process, optional
             For a loaded run: the process that it is of, with the same options, model and data.
-        executor, segment, progress, checkpoint
+        executor, progress, checkpoint
             As in `pdmp.sample`.
         **budget
             Total budgets by name, as in `pdmp.sample`.
@@ -260,8 +220,9 @@ class Run:
         >>> int(run.extend(events=150).events[0])
         150
         """
-        options = {"executor": executor, "segment": segment, "progress": progress, "checkpoint": checkpoint}
-        return Run._extend(self, process, **options, **budget)
+        if self._extend is None:
+            raise ValueError("this run cannot be continued: it is a part of another.")
+        return self._extend(self, process, executor=executor, progress=progress, checkpoint=checkpoint, **budget)
 
     def split(self) -> list[Run]:
         """A run for each chain; they cannot be continued."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import importlib
 import os
 import sys
 import threading
@@ -12,18 +11,18 @@ import types
 import warnings
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.summary import anchor_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain
+from pdmp.engine import storage
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Chain
 from pdmp.engine.checkpoint import (
     BUDGETS,
     Checkpoint,
-    check_resumable,
     digest,
     model_values,
     read_checkpoint,
@@ -40,24 +39,19 @@ from pdmp.engine.checks import (
     check_number,
     check_process,
     check_seed,
-    check_segment,
     check_skeleton,
     describe,
     known_length,
 )
-from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
+from pdmp.engine.executors import check_executor, place_of
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import (
-    check_methods,
-    check_propriety,
-    check_target,
     contents,
     is_trusted,
     rehearse,
     written_to,
 )
-from pdmp.engine.result import Run as Run
-from pdmp.engine.result import load as load
+from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, law_warning
 from pdmp.errors import SamplingError, are_short, warn
 from pdmp.native.explanations import explained
@@ -66,217 +60,75 @@ from pdmp.native.messages import announcing
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from pdmp.engine.chain import Budgets
     from pdmp.models.base import Model
 
 GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
-#: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
-ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
-TEMPERED_ESS = 1_000  #: of a tempered run, where the error of a share of a half is then 0.016
 
 
-@explained
-def sample(
-    process: Process | Model | Any,
-    *,
-    initial: ArrayLike | None = None,
-    time: float | None = None,
-    events: int | None = None,
-    steps: int | None = None,
-    proposals: int | None = None,
-    data_passes: float | None = None,
-    gradients: float | None = None,
-    seconds: float | None = None,
-    ess: float | None = None,
-    rhat: float | None = None,
-    warmup: float = 0,
-    chains: int | None = None,
-    seed: int | np.random.SeedSequence | np.random.Generator | None = None,
-    store: str = "skeleton",
-    draws: int | None = None,
-    covariance: bool | None = None,
-    progress: bool | None = None,
-    checkpoint: str | os.PathLike | None = None,
-    executor: Executor | Any | None = None,
-    segment: float = SEGMENT_SECONDS,
-    target_acceptance: float | None = None,
-    tempered: bool = False,
-) -> Run:
-    """Run a process, or sample a model.
+class Settings(NamedTuple):
+    """The arguments of `pdmp.sample` that can be checked before there is a process."""
 
-    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
-    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or else after 100,000
-    gradients of a chain, with a warning that says what was not reached.
+    given: dict[str, Any]  #: budgets and goals, as they were named
+    budget: Budget
+    goals: dict[str, float]
+    warmup: float
+    chains: int
+    seed: int
+    store: str
+    draws: int | None  #: of a grid
+    covariance: bool | None
+    progress: bool  #: whether there is a bar
+    checkpoint: Any  #: the path
+    saved: Any  #: what the checkpoint holds
+    executor: Any
 
-    A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
-    `ess` and `rhat` are goals for all chains together, which stop all of them.
 
-    Parameters
-    ----------
-    process : Process, Model or pymc.Model
-        For example ``pdmp.ZigZag(model)``, or ``model``.
-    initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start. By default where `pdmp.auto` has found, for a process from there; else the anchor of the
-        gradient provider, if it has one; else the mode of the model, if it is found; else the model's ``initial``. For
-        a model see `pdmp.auto`.
-    time : float, optional
-        Process time, at which the path ends exactly.
-    events : int, optional
-        Recorded jumps: flips, bounces, refreshments, ticks.
-    steps : int, optional
-        Steps of a fixed-step process.
-    proposals : int, optional
-        Events and rejected proposals.
-    data_passes : float, optional
-        Number of data terms evaluated, divided by the number of data; a full gradient is one pass.
-    gradients : float, optional
-        The same budget by another name, for models that are not sums over data: evaluations of the gradient.
-    seconds : float, optional
-        Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
-    ess : float, optional
-        Effective draws that the mean and the sd of every coordinate must have, all chains together, see
-        `Run.effective_draws`. This is examined after the same numbers of proposals in every run, at first 500 of each
-        chain after the warm-up (and ten for each clock), then a quarter more each time; so the run does not depend on
-        how busy the machine is. Without another budget it ends after 10,000,000 proposals of a chain, or when a
-        skeleton of 2 GB is full; a run that ends before the goal is reached warns, once, and says what to try.
-    rhat : float, optional
-        The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` both are
-        needed.
-    warmup : float, default 0
-        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it. With
-        `ess` or `rhat` it is a fraction of the proposals up to the first time that these are examined, if that is
-        shorter: with 0.5 there are as many before the warm-up's end as after it at that time, with 0.9 nine times as
-        many.
-    chains : int, optional
-        1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
-    seed : int, numpy.random.SeedSequence or numpy.random.Generator, optional
-        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn. Of a sequence or a generator an
-        integer is made, from a generator another one each time. It is kept as ``run.seed``, and repeats the run.
-    store : {"skeleton", "grid", "moments"}
-        What is kept of the path: every event, `draws` or more equally spaced positions, or nothing. Means and
-        variances are exact integrals of the path in each case.
-    draws : int, optional
-        For ``store="grid"``: how many positions to keep of each chain, 1,000 by default. It is the exact number if the
-        budget determines the length of the path; otherwise there are up to twice as many.
-    covariance : bool, optional
-        Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
-        are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
-    progress : bool, optional
-        Show a progress bar; by default on a terminal and in a notebook.
-    checkpoint : path, optional
-        A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
-        of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
-        are and by values of its potential and gradient; one with an object that cannot be told from another, such as a
-        lock, an open file or a factorisation by scipy, is refused. Where a write fails, sampling goes on with a
-        warning. SIGTERM and SIGHUP end the run as Ctrl-C does.
-    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
-        Where the chains run: by default in threads; otherwise in a process pool, an ``mpi4py.futures`` pool, a Dask or
-        a Ray cluster. The result is bitwise the same.
-    segment : float, default 5.0
-        For such an executor: seconds of computing after which a worker returns what it has recorded of a chain. Ctrl-C,
-        checkpoints and the progress bar know of whole segments only.
-    target_acceptance : float, optional
-        Of a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 where paths diverge.
-    tempered : bool, default False
-        Of a model of several modes: non-reversible parallel tempering, in which every chain is a ladder that goes from
-        mode to mode. `Run.modes` has their shares, and `Run.log_evidence` the evidence. For at most 200 dimensions.
-
-    Returns
-    -------
-    Run
-        After Ctrl-C too, with what was sampled before it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an invalid argument, before anything runs.
-    SamplingError
-        If a chain fails, or where it runs; its attribute ``run`` has what was sampled before.
-
-    See Also
-    --------
-    pdmp.auto : The process that is chosen for a model, to look at or to change.
-    pdmp.regression : A posterior from a formula and a table.
-    pdmp.compare : Several samplers on one model, at equal cost.
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> run = pdmp.sample(pdmp.ZigZag(target), time=1_000.0, seed=1)
-    >>> run.mean().shape
-    (2,)
-    """
-    started = perf_counter()
-    model = None
-    if not isinstance(process, Process):  # the floor above, which knows the samplers, makes a process of a model
-        automatic = importlib.import_module("pdmp.automatic.preparing")
-        model = automatic.model_of(process)
-    if model is None:
-        check_process(process)
-        if target_acceptance is not None:
-            raise TypeError(
-                f"`target_acceptance` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one "
-                "already: give it there, as pdmp.HMC(model, target_acceptance=...)."
-            )
-        if tempered:
-            raise TypeError(
-                f"`tempered` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one already: "
-                "give its model, pdmp.sample(model, tempered=True)."
-            )
-        check_methods(process)
-        check_target(process.model)
-        check_propriety(process.model, initial, process)
-    else:
-        if target_acceptance is not None:
-            automatic.check_acceptance(target_acceptance)
-        automatic.check_tempered(tempered, model)
-        process = Process(model.dim)  # of which arguments are checked before the warm-up
-        process.model = model
-    given = {
-        "time": time,
-        "events": events,
-        "steps": steps,
-        "proposals": proposals,
-        "data_passes": data_passes,
-        "gradients": gradients,
-        "seconds": seconds,
-    }
+def check_settings(
+    of: Process | Model,
+    given: Budgets,
+    warmup: float,
+    chains: int | None,
+    seed: Any,
+    store: str,
+    draws: int | None,
+    covariance: bool | None,
+    progress: bool | None,
+    checkpoint: str | os.PathLike | None,
+    executor: Any,
+) -> Settings:
+    """The arguments of `pdmp.sample`, as numbers; or an error naming the one that a process or a model cannot have."""
+    named = {name: given.get(name) for name in BUDGETS}
     if chains is None:
-        chains = 4 if model is not None else 1 if process.starts is None else len(process.starts)
+        starts = of.starts if isinstance(of, Process) else range(4)
+        chains = 1 if starts is None else len(starts)
     chains = check_count("chains", chains)
-    if model is not None and all(value is None for value in given.values()):
-        given["gradients"] = GRADIENTS
-        if ess is None and rhat is None:
-            ess, rhat = TEMPERED_ESS if tempered else ESS, RHAT if chains > 1 else None
-    goals = check_goal(chains, ess, rhat)
-    budget = check_budget(process, **given, goals=goals)
-    given |= {"ess": ess, "rhat": rhat}
+    goals = check_goal(chains, named["ess"], named["rhat"])
+    budget = check_budget(of, **{name: value for name, value in named.items() if name not in GOALS}, goals=goals)
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
-    if tempered and store == "moments":
-        raise ValueError(
-            '`store="moments"` keeps no draws, by which the modes of a tempered run are told apart: use "skeleton", or '
-            '"grid" with `draws=`.'
-        )
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
         draws = check_count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
-    check_memory(process, chains, draws, covariance)
-    executor, segment, shown = check_executor(executor), check_segment(segment), wants_bar(progress)
-    saved = read_checkpoint(checkpoint)
-    if model is not None and checkpoint is not None:
-        check_resumable(model)  # before the warm-up
+    check_memory(of, chains, draws, covariance)
+    executor, shown, saved = check_executor(executor), wants_bar(progress), read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
-    if model is not None:
-        settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
-        settings |= {"tempered": True} if tempered else {}  # where `automatic` is another's, it need not know of it
-        with announcing(_say if shown else None):
-            process, initial = automatic.auto(model, **settings), None
+    return Settings(
+        named, budget, goals, warmup, chains, seed, store, draws, covariance, shown, checkpoint, saved, executor
+    )
+
+
+def run_process(process: Process, initial: ArrayLike | None, settings: Settings, started: float) -> Run:
+    """Run a process; `started` is when the call began, by `time.perf_counter`."""
+    given, budget, goals, warmup, chains, seed, store, draws, covariance, *_ = settings
+    checkpoint, saved = settings.checkpoint, settings.saved
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
@@ -327,7 +179,7 @@ def sample(
                     chain.look = NEVER
                     if chain.stopped == LOOK:
                         chain.stopped = None
-        run = _drive(made, info, (executor, segment), progress, file, started, goal)
+        run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
         found = written_to(process, fields)  # later than in the rehearsal
         if found is not None:
             warn(found)
@@ -383,10 +235,9 @@ def extend(
     process: Process | None = None,
     *,
     executor: Executor | Any | None = None,
-    segment: float = SEGMENT_SECONDS,
     progress: bool | None = False,
     checkpoint: str | os.PathLike | None = None,
-    **budget: float,
+    **budget: Unpack[Budgets],
 ) -> Run:
     """Continue a run to a larger budget, which is counted from the start.
 
@@ -398,10 +249,10 @@ def extend(
     run : Run
     process : Process, optional
         For a loaded run: the process that it is of.
-    executor, segment, progress, checkpoint
-        As in `sample`.
+    executor, progress, checkpoint
+        As in `pdmp.sample`.
     **budget
-        Total budgets and goals by name, as in `sample`.
+        Total budgets and goals by name, as in `pdmp.sample`.
 
     Returns
     -------
@@ -414,7 +265,7 @@ def extend(
         exceeded.
     """
     started = perf_counter()
-    executor, segment, progress = check_executor(executor), check_segment(segment), wants_bar(progress)
+    executor, progress = check_executor(executor), wants_bar(progress)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     if not isinstance(process, (Process, types.NoneType)):
@@ -454,20 +305,56 @@ def extend(
             file.resume(chains, *saved)
             if goal is not None:
                 goal.resume(chains)
-        return _drive(chains, info, (executor, segment), progress, file, started, goal)
+        return _drive(chains, info, executor, progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
 
 
-Run._extend = staticmethod(extend)
+@explained
+def load(path: str | os.PathLike) -> Run:
+    """The `Run` that ``run.save(path)`` wrote, with all its numbers; its ``process`` is only a description.
+
+    Parameters
+    ----------
+    path : path
+        A file that `Run.save` wrote.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, or not a saved run.
+
+    See Also
+    --------
+    pdmp.Run : What is returned, and its method ``save``.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=100, seed=1)
+    >>> run.save('run.npz')
+    >>> bool((pdmp.load('run.npz').mean() == run.mean()).all())
+    True
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be the name of a file, got {path!r}.")
+    header, arrays = storage.read(path, "run")
+    with storage.refusing_damage(path):
+        return read_run(header, arrays, extend)
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Running the chains
 
 
-def _drive(chains, info, where, progress, file, started, goal=None):
+def _drive(chains, info, executor, progress, file, started, goal=None):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken, compiling = {}, None, False
@@ -477,7 +364,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             bar.write(info["choice"])
         if file is not None:
             stack.enter_context(file.signals(stop))
-        place = stack.enter_context(place_of(where[0], chains, stop, where[1]))
+        place = stack.enter_context(place_of(executor, chains, stop))
         length = place.segment if file is None else min(place.segment, checkpoints.CHECKPOINT_SECONDS)
 
         def submit(waiting):
@@ -556,7 +443,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
     info, run = info | {"wall_seconds": perf_counter() - started}, None
     failed = [chain for chain in chains if chain.failure is not None]
     try:
-        run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains)
+        run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains, extend=extend)
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
@@ -616,10 +503,6 @@ def wants_bar(progress):
     if not isinstance(progress, (bool, np.bool_)):
         raise TypeError(f"`progress` must be True, False or None, got {progress!r}.")
     return bool(progress)
-
-
-def _say(line):
-    sys.stderr.write(f"{line}\n")
 
 
 def open_bar(**options):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import os
@@ -11,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from pdmp.automatic.sampling import ESS, RHAT, arguments, sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_budget, check_count, check_goal, check_number, check_seed
-from pdmp.engine.run import ESS, RHAT, Run, sample
+from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.checks import (
@@ -50,7 +50,6 @@ from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
-from pdmp.process import Process
 from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
@@ -333,7 +332,7 @@ def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that `pdmp.sample` does not have, and numbers that it would refuse, before the data are read."""
-    known = [name for name in inspect.signature(sample).parameters if name not in ("process", "seed")]
+    known = [name for name in arguments() if name != "seed"]
     for name in options:
         if name not in known:
             raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
@@ -342,7 +341,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     goals = check_goal(chains, given.get("ess"), given.get("rhat"))
     budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
     if budgets:
-        check_budget(Process(1), **budgets)
+        check_budget(None, **budgets)
     if "warmup" in given and not 0.0 <= check_number("warmup", given["warmup"]) < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {given['warmup']}.")
     if given.get("store", "skeleton") not in ("skeleton", "grid"):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
-from pdmp.engine.run import sample
 from pdmp.errors import warn
 from pdmp.formulas.checks import (
     check_groups,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pdmp.engine.run import sample
+from pdmp.automatic.sampling import sample
 from pdmp.errors import SamplingError, short_runs
 from pdmp.processes.regression_zigzag import RegressionZigZag
 

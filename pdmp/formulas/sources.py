@@ -17,7 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pdmp.engine import requirements, run
-from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Watch, check_executor, workers_of
+from pdmp.engine.executors import (
+    LOST_WORKERS,
+    LOST_WORKERS_BY_NAME,
+    Segments,
+    Watch,
+    check_executor,
+    workers_of,
+)
 from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
@@ -396,6 +403,7 @@ def _is_delayed(value):
 def client_of(executor: Any) -> Any:
     """The Dask client that an argument `executor` is, or None."""
     client = check_executor(executor)
+    client = client.executor if isinstance(client, Segments) else client
     return client if hasattr(client, "scatter") else None
 
 

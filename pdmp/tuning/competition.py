@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.automatic.sampling import sample
 from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.engine.executors import check_executor, cpu_count
-from pdmp.engine.run import extend, sample
+from pdmp.engine.run import extend
 from pdmp.errors import SamplingError
 from pdmp.native.arguments import number, one_of, seed_number
 from pdmp.process import EVENTS

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import model_of
-from pdmp.engine.run import sample
+from pdmp.automatic.sampling import sample
 from pdmp.errors import short_runs, warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import flat

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pdmp
+from pdmp.engine.executors import Segments
 
 pytestmark = pytest.mark.quick
 
@@ -89,7 +90,7 @@ def test_the_same_bits(tmp_path):
     """In a pool, with a bar, extended, and resumed from a file."""
     whole = tempered(seed=3, events=120)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = [tempered(seed=3, events=120, executor=pool, segment=0.01)]
+        runs = [tempered(seed=3, events=120, executor=Segments(pool, 0.01))]
     runs += [tempered(seed=3, events=60).extend(events=120)]
     tempered(seed=3, events=60, checkpoint=tmp_path / "file")
     runs.append(tempered(seed=3, events=120, checkpoint=tmp_path / "file"))

@@ -24,7 +24,7 @@ import pdmp
 from pdmp.engine import chain as chain_module
 from pdmp.engine import executors
 from pdmp.engine.chain import Chain
-from pdmp.engine.executors import Contents, Parcel, Workers, advance_segment, check_executor
+from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
 from tests.engine.test_run import PROCESSES, same
 from tests.toys import Telegraph, Walls
@@ -89,7 +89,7 @@ def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
     one = pdmp.sample(PROCESSES[name](), **call)
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.003)
     pool = Elsewhere(files=files)
-    assert same(one, pdmp.sample(PROCESSES[name](), executor=pool, segment=WHOLE, **call))
+    assert same(one, pdmp.sample(PROCESSES[name](), executor=Segments(pool, WHOLE), **call))
     assert pool.tasks > 2 * CALL["chains"]
 
 
@@ -108,7 +108,7 @@ def test_blocks_of_full_buffers_stay_in_order(name, monkeypatch):
 
     monkeypatch.setattr(executors, "advance_segment", counting)
     monkeypatch.setattr(executors, "SEGMENT_BYTES", 2_000)
-    run = pdmp.sample(PROCESSES[name](), executor=InProcess(), segment=1e9, **CALL)
+    run = pdmp.sample(PROCESSES[name](), executor=Segments(InProcess(), 1e9), **CALL)
     assert max(blocks) > 2 and len(blocks) > 2 * CALL["chains"]
     assert same(one, run)
     for path in run.paths:
@@ -128,7 +128,7 @@ def test_a_segment_ends_when_much_is_recorded(monkeypatch):
     monkeypatch.setattr(chain_module, "BUFFER_BYTES", 500)
     monkeypatch.setattr(executors, "SEGMENT_BYTES", 2_000)
     pool = Elsewhere()
-    run = pdmp.sample(Telegraph(), executor=pool, segment=1e9, **CALL)
+    run = pdmp.sample(Telegraph(), executor=Segments(pool, 1e9), **CALL)
     assert same(run, pdmp.sample(Telegraph(), **CALL))
     stored = 300 * 41  # bytes of a row: a time, a kind, two positions and two velocities
     assert pool.tasks >= CALL["chains"] * (stored // 3_000)
@@ -141,16 +141,16 @@ def test_goals_are_shared(files):
     """The chains look together, and stop together, wherever they run; so does an extended run."""
     call = {"chains": 2, "seed": 5, "warmup": 0.2, "rhat": 1.5}
     one, pool = pdmp.sample(Walls(), ess=700, **call), Elsewhere(files=files)
-    run = pdmp.sample(Walls(), ess=700, executor=pool, segment=0.01, **call)
+    run = pdmp.sample(Walls(), ess=700, executor=Segments(pool, 0.01), **call)
     assert one.stopped == "ess, rhat" and same(one, run)
-    assert same(one.extend(ess=1_500, rhat=1.4), run.extend(ess=1_500, rhat=1.4, executor=pool, segment=0.01))
+    assert same(one.extend(ess=1_500, rhat=1.4), run.extend(ess=1_500, rhat=1.4, executor=Segments(pool, 0.01)))
 
 
 @pytest.mark.exact
 def test_the_budget_of_each_chain_is_its_own():
-    run = pdmp.sample(Telegraph(), executor=Elsewhere(), segment=WHOLE, events=90, chains=3, seed=1)
+    run = pdmp.sample(Telegraph(), executor=Segments(Elsewhere(), WHOLE), events=90, chains=3, seed=1)
     np.testing.assert_array_equal(run.events, [90, 90, 90])
-    longer = run.extend(events=140, executor=Elsewhere(), segment=WHOLE)
+    longer = run.extend(events=140, executor=Segments(Elsewhere(), WHOLE))
     assert same(longer, pdmp.sample(Telegraph(), events=140, chains=3, seed=1))
 
 
@@ -160,7 +160,7 @@ def test_another_model_is_another_parcel():
     pool, call = Elsewhere(files=False), {"events": 60, "chains": 2, "seed": 1}
     for precision in (1.0, 4.0, 9.0):
         process = pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [precision, 1.0]))
-        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=pool, segment=WHOLE, **call))
+        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=Segments(pool, WHOLE), **call))
     assert all(len(opened) == 3 for opened in pool.opened)
 
 
@@ -169,7 +169,7 @@ def test_a_changed_array_is_sent_anew():
     model, call, pool = regression(200), {"steps": 30, "chains": 2, "seed": 1, "initial": np.zeros(4)}, Elsewhere()
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
     for _ in range(2):
-        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=pool, segment=WHOLE, **call))
+        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=Segments(pool, WHOLE), **call))
         model.form.data *= 0.5
 
 
@@ -183,7 +183,7 @@ def test_the_model_travels_once_a_worker(files):
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
     pool, size = Elsewhere(files=files), model.form.data.nbytes
     call = {"initial": np.zeros(4), "steps": 200, "chains": 4, "seed": 3, "store": "moments"}
-    pdmp.sample(process, executor=pool, segment=WHOLE, **call)
+    pdmp.sample(process, executor=Segments(pool, WHOLE), **call)
     carriers = [sent for sent, _ in pool.log if sent > size]
     assert len(carriers) == (0 if files else 2) and pool.tasks > 8
     assert max(sent for sent, _ in pool.log if sent < size) < 12_000
@@ -193,7 +193,7 @@ def test_the_model_travels_once_a_worker(files):
 @pytest.mark.exact
 def test_a_segment_carries_what_was_recorded_once():
     pool = Elsewhere()
-    pdmp.sample(Telegraph(), executor=pool, segment=WHOLE, events=4_000, seed=3)
+    pdmp.sample(Telegraph(), executor=Segments(pool, WHOLE), events=4_000, seed=3)
     assert sum(received for _, received in pool.log) < 4_000 * 41 + 3_000 * pool.tasks
     assert max(sent for sent, _ in pool.log) < 3_000
 
@@ -286,7 +286,9 @@ def test_without_room_for_a_file_the_contents_travel(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(executors.tempfile, "TemporaryFile", full)
-    assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=Elsewhere(), segment=WHOLE, **CALL))
+    assert same(
+        pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=Segments(Elsewhere(), WHOLE), **CALL)
+    )
 
 
 @pytest.mark.exact
@@ -351,7 +353,7 @@ def test_a_failure_elsewhere_names_its_cause(monkeypatch):
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
     pool = Elsewhere()
     with pytest.raises(pdmp.SamplingError, match="Unpicklable in a step of Raising: of two arguments") as caught:
-        pdmp.sample(Raising(), executor=pool, segment=WHOLE, events=10_000, seed=1)
+        pdmp.sample(Raising(), executor=Segments(pool, WHOLE), events=10_000, seed=1)
     assert "of two arguments" in str(caught.value.__cause__) and caught.value.run.stats["total_events"] > 1
     assert not any(pool.opened[(pool.tasks - 1) % 2])  # the process that failed is not used again
 
@@ -399,7 +401,7 @@ def test_classes_that_workers_cannot_import_travel_too(monkeypatch):
 
     call = {"events": 80, "chains": 2, "seed": 1}
     one = pdmp.sample(Slower(0.5), **call)
-    assert same(one, pdmp.sample(Slower(0.5), executor=Elsewhere(), segment=WHOLE, **call))
+    assert same(one, pdmp.sample(Slower(0.5), executor=Segments(Elsewhere(), WHOLE), **call))
     assert one.stats["thinned"] > 0
     contents = Contents(chain_of(Slower(0.5)))
     found = contents.parcel.open().process
@@ -418,8 +420,8 @@ def test_what_is_no_executor_is_refused():
         with pytest.raises(TypeError, match="must not be a multiprocessing.Pool, .*ProcessPoolExecutor"):
             pdmp.sample(Telegraph(), events=10, executor=pool)
     for segment in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="`segment` must be a positive number of seconds"):
-            pdmp.sample(Telegraph(), events=10, segment=segment)
+        with pytest.raises(ValueError, match="`seconds` must be a positive number"):
+            Segments(None, segment)
 
     class Asynchronous:
         asynchronous = True
@@ -445,7 +447,7 @@ class Applied:
 @pytest.mark.exact
 def test_pools_with_apply_async():
     pool = Applied()
-    assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=pool, segment=WHOLE, **CALL))
+    assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=Segments(pool, WHOLE), **CALL))
     with pytest.raises(ZeroDivisionError):
         check_executor(pool).submit(divmod, 1, 0).result()
     future = check_executor(pool).submit(divmod, 7, 2)
@@ -481,7 +483,7 @@ if __name__ == "__main__":
     one = pdmp.sample(process, **CALL)
     with MPIPoolExecutor() as pool:
         assert pool.num_workers == 2
-        assert same(one, pdmp.sample(process, executor=pool, segment=1e-9, **CALL))
+        assert same(one, pdmp.sample(process, executor=Segments(pool, 1e-9), **CALL))
     print("the same")
 """
 

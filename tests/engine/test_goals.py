@@ -16,6 +16,7 @@ from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import goals as goals_module
 from pdmp.engine import result as result_module
 from pdmp.engine import run as run_module
+from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
 from pdmp.process import PROPOSALS
 from tests.engine.test_run import Pickling, Serial, same
@@ -348,7 +349,7 @@ def test_chunks_executors_and_the_bar_change_nothing(name, store, monkeypatch):
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.003)
     assert same(one, pdmp.sample(PROCESSES[name](), **call))
     for executor in (Serial(), Pickling()):
-        assert same(one, pdmp.sample(PROCESSES[name](), executor=executor, segment=1e-9, **call))
+        assert same(one, pdmp.sample(PROCESSES[name](), executor=Segments(executor, 1e-9), **call))
 
 
 @pytest.mark.exact

@@ -25,6 +25,7 @@ from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import preflight
 from pdmp.engine import run as run_module
+from pdmp.engine.executors import Segments
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
@@ -256,7 +257,7 @@ def test_real_processes_survive_pickling_and_checkpoints(name, tmp_path, monkeyp
     call = {"events": 60 if numba.config.DISABLE_JIT else 300, "chains": 2, "seed": 3, "warmup": 0.2}
     one = pdmp.sample(process, **call)
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
-    assert same(one, pdmp.sample(process, executor=Pickling(), segment=1e-9, **call))
+    assert same(one, pdmp.sample(process, executor=Segments(Pickling(), 1e-9), **call))
     monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
     file, keep, kept = tmp_path / "run.checkpoint", checkpoint_module.Checkpoint.keep, []
 
@@ -677,7 +678,7 @@ def test_ctrl_c_with_another_executor():
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
     interrupt_soon()
     with pytest.warns(UserWarning, match="the run was interrupted"):
-        run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Serial(), segment=0.1)
+        run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Segments(Serial(), 0.1))
     assert run.stopped == "interrupted" and run.stats["total_events"] > 100
 
 

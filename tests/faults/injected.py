@@ -21,6 +21,7 @@ import discrete
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import run as run_module
+from pdmp.engine.executors import Segments
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((30, 3))
@@ -60,7 +61,7 @@ def run(kind, executor, path):
             return digest(pdmp.sample(process, **call))
         context = multiprocessing.get_context("fork")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
-            return digest(pdmp.sample(process, **call, executor=pool, segment=0.02))
+            return digest(pdmp.sample(process, **call, executor=Segments(pool, 0.02)))
 
 
 def child(kind, executor, path):

@@ -18,6 +18,7 @@ import pytest
 import pdmp
 from pdmp.engine import executors
 from pdmp.engine.checkpoint import Checkpoint
+from pdmp.engine.executors import Segments
 from pdmp.formulas import fitting
 from tests.checks import plain_only
 from tests.engine.test_executors import CALL, regression, same
@@ -70,7 +71,7 @@ def test_a_dask_client(client, files, monkeypatch):
     monkeypatch.setattr(distributed.Client, "scatter", counting)
     process = pdmp.ZigZag(regression(30))
     one = pdmp.sample(process, **CALL)
-    assert same(one, pdmp.sample(process, executor=client, segment=1e-9, **CALL))
+    assert same(one, pdmp.sample(process, executor=Segments(client, 1e-9), **CALL))
     assert len(scattered) == (0 if files else 1)
     assert same(one, pdmp.sample(process, executor=client.get_executor(), **CALL))
     process.lock = threading.Lock()
@@ -81,7 +82,7 @@ def test_a_dask_client(client, files, monkeypatch):
 @plain_only
 @pytest.mark.slow
 def test_a_killed_worker_of_dask(client, tmp_path):
-    run = pdmp.sample(Killing(str(tmp_path / "died")), executor=client, segment=0.05, **LONG)
+    run = pdmp.sample(Killing(str(tmp_path / "died")), executor=Segments(client, 0.05), **LONG)
     assert (tmp_path / "died").exists()
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
@@ -125,7 +126,7 @@ def test_contents_that_every_worker_has_lost(client, monkeypatch):
     send, scattered, lost = executors.Cluster._send, {None}, []
     monkeypatch.setattr(executors.Cluster, "_send", losing)
     monkeypatch.setattr(executors.Cluster, "_recovers", spy)
-    run = pdmp.sample(Telegraph(), executor=client, segment=0.02, **LONG)
+    run = pdmp.sample(Telegraph(), executor=Segments(client, 0.02), **LONG)
     assert lost and len(scattered) > 2 and found and all(found)
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
@@ -141,7 +142,7 @@ if __name__ == "__main__":
     checkpoint.CHECKPOINT_SECONDS = 0.05
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
-            run = pdmp.sample(Killing(sys.argv[1]), executor=client, segment=0.02, checkpoint=sys.argv[2], **LONG)
+            run = pdmp.sample(Killing(sys.argv[1]), executor=Segments(client, 0.02), checkpoint=sys.argv[2], **LONG)
     run.save(sys.argv[3])
 """
 
@@ -256,7 +257,7 @@ def test_a_killed_scheduler(tmp_path, monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(Checkpoint, "keep", killing)
                 with pytest.raises(pdmp.SamplingError, match="connection to the Dask scheduler is lost") as caught:
-                    pdmp.sample(Telegraph(), executor=client, segment=0.02, checkpoint=tmp_path / "run", **long)
+                    pdmp.sample(Telegraph(), executor=Segments(client, 0.02), checkpoint=tmp_path / "run", **long)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(scheduler.pid, signal.SIGKILL)
@@ -311,7 +312,7 @@ def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
     bomb = functools.partial(deadly, path=died, home=os.getpid())  # noqa: F841 - the formula names it
     one = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options)
     monkeypatch.setattr(executors.Cluster, "_send", killing)
-    more = {"executor": client, "folder": tmp_path / "shared", "segment": 0.1}
+    more = {"executor": Segments(client, 0.1), "folder": tmp_path / "shared"}
     found = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options, **more)
     assert os.path.exists(died) and len(sent) > 3
     assert np.array_equal(one["x0"], found["x0"]) and np.array_equal(one["bomb(x1)"], found["bomb(x1)"])

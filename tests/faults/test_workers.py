@@ -16,7 +16,7 @@ import pdmp
 from pdmp.engine import chain as chain_module
 from pdmp.engine import executors, storage
 from pdmp.engine import run as run_module
-from pdmp.engine.executors import Threads
+from pdmp.engine.executors import Segments, Threads
 from pdmp.engine.goals import Goal
 from pdmp.formulas import sources
 from tests.toys import Telegraph, Walls
@@ -60,7 +60,7 @@ def test_a_dead_worker_loses_nothing(error, at_submission):
         pytest.skip("a task is refused by a broken pool only")
     call = {"events": 400, "chains": 3, "seed": 5}
     with pytest.warns(UserWarning, match="`executor` has lost a worker .* the chains go on in this process") as said:
-        run = pdmp.sample(Telegraph(), executor=Dying(error, at_submission), segment=1e-9, **call)
+        run = pdmp.sample(Telegraph(), executor=Segments(Dying(error, at_submission), 1e-9), **call)
     assert len([w for w in said if "lost a worker" in str(w.message)]) == 1
     same(run, pdmp.sample(Telegraph(), **call))
 
@@ -73,7 +73,7 @@ def test_another_error_of_an_executor_keeps_what_was_sampled(at_submission, tmp_
     call["checkpoint"] = tmp_path / "run"
     text = r"^The run was ended by TypeError: cannot pickle some thing\. What was .* `run` of this error, and in"
     with pytest.raises(pdmp.SamplingError, match=text) as caught:
-        pdmp.sample(Telegraph(), executor=Dying(error, at_submission), segment=1e-9, **call)
+        pdmp.sample(Telegraph(), executor=Segments(Dying(error, at_submission), 1e-9), **call)
     run = caught.value.run
     assert caught.value.__cause__ is error and caught.value.chain is None and run.stopped == "interrupted"
     assert sum(run.events > 0) == 2 and np.all(run.events < 1_000)
