@@ -21,6 +21,7 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.automatic import sampling
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import preflight
@@ -868,6 +869,7 @@ def test_a_checkpoint_of_another_call(tmp_path):
         ({"events": 9, "initial": [[0.0, 1.0]] * 3, "chains": 2}, ValueError, r"must have shape \(2,\) or \(2, 2\)"),
         ({"events": 9, "initial": [0.0, math.nan]}, ValueError, r"`initial` must be finite; entries \[1\] are not"),
         ({"events": 9, "initial": ["a", "b"]}, ValueError, "`initial` must hold numbers"),
+        ({"evnts": 9}, TypeError, r"sample\(\) got an unexpected keyword argument 'evnts'; did you mean 'events'\?"),
     ],
 )
 def test_bad_arguments(call, error, message):
@@ -1079,6 +1081,32 @@ def test_a_run_is_not_extended_backwards(name):
     run = pdmp.sample(process, **{name: 40}, seed=1)
     with pytest.raises(ValueError, match=f"`{name}`: the budget is smaller than what the run has already spent"):
         run_module.extend(run, **{name: 20})
+
+
+@pytest.mark.exact
+def test_a_part_of_a_run_is_not_extended():
+    run = pdmp.sample(Telegraph(), events=9, chains=2, seed=1)
+    with pytest.raises(ValueError, match="this run cannot be continued: it is a part of another"):
+        run.split()[1].extend(events=20)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("call", "goals"),
+    [
+        ({}, {"gradients": 100_000, "ess": 400, "rhat": 1.05}),
+        ({"chains": 1}, {"gradients": 100_000, "ess": 400, "rhat": None}),
+        ({"tempered": True}, {"gradients": 100_000, "ess": 1_000, "rhat": 1.05}),
+        ({"rhat": 1.1}, {"gradients": 100_000, "rhat": 1.1}),
+        ({"ess": 30, "time": 4.0}, {"ess": 30, "time": 4.0}),
+    ],
+)
+def test_what_a_run_of_a_model_must_reach(call, goals, monkeypatch):
+    asked = []
+    monkeypatch.setattr(sampling, "check_settings", lambda of, budget, *_: asked.append(budget) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pdmp.sample(pdmp.models.Gaussian([0.0], [1.0]), **call)
+    assert {name: value for name, value in asked[0].items() if value is not None or name in goals} == goals
 
 
 @pytest.mark.exact

@@ -767,7 +767,7 @@ BUGS += [
         ("coordinator: what does not compile has a run", RUN, "    if compiling:  # nothing has run\n        raise broken\n", "", WORKERS),
         ("tuning: a lost executor is a bad setting", "pdmp/tuning/competition.py", "            if error.chain is None:  # not this setting has failed: where it ran has\n                raise\n", "", WORKERS),
         ("clusters: a closed client is waited for", "pdmp/engine/executors.py", "    if client.status in CLOSED:\n        raise RuntimeError(LOST_SCHEDULER)\n    raise", "    raise", WORKERS),
-        ("checkpoints: of a model what cannot be resumed is known after the warm-up", RUN, "    if model is not None and checkpoint is not None:\n", "    if False:\n", CHECKPOINTS),
+        ("checkpoints: of a model what cannot be resumed is known after the warm-up", "pdmp/automatic/sampling.py", "    if checkpoint is not None:\n", "    if False:\n", CHECKPOINTS),
         ("checkpoints: what cannot be resumed is written", CHECKPOINT, "    if found.startswith(UNIQUE):\n", "    if False:\n", CHECKPOINTS),
         ("checkpoints: a potential that changes is written", CHECKPOINT, "        if not same_values(process.model, self.call[\"values\"], model_values(process.model, x)):", "        if False:", CHECKPOINTS),
         ("workers: other versions do the work", "pdmp/engine/executors.py", "                requirements.check_versions(required)\n", "", REQUIREMENTS),

@@ -36,7 +36,7 @@ BUGS = [
         ("chains that disagree about log p", "answers", "rhats = {\"log p\": ", "rhats = {\"log p\": 0.0 * "),
         ("a mode that was missed", "answers", "if visited < MISSED * expected:", "if visited < 0.0:"),
         ("an error of log Z that is not known", "answers", "if not known.error < UNSETTLED:", "if known.error > 10.0 * UNSETTLED:"),
-        ("the store of moments", "pdmp/engine/run.py", "if tempered and store == \"moments\":", "if False:"),
+        ("the store of moments", "pdmp/automatic/sampling.py", "if tempered and store == \"moments\":", "if False:"),
         ("options of other samplers are passed over", "pdmp/automatic/preparing.py", "        if tempered and other:\n", "        if False:\n"),
     ]
 ]  # fmt: skip

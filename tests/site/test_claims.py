@@ -26,7 +26,7 @@ import pdmp
 from pdmp import cli, comparison
 from pdmp.automatic import metric, sampling
 from pdmp.diagnostics import summary
-from pdmp.engine import checkpoint, executors, run
+from pdmp.engine import checkpoint, executors
 from pdmp.formulas import families, fitting, kept, loo, sources
 from pdmp.plots import densities
 from tests.checks import assert_exponential
