@@ -109,9 +109,8 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
         return None
     ours = _raised_by(error, {"pdmp", function.__module__.partition(".")[0]})
     named = set(re.findall(r"`(\w+)", said)) if ours else set()
-    if (
-        isinstance(error, MemoryError) or named and not named & (signature.parameters.keys() | given.keys())
-    ):  # those of a part of this
+    known = signature.parameters.keys() | given.keys()
+    if isinstance(error, MemoryError) or named and not named & known:  # those of a part of this
         sizes = isinstance(error, MemoryError) or "dim" in named
         found = _too_large(given) if sizes else _extreme(_without_integers(given), error)
         if found:
