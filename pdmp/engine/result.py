@@ -96,6 +96,8 @@ class Run:
         The process, with its "auto" options settled; a loaded run has none.
     chains : list of Chain, optional
         The chains in their last state, with which the run can be continued.
+    extend : callable, optional
+        What continues it, `pdmp.engine.run.extend`; without it the run is a part of another, and cannot be continued.
 
     Attributes
     ----------

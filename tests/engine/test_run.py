@@ -1084,13 +1084,6 @@ def test_a_run_is_not_extended_backwards(name):
 
 
 @pytest.mark.exact
-def test_a_part_of_a_run_is_not_extended():
-    run = pdmp.sample(Telegraph(), events=9, chains=2, seed=1)
-    with pytest.raises(ValueError, match="this run cannot be continued: it is a part of another"):
-        run.split()[1].extend(events=20)
-
-
-@pytest.mark.exact
 @pytest.mark.parametrize(
     ("call", "goals"),
     [

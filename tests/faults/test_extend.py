@@ -100,7 +100,10 @@ def test_what_cannot_go_on_says_why(tmp_path):
         (lambda: loaded.extend(pdmp.BPS(MODEL), events=40), "`process` is not that of the run"),
         (lambda: loaded.extend(pdmp.ZigZag(MODEL), events=20), "smaller than what the run has already spent"),
         (lambda: run.extend(pdmp.ZigZag(MODEL), events=40), "`process` is for a loaded run"),
-        (lambda: run.split()[0].extend(pdmp.ZigZag(MODEL), events=40), "its file holds no chains"),
+        (
+            lambda: run.split()[0].extend(pdmp.ZigZag(MODEL), events=40),
+            "this run cannot be continued: it is a part of another",
+        ),
         (lambda: run.extend(), "no budget"),
         (lambda: failed().extend(Telegraph(RATE_NAN), events=90), "a run that failed cannot be continued"),
     ):

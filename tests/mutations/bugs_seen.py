@@ -66,7 +66,7 @@ BUGS = [
         ("seen: goals of a tempered run are those of others", "pdmp/automatic/sampling.py", "TEMPERED_ESS if tempered else ESS", "ESS", "tests/engine/test_run.py::test_what_a_run_of_a_model_must_reach"),
         ("seen: a goal alone has no bound of gradients", "pdmp/automatic/sampling.py", '        return {**budget, "gradients": GRADIENTS}\n', "        return budget\n", "tests/engine/test_run.py::test_what_a_run_of_a_model_must_reach"),
         ("seen: any argument is a budget", "pdmp/automatic/sampling.py", "if name not in Budgets.__annotations__:", "if False:", "tests/engine/test_run.py::test_bad_arguments"),
-        ("seen: a part of a run goes on", "pdmp/engine/result.py", "        if self._extend is None:\n", "        if False:\n", "tests/engine/test_run.py::test_a_part_of_a_run_is_not_extended"),
+        ("seen: a part of a run goes on", "pdmp/engine/result.py", "        if self._extend is None:\n", "        if False:\n", "tests/faults/test_extend.py::test_what_cannot_go_on_says_why"),
         ("seen: data passes are data", "pdmp/engine/checks.py", 'n_data = max(getattr(getattr(of, "model", of), "n_data", 0), 1)', "n_data = 1", f"{PAIRS}::test_data_passes_count_across_resumptions"),
         ("seen: draws of a grid are of all copies", "pdmp/engine/result.py", "r.grid.rows[self._grid_rows(i, n), : self.dim]", "r.grid.rows[self._grid_rows(i, n), -self.dim :]", f"{PAIRS}::test_the_grid_of_coupled_chains"),
         ("seen: a kind of event that is one too large", "pdmp/engine/preflight.py", "kind >= len(process.events):", "kind > len(process.events):", PREFLIGHT),
