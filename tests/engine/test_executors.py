@@ -456,7 +456,7 @@ def test_pools_with_apply_async():
 
 
 def test_a_pool_of_processes():
-    process = pdmp.SBPS(pdmp.gradients.Minibatch(regression(), size=20, draw="distinct"))
+    process = pdmp.BPS(pdmp.models.Gaussian([1.0, -0.5], [[1.5, 0.4], [0.4, 0.8]]), 0.5)
     one = pdmp.sample(process, **CALL)
     with spawned() as pool:
         assert same(one, pdmp.sample(process, executor=pool, **CALL))

@@ -15,6 +15,8 @@ PRINTING = ("own_model.py", "bring_your_own.py")
 LONG = ("unbiased_subsampling", "variable_selection")
 #: At their smallest these take long: in the full tier they run with ``--quick`` only.
 HEAVY = ("cluster_cost", "super_efficiency")
+#: One or two minutes each, mostly of compilation.
+FOR_RELEASES = ("bring_your_own", "cluster_cost", "own_model")
 
 
 def run(command, folder, plain, seconds=900):
@@ -60,7 +62,7 @@ def test_at_its_smallest(path, tmp_path):
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(p, marks=pytest.mark.release if p.stem == "bring_your_own" else ())  # two minutes of compilation
+        pytest.param(p, marks=pytest.mark.release if p.stem in FOR_RELEASES else ())
         for p in EXAMPLES
         if p.stem not in LONG
     ],

@@ -205,7 +205,7 @@ def judge(call, changed):
     return None
 
 
-@pytest.fixture(params=[300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.fixture(params=[300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.release])])
 def examples(request):
     """Runs a test with a share of the examples of all tests here."""
     many = request.param

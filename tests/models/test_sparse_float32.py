@@ -46,9 +46,9 @@ def test_values_and_derivatives_are_those_of_the_rounded_features():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda m: pdmp.BPS(m, refresh_rate=0.5),
+        pytest.param(lambda m: pdmp.BPS(m, refresh_rate=0.5), marks=pytest.mark.release),
         lambda m: pdmp.ZigZag(ControlVariate(m, 1, anchor=POINTS[0])),
-        lambda m: discrete.SGLD(Minibatch(m, 7), step=1e-3),
+        pytest.param(lambda m: discrete.SGLD(Minibatch(m, 7), step=1e-3), marks=pytest.mark.release),
     ],
     ids=["BPS", "ZigZag", "SGLD"],
 )

@@ -75,13 +75,17 @@ def cases():
     }
 
 
-#: These have another bound, metric or target than a case of the same process.
+#: These have another bound, metric or target than a case of the same process, or its flow and jump.
 FURTHER = (
     "BPS affine",
     "BPS with a diagonal mass",
+    "GeneralisedBPS",
     "DirectionalBPS generic",
     "ZigZag affine",
     "ZigZag grid",
+    "SBPS batches",
+    "LipschitzSBPS",
+    "SGRRLD",
     "SGLD on logistic batches",
     "SGBD on logistic batches",
 )
