@@ -1,4 +1,4 @@
-"""The skeletons of docs/contributing.md are complete: each is run as it stands, and samples the law it should."""
+"""The skeletons of the pages on samplers, models and bounds are run as they stand, and sample the law they should."""
 
 import inspect
 import pathlib
@@ -22,9 +22,10 @@ PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 MEAN, PRECISION = np.array([1.0, -1.0]), np.array([4.0, 1.0])
 
 
-def blocks(heading, language="python"):
-    """Code blocks of one section of the page, in order."""
-    section = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
+def blocks(page, heading, language="python"):
+    """Code blocks of one section of a page, in order."""
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    section = re.split(r"^#+ ", text, flags=re.MULTILINE)
     (text,) = (part for part in section if part.startswith(f"{heading}\n"))
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
@@ -55,17 +56,16 @@ def test_where_a_test_runs_by_its_marks(marks, quick_tier, full):
     assert kinds(full=True, rest=True) == full - quick_tier
 
 
-def skeleton(heading):
+def skeleton(page, heading):
     """What the section's code defines, and what its example computes."""
     space = {"__name__": "skeleton"}
-    code, example = blocks(heading)
-    exec(compile(code, heading, "exec"), space)
-    exec(compile(example, heading, "exec"), space)
+    for code in blocks(page, heading):
+        exec(compile(code, heading, "exec"), space)
     return space
 
 
 def test_continuous_time_sampler(capsys):
-    space = skeleton("A continuous-time sampler")
+    space = skeleton("new_sampler", "A continuous-time sampler")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
     assert_law(space["GaussianBPS"](target), MEAN, 1.0 / PRECISION, time=500.0)
     with pytest.raises(ValueError, match="`refresh_rate` must be a positive number, got -1"):
@@ -84,7 +84,7 @@ def assert_law(process, mean, variance, resolution=0.25, replicates=30, **budget
 
 
 def test_fixed_step_sampler(capsys):
-    space = skeleton("A fixed-step sampler")
+    space = skeleton("new_sampler", "A fixed-step sampler")
     step = 0.1
     process = space["Langevin"](pdmp.models.Gaussian(MEAN, PRECISION), step=step)
     assert_law(process, MEAN, 1.0 / (PRECISION * (1.0 - 0.5 * step * PRECISION)), steps=3_000)
@@ -92,7 +92,7 @@ def test_fixed_step_sampler(capsys):
 
 
 def test_model(capsys):
-    space = skeleton("A model")
+    space = skeleton("new_model", "With exact clocks")
     y = np.random.default_rng(3).normal(MEAN, 1.0, (10, 2))
     model = space["NormalMean"](y)
     for process in (pdmp.ZigZag(model), pdmp.BPS(model)):
@@ -104,7 +104,7 @@ def test_model(capsys):
 
 
 def test_bound(capsys):
-    space = skeleton("A bound")
+    space = skeleton("new_bound", "A bound of one's own")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
     assert_law(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](4.0)), MEAN, 1.0 / PRECISION, time=500.0)
     with pytest.raises(pdmp.SamplingError, match="the steepest slope"):
@@ -112,11 +112,11 @@ def test_bound(capsys):
 
 
 def test_entry_point():
-    (text,) = blocks("A continuous-time sampler", "toml")
+    (text,) = blocks("new_sampler", "A continuous-time sampler", "toml")
     ((group, points),) = tomllib.loads(text)["project"]["entry-points"].items()
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     assert group in declared
-    code, _ = blocks("A continuous-time sampler")
+    code, _ = blocks("new_sampler", "A continuous-time sampler")
     for name, place in points.items():
         module, _, attribute = place.partition(":")
         assert f"\nclass {attribute}(" in code and name == attribute
