@@ -26,11 +26,11 @@ from pdmp.automatic.start import DENSE, Gaussian, Starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
+from pdmp.metric import Diagonal, LowRank, lower, metric_of
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
-from pdmp.processes.mass import Diagonal, LowRank, lower, mass_of
 
 #: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
 #: many as this where variances are.
@@ -121,7 +121,7 @@ def acceptance(far: bool, given: float | None) -> float:
 def hamiltonian(
     model: Model, mass: Compiled, far: bool, step: float | None = None, target_acceptance: float | None = None
 ) -> HMC:
-    """Hamiltonian Monte Carlo with a mass of `pdmp.processes.mass`.
+    """Hamiltonian Monte Carlo with a mass of `pdmp.metric`.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
@@ -278,7 +278,7 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones = False, mass_of(root), np.ones(model.dim)
+    far, mass, ones = False, metric_of(root), np.ones(model.dim)
     for k, child in enumerate(seed.spawn(WINDOWS)):
         process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
         run, was_far = run_window(process, points, child, length), far
@@ -301,7 +301,7 @@ def learn_metric(
                 root = gaussian.root if dense or change > TOLERANCE else root
                 settled = change <= TOLERANCE
                 if dense:
-                    mass = mass_of(root)
+                    mass = metric_of(root)
                 elif settled:
                     further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)
