@@ -604,10 +604,9 @@ def check_metric(metric, d, name, words=(), diagonal=False):
     if metric is None or isinstance(metric, str) and metric in words:
         return metric
     if isinstance(metric, str):
-        allowed = " or ".join(["None, a number, a vector", "pdmp.Metric(...)", *(f'"{word}"' for word in words)])
-        allowed = allowed.replace(" or ", ", ", allowed.count(" or ") - 1)
+        allowed = ", ".join(["None, a number, an array", *(f'"{word}"' for word in words)])
         learnt = "" if words else f" pdmp.auto(model, sampler={name}) learns a metric."
-        raise ValueError(f"`metric` of {name} must be {allowed}, got {metric!r}.{learnt}")
+        raise ValueError(f"`metric` of {name} must be {allowed} or a pdmp.Metric, got {metric!r}.{learnt}")
     if isinstance(metric, _Scaled):
         made = metric
     elif isinstance(metric, Compiled):
