@@ -642,7 +642,7 @@ def root_of(precision):
     return np.tril(np.linalg.inv(upper).T)
 
 
-def metric_of(root: np.ndarray) -> Compiled:
+def from_root(root: np.ndarray) -> Compiled:
     """The metric with the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,)."""
     return Diagonal(root) if root.ndim == 1 else Dense(lower(root))
 
@@ -651,7 +651,7 @@ def dense(metric: Compiled) -> Compiled:
     """The same metric with a root (d,) or lower triangular (d, d), where it is of low rank."""
     if not isinstance(metric, LowRank):
         return metric
-    return metric_of(np.array([metric.transform(z) for z in np.eye(len(metric.scale))]).T)
+    return from_root(np.array([metric.transform(z) for z in np.eye(len(metric.scale))]).T)
 
 
 def covariance_of(metric: Compiled) -> np.ndarray:

@@ -177,7 +177,7 @@ def pieces(s):
 def distance(density, alpha):
     """Total variation between a histogram and the skew-normal law, as far as the bins tell them apart."""
     masses, target = density * np.diff(EDGES), np.diff(stats.skewnorm.cdf(EDGES, alpha))
-    return 0.5 * (np.abs(masses - target).sum() + abs(1.0 - metrics.sum()))
+    return 0.5 * (np.abs(masses - target).sum() + abs(1.0 - masses.sum()))
 
 
 def criteria(table, s):

@@ -26,7 +26,7 @@ from pdmp.automatic.start import DENSE, Gaussian, Starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
-from pdmp.metric import Diagonal, LowRank, lower, metric_of
+from pdmp.metric import Diagonal, LowRank, from_root, lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
@@ -278,7 +278,7 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones = False, metric_of(root), np.ones(model.dim)
+    far, mass, ones = False, from_root(root), np.ones(model.dim)
     for k, child in enumerate(seed.spawn(WINDOWS)):
         process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
         run, was_far = run_window(process, points, child, length), far
@@ -301,7 +301,7 @@ def learn_metric(
                 root = gaussian.root if dense or change > TOLERANCE else root
                 settled = change <= TOLERANCE
                 if dense:
-                    mass = metric_of(root)
+                    mass = from_root(root)
                 elif settled:
                     further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)

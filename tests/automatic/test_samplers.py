@@ -14,7 +14,7 @@ import pdmp
 from pdmp.automatic import preparing
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.start import Gaussian
-from pdmp.metric import LowRank, metric_of
+from pdmp.metric import LowRank, from_root
 from pdmp.process import Process, takers_of_metrics
 from tests.targets import LOGISTIC, Plane
 
@@ -29,7 +29,7 @@ POINTS = MEAN + np.array([[0.1, 0.2], [-0.3, 0.0], [1.0, 0.5], [0.0, -1.0]]) @ R
 
 
 def metric_of(root, mean=MEAN, points=POINTS):
-    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, metric_of(root), 0.0, 1, 40, points)
+    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, from_root(root), 0.0, 1, 40, points)
 
 
 @pytest.fixture
