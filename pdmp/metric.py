@@ -550,6 +550,8 @@ def _checked(name, value, matrix=False):
     """A number, a vector or, where allowed, a matrix, finite and positive definite, or a `ValueError`."""
     refuse_unreal(name, value)
     try:
+        if np.asarray(value).dtype.kind in "bSU":  # which become numbers in silence
+            raise TypeError
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"`{name}` must be a number or an array, got {short(value)}.") from None

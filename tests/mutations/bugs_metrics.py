@@ -95,7 +95,7 @@ BUGS = [
         (
             "zigzag: the velocity does not follow the flip",
             ZIGZAG,
-            "metric.u[j] = -metric.u[j]\n        self.metric.push(mass, state.v)",
+            "metric.u[j] = -metric.u[j]\n        self.metric.push(metric, state.v)",
             "metric.u[j] = -metric.u[j]",
             MASS,
         ),
