@@ -101,9 +101,9 @@ class Kinetic(Brownian):
         self.metric = check_metric(metric, self.dim, f"discrete.{type(self).__name__}")
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With it, and an automatic step that is chosen for it."""
-        return cls(target, **{"metric": metric.mass} | options)
+        return cls(target, **{"metric": learnt.mass} | options)
 
     def checked_or_default(self, name: str, value: float | None) -> float:
         """A friction or diffusion; for None 1, or with an automatic step NaN, as it is then chosen with the step."""

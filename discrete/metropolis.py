@@ -125,9 +125,9 @@ class Metropolis(Ticking):
         self.diagonal, self.lower = factor(metric, self.dim, type(self).__name__)
 
     @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
         """With it, and with variances alone where it has a few directions besides."""
-        own = Diagonal(metric.root) if metric.root.ndim == 1 else metric.mass
+        own = Diagonal(learnt.root) if learnt.root.ndim == 1 else learnt.mass
         return cls(target, **{"metric": own} | options)
 
     def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:

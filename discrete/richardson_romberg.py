@@ -406,9 +406,9 @@ class SGRRLD(RichardsonRomberg):
     recipe = SGRRLDRecipe()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> SGRRLD:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> SGRRLD:
         """With it for both chains."""
-        return cls(target, **{"metric": Metric(covariance=metric.covariance)} | options)
+        return cls(target, **{"metric": Metric(covariance=learnt.covariance)} | options)
 
     def __init__(
         self,

@@ -402,9 +402,9 @@ class SGLD(Brownian):
         return cls(provider, step=positive("eps", eps) / provider.n_data, **options)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With it, and an automatic step that is chosen for it."""
-        return cls(target, **{"metric": Metric(covariance=metric.covariance)} | options)
+        return cls(target, **{"metric": Metric(covariance=learnt.covariance)} | options)
 
     @compiled
     def holding_time(self, k):

@@ -336,7 +336,7 @@ class Process(Compiled):
         return copy.copy(self)
 
     @classmethod
-    def in_metric(cls, target: Any, metric: Any, **options: Any) -> Process:
+    def in_metric(cls, target: Any, learnt: Any, /, **options: Any) -> Process:
         """A process of this class in a learnt metric; what `pdmp.auto` calls for its argument `sampler`.
 
         A sampler that takes a metric redefines this, and nothing else is needed.
@@ -344,7 +344,7 @@ class Process(Compiled):
         Parameters
         ----------
         target : Model or pdmp.gradients.Provider
-        metric : pdmp.automatic.Metric
+        learnt : pdmp.automatic.Metric
             The Gaussian N(m, LLᵀ) that fits the target best: ``mean`` m, ``root`` L, ``covariance``, ``variances``, and
             the ``metric`` of `pdmp.metric` with this L.
         **options

@@ -121,18 +121,17 @@ def acceptance(far: bool, given: float | None) -> float:
 def hamiltonian(
     model: Model, mass: Compiled, far: bool, step: float | None = None, target_acceptance: float | None = None
 ) -> HMC:
-    """Hamiltonian Monte Carlo with a mass of `pdmp.metric`.
+    """Hamiltonian Monte Carlo with a metric of `pdmp.metric`.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
-    process = HMC(
+    return HMC(
         model,
         step="auto" if step is None else step,
         duration=FAR_DURATION if far else DURATION,
+        metric=mass,
         target_acceptance=acceptance(far, target_acceptance),
     )
-    process.mass = mass
-    return process
 
 
 def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:

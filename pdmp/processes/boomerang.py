@@ -161,11 +161,11 @@ class Boomerang(Walls, Process):
         return choose_thinning(thinning, self.model, {"sinusoids": Sinusoids}, by_hessian)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its Gaussian as the reference, and a predicted bound where the model gives none."""
-        root = metric.root
+        root = learnt.root
         reference = DiagonalReference(root**2) if root.ndim == 1 else DenseReference.from_root(root)
-        return predicted_without_bound(cls, target, {"mean": metric.mean, "metric": reference} | options)
+        return predicted_without_bound(cls, target, {"mean": learnt.mean, "metric": reference} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

@@ -279,9 +279,9 @@ class BPS(Walls, ExactGradient):
         return recast(self, MovingBPS) if fits else super().among_moving()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its metric, under a predicted bound where the model gives none; see `Process.in_metric`."""
-        return predicted_without_bound(cls, target, {"metric": metric.mass} | options)
+        return predicted_without_bound(cls, target, {"metric": learnt.mass} | options)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

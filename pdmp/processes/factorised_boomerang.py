@@ -164,9 +164,9 @@ class FactorisedBoomerang(Walls, Process):
         return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its mean and variances as the reference."""
-        return cls(target, **{"mean": metric.mean, "metric": Metric(covariance=metric.variances)} | options)
+        return cls(target, **{"mean": learnt.mean, "metric": Metric(covariance=learnt.variances)} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

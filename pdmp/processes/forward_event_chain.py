@@ -121,14 +121,14 @@ class ForwardEventChain(BPS):
         self.positive = bool(positive)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """As `BPS.in_metric`; every event switches the direction orthogonal to the gradient.
 
         Rare switches starve the standard deviations of effective draws. In fewer than three dimensions, where there is
         no switch, that direction is refreshed.
         """
         orthogonal = "switch" if as_provider(target).dim > 2 else "refresh"
-        return super().in_metric(target, metric, **{"orthogonal": orthogonal, "probability": 1.0} | options)
+        return super().in_metric(target, learnt, **{"orthogonal": orthogonal, "probability": 1.0} | options)
 
     @compiled
     def bounce(self, u, a, scratch, rng):

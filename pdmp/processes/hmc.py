@@ -314,12 +314,12 @@ class HMC(Process):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
         """With its metric, and the step to which the warm-up has adapted, if it is for that metric and acceptance."""
-        learnt = {"duration": metric.duration, "target_acceptance": metric.acceptance}
-        if metric.step is not None and not {"metric", "target_acceptance"} & set(options):
-            learnt["step"] = metric.step
-        return cls(target, **{"metric": metric.mass} | learnt | options)
+        own = {"duration": learnt.duration, "target_acceptance": learnt.acceptance}
+        if learnt.step is not None and not {"metric", "target_acceptance"} & set(options):
+            own["step"] = learnt.step
+        return cls(target, **{"metric": learnt.mass} | own | options)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

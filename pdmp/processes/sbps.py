@@ -264,9 +264,9 @@ class SBPS(Process):
     report = SBPSReport()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its standard deviations: velocities are P u, P diagonal."""
-        return cls(target, **{"metric": Metric(scales=np.sqrt(metric.variances))} | options)
+        return cls(target, **{"metric": Metric(scales=np.sqrt(learnt.variances))} | options)
 
     def __init__(
         self,

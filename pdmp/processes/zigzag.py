@@ -258,10 +258,10 @@ class ZigZag(Walls, ExactGradient):
         return self if self.metric is None else super().among_moving()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> ZigZag:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> ZigZag:
         """With a diagonal one, where only variances were learnt or the gradient is estimated from batches."""
-        diagonal = metric.root.ndim == 1 or not as_provider(target).exact
-        own = Metric(scales=np.sqrt(metric.variances)) if diagonal else metric.mass
+        diagonal = learnt.root.ndim == 1 or not as_provider(target).exact
+        own = Metric(scales=np.sqrt(learnt.variances)) if diagonal else learnt.mass
         return predicted_without_bound(cls, target, {"metric": own} | options)
 
     def resolve(self, x: np.ndarray) -> ZigZag:

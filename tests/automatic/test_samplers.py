@@ -45,7 +45,7 @@ def test_the_metric_says_what_it_is():
     np.testing.assert_allclose(metric.variances, VARIANCES, rtol=1e-6)
     small = metric.diagonal()
     np.testing.assert_allclose(small.root, np.sqrt(VARIANCES), rtol=1e-6)
-    np.testing.assert_allclose(small.mass.root, np.sqrt(VARIANCES), rtol=1e-6)
+    np.testing.assert_allclose(small.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
     np.testing.assert_allclose([small.variances, small.covariance], [VARIANCES] * 2, rtol=1e-6)
     np.testing.assert_array_equal(small.mean, MEAN)
 
@@ -65,7 +65,7 @@ def test_masses(known, sampler):
     assert process.choice.startswith(("Hamiltonian", f"{sampler.__name__} in a metric learnt by windows of HMC: covar"))
     assert process.preparation_gradients > 40
     small = pdmp.auto(MODEL, sampler=sampler, metric="diagonal", seed=1)
-    np.testing.assert_allclose(small.mass.root, np.sqrt(VARIANCES), rtol=1e-6)
+    np.testing.assert_allclose(small.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
     assert "variances" in small.choice
 
 
@@ -241,7 +241,7 @@ def test_what_is_refused(known):
         pdmp.auto(MODEL, metric="dense")
     with pytest.raises(TypeError, match="`sampler` must return a process, got a int"):
         pdmp.auto(MODEL, sampler=lambda model, metric: 3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+    with pytest.raises(TypeError, match="`speed=` of BPS became `metric=`"):
         pdmp.auto(MODEL, sampler=pdmp.BPS, options={"speed": 1.0})
     with pytest.raises(TypeError, match="`metric` of discrete.BAOAB must be constant"):
         discrete.BAOAB(PAIR, metric=discrete.preconditioners.RMSprop())
@@ -272,7 +272,7 @@ def test_a_callable_and_a_class_of_ones_own(known):
             return 0
 
         @classmethod
-        def in_metric(cls, target, metric, **options):
+        def in_metric(cls, target, metric, /, **options):
             process = cls(len(metric.mean))
             process.model = target
             return process

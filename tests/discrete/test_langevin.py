@@ -302,7 +302,7 @@ BAD = {
     ),
     "a word": (
         lambda: discrete.SGLD(BATCH, 0.1, metric="adam"),
-        TypeError,
+        ValueError,
         "`metric`.*'adam'",
     ),
     "a function": (
@@ -312,7 +312,7 @@ BAD = {
     ),
     "schedule that begins late": (lambda: Scheduled([1.0], [1]), ValueError, r"`steps`.*increase from 0, got \[1\]"),
     "schedule without an order": (lambda: Scheduled([1.0, 2.0], [0, 0]), ValueError, "`steps`.*increase from 0"),
-    "schedule of other lengths": (lambda: Scheduled([1.0, 2.0], [0]), ValueError, "`values`.*, 1; got 2"),
+    "schedule of other lengths": (lambda: Scheduled([1.0, 2.0], [0]), ValueError, "`covariances`.*, 1; got 2"),
     "schedule of another shape": (
         lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([1.0, np.ones(3)], [0, 1])),
         ValueError,
@@ -321,7 +321,7 @@ BAD = {
     "schedule of what adapts": (
         lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([RMSprop()], [0])),
         TypeError,
-        "`values` of Scheduled must be numbers or arrays",
+        "`covariance` must be a number or an array, got RMSprop",
     ),
     "schedule and a correction": (
         lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([np.eye(2)], [0]), correction="corrected"),

@@ -16,7 +16,7 @@ BUGS = [
         (
             "HMC: the step is learnt anew",
             "pdmp/processes/hmc.py",
-            '            learnt["step"] = metric.step\n',
+            '            own["step"] = learnt.step\n',
             "            pass\n",
             SAMPLERS,
         ),
@@ -45,7 +45,7 @@ BUGS = [
         (
             "BPS: its mass is not the learnt one",
             "pdmp/processes/bps.py",
-            'target, {"metric": metric.mass} | options)',
+            'target, {"metric": learnt.mass} | options)',
             "target, options)",
             SAMPLERS,
         ),
@@ -59,8 +59,8 @@ BUGS = [
         (
             "speeds are variances",
             ZIGZAG,
-            "own = Metric(scales=np.sqrt(metric.variances))",
-            "own = Metric(scales=metric.variances)",
+            "own = Metric(scales=np.sqrt(learnt.variances))",
+            "own = Metric(scales=learnt.variances)",
             SAMPLERS,
         ),
         (
