@@ -154,7 +154,7 @@ class RichardsonRomberg(Process):
                 "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
                 f"{type(sampler).__name__}."
             )
-        if getattr(sampler, "kinetic_mass", None) is not None:
+        if getattr(sampler, "metric", None) is not None:
             raise ValueError(
                 f"`metric` of {type(sampler).__name__} must be left out: coupled chains take none of a sampler "
                 "with a momentum."

@@ -45,7 +45,7 @@ def test_the_metric_says_what_it_is():
     np.testing.assert_allclose(metric.variances, VARIANCES, rtol=1e-6)
     small = metric.diagonal()
     np.testing.assert_allclose(small.root, np.sqrt(VARIANCES), rtol=1e-6)
-    np.testing.assert_allclose(small.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
+    np.testing.assert_allclose(small.mass.root, np.sqrt(VARIANCES), rtol=1e-6)
     np.testing.assert_allclose([small.variances, small.covariance], [VARIANCES] * 2, rtol=1e-6)
     np.testing.assert_array_equal(small.mean, MEAN)
 

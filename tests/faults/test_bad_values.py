@@ -122,9 +122,9 @@ def test_a_column_whose_variance_overflows_is_an_error():
 @pytest.mark.parametrize(
     "make, option",
     [
-        (lambda: pdmp.BPS(GAUSSIAN, metric="diagonal", refresh_rate=1.0), 'mass="adaptive"'),
-        (lambda: pdmp.BPS(GAUSSIAN, metric="dense", refresh_rate=1.0), 'mass="adaptive dense"'),
-        (lambda: pdmp.SBPS(pdmp.gradients.Noisy(GAUSSIAN, 1.0), metric="diagonal"), 'precondition="adapt"'),
+        (lambda: pdmp.BPS(GAUSSIAN, metric="diagonal", refresh_rate=1.0), 'metric="diagonal"'),
+        (lambda: pdmp.BPS(GAUSSIAN, metric="dense", refresh_rate=1.0), 'metric="dense"'),
+        (lambda: pdmp.SBPS(pdmp.gradients.Noisy(GAUSSIAN, 1.0), metric="diagonal"), 'metric="diagonal"'),
     ],
 )
 def test_what_adapts_in_the_warm_up_says_so_without_one(make, option):
