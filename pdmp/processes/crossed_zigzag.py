@@ -147,7 +147,7 @@ class CrossedZigZag(AnchoredZigZag):
     Examples
     --------
     >>> import numpy as np, pdmp
-    from pdmp.models.priors import HalfNormal, Normal
+    >>> from pdmp.models.priors import HalfNormal, Normal
     >>> from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
     >>> from pdmp.models.regressions.mixed import GroupColumn

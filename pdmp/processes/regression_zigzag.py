@@ -118,7 +118,7 @@ class RegressionZigZag(AnchoredZigZag):
     Examples
     --------
     >>> import numpy as np, pdmp
-    from pdmp.models.priors import Normal
+    >>> from pdmp.models.priors import Normal
     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
     >>> from pdmp.models.regressions.mixed import MixedRegression
     >>> from pdmp.processes.regression_zigzag import RegressionZigZag
