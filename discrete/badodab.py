@@ -11,9 +11,9 @@ jump   B  p += -ε/2 ∇Û(θ)                    D  ξ += ε/2 (|p|² - d) / μ
        in the order B A D O D A B; the estimate in the last B is used once more in the first one of the next step
 =====  ==============================================================================================================
 
-The mass μ = d is the thermostat of `SGNHT`; in general the standard deviation of ξ is 1/√μ. With additive noise of
-standard deviation τ the thermostat settles around A + ετ²/2. The bias of averages over θ is O(ε²), with additive noise
-as well; noise whose size depends on θ, as that of mini-batches does, has an effect of first order.
+The thermal mass μ = d is the thermostat of `SGNHT`; in general the standard deviation of ξ is 1/√μ. With additive noise
+of standard deviation τ the thermostat settles around A + ετ²/2. The bias of averages over θ is O(ε²), with additive
+noise as well; noise whose size depends on θ, as that of mini-batches does, has an effect of first order.
 
 In stationarity E|p|²/d, averaged over the momenta with which the two steps D are taken, is exactly 1. It follows that
 the momentum at the end of a step, whose E|p|²/d is ``run.stats["mean_kinetic_temperature"]``, has
@@ -40,6 +40,7 @@ from discrete.schedules import Schedule
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
@@ -64,37 +65,40 @@ class BADODAB(Thermostatted):
         A of dp = … + √(2A) dB, an inverse time; the paper's σ is √(2A). The thermostat starts at A. When omitted, it
         is 1 for a given step; with an automatic step it is chosen among several, for the fastest decay of
         correlations per step.
-    mass : float, optional
+    thermal_mass : float, optional
         μ, the inertia of the thermostat; the dimension when omitted.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
-        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
+        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
     ValueError
-        For a step, diffusion or mass that is not positive.
+        For a step, diffusion or thermal mass that is not positive.
 
     Examples
     --------
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> discrete.BADODAB(pdmp.gradients.Noisy(model, 0.5), step=0.1, diffusion=1.0).mass
+    >>> discrete.BADODAB(pdmp.gradients.Noisy(model, 0.5), step=0.1, diffusion=1.0).thermal_mass
     2.0
     """
 
-    mass: float  #: μ
+    thermal_mass: float  #: μ
+
+    _renamed = Thermostatted._renamed | {"mass": "became `thermal_mass=`, with the same number."}
 
     def __init__(
         self,
         provider: Provider | Model,
         step: float | str | Schedule = "auto",
         diffusion: float | None = None,
-        mass: float | None = None,
-        preconditioner: ArrayLike | None = None,
+        *,
+        thermal_mass: float | None = None,
+        metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, diffusion, preconditioner)
-        self.mass = float(self.dim) if mass is None else positive("mass", mass)
+        super().__init__(provider, step, diffusion, metric)
+        self.thermal_mass = float(self.dim) if thermal_mass is None else positive("thermal_mass", thermal_mass)
 
     def linear_step(
         self, step: float, friction: float, curvature: np.ndarray
@@ -119,13 +123,13 @@ class BADODAB(Thermostatted):
         for j in range(d):
             v[j] -= half * gradient[j]
             x[j] += half * v[j]
-        xi[0] += half * d * (mean_square(v) - 1.0) / self.mass
+        xi[0] += half * d * (mean_square(v) - 1.0) / self.thermal_mass
         decay = math.exp(-xi[0] * eps)
         noise = math.sqrt(2.0 * self.diffusion * eps * relative_variance(2.0 * xi[0] * eps))
         for j in range(d):
             v[j] = decay * v[j] + noise * z[j]
             x[j] += half * v[j]
-        xi[0] += half * d * (mean_square(v) - 1.0) / self.mass
+        xi[0] += half * d * (mean_square(v) - 1.0) / self.thermal_mass
         self.provider.gradient(x, memory.provider, rng, gradient, counts)
         if not finite(gradient):
             return False

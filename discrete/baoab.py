@@ -41,6 +41,7 @@ from discrete.kinetic import Underdamped, count_temperature
 from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.classes import compiled
 
@@ -58,14 +59,14 @@ class BAOAB(Underdamped):
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
         larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
         it is chosen among several, for the fastest decay of correlations per step.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
-        friction are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and friction are of
+        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
     ValueError
-        For a step or friction that is not positive, or a preconditioner of another shape or not positive
+        For a step or friction that is not positive, or a metric of another shape or not positive
         definite.
 
     Examples
@@ -81,9 +82,10 @@ class BAOAB(Underdamped):
         provider: Provider | Model,
         step: float | str | Schedule = "auto",
         friction: float | None = None,
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, friction, preconditioner)
+        super().__init__(provider, step, friction, metric)
 
     @property
     def bias_order(self) -> int:

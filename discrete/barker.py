@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
 from pdmp.gradients import Full, as_provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, inlined
@@ -143,9 +144,8 @@ class Barker(Metropolis):
         The law of the increments: ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
     signs : "coordinates" or "single"
         Whether each coordinate's increment gets its own sign or the increment as a whole gets one.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P = LLᵀ, symmetric and positive definite: the proposal is made in the coordinates y, θ = L y, in which `scale`
-        is then; a vector is the diagonal of P. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        M, L Lᵀ = M⁻¹: the proposal is made in the coordinates y, θ = L y, in which `scale` is then. None: the identity.
     adapt : bool, default True
         Whether the scale is adapted in the warm-up. Without a warm-up it never is.
     target_acceptance : float, default 0.4
@@ -154,9 +154,9 @@ class Barker(Metropolis):
     Raises
     ------
     TypeError
-        For a gradient that is not exact, or a preconditioner that is not constant.
+        For a gradient that is not exact, or a metric that is not constant.
     ValueError
-        For a scale that is not positive, unknown increments or signs, a preconditioner of another shape or not positive
+        For a scale that is not positive, unknown increments or signs, a metric of another shape or not positive
         definite, or a target acceptance outside (0, 1).
 
     Examples
@@ -181,12 +181,13 @@ class Barker(Metropolis):
         signs: str = "coordinates",
         adapt: bool = True,
         target_acceptance: float = 0.4,
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
     ):
         one_of("increments", increments, INCREMENTS)
         one_of("signs", signs, SIGNS)
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
-        super().__init__(target, scale, preconditioner, adapt, target_acceptance)
+        super().__init__(target, scale, metric, adapt, target_acceptance)
         self.gaussian, self.single = increments == "gaussian", signs == "single"
 
     def starting_step(self, hessian: np.ndarray) -> float:

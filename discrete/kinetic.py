@@ -15,16 +15,16 @@ import numpy as np
 
 from discrete.curvature import DENSE_DIMENSIONS, largest_curvature, local_law, mode_near
 from discrete.laws import kinetic_covariance, largest_step
-from discrete.momenta import Preconditioned, Transformed, mass_from, pulled_back
+from discrete.momenta import Preconditioned, Transformed, pulled_back
 from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian, StepRecipe
 from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
+from pdmp.metric import Identity, check_metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
 from pdmp.process import ADAPTING
-from pdmp.processes.mass import Identity
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -69,14 +69,14 @@ class KineticReport(Report):
         if math.isnan(process.energy_error):
             return None
         model, step, total = process.model, process.schedule.step(0), 0.0
-        mass = Identity() if process.kinetic_mass is None else process.kinetic_mass
+        metric = Identity() if process.metric is None else process.metric
         with np.errstate(all="ignore"):
             for start in x:
                 p = rng.standard_normal(model.dim)
-                half = p - 0.5 * step * mass.transposed(model.gradient(start))
-                there = start + step * mass.transform(half)
+                half = p - 0.5 * step * metric.transposed(model.gradient(start))
+                there = start + step * metric.transform(half)
                 energy = model.potential(start) + 0.5 * p @ p - model.potential(there)
-                p = half - 0.5 * step * mass.transposed(model.gradient(there))
+                p = half - 0.5 * step * metric.transposed(model.gradient(there))
                 accept = math.exp(min(energy - 0.5 * p @ p, 0.0))
                 total += accept if accept >= 0.0 else 0.0
         return total / len(x), math.erfc(0.5 * math.sqrt(process.energy_error))
@@ -96,17 +96,14 @@ class Kinetic(Brownian):
     recipe = StepRecipe(featured=False)
     report = KineticReport()
 
-    def __init__(self, provider, step="auto", preconditioner=None):
+    def __init__(self, provider, step="auto", metric=None):
         super().__init__(provider, step)
-        self.kinetic_mass = mass_from(preconditioner, self.dim, type(self).__name__)
+        self.metric = check_metric(metric, self.dim, f"discrete.{type(self).__name__}")
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
-        """With its covariance as the preconditioner, in which an automatic step is chosen."""
-        process = cls(target, **options)
-        if "preconditioner" not in options:
-            process.kinetic_mass = metric.mass
-        return process
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
+        """With it, and an automatic step that is chosen for it."""
+        return cls(target, **{"metric": learnt.mass} | options)
 
     def checked_or_default(self, name: str, value: float | None) -> float:
         """A friction or diffusion; for None 1, or with an automatic step NaN, as it is then chosen with the step."""
@@ -115,15 +112,14 @@ class Kinetic(Brownian):
         return positive(name, value)
 
     def own(self, matrix: np.ndarray) -> np.ndarray:
-        """A Hessian, or a covariance of gradients, in the coordinates of the preconditioner."""
-        if self.kinetic_mass is None:
+        """A Hessian, or a covariance of gradients, in the coordinates in which the metric is the identity."""
+        if self.metric is None:
             return matrix
         if len(matrix) != self.dim:
             raise ValueError(
-                f'step="auto" with a preconditioner is for at most {DENSE_DIMENSIONS} dimensions, got {self.dim}; '
-                "give a step."
+                f'step="auto" with a metric is for at most {DENSE_DIMENSIONS} dimensions, got {self.dim}; give a step.'
             )
-        return pulled_back(self.kinetic_mass, matrix)
+        return pulled_back(self.metric, matrix)
 
     def _constant_hessian(self, x):
         hessian = super()._constant_hessian(x)
@@ -132,9 +128,9 @@ class Kinetic(Brownian):
     def resolve(self, x: np.ndarray) -> Self:
         if not isinstance(self.schedule, Automatic):
             process = super().resolve(x)
-            if self.kinetic_mass is not None and not isinstance(self.provider, Preconditioned):
-                process.provider = Preconditioned(self.provider, self.kinetic_mass)
-                process.coordinates = Transformed(self.kinetic_mass)
+            if self.metric is not None and not isinstance(self.provider, Preconditioned):
+                process.provider = Preconditioned(self.provider, self.metric)
+                process.coordinates = Transformed(self.metric)
             return process
         there, noise = local_law(self.provider, x)
         hessian, noise = self.own(there), self.own(noise)
@@ -150,8 +146,8 @@ class Kinetic(Brownian):
         return rng.standard_normal(self.dim)
 
     def prepare(self, state: State) -> None:
-        if self.kinetic_mass is not None:
-            state.memory.provider.mass.u[:] = self.kinetic_mass.inverse(state.x)
+        if self.metric is not None:
+            state.memory.provider.metric.u[:] = self.metric.inverse(state.x)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
@@ -179,8 +175,8 @@ class Underdamped(Kinetic):
 
     recipe = FrictionRecipe(featured=False)
 
-    def __init__(self, provider, step="auto", friction=None, preconditioner=None):
-        super().__init__(provider, step, preconditioner)
+    def __init__(self, provider, step="auto", friction=None, metric=None):
+        super().__init__(provider, step, metric)
         self.friction = self.checked_or_default("friction", friction)
 
     @staticmethod

@@ -31,6 +31,7 @@ from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Full
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
@@ -46,8 +47,8 @@ class MALA(Metropolis):
     step : float, schedule or "auto", default "auto"
         γ of dθ = -∇U dt + √2 dB, a time, as in `SGLD`; if the step is adapted, its start. Every state is held for the
         first step of the schedule. "auto": a start from the largest curvature at the mode.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, symmetric and positive definite; a vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        M = P⁻¹; P itself is given by ``pdmp.Metric(covariance=...)``. None: the identity.
     adapt : bool, default True
         Whether the step is adapted in the warm-up. Without a warm-up it never is.
     target_acceptance : float, default 0.574
@@ -56,16 +57,16 @@ class MALA(Metropolis):
     Raises
     ------
     TypeError
-        For a gradient that is not exact, or a preconditioner that is not constant.
+        For a gradient that is not exact, or a metric that is not constant.
     ValueError
-        For a step that is not positive, a preconditioner of another shape or not positive definite, or a target
+        For a step that is not positive, a metric of another shape or not positive definite, or a target
         acceptance outside (0, 1).
 
     Examples
     --------
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> discrete.MALA(model, step=0.2, preconditioner=[1.0, 0.25]).diagonal
+    >>> discrete.MALA(model, step=0.2, metric=[1.0, 4.0]).diagonal
     array([1. , 0.5])
     """
 
@@ -73,11 +74,12 @@ class MALA(Metropolis):
         self,
         target: Model | Full,
         step: float | str | Schedule = "auto",
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
         adapt: bool = True,
         target_acceptance: float = 0.574,
     ):
-        super().__init__(target, step, preconditioner, adapt, target_acceptance)
+        super().__init__(target, step, metric, adapt, target_acceptance)
 
     def starting_step(self, hessian: np.ndarray) -> float:
         d = len(hessian)

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Constant
 from discrete.tick import Ticking, exact_provider, finite
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import Diagonal, check_metric, dense
 from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
@@ -113,7 +113,7 @@ class Metropolis(Ticking):
     recipe = MetropolisRecipe()
     report = MetropolisReport()
 
-    def __init__(self, target, step, preconditioner, adapt, target_acceptance):
+    def __init__(self, target, step, metric, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__, "discrete.SGLD and discrete.SGBD take")
         self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
@@ -122,15 +122,13 @@ class Metropolis(Ticking):
         self.duration = self.duration_at(float(self.schedule.step(0)))
         self.regular = True  # whatever the schedule is
         self.target_acceptance = float(target_acceptance)
-        self.diagonal, self.lower = factor(preconditioner, self.dim, type(self).__name__)
+        self.diagonal, self.lower = factor(metric, self.dim, type(self).__name__)
 
     @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
-        """With its covariance as the preconditioner."""
-        process = cls(target, **options)
-        if "preconditioner" not in options:
-            process.diagonal, process.lower = of_root(metric.root)
-        return process
+    def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
+        """With it, and with variances alone where it has a few directions besides."""
+        own = Diagonal(learnt.root) if learnt.root.ndim == 1 else learnt.mass
+        return cls(target, **{"metric": own} | options)
 
     def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         """The step to start from: optimal for independent normal coordinates, all as narrow as the narrowest one."""
@@ -242,18 +240,8 @@ class Metropolis(Ticking):
         )
 
 
-def factor(preconditioner, d, name):
-    """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
-    given = as_preconditioner(preconditioner, d)
-    if given.adaptive or given.scheduled:
-        why = ": a step that depends on the past cannot be corrected." if given.adaptive else "."
-        raise TypeError(
-            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}{why}"
-        )
-    p = np.ones(d) if given.matrix is None else given.matrix
-    return of_root(np.sqrt(p) if p.ndim == 1 else np.linalg.cholesky(p))
-
-
-def of_root(root):
-    """The same of L itself, (d,) if it is diagonal."""
+def factor(metric, d, name):
+    """The diagonal of L and, if it has more, L itself: L Lᵀ = M⁻¹."""
+    made = check_metric(metric, d, f"discrete.{name}")
+    root = np.ones(d) if made is None else dense(made).root
     return (root, np.zeros((0, 0))) if root.ndim == 1 else (np.diag(root).copy(), np.ascontiguousarray(root))

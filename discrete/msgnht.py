@@ -41,6 +41,7 @@ from discrete.sgnht import SGNHT
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import one_of, positive
 from pdmp.native.classes import compiled
@@ -65,9 +66,9 @@ class MSGNHT(Thermostatted):
         with an automatic step it is chosen among several, for the fastest decay of correlations per step.
     scheme : {"splitting", "euler"}
         The integrator; its formulas are in the text of `discrete.msgnht`.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
-        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
+        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
@@ -90,9 +91,10 @@ class MSGNHT(Thermostatted):
         step: float | str | Schedule = "auto",
         diffusion: float | None = None,
         scheme: str = "splitting",
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, diffusion, preconditioner)
+        super().__init__(provider, step, diffusion, metric)
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.thermostats = self.dim

@@ -1,8 +1,8 @@
 r"""Preconditioners P of Langevin dynamics: dθ = (-P ∇U + T Γ) dt + √(2T) P^½ dB, Γᵢ = Σⱼ ∂Pᵢⱼ/∂θⱼ.
 
-A number, a vector (the diagonal) or a symmetric positive definite matrix is a constant P, for which Γ = 0. `RMSprop`
-adapts a diagonal P to the gradients: Pᵢ = 1 / (ε + √Vᵢ), where V is the running average of their squares. This P
-depends on θ.
+A constant metric M gives P = M⁻¹, for which Γ = 0. The two classes here are given as a metric too, and are another
+thing: they are P, and it changes in the run. `RMSprop` adapts a diagonal P to the gradients: Pᵢ = 1 / (ε + √Vᵢ), where
+V is the running average of their squares. This P depends on θ.
 
 `Scheduled` is a P that changes at given steps: Pₖ of step k. As it does not depend on θ, Γ = 0, and exp(-U/T) is the
 law of the dynamics with every Pₖ. What is stationary:
@@ -46,6 +46,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.metric import Metric, check_metric, covariance_of
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["RMSprop", "Scheduled"]
@@ -172,7 +173,7 @@ class RMSprop(Preconditioner):
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 100.0])
     >>> P = discrete.preconditioners.RMSprop(eps=1.0, include_gamma=True)
-    >>> discrete.SGLD(model, step=0.01, preconditioner=P).preconditioner.eps
+    >>> discrete.SGLD(model, step=0.01, metric=P).preconditioner.eps
     1.0
     """
 
@@ -232,15 +233,15 @@ class RMSprop(Preconditioner):
 
 
 class Scheduled(Preconditioner):
-    """A preconditioner that changes at given steps: P is values[i] from step steps[i] on.
+    """A preconditioner that changes at given steps: P is covariances[i] from step steps[i] on.
 
     What is stationary then is in the text of `discrete.preconditioners`.
 
     Parameters
     ----------
-    values : callable or sequence of array_like
-        The P: numbers, diagonals of shape (d,), or matrices of shape (d, d), one for each of `steps`, such as an array
-        of shape (n, d). A function of the number of the step is called at each of `steps`, before the run.
+    covariances : callable or sequence of array_like
+        The P = M⁻¹: numbers, diagonals of shape (d,), or matrices of shape (d, d), one for each of `steps`, such as
+        an array of shape (n, d). A function of the number of the step is called at each of `steps`, before the run.
     steps : sequence of int, shape (n,)
         Numbers of the steps at which P changes, increasing; the first is 0.
 
@@ -254,7 +255,7 @@ class Scheduled(Preconditioner):
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 100.0])
     >>> P = discrete.preconditioners.Scheduled([[1.0, 1.0], [1.0, 0.01]], steps=[0, 500])
-    >>> discrete.SGLD(model, step=0.01, preconditioner=P).preconditioner.entries[1]
+    >>> discrete.SGLD(model, step=0.01, metric=P).preconditioner.entries[1]
     array([1.  , 0.01])
     >>> P = discrete.preconditioners.Scheduled(lambda k: 1.0 / (1.0 + k), steps=range(0, 1_000, 10))
     """
@@ -267,22 +268,22 @@ class Scheduled(Preconditioner):
 
     scheduled = True
 
-    def __init__(self, values: Callable[[int], ArrayLike] | Sequence[ArrayLike], steps: Sequence[int]):
+    def __init__(self, covariances: Callable[[int], ArrayLike] | Sequence[ArrayLike], steps: Sequence[int]):
         array = np.array(steps)
         if array.ndim != 1 or array.dtype.kind not in "iu" or array[:1] != 0 or np.any(np.diff(array) <= 0):
             raise ValueError(f"`steps` must be whole numbers that increase from 0, got {steps!r}.")
         self.steps = array.astype(np.int64)
-        self.values = [values(int(k)) for k in array] if callable(values) else list(values)
-        if len(self.values) != len(array):
-            raise ValueError(f"`values` must have one entry for each of `steps`, {len(array)}; got {len(self.values)}.")
+        self.covariances = [covariances(int(k)) for k in array] if callable(covariances) else list(covariances)
+        if len(self.covariances) != len(array):
+            raise ValueError(
+                f"`covariances` must have one entry for each of `steps`, {len(array)}; got {len(self.covariances)}."
+            )
         self.entries = self.full = self.roots = np.zeros((0, 0))
         self.diagonal = True
 
     def of_dimension(self, dim: int) -> Scheduled:
         """The same with its arrays, for this dimension."""
-        each = [as_preconditioner(value, dim) for value in self.values]
-        if any(one.matrix is None for one in each):
-            raise TypeError("`values` of Scheduled must be numbers or arrays.")
+        each = [as_preconditioner(Metric(covariance=value), dim, "SGLD") for value in self.covariances]
         other = copy.copy(self)
         other.diagonal = all(one.diagonal for one in each)
         matrices = [one.matrix if other.diagonal or one.matrix.ndim == 2 else np.diag(one.matrix) for one in each]
@@ -332,35 +333,14 @@ class Scheduled(Preconditioner):
         return self.entries[self.period(memory), j]
 
 
-def as_preconditioner(value: ArrayLike | Preconditioner | None, dim: int) -> Preconditioner:
-    """The `Preconditioner` that None, a number, a vector, a matrix or one of these classes stands for."""
-    if value is None:
+def as_preconditioner(metric: ArrayLike | Metric | Preconditioner | None, dim: int, name: str) -> Preconditioner:
+    """The `Preconditioner` P = M⁻¹ that a metric stands for, which may be one of these classes itself."""
+    if isinstance(metric, Scheduled):
+        return metric.of_dimension(dim)
+    if isinstance(metric, Preconditioner):
+        return metric
+    made = check_metric(metric, dim, f"discrete.{name}")
+    if made is None:
         return Preconditioner()
-    if isinstance(value, Scheduled):
-        return value.of_dimension(dim)
-    if isinstance(value, Preconditioner):
-        return value
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "`preconditioner` must be a number, an array, discrete.preconditioners.RMSprop or, for a function of the "
-            f"step, discrete.preconditioners.Scheduled; got {value!r}."
-        ) from None
-    if array.shape not in ((), (dim,), (dim, dim)):
-        raise ValueError(
-            f"`preconditioner` must be a number or have shape ({dim},) or ({dim}, {dim}), got {array.shape}."
-        )
-    if not np.all(np.isfinite(array)):
-        raise ValueError("`preconditioner` must be finite.")
-    if array.ndim < 2:
-        if not np.all(array > 0.0):
-            raise ValueError(f"`preconditioner` must be positive, got {array.min():g}.")
-        return Diagonal(np.broadcast_to(array, (dim,)).copy())
-    if np.abs(array - array.T).max() > 1e-8 * np.abs(array).max():
-        raise ValueError("`preconditioner` must be symmetric.")
-    array = 0.5 * (array + array.T)
-    smallest = np.linalg.eigvalsh(array)[0]
-    if not smallest > 1e-14 * np.abs(array).max():
-        raise ValueError(f"`preconditioner` must be positive definite; its smallest eigenvalue is {smallest:.3g}.")
-    return Dense(array)
+    p = metric.covariance(dim) if isinstance(metric, Metric) else covariance_of(made)
+    return Diagonal(p) if p.ndim == 1 else Dense(p)

@@ -43,6 +43,7 @@ from pdmp.flow import Still
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
@@ -153,9 +154,9 @@ class RichardsonRomberg(Process):
                 "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
                 f"{type(sampler).__name__}."
             )
-        if getattr(sampler, "kinetic_mass", None) is not None:
+        if getattr(sampler, "metric", None) is not None:
             raise ValueError(
-                f"`preconditioner` of {type(sampler).__name__} must be left out: coupled chains take none of a sampler "
+                f"`metric` of {type(sampler).__name__} must be left out: coupled chains take none of a sampler "
                 "with a momentum."
             )
         one_of("weights", weights, ("holding", "paper"))
@@ -405,9 +406,9 @@ class SGRRLD(RichardsonRomberg):
     recipe = SGRRLDRecipe()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> SGRRLD:
-        """With its covariance as the preconditioner of both chains."""
-        return cls(target, **{"preconditioner": metric.covariance} | options)
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> SGRRLD:
+        """With it for both chains."""
+        return cls(target, **{"metric": Metric(covariance=learnt.covariance)} | options)
 
     def __init__(
         self,

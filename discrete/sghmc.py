@@ -52,6 +52,7 @@ from discrete.schedules import Automatic, Schedule
 from discrete.tick import finite
 from pdmp.errors import warn
 from pdmp.gradients import Provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
@@ -91,9 +92,9 @@ class SGHMC(Underdamped):
         of standard deviation τ and the first step ε. At other steps B is scaled in proportion.
     batch_every : int, default 1
         A new mini-batch is drawn at every so many steps, and used until the next one.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
-        friction are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and friction are of
+        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
@@ -135,9 +136,10 @@ class SGHMC(Underdamped):
         refresh_every: int | None = None,
         noise_estimate: float = 0.0,
         batch_every: int = 1,
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, friction, preconditioner)
+        super().__init__(provider, step, friction, metric)
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.refresh_every = 0 if refresh_every is None else count("refresh_every", refresh_every)

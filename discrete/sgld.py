@@ -62,6 +62,7 @@ from discrete.tick import Brownian, finite
 from pdmp.errors import warn
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import one_of, positive
 from pdmp.native.classes import Compiled, compiled
@@ -196,9 +197,7 @@ def _as_correction(correction, coefficient, beta, average, provider, preconditio
             f'correction="{correction}" needs the noise of the gradient: `size` of the batches at least 2.'
         )
     if not preconditioner.diagonal:
-        raise ValueError(
-            f'correction="{correction}" works coordinate by coordinate: `preconditioner` must be a number or a vector.'
-        )
+        raise ValueError(f'correction="{correction}" works coordinate by coordinate: `metric` must be diagonal.')
     options = float(beta), average == "variance"
     return Corrected(*options) if correction == "corrected" else Modified(*options, float(coefficient))
 
@@ -231,9 +230,10 @@ class SGLD(Brownian):
         `discrete.schedules.automatic`.
     temperature : float or schedule, default 1
         T >= 0 of the target exp(-U/T); at 0 this is `SGD`.
-    preconditioner : float, array_like of shape (d,) or (d, d), or one of `discrete.preconditioners`, optional
-        P: θ ← θ - γP∇Û + √(2γ) P^½ ξ. A matrix must be symmetric and positive definite. `Scheduled` changes it at given
-        steps, `RMSprop` adapts it.
+    metric : None, float, array_like of shape (d,) or (d, d), pdmp.Metric, or one of `discrete.preconditioners`
+        M, of which P = M⁻¹ is the preconditioner: θ ← θ - γP∇Û + √(2γ) P^½ ξ. P itself is given by
+        ``pdmp.Metric(covariance=...)``. `Scheduled` changes P at given steps, `RMSprop` adapts it to gradients. None,
+        the default: the identity.
     correction : {None, "corrected", "modified", "extreme"}
         Less noise is injected, because the gradient is noisy already; the formulas and the laws are in the text of
         `discrete.sgld`.
@@ -250,10 +250,10 @@ class SGLD(Brownian):
     Raises
     ------
     TypeError
-        For a `step`, `temperature` or `preconditioner` of another type.
+        For a `step`, `temperature` or `metric` of another type.
     ValueError
-        For a step that is not positive, a negative temperature, a preconditioner that is not positive definite, an
-        unknown correction, or a correction with batches of one term or with a preconditioner that is not diagonal.
+        For a step that is not positive, a negative temperature, a metric that is not positive definite, an
+        unknown correction, or a correction with batches of one term or with a metric that is not diagonal.
 
     Warns
     -----
@@ -289,7 +289,8 @@ class SGLD(Brownian):
         provider: Provider | Model,
         step: float | str | Schedule = "auto",
         temperature: float | Schedule = 1.0,
-        preconditioner: ArrayLike | Preconditioner | None = None,
+        *,
+        metric: ArrayLike | Metric | Preconditioner | None = None,
         correction: str | None = None,
         coefficient: float = 0.125,
         beta: float = 0.1,
@@ -300,11 +301,10 @@ class SGLD(Brownian):
     ):
         super().__init__(provider, step)
         self.temperature = as_temperature(temperature)
-        self.preconditioner = as_preconditioner(preconditioner, self.dim)
+        self.preconditioner = as_preconditioner(metric, self.dim, type(self).__name__)
         if isinstance(self.schedule, Automatic) and (self.preconditioner.adaptive or self.preconditioner.scheduled):
             raise ValueError(
-                '`step`: "auto" cannot be predicted for a preconditioner that adapts or changes; give a number or a '
-                "schedule."
+                '`step`: "auto" cannot be predicted for a metric that adapts or changes; give a number or a schedule.'
             )
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
@@ -402,9 +402,9 @@ class SGLD(Brownian):
         return cls(provider, step=positive("eps", eps) / provider.n_data, **options)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
-        """With its covariance as the preconditioner, for which an automatic step is chosen."""
-        return cls(target, **{"preconditioner": metric.covariance} | options)
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
+        """With it, and an automatic step that is chosen for it."""
+        return cls(target, **{"metric": Metric(covariance=learnt.covariance)} | options)
 
     @compiled
     def holding_time(self, k):
@@ -458,7 +458,7 @@ class SGLD(Brownian):
         )
 
     def stability_limit(self, curvature: float) -> float | None:
-        """2 / `curvature`; None with a preconditioner, since it changes the curvature: see `resolve`."""
+        """2 / `curvature`; None with a metric, since it changes the curvature: see `resolve`."""
         given = self.preconditioner
         if given.adaptive or given.scheduled or given.matrix is not None or not curvature > 0.0:
             return None
@@ -508,7 +508,6 @@ class SGLD(Brownian):
             return np.eye(d)
         if d != self.dim:
             raise ValueError(
-                f'step="auto" with a preconditioner is for at most {DENSE_DIMENSIONS} dimensions, got {self.dim}; '
-                "give a step."
+                f'step="auto" with a metric is for at most {DENSE_DIMENSIONS} dimensions, got {self.dim}; give a step.'
             )
         return np.diag(p) if p.ndim == 1 else p

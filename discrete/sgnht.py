@@ -38,6 +38,7 @@ from discrete.schedules import Schedule
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
@@ -61,9 +62,9 @@ class SGNHT(Thermostatted):
     blocks : sequence of int, optional
         Sizes of consecutive blocks, or for each coordinate the number of its block, from 0 on. By default the model's
         variables, in their order. Only for ``thermostat="per_block"``.
-    preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
-        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
+    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
+        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
+        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
@@ -88,9 +89,10 @@ class SGNHT(Thermostatted):
         diffusion: float | None = None,
         thermostat: str = "scalar",
         blocks: ArrayLike | None = None,
-        preconditioner: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, diffusion, preconditioner)
+        super().__init__(provider, step, diffusion, metric)
         if thermostat not in ("scalar", "per_block"):
             raise ValueError(f'`thermostat` must be "scalar" or "per_block", got {thermostat!r}.')
         if thermostat == "scalar":

@@ -82,8 +82,8 @@ class Thermostatted(Kinetic):
     thermostats = 1
     report = ThermostatReport()
 
-    def __init__(self, provider, step, diffusion, preconditioner=None):
-        super().__init__(provider, step, preconditioner)
+    def __init__(self, provider, step, diffusion, metric=None):
+        super().__init__(provider, step, metric)
         self.diffusion = self.checked_or_default("diffusion", diffusion)
 
     def linear_step(

@@ -73,7 +73,7 @@ def films(folder):
     moving = {
         "bps": (pdmp.BPS(TARGET, refresh_rate=0.15), 24.0),
         "zigzag": (pdmp.ZigZag(TARGET), 24.0),
-        "boomerang": (pdmp.Boomerang(TARGET, refresh_rate=0.2, covariance=np.eye(2)), 24.0),
+        "boomerang": (pdmp.Boomerang(TARGET, refresh_rate=0.2, metric=None), 24.0),
     }
     for name, (process, end) in moving.items():
         run = pdmp.sample(process, time=end, initial=[1.0, -0.5], seed=3, progress=False)

@@ -21,6 +21,7 @@ pdmp: formulas.fit.Fit formulas.loo.Loo formulas.loo.LooDifference formulas.pred
 pdmp: BPS DirectionalBPS GeneralisedBPS ForwardEventChain LocalBPS ZigZag
 pdmp: ZigZag CoordinateSampler FactorisedBoomerang Sticky LocalBPS
 pdmp: Boomerang FactorisedBoomerang HMC
+pdmp: Metric BPS ZigZag Boomerang HMC discrete.SGHMC
 pdmp: HMC auto discrete.MALA discrete.UBU comparison.NUTS
 pdmp: Sticky ZigZag diagnostics.inclusion plots.inclusion
 pdmp: SBPS LipschitzSBPS BPS discrete.SGBPS plots.rate_and_bound

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pdmp.expressions import Parameters
     from pdmp.factors import graph
     from pdmp.formulas import regression
+    from pdmp.metric import Metric
     from pdmp.models import families
     from pdmp.models.base import Model
     from pdmp.models.families import Family
@@ -85,6 +86,7 @@ __all__ = [
     "GeneralisedBPS",
     "LipschitzSBPS",
     "LocalBPS",
+    "Metric",
     "Model",
     "Parameters",
     "Process",
@@ -144,6 +146,7 @@ __getattr__, __dir__ = _lazily(
         "pdmp.expressions": ". Parameters",
         "pdmp.factors": ". graph",
         "pdmp.formulas": ". regression",
+        "pdmp.metric": "Metric",
         "pdmp.models.base": "Model",
         "pdmp.models.families": ". Family",
         "pdmp.models.sums_of_terms": "terms",

@@ -345,7 +345,7 @@ def reference(
     # standard deviations.
     first = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
     one = _long_enough(first, starts, ess, seed, executor, say)
-    second = HMC(target, mass=None if whitened else hessian)
+    second = HMC(target, metric=None if whitened else hessian)
     two = _long_enough(second, starts, ess / 4, seed + 1, executor, say)
     standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
     # In the sampler's coordinates, which are nearly independent: the maximum of d nearly independent z values.

@@ -193,6 +193,19 @@ class Process(Compiled):
     exact_bounds = True
     _required = ("clock", "jump")
     _set_by_base, _kind = "start", "process"
+    _renamed = {
+        "mass": 'became `metric=`, with the same arrays; "hessian" is "auto" now (of pdmp.ZigZag "dense"), '
+        '"adaptive" is "diagonal" and "adaptive dense" is "dense".',
+        "preconditioner": "became `metric=`: give metric=pdmp.Metric(covariance=...) for the same P, an array alone "
+        "is its inverse; RMSprop and Scheduled are given as they were.",
+        "precondition": "became `metric=`: give metric=pdmp.Metric(scales=...) for the same diagonal P, "
+        'pdmp.Metric(covariance=P @ P) for a matrix, and "diagonal" for "adapt".',
+        "covariance": "became `metric=`: give metric=pdmp.Metric(covariance=...), an array alone is its inverse; "
+        '"diagonal" is as it was.',
+        "speed": 'became `metric=`: give metric=pdmp.Metric(scales=...); "auto" is as it was.',
+        "reference": 'became `metric=`: give metric=pdmp.Metric(scales=...); "dense" and "diagonal" are as they were.',
+        "scale": "became `metric=`: give metric=pdmp.Metric(scales=...).",
+    }
     #: What compiled methods must return.
     _returned = {
         "clock": "a time and a bound, `return time, bound`",
@@ -323,7 +336,7 @@ class Process(Compiled):
         return copy.copy(self)
 
     @classmethod
-    def in_metric(cls, target: Any, metric: Any, **options: Any) -> Process:
+    def in_metric(cls, target: Any, learnt: Any, /, **options: Any) -> Process:
         """A process of this class in a learnt metric; what `pdmp.auto` calls for its argument `sampler`.
 
         A sampler that takes a metric redefines this, and nothing else is needed.
@@ -331,9 +344,9 @@ class Process(Compiled):
         Parameters
         ----------
         target : Model or pdmp.gradients.Provider
-        metric : pdmp.automatic.Metric
+        learnt : pdmp.automatic.Metric
             The Gaussian N(m, LLᵀ) that fits the target best: ``mean`` m, ``root`` L, ``covariance``, ``variances``, and
-            the ``mass`` of `pdmp.processes.mass` with this L.
+            the ``metric`` of `pdmp.metric` with this L.
         **options
             Further arguments of the class, which come before what this method would choose.
 
@@ -357,9 +370,9 @@ class Process(Compiled):
         """
         raise TypeError(
             "pdmp.Sticky needs a process whose coordinates can be frozen one by one: pdmp.ZigZag(target) without a "
-            'mass, pdmp.BPS(target, velocities="gaussian") without a mass, pdmp.Boomerang(target, '
-            'covariance="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
-            f'RegressionBoomerang(model, reference="diagonal"); got a {type(self).__name__} that is not one of these.'
+            'metric, pdmp.BPS(target, velocities="gaussian") without a metric, pdmp.Boomerang(target, '
+            'metric="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
+            f'RegressionBoomerang(model, metric="diagonal"); got a {type(self).__name__} that is not one of these.'
         )
 
     def adapted(self, statistics: Sequence[dict]) -> Process:

@@ -80,11 +80,11 @@ CASES = {
         *("pdmp.factors.shared_clock", "BLOCK", 20),
     ),
     "Boomerang, batches": (
-        lambda: bounds(pdmp.Boomerang(Minibatch(logistic(), 1), covariance=COVARIANCE)),
+        lambda: bounds(pdmp.Boomerang(Minibatch(logistic(), 1), metric=pdmp.Metric(covariance=COVARIANCE))),
         *(BOUNDS, "PIECE", 20),
     ),
     "Boomerang, importance": (
-        lambda: bounds(pdmp.Boomerang(anchored("importance"), covariance=COVARIANCE)),
+        lambda: bounds(pdmp.Boomerang(anchored("importance"), metric=pdmp.Metric(covariance=COVARIANCE))),
         *(BOUNDS, "PIECE", 20),
     ),
     "factorised Boomerang, batches": (
@@ -124,7 +124,8 @@ def test_a_value_in_the_last_block_is_seen(monkeypatch):
     model = LogisticRegression(far, Y, prior_scale=2.0)
     assert model.largest_term_gradient() == pytest.approx(np.linalg.norm(far[-1]))
     one, other = (
-        pdmp.Boomerang(Minibatch(m, 1), mean=HERE, covariance=np.eye(3)).thinning for m in (model, logistic())
+        pdmp.Boomerang(Minibatch(m, 1), mean=HERE, metric=pdmp.Metric(covariance=np.eye(3))).thinning
+        for m in (model, logistic())
     )
     norms = np.linalg.norm(X, axis=1)
     assert one.offset - other.offset == pytest.approx(N * (40.0 * norms[-1] - norms.max()))

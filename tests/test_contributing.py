@@ -25,7 +25,7 @@ MEAN, PRECISION = np.array([1.0, -1.0]), np.array([4.0, 1.0])
 def blocks(page, heading, language="python"):
     """Code blocks of one section of a page, in order."""
     text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
-    section = re.split(r"^#+ ", text, flags=re.MULTILINE)
+    section = re.split(r"^#+ (?=[A-Z])", text, flags=re.MULTILINE)
     (text,) = (part for part in section if part.startswith(f"{heading}\n"))
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 

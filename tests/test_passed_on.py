@@ -246,7 +246,7 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     starts = [3.0, -1.0] + 2.0 * z @ np.linalg.cholesky(covariance).T
     (first, at, ess, seed, where, _), (second, same, less, other, there, _) = seen
     assert type(first) is pdmp.BPS and type(second) is pdmp.HMC
-    np.testing.assert_allclose(second.mass, np.linalg.inv(covariance))
+    np.testing.assert_allclose(second.metric.root @ second.metric.root.T, covariance)
     assert first.model is model and second.model is model
     np.testing.assert_allclose(at, starts, rtol=1e-9)
     assert same is at and (ess, less) == (900, 225) and (seed, other) == (5, 6) and where is there is pool
@@ -275,7 +275,7 @@ def test_the_reference_of_a_logistic_regression_is_made_in_other_coordinates(mon
     _, V = comparison._whitened(model, model.hessian(mode))
     first, starts = seen[0][:2]
     assert first.refresh_rate == 0.2 and seen[1][0].model is first.model is not model
-    assert seen[1][0].mass is None  # these coordinates have the metric
+    assert seen[1][0].metric is None  # these coordinates have the metric
     z = np.random.default_rng(2).standard_normal((4, 2))
     np.testing.assert_allclose(starts, np.linalg.solve(V, mode) + 2.0 * z, atol=1e-6)
     np.testing.assert_allclose(found.mean, V @ [0.1, 0.2])

@@ -89,7 +89,7 @@ def log_losses(draws, split):
 def reference(split, settings, table, work):
     target = model(split)
     run = work.sample(
-        pdmp.BPS(target, mass="hessian"), events=settings["reference_events"], warmup=0.05, seed=settings["seed"]
+        pdmp.BPS(target, metric="auto"), events=settings["reference_events"], warmup=0.05, seed=settings["seed"]
     )
     coordinates = np.arange(1, target.dim + 1)
     table.add("reference", f"mean {split}", coordinates, run.mean())

@@ -71,7 +71,7 @@ EXACT = {
     "BPS": pdmp.BPS,
     "Zig-Zag": pdmp.ZigZag,
     "Boomerang": pdmp.Boomerang,
-    "forward event-chain": lambda m: pdmp.ForwardEventChain(m, mass="adaptive"),
+    "forward event-chain": lambda m: pdmp.ForwardEventChain(m, metric="diagonal"),
     "auto": lambda m: m,
     "NUTS": NUTS,
 }

@@ -60,7 +60,11 @@ def process(name, sd):
         return discrete.SGBD(batches, sigma) if sampler == "SGBD" else discrete.SGLD.from_sigma(batches, sigma)
     sigma = float(size.split()[0]) * sd
     # h = σ² of each coordinate is the step γ = ½ with the preconditioner P = σ².
-    return discrete.SGBD(batches, sigma) if sampler == "SGBD" else discrete.SGLD(batches, 0.5, preconditioner=sigma**2)
+    return (
+        discrete.SGBD(batches, sigma)
+        if sampler == "SGBD"
+        else discrete.SGLD(batches, 0.5, metric=pdmp.Metric(covariance=sigma**2))
+    )
 
 
 def density(values, places, bandwidth):
@@ -76,7 +80,7 @@ def places(table, j):
 
 def reference(settings, table, work):
     run = work.sample(
-        pdmp.BPS(model(), mass="hessian"), events=settings["reference_events"], warmup=0.05, seed=settings["seed"]
+        pdmp.BPS(model(), metric="auto"), events=settings["reference_events"], warmup=0.05, seed=settings["seed"]
     )
     coordinates = np.arange(1, 5)
     table.add("reference", "mean", coordinates, run.mean())

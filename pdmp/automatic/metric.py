@@ -26,11 +26,11 @@ from pdmp.automatic.start import DENSE, Gaussian, Starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
+from pdmp.metric import Diagonal, LowRank, from_root, lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
-from pdmp.processes.mass import Diagonal, LowRank, lower, mass_of
 
 #: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
 #: many as this where variances are.
@@ -121,18 +121,17 @@ def acceptance(far: bool, given: float | None) -> float:
 def hamiltonian(
     model: Model, mass: Compiled, far: bool, step: float | None = None, target_acceptance: float | None = None
 ) -> HMC:
-    """Hamiltonian Monte Carlo with a mass of `pdmp.processes.mass`.
+    """Hamiltonian Monte Carlo with a metric of `pdmp.metric`.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
-    process = HMC(
+    return HMC(
         model,
         step="auto" if step is None else step,
         duration=FAR_DURATION if far else DURATION,
+        metric=mass,
         target_acceptance=acceptance(far, target_acceptance),
     )
-    process.mass = mass
-    return process
 
 
 def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:
@@ -278,7 +277,7 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones = False, mass_of(root), np.ones(model.dim)
+    far, mass, ones = False, from_root(root), np.ones(model.dim)
     for k, child in enumerate(seed.spawn(WINDOWS)):
         process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
         run, was_far = run_window(process, points, child, length), far
@@ -301,7 +300,7 @@ def learn_metric(
                 root = gaussian.root if dense or change > TOLERANCE else root
                 settled = change <= TOLERANCE
                 if dense:
-                    mass = mass_of(root)
+                    mass = from_root(root)
                 elif settled:
                     further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)

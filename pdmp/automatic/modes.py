@@ -46,8 +46,8 @@ from pdmp.automatic.start import (
 )
 from pdmp.automatic.windows import gradients_of, run_window
 from pdmp.engine.result import Run
+from pdmp.metric import from_root, lower
 from pdmp.models.base import Model
-from pdmp.processes.mass import lower, mass_of
 
 PATHS = 16  #: further paths, at most
 #: Evaluations from which on no other one begins: a tenth of a short run, or of what the warm-up has taken.
@@ -123,7 +123,7 @@ def hidden_modes(
             continue  # what has the mass is on the way to the end, as beside a neck
         if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):
             points = np.array([draw_by_importance(target, path.mode, rng) for _ in learnt.points])
-            process = hamiltonian(model, mass_of(lower(path.mode.root) if dense else path.mode.root), learnt.far)
+            process = hamiltonian(model, from_root(lower(path.mode.root) if dense else path.mode.root), learnt.far)
             run = run_window(process, points, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
             spent += gradients_of(run)
             if not comes_to(run, learnt.gaussian, seen):

@@ -19,13 +19,13 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.errors import warn
+from pdmp.metric import LowRank
 from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import one_of, positive
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
-from pdmp.processes.mass import LowRank
 
 #: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
 SPAWN_KEY = 2**32 - 1

@@ -39,6 +39,7 @@ from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
+from pdmp.metric import Metric
 from pdmp.models.families import Family
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
@@ -640,7 +641,7 @@ def asked_for(
     boomerang, many = sampler == "boomerang", free >= MANY_COLUMNS
     inner: Any = RegressionBPS(model, anchor, few_move=many)
     if boomerang:
-        inner = RegressionBoomerang(model, anchor, reference="diagonal")
+        inner = RegressionBoomerang(model, anchor, metric="diagonal")
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
 
@@ -657,7 +658,7 @@ def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
 
 def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
     """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
-    process = Sticky(ZigZag(model, speed=sd), model.model_prior)
+    process = Sticky(ZigZag(model, metric=Metric(scales=sd)), model.model_prior)
     said = "each gradient is from all rows: they say too little for bounds on single ones"
     return process, starts, f"{said}; bounds by {process.describe_bound()}"
 

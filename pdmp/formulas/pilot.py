@@ -18,6 +18,7 @@ import numpy as np
 
 from pdmp.automatic.sampling import sample
 from pdmp.errors import SamplingError, short_runs
+from pdmp.metric import Metric
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
 LENGTH = 100.0  #: process time of a pilot run, in which each coordinate moves so many of its standard deviations
@@ -66,12 +67,10 @@ def with_pilot(
         if away.max() <= FAR and wider <= WIDER:
             break
         # A short run sees too little of a coordinate that mixes slowly: it makes no speed smaller.
-        anchor, speed = (
-            np.where(usable, mean, process.anchor),
-            np.where(usable, np.maximum(sd, process.speed), process.speed),
-        )
+        anchor = np.where(usable, mean, process.anchor)
+        speeds = np.where(usable, np.maximum(sd, process.speed), process.speed)
         try:
-            process = RegressionZigZag(model, anchor, speed)
+            process = RegressionZigZag(model, anchor, metric=Metric(scales=speeds))
         except ValueError:  # bounds that are not finite there
             break
         passes += 1.0

@@ -266,6 +266,8 @@ class Compiled:
     """Base of classes whose fields and marked methods are available in compiled code (see the module's text)."""
 
     _fields = ()
+    #: Arguments of the version before, and what is said of them where a constructor does not have them.
+    _renamed: dict[str, str] = {}
     #: An attribute that only the constructor of a base sets, and what objects of that base are called.
     _set_by_base, _kind = None, "object"
 

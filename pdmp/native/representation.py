@@ -20,6 +20,10 @@ def remembers_call(init, explain, check):
 
     @functools.wraps(init)
     def constructor(self, *args, **kwargs):
+        for name in kwargs.keys() & self._renamed.keys():
+            known = inspect.signature(init).parameters
+            if name not in known and "metric" in known:
+                raise TypeError(f"`{name}=` of {type(self).__name__} {self._renamed[name]}")
         if "_text" in self.__dict__:  # a base's constructor, called by this one
             init(self, *args, **kwargs)
             return
@@ -66,6 +70,7 @@ def call_text(name: str, signature: inspect.Signature, args: tuple, kwargs: dict
             parts += [f"{n}={short(v)}" for n, v in value.items()]
         elif parameter.default is parameter.empty or not _equal(value, parameter.default):
             named = parameter.kind is not parameter.POSITIONAL_ONLY and not hasattr(type(value), "native")
+            named = named or parameter.kind is parameter.KEYWORD_ONLY
             parts.append(f"{argument}={short(value)}" if named else short(value))
     return f"{name}({', '.join(parts)})"
 

@@ -40,7 +40,7 @@ __all__ = [
 #: Names of the version before, and what is written now.
 RENAMED = {
     f"Sticky{kind}": f"pdmp.Sticky{kind}(model, ...) is written pdmp.Sticky(pdmp.{kind}(model{option}), ...)."
-    for kind, option in (("ZigZag", ""), ("BPS", ', velocities="gaussian"'), ("Boomerang", ', covariance="diagonal"'))
+    for kind, option in (("ZigZag", ""), ("BPS", ', velocities="gaussian"'), ("Boomerang", ', metric="diagonal"'))
 }
 
 __getattr__, __dir__ = _lazily(

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from pdmp.expressions.tape import Scratch
+from pdmp.metric import WORDS, Diagonal, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound_until
 from pdmp.models.regressions.design import products
-from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.native.vectors import exp
 from pdmp.process import HORIZON, Process, State, last_moved
@@ -72,16 +72,18 @@ class AnchoredZigZag(Process):
     events = ("flip",)
     local = True
 
-    def _expand(self, model, anchor, speed, approximation, means):
+    def _expand(self, model, anchor, metric, approximation, means):
         """Where the expansion is, and the coordinates of which all rows depend; returns those of β among them."""
-        if anchor is None or speed is None:
+        metric = check_metric(metric, model.dim, type(self).__name__, WORDS[:2], diagonal=True)
+        if anchor is None or isinstance(metric, str):
             found = approximation(model)
             if found is None:
-                raise ValueError("`anchor` and `speed` must be given: the posterior's mode was not found.")
-            anchor, speed = found.mean if anchor is None else anchor, found.sd if speed is None else speed
+                raise ValueError("`anchor` and `metric` must be given: the posterior's mode was not found.")
+            anchor = found.mean if anchor is None else anchor
+            metric = Diagonal(np.array(found.sd)) if isinstance(metric, str) else metric
         self.model = model
         self.anchor = model.check(anchor, "anchor")
-        self.speed = per_coordinate("speed", speed, model.dim)
+        self.speed = np.ones(model.dim) if metric is None else metric.root
         p, laws = model.n_fixed, np.arange(model.dim - model.n_dispersions, model.dim)
         self.spread, self.first_effect, self.slots, self.means = p, int(model.first[0]), model.n_groups, means
         fixed = np.setdiff1d(np.arange(p), means)

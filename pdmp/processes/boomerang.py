@@ -33,6 +33,7 @@ from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
+from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
@@ -83,9 +84,9 @@ class Boomerang(Walls, Process):
         they need a model that bounds the gradients of its terms.
     mean : array_like, shape (d,), optional
         Mean m of the reference: the provider's anchor or the model's mode when omitted.
-    covariance : None, "diagonal", float or array_like, shape (d,) or (d, d)
-        Covariance Σ of the reference: the inverse of the Hessian at `mean` by default, and with "diagonal" of its
-        diagonal. A number or a vector is a diagonal.
+    metric : "auto", "diagonal", "dense", None, float, array_like of shape (d,) or (d, d), or Metric, default "auto"
+        M = Σ⁻¹, the precision of the reference: "auto" and "dense" are the Hessian at `mean`, "diagonal" its diagonal,
+        None the identity. An array is M itself; for Σ give ``pdmp.Metric(covariance=...)``.
     refresh_rate : float, default 0.5
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. Without any the process is reducible
         where E is flat or a function of the conserved energy: 0 warns.
@@ -101,7 +102,7 @@ class Boomerang(Walls, Process):
     TypeError
         For a gradient with noise of another kind.
     ValueError
-        For a covariance that is not positive definite, shapes that do not fit, a rate that is negative, and bounds
+        For a metric that is not positive definite, shapes that do not fit, a rate that is negative, and bounds
         that the model does not support.
 
     See Also
@@ -133,14 +134,15 @@ class Boomerang(Walls, Process):
         self,
         provider: Model | Provider,
         mean: ArrayLike | None = None,
-        covariance: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
         refresh_rate: float = 0.5,
         thinning: str | Bound = "auto",
     ) -> None:
         provider = boomerang_provider(provider, type(self).__name__)
         self.model = provider.model
         self.mean = self.anchor = reference_mean(mean, provider)
-        self.reference = gaussian_reference(covariance, self.mean, self.model)
+        self.reference = gaussian_reference(metric, self.mean, self.model, f"pdmp.{type(self).__name__}", WORDS)
         self.provider = in_units_of(self.reference, provider)
         self.refresh_rate = check_refresh_rate(refresh_rate)
         self.drift = self.model.gradient(self.mean)
@@ -159,11 +161,11 @@ class Boomerang(Walls, Process):
         return choose_thinning(thinning, self.model, {"sinusoids": Sinusoids}, by_hessian)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its Gaussian as the reference, and a predicted bound where the model gives none."""
-        root = metric.root
+        root = learnt.root
         reference = DiagonalReference(root**2) if root.ndim == 1 else DenseReference.from_root(root)
-        return predicted_without_bound(cls, target, {"mean": metric.mean, "covariance": reference} | options)
+        return predicted_without_bound(cls, target, {"mean": learnt.mean, "metric": reference} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

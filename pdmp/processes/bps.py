@@ -8,7 +8,7 @@ rate   (v·∇U(x))₊
 jump   bounce: u ← u - 2 (u·a) a / |a|², a = Lᵀ∇U; refreshment: u drawn anew, or in part
 =====  ===============================================================================================
 
-With the mass M = I, the default, L = I, u is v, and the bounce is v ← v - 2 (v·∇U) ∇U / |∇U|².
+With the metric M = I, the default, L = I, u is v, and the bounce is v ← v - 2 (v·∇U) ∇U / |∇U|².
 
 For a quadratic target ∇U changes along a ray by Hv in a unit of time. So the gradient is carried along, one product
 with H is all that an event costs, and now and then the gradient is computed afresh, to bound what rounding adds up to.
@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 from pdmp.errors import warn
 from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
+from pdmp.metric import WORDS, Identity, Metric, adapting, check_metric, make_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive
@@ -46,7 +47,6 @@ from pdmp.processes.exact import (
     predicted_without_bound,
     sphere,
 )
-from pdmp.processes.mass import Dense, Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
 from pdmp.thinning.bound import Bound
@@ -91,26 +91,26 @@ class BPS(Walls, ExactGradient):
         Gaussian velocities, and on the sphere uniform among the unit vectors orthogonal to u; ρ is `persistence`.
     velocities : {"sphere", "gaussian"}, default "sphere"
         The law of u: uniform on the unit sphere, or N(0, I), with which the speed is about √d.
-    mass : None, array_like of shape (d,) or (d, d), "hessian", "adaptive" or "adaptive dense", default None
-        The mass matrix M: velocities are L u with L Lᵀ = M⁻¹, and bounces are reflections under it. Good is the
-        target's precision: the process then sees an isotropic target. "hessian": that of U at the mode. "adaptive": a
-        diagonal, fitted to the path's variances in the warm-up (``warmup=`` of `pdmp.sample`) and frozen after it;
-        "adaptive dense": a full matrix, likewise. None: the identity; a unit of time is then a unit of length on the
-        sphere.
+    metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto", "diagonal" or "dense", default None
+        M: velocities are L u with L Lᵀ = M⁻¹, and bounces are reflections under it. Good is the target's precision: the
+        process then sees an isotropic target. An array is M itself, and its inverse `pdmp.Metric`. "auto": the Hessian
+        of U at the mode. "diagonal": fitted to the path's variances in the warm-up (``warmup=`` of `pdmp.sample`) and
+        frozen after it; "dense": a full matrix, likewise. None: the identity; a unit of time is then a unit of length
+        on the sphere.
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
     thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
         on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
         the first of these that the model supports. "predicted": a bound predicted from the last gradient, one gradient
-        a proposal, for targets of any kind; a good `mass` makes it tight, and its violations are counted.
+        a proposal, for targets of any kind; a good `metric` makes it tight, and its violations are counted.
 
     Raises
     ------
     TypeError
         For a gradient with noise: `SBPS` is the process for that.
     ValueError
-        For a rate, an option or a mass that is not one of these, or thinning that the model does not support.
+        For a rate, an option or a metric that is not one of these, or thinning that the model does not support.
 
     See Also
     --------
@@ -131,7 +131,7 @@ class BPS(Walls, ExactGradient):
     gaussian: bool  #: whether u ~ N(0, I); else u is on the unit sphere
     persistence: float  #: of a refreshment; 0: full
     inverts: bool  #: whether the target is quadratic, and its gradient carried along
-    mass: object
+    metric: object
 
     events = ("bounce", "refresh")
     report = BPSReport()
@@ -142,7 +142,8 @@ class BPS(Walls, ExactGradient):
         refresh_rate: float | str = "auto",
         refresh: str = "full",
         velocities: str = "sphere",
-        mass: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         persistence: float = 0.5,
         thinning: str | Bound = "auto",
     ) -> None:
@@ -157,9 +158,9 @@ class BPS(Walls, ExactGradient):
         persistence = fraction("persistence", persistence)
         self.persistence = persistence if refresh == "partial" else 0.0
         self.gaussian = velocities == "gaussian"
-        self.mass = check_mass(mass, self.dim)
-        if self.mass is None:
-            self.mass = Identity()
+        self.metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS)
+        if self.metric is None:
+            self.metric = Identity()
 
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
@@ -179,9 +180,9 @@ class BPS(Walls, ExactGradient):
     def jump(self, state, i, now, rng):
         if i == BOUNCE:
             self.carry(state, now)
-            self.mass.bounce(self, state, now, rng)
+            self.metric.bounce(self, state, now, rng)
         else:
-            self.mass.refresh(self, state, now, rng)
+            self.metric.refresh(self, state, now, rng)
         return i
 
     # -- in other words ---------------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ class BPS(Walls, ExactGradient):
 
     @compiled
     def velocity_changed(self, state, now, rng):
-        self.mass.velocity_changed(state)
+        self.metric.velocity_changed(state)
 
     # What bounds ask for: the one signed rate v·∇U, and the model's bounds on it and on its derivative in time, v·Hv.
 
@@ -224,7 +225,7 @@ class BPS(Walls, ExactGradient):
     def predict(self, state, now, rng, rates, rises, squares):
         """For `pdmp.thinning.Predicted`: v·∇U, and |u|², by which it rises in a unit of time where M is the Hessian."""
         self.signed_rates(state, now, rng, rates)
-        squares[0] = self.mass.square(state)
+        squares[0] = self.metric.square(state)
         return 0.0, math.inf
 
     @compiled
@@ -274,58 +275,53 @@ class BPS(Walls, ExactGradient):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def among_moving(self) -> Process:
-        fits = type(self) is BPS and self.gaussian and isinstance(self.mass, Identity)
+        fits = type(self) is BPS and self.gaussian and isinstance(self.metric, Identity)
         return recast(self, MovingBPS) if fits else super().among_moving()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
-        """With its mass, under a predicted bound where the model gives none; see `Process.in_metric`."""
-        process = predicted_without_bound(cls, target, options)
-        if "mass" not in options:
-            process.mass = metric.mass
-        return process
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
+        """With its metric, under a predicted bound where the model gives none; see `Process.in_metric`."""
+        return predicted_without_bound(cls, target, {"metric": learnt.mass} | options)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
-        if not isinstance(process.mass, Compiled):
-            process.mass = make_mass(process.mass, self.model, x)
+        if not isinstance(process.metric, Compiled):
+            process.metric = make_metric(process.metric, self.model, x)
         if process.refresh_rate == "auto":
-            process.refresh_rate = self.automatic_rate(process.mass, x)
+            process.refresh_rate = self.automatic_rate(process.metric, x)
         if process.refresh_rate == 0.0:
-            self.warn_if_reducible(process.mass, x)
+            self.warn_if_reducible(process.metric, x)
         return process
 
     def waits_for_warmup(self) -> str | None:
-        if not getattr(self.mass, "adaptive", False):
-            return None
-        return f'mass="adaptive{" dense" if isinstance(self.mass, Dense) else ""}"'
+        word = adapting(self.metric)
+        return None if word is None else f'metric="{word}"'
 
     @property
     def wall_rule(self) -> str | None:
-        """A wall reflects in the metric of the mass, which must not change in the run."""
-        option = isinstance(self.mass, str) and self.mass.startswith("adaptive")
-        return None if option or getattr(self.mass, "adaptive", False) else "reflect"
+        """A wall reflects in the metric, which must not change in the run."""
+        return None if adapting(self.metric) else "reflect"
 
     def velocity_covariance(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        """A function that multiplies by M⁻¹; None for the identity, and before `resolve` has made the mass."""
-        mass = self.mass
-        if isinstance(mass, Identity) or not isinstance(mass, Compiled):
+        """A function that multiplies by M⁻¹; None for the identity, and before `resolve` has made the metric."""
+        metric = self.metric
+        if isinstance(metric, Identity) or not isinstance(metric, Compiled):
             return None
-        return lambda vector: mass.transform(mass.transposed(vector))
+        return lambda vector: metric.transform(metric.transposed(vector))
 
-    def automatic_rate(self, mass: Compiled, x: np.ndarray) -> float:
+    def automatic_rate(self, metric: Compiled, x: np.ndarray) -> float:
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
-        if isinstance(mass, Identity):
+        if isinstance(metric, Identity):
             curvature = curvature_at(self.model, x, '`refresh_rate="auto"`')
         else:
-            curvature = mass.trace(self.model, x)
+            curvature = metric.trace(self.model, x)
             if not 0.0 < curvature < math.inf:
                 curvature = 1.0
         return 0.1 * math.sqrt(curvature * (self.dim if self.gaussian else 1.0) / (2.0 * math.pi))
 
-    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
-        """Warn where level sets are spheres in the metric of the mass: bounces then keep |x ∧ v|."""
-        if self.dim > 1 and isotropic(self.model, mass, x):
+    def warn_if_reducible(self, metric: Compiled, x: np.ndarray) -> None:
+        """Warn where level sets are spheres in the metric: bounces then keep |x ∧ v|."""
+        if self.dim > 1 and isotropic(self.model, metric, x):
             warn(
                 f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: "
                 "averages depend on the start. Give a `refresh_rate` above 0."
@@ -333,15 +329,15 @@ class BPS(Walls, ExactGradient):
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
-        return self.mass.transform(u)
+        return self.metric.transform(u)
 
     def prepare(self, state: State) -> None:
-        if not isinstance(self.mass, Identity):
-            state.memory.mass.u[:] = self.mass.inverse(state.v)
+        if not isinstance(self.metric, Identity):
+            state.memory.metric.u[:] = self.metric.inverse(state.v)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        memory = self.exact_memory(x, rng, components=1, metric=not isinstance(self.mass, Identity))
-        return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
+        memory = self.exact_memory(x, rng, components=1, scaled=not isinstance(self.metric, Identity))
+        return memory._replace(hessian_product=np.zeros(self.dim), metric=self.metric.memory(x))
 
 
 class MovingBPS(BPS):
@@ -367,15 +363,15 @@ class MovingBPS(BPS):
                 u[j] = self.persistence * u[j] + rest * rng.standard_normal()
 
 
-def isotropic(model, mass, x, points=4):
-    """Whether ∇U points to the mode from everywhere, in the coordinates in which `mass` is the identity."""
+def isotropic(model, metric, x, points=4):
+    """Whether ∇U points to the mode from everywhere, in the coordinates in which `metric` is the identity."""
     mode = model.quick_mode() if model.everywhere else None
     if mode is None:
         return False
-    rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(mass.trace(model, mode), 1e-300))
+    rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(metric.trace(model, mode), 1e-300))
     for _ in range(points):
         z = root * rng.standard_normal(model.dim)
-        a = mass.transposed(model.gradient(mode + mass.transform(z)))
+        a = metric.transposed(model.gradient(mode + metric.transform(z)))
         if abs(z @ a) < (1.0 - 1e-6) * math.sqrt((z @ z) * (a @ a)):
             return False
     return True

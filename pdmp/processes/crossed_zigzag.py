@@ -66,6 +66,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasTables
+from pdmp.metric import Metric
 from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
@@ -132,15 +133,16 @@ class CrossedZigZag(AnchoredZigZag):
         What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
     anchor : array_like, shape (dim,), optional
         Where the gradient of all rows is known; that of `laplace_crossed` when omitted.
-    speed : array_like, shape (dim,), optional
-        σ, best the posterior's standard deviations; those of `laplace_crossed` when omitted.
+    metric : "auto", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
+        1 / σ². Speeds σ are given by ``pdmp.Metric(scales=...)``, best the posterior's standard deviations; "auto" and
+        "diagonal": those of `laplace_crossed`, None: 1.
 
     Raises
     ------
     TypeError
         For another model.
     ValueError
-        For speeds that are not positive, or if the mode is not found.
+        For a metric that is not diagonal and positive, or if the mode is not found.
 
     Examples
     --------
@@ -177,11 +179,15 @@ class CrossedZigZag(AnchoredZigZag):
     typical_reach: float  #: D̂
 
     def __init__(
-        self, model: CrossedIntercepts, anchor: ArrayLike | None = None, speed: ArrayLike | None = None
+        self,
+        model: CrossedIntercepts,
+        anchor: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
         if not isinstance(model, CrossedIntercepts):
             raise TypeError(f"CrossedZigZag takes CrossedIntercepts, got a {type(model).__name__}.")
-        fixed = self._expand(model, anchor, speed, laplace_crossed, model.means)
+        fixed = self._expand(model, anchor, metric, laplace_crossed, model.means)
         K = model.n_groups
         self.groups = int(model.first[-1]) - self.first_effect
         sizes = np.diff(model.first)

@@ -11,7 +11,7 @@ jump   those of `BPS`; only bounces evaluate the full gradient
 
 A proposal costs two derivatives along the ray and no gradient. A regression keeps its linear predictors η = Xx and
 their derivatives in time, ζ = Xv. As η moves to η + s ζ, a proposal costs O(N) whatever the dimension; Xv is computed
-anew, at the cost of one pass over the data, only where the velocity changes. In the metric of the default mass U'' is
+anew, at the cost of one pass over the data, only where the velocity changes. In the metric of the default metric U'' is
 about 1 everywhere, and almost every proposal is a bounce.
 
 References
@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import dot
@@ -67,7 +68,7 @@ class Memory(NamedTuple):
     second_derivative: np.ndarray  #: (1,) U'' there
     carried: np.ndarray  #: (1,) changes of velocity since `ray` was last computed afresh
     ray: object  #: what `ModelRays` or `GradientRays` keeps of the ray
-    mass: tuple
+    metric: tuple
     provider: tuple
 
 
@@ -84,15 +85,15 @@ class DirectionalBPS(BPS):
         What to sample.
     refresh_rate, refresh, velocities, persistence
         As for `BPS`.
-    mass : "hessian", None, array_like of shape (d,) or (d, d), "adaptive" or "adaptive dense", default "hessian"
-        As for `BPS`: "hessian", that of U at its mode, gives every direction its right scale.
+    metric : as for `BPS`, default "auto"
+        "auto", the Hessian of U at its mode, gives every direction its right scale.
 
     Raises
     ------
     TypeError
         For a gradient with noise.
     ValueError
-        For an option or a mass that is not one of these, and for "hessian" where the Hessian is not positive definite.
+        For an option or a metric that is not one of these, and for "auto" where the Hessian is not positive definite.
 
     Examples
     --------
@@ -111,7 +112,8 @@ class DirectionalBPS(BPS):
         self,
         target: Model | Provider,
         refresh_rate: float | str = "auto",
-        mass: ArrayLike | str | None = "hessian",
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
         refresh: str = "full",
         velocities: str = "sphere",
         persistence: float = 0.5,
@@ -121,7 +123,7 @@ class DirectionalBPS(BPS):
             refresh_rate=refresh_rate,
             refresh=refresh,
             velocities=velocities,
-            mass=mass,
+            metric=metric,
             persistence=persistence,
         )
         self.inverts = False
@@ -174,9 +176,9 @@ class DirectionalBPS(BPS):
             self.rays.gradient(memory.provider, state.x, s, memory.ray, rng, memory.gradient, state.counts)
             if not math.isfinite(dot(state.v, memory.gradient)):
                 return -1
-            self.mass.bounce(self, state, now, rng)
+            self.metric.bounce(self, state, now, rng)
         else:
-            self.mass.refresh(self, state, now, rng)
+            self.metric.refresh(self, state, now, rng)
         if memory.carried[0] < CARRIED:
             self.rays.turn(memory.provider, state.x, s, state.v, memory.ray, rng, state.counts)
             memory.carried[0] += 1.0
@@ -191,7 +193,7 @@ class DirectionalBPS(BPS):
 
     @compiled
     def velocity_changed(self, state, now, rng):
-        self.mass.velocity_changed(state)
+        self.metric.velocity_changed(state)
         state.memory.began[0], state.memory.at[0], state.memory.carried[0] = math.nan, math.nan, 0.0
 
     @compiled
@@ -226,7 +228,7 @@ class DirectionalBPS(BPS):
             second_derivative=np.zeros(1),
             carried=np.zeros(1),
             ray=self.rays.memory(),
-            mass=self.mass.memory(x),
+            metric=self.metric.memory(x),
             provider=self.provider.memory(rng),
         )
 

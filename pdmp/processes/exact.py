@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pdmp.gradients import as_provider
+from pdmp.metric import NoMemory, mean_curvature, over_kink
 from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
-from pdmp.processes.mass import NoMemory, mean_curvature, over_kink
 from pdmp.thinning import (
     Affine,
     Bound,
@@ -43,7 +43,7 @@ class Memory(NamedTuple):
     flipping: np.ndarray  #: (1,) Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
-    mass: tuple  #: what `pdmp.processes.mass` keeps, where the process has one
+    metric: tuple  #: what `pdmp.metric` keeps, where the process has one
 
 
 class ExactGradient(Process):
@@ -128,15 +128,15 @@ class ExactGradient(Process):
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False) -> Memory:
-        """Empty `Memory` for rates with so many components; `metric`: the velocities have one that fits the target."""
+    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, scaled: bool = False) -> Memory:
+        """Empty `Memory` for rates with so many components; `scaled`: velocities have a metric that fits the target."""
         curvature = 1.0
         if isinstance(self.thinning, Predicted):
-            curvature = 1.0 if metric else mean_curvature(self.model, x)
+            curvature = 1.0 if scaled else mean_curvature(self.model, x)
         elif self.thinning.adapts:
-            curvature = self.model.curvature(x) if metric else 0.0
+            curvature = self.model.curvature(x) if scaled else 0.0
             if not 0.0 < curvature < math.inf:
-                curvature = 1.0 if metric else curvature_at(self.model, x, "the first width of the grid")
+                curvature = 1.0 if scaled else curvature_at(self.model, x, "the first width of the grid")
             curvature *= components
         return Memory(
             gradient=np.zeros(self.dim),
@@ -148,7 +148,7 @@ class ExactGradient(Process):
             flipping=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
-            mass=NoMemory(np.zeros((2, 0))),
+            metric=NoMemory(np.zeros((2, 0))),
         )
 
 

@@ -29,6 +29,7 @@ from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
 from pdmp.flow import Elliptic
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
@@ -79,8 +80,9 @@ class FactorisedBoomerang(Walls, Process):
         they need a model that bounds the partial derivatives of its terms. One batch serves all coordinates.
     mean : array_like, shape (d,), optional
         Mean m of the reference: the provider's anchor or the model's mode when omitted.
-    covariance : float or array_like, shape (d,), optional
-        Variances σ² of the reference: the inverse of the diagonal of the Hessian at `mean` when omitted.
+    metric : "auto", "diagonal", None, float, array_like of shape (d,), or Metric, default "auto"
+        1 / σ², the precision of the reference: "auto" and "diagonal" are the diagonal of the Hessian at `mean`, None is
+        the identity. A vector is 1 / σ² itself; for σ give ``pdmp.Metric(scales=...)``.
     refresh_rate : float, default 0.5
         Rate at which each velocity is refreshed, per unit of time; an undisturbed turn takes 2π. 0 warns.
     thinning : "auto", "inversion", "local", "hessian", "grid" or a bound of `pdmp.thinning`
@@ -125,14 +127,15 @@ class FactorisedBoomerang(Walls, Process):
         self,
         provider: Model | Provider,
         mean: ArrayLike | None = None,
-        covariance: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
         refresh_rate: float = 0.5,
         thinning: str | Bound = "auto",
     ) -> None:
         provider = boomerang_provider(provider, type(self).__name__)
         model = self.model = provider.model
         self.mean = self.anchor = reference_mean(mean, provider)
-        self.reference = gaussian_reference(covariance, self.mean, model, diagonal_only=True)
+        self.reference = gaussian_reference(metric, self.mean, model, "pdmp.FactorisedBoomerang", WORDS[:2])
         self.provider = in_units_of(self.reference, provider)
         self.refresh_rate = check_refresh_rate(refresh_rate)
         self.zeros = np.zeros(model.dim)
@@ -161,9 +164,9 @@ class FactorisedBoomerang(Walls, Process):
         return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """With its mean and variances as the reference."""
-        return cls(target, **{"mean": metric.mean, "covariance": metric.variances} | options)
+        return cls(target, **{"mean": learnt.mean, "metric": Metric(covariance=learnt.variances)} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

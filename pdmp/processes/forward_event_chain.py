@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, number, one_of
 from pdmp.native.classes import compiled
@@ -64,7 +65,7 @@ class ForwardEventChain(BPS):
         Whether a switched or rotated direction changes sign where its product with the old one is negative.
     velocities : {"sphere", "gaussian"}, default "sphere"
         The law of u, as for `BPS`.
-    mass, thinning
+    metric, thinning
         As for `BPS`.
     refresh_rate : float, default 0
         Rate of additional full refreshments.
@@ -103,11 +104,12 @@ class ForwardEventChain(BPS):
         angle: float | None = None,
         positive: bool = True,
         velocities: str = "sphere",
-        mass: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         thinning: str | Bound = "auto",
         refresh_rate: float = 0.0,
     ) -> None:
-        super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)
+        super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, metric=metric, thinning=thinning)
         one_of("orthogonal", orthogonal, _ORTHOGONAL)
         if orthogonal in ("switch", "rotate") and self.dim < 3:
             raise ValueError(
@@ -119,14 +121,14 @@ class ForwardEventChain(BPS):
         self.positive = bool(positive)
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
         """As `BPS.in_metric`; every event switches the direction orthogonal to the gradient.
 
         Rare switches starve the standard deviations of effective draws. In fewer than three dimensions, where there is
         no switch, that direction is refreshed.
         """
         orthogonal = "switch" if as_provider(target).dim > 2 else "refresh"
-        return super().in_metric(target, metric, **{"orthogonal": orthogonal, "probability": 1.0} | options)
+        return super().in_metric(target, learnt, **{"orthogonal": orthogonal, "probability": 1.0} | options)
 
     @compiled
     def bounce(self, u, a, scratch, rng):
@@ -175,7 +177,7 @@ class ForwardEventChain(BPS):
         for j in range(u.shape[0]):
             u[j] = sign * (u[j] + (new_p - p) * e[j] + (new_q - q) * f[j])
 
-    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
+    def warn_if_reducible(self, metric: Compiled, x: np.ndarray) -> None:
         """Warn only where nothing ever changes the plane of the path."""
         if self.orthogonal == KEEP or self.probability == 0.0:
-            super().warn_if_reducible(mass, x)
+            super().warn_if_reducible(metric, x)

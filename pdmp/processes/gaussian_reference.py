@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from pdmp.metric import Diagonal, Metric, check_metric, dense, over_kink
 from pdmp.native.classes import Compiled, compiled, entry
-from pdmp.processes.mass import over_kink
 
 #: Largest dimension for which the default covariance, a dense matrix, is made.
 DENSE = 5_000
@@ -88,6 +88,13 @@ class DiagonalReference(Compiled):
     def __init__(self, variances):
         self.sd = np.sqrt(variances)
 
+    @classmethod
+    def from_root(cls, sd):
+        """The reference of these standard deviations."""
+        reference = cls.__new__(cls)
+        reference.sd = np.ascontiguousarray(sd)
+        return reference
+
     @property
     def root(self):
         return np.diag(self.sd)
@@ -133,56 +140,56 @@ def reference_mean(mean, provider):
     return mean
 
 
-def gaussian_reference(covariance, mean, model, diagonal_only=False):
-    """`DenseReference` or `DiagonalReference` of what a user gave as `covariance`, or a `ValueError` naming it."""
-    d = model.dim
-    if isinstance(covariance, DiagonalReference if diagonal_only else (DenseReference, DiagonalReference)):
-        return covariance
-    if covariance is None and diagonal_only or isinstance(covariance, str) and covariance == "diagonal":
+def gaussian_reference(metric, mean, model, name, words):
+    """`DenseReference` or `DiagonalReference`, of covariance M⁻¹, of what a user gave as `metric`.
+
+    Parameters
+    ----------
+    metric : see `pdmp.metric.check_metric`
+        "diagonal": the diagonal of the Hessian at `mean`, "dense": the whole; "auto": "dense" where that is a word.
+    mean : ndarray, shape (d,)
+    model : Model
+    name : str
+        Of the process.
+    words : tuple of str
+        Those that it knows. Without "dense" the metric must be diagonal.
+
+    Raises
+    ------
+    ValueError
+        If it is not one of these, or the Hessian is not positive definite.
+    """
+    d, diagonal_only = model.dim, "dense" not in words
+    if isinstance(metric, (DenseReference, DiagonalReference)):
+        return metric
+    made = check_metric(metric, d, name, words, diagonal=diagonal_only)
+    if made is None:
+        return DiagonalReference(np.ones(d))
+    if made == "diagonal" or made == "auto" and diagonal_only:
         diagonal = hessian_diagonal(model, mean)
         if not np.all(diagonal > 0.0):
             raise ValueError(
-                "`covariance` must be given: the Hessian at `mean` has diagonal entries that are not positive."
+                "`metric` must be given: the Hessian at `mean` has diagonal entries that are not positive."
             )
         _refuse_kink(model, mean, diagonal)
         return DiagonalReference(1.0 / diagonal)
-    if covariance is None:
+    if isinstance(made, str):
         if d > DENSE:
-            raise ValueError(f'`covariance` must be given, or "diagonal", above {DENSE} dimensions; the model has {d}.')
+            raise ValueError(f'`metric` must be given, or "diagonal", above {DENSE} dimensions; the model has {d}.')
         hessian = model.hessian(mean)
         try:
             np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
             raise ValueError(
-                "`covariance` must be given: the Hessian at `mean`, whose inverse it is by default, is not positive "
-                "definite."
+                "`metric` must be given: the Hessian at `mean`, which it is by default, is not positive definite."
             ) from None
         _refuse_kink(model, mean, np.diag(hessian))
         inverse = np.linalg.inv(hessian)
         return DenseReference(0.5 * (inverse + inverse.T))
-    try:
-        matrix = np.array(covariance, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f'`covariance` must be an array, "diagonal" or None, got {covariance!r}.') from None
-    if matrix.ndim == 0:
-        matrix = np.full(d, float(matrix))
-    shapes = f"({d},)" if diagonal_only else f"({d},) or ({d}, {d})"
-    if matrix.shape not in ((d,), (d, d))[: 1 if diagonal_only else 2]:
-        raise ValueError(f"`covariance` must be a number or have shape {shapes}, got {matrix.shape}.")
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError("`covariance` must be finite.")
-    if matrix.ndim == 1:
-        if not np.all(matrix > 0.0):
-            j = int(np.argmin(matrix))
-            raise ValueError(f"`covariance` must be positive definite; entry {j} of the diagonal is {matrix[j]:g}.")
-        return DiagonalReference(matrix)
-    if np.abs(matrix - matrix.T).max() > 1e-8 * np.abs(matrix).max():
-        raise ValueError("`covariance` must be symmetric.")
-    matrix = 0.5 * (matrix + matrix.T)
-    low = float(np.linalg.eigvalsh(matrix)[0])
-    if not low > 4.0 * d * np.finfo(float).eps * np.abs(matrix).max():
-        raise ValueError(f"`covariance` must be positive definite; its smallest eigenvalue is {low:.3g}.")
-    return DenseReference(matrix)
+    if isinstance(metric, Metric) and metric.form == "covariance" and not isinstance(made, Diagonal):
+        return DenseReference(metric.covariance(d))
+    root = dense(made).root
+    return (DiagonalReference if root.ndim == 1 else DenseReference).from_root(root)
 
 
 def _refuse_kink(model, mean, diagonal):
@@ -190,8 +197,8 @@ def _refuse_kink(model, mean, diagonal):
     curvature = float(np.mean(diagonal))
     if over_kink(model, mean, curvature) < 0.5 * curvature:
         raise ValueError(
-            "`covariance` must be given: U has a kink at `mean`, where its Hessian says nothing of how wide the "
-            "density is; give variances of about the posterior's."
+            "`metric` must be given: U has a kink at `mean`, where its Hessian says nothing of how wide the density "
+            "is; give pdmp.Metric(covariance=...) of about the posterior's variances."
         )
 
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
@@ -48,7 +49,7 @@ class GeneralisedBPS(BPS):
     velocities : {"gaussian", "sphere"}, default "gaussian"
         The law of u. Gaussian: the orthogonal component is drawn from N(0, I) in the hyperplane. Sphere: from the
         uniform law on the sphere in it that keeps \|u\| = 1.
-    mass, thinning
+    metric, thinning
         As for `BPS`.
     refresh_rate : float, default 0
         Rate of additional full refreshments.
@@ -76,11 +77,12 @@ class GeneralisedBPS(BPS):
         self,
         target: Model | Provider,
         velocities: str = "gaussian",
-        mass: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         thinning: str | Bound = "auto",
         refresh_rate: float = 0.0,
     ) -> None:
-        super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)
+        super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, metric=metric, thinning=thinning)
 
     @compiled
     def bounce(self, u, a, scratch, rng):
@@ -97,7 +99,7 @@ class GeneralisedBPS(BPS):
         if not self.gaussian:
             rescale(u, 1.0)
 
-    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
+    def warn_if_reducible(self, metric: Compiled, x: np.ndarray) -> None:
         """Gaussian velocities change the length of their orthogonal component; those on the sphere do not."""
         if not self.gaussian:
-            super().warn_if_reducible(mass, x)
+            super().warn_if_reducible(metric, x)

@@ -17,8 +17,8 @@ some direction. A path is reversible, and n does not depend on it, so that the l
 A path whose kinetic energy passes `LARGEST_ENERGY` + d diverges: it is rejected and counted. So is one that leads to
 where the density is zero. Anything else that is not finite ends the run.
 
-In the warm-up the step is adapted to the rate of acceptance: after path k = 1, 2, … since the mass last changed its
-logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance. The mass is adapted to the states.
+In the warm-up the step is adapted to the rate of acceptance: after path k = 1, 2, … since the metric last changed its
+logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance. The metric is adapted to the states.
 
 References
 ----------
@@ -41,12 +41,12 @@ from pdmp.flow import Still
 from pdmp.gradients import as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import WORDS, Diagonal, Metric, adapting, check_metric, make_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import ByAddress, Compiled, compiled
 from pdmp.native.velocities import dot, finite
 from pdmp.process import ADAPTING, CERTAIN, DATA, Process
-from pdmp.processes.mass import Dense, Diagonal, check_mass, make_mass
 
 if TYPE_CHECKING:
     from pdmp.gradients import Full
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
 MOST_STEPS = 1_000  #: of a path
 LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
-GAIN_EXPONENT = -0.6  #: of the number of paths since the mass last changed, in the adaptation of the step
+GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
 
 
 class HMCMemory(NamedTuple):
@@ -68,13 +68,13 @@ class HMCMemory(NamedTuple):
     next_gradient: np.ndarray  #: (d,) ∇U at y
     velocity: np.ndarray  #: (d,) L u
     log_step: np.ndarray  #: (1,) log ε
-    adapted: np.ndarray  #: (2,) paths since the mass last changed, and how often it has
+    adapted: np.ndarray  #: (2,) paths since the metric last changed, and how often it has
     counted: np.ndarray  #: (1,) paths after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
     divergences: np.ndarray  #: (1,) paths that diverged, after the warm-up
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
-    mass: tuple
+    metric: tuple
     provider: tuple
 
 
@@ -138,14 +138,14 @@ class HMC(Process):
         The target, with its exact gradient. Where the model has ``potential_and_gradient``, the potential at the end of
         a path costs no evaluation of its own.
     step : float or "auto", default "auto"
-        ε, a time of the Hamiltonian flow in coordinates in which the mass is the identity: where that is the target's
+        ε, a time of the Hamiltonian flow in coordinates in which the metric is the identity: where that is the target's
         precision, steps of about 1 are the largest good ones. "auto": adapted in the warm-up from a start of
         d^(-1/4) / √(tr(M⁻¹H) / d), with the Hessian H where the run starts. A number is not adapted.
     duration : float, default 1.0
         T, the mean duration of a path, in the same unit; durations are uniform between 0 and 2T. Every state is held
         for the time T.
-    mass : None, array_like of shape (d,) or (d, d), "hessian", "adaptive" or "adaptive dense", default None
-        The mass matrix M, as of `BPS`.
+    metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto", "diagonal" or "dense", default None
+        The mass matrix M, as the metric of `BPS`: momenta are N(0, M).
     target_acceptance : float, default 0.8
         The mean probability of acceptance at which the adaptation aims, in (0, 1).
 
@@ -154,24 +154,24 @@ class HMC(Process):
     TypeError
         For a gradient that is not exact.
     ValueError
-        For a step or a duration that is not positive, a mass that is not one of these, or a target acceptance outside
+        For a step or a duration that is not positive, a metric that is not one of these, or a target acceptance outside
         (0, 1).
 
     See Also
     --------
-    pdmp.auto : Learns its step and mass before the run.
+    pdmp.auto : Learns its step and metric before the run.
 
     Examples
     --------
     >>> import pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> run = pdmp.sample(pdmp.HMC(model, mass=[1.0, 4.0], step=0.9), steps=400, seed=1)
+    >>> run = pdmp.sample(pdmp.HMC(model, metric=[1.0, 4.0], step=0.9), steps=400, seed=1)
     >>> run.mean().shape
     (2,)
     """
 
     target: ByAddress
-    mass: object
+    metric: object
     step: float
     duration: float
     adapts: bool  #: whether the step is adapted in the warm-up
@@ -188,7 +188,8 @@ class HMC(Process):
         target: Model | Full,
         step: float | str = "auto",
         duration: float = 1.0,
-        mass: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         target_acceptance: float = 0.8,
     ) -> None:
         provider = as_provider(target)
@@ -201,7 +202,7 @@ class HMC(Process):
         self.step = "auto" if isinstance(step, str) and step == "auto" else positive("step", step)
         self.adapts = self.step == "auto"
         self.duration = positive("duration", duration)
-        self.mass = check_mass(mass, self.model.dim)
+        self.metric = check_metric(metric, self.model.dim, f"pdmp.{type(self).__name__}", WORDS)
         self.target_acceptance = positive("target_acceptance", target_acceptance)
         if self.target_acceptance >= 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
@@ -229,21 +230,21 @@ class HMC(Process):
             if not (math.isfinite(memory.potential[0]) and finite(memory.gradient)):
                 return -1
             memory.known[0] = True
-        if adapting and self.mass.learns:
-            adaptations = self.mass.learn_from(memory.mass, x, state.v, now)
+        if adapting and self.metric.learns:
+            adaptations = self.metric.learn_from(memory.metric, x, state.v, now)
             if adaptations > memory.adapted[1]:
                 memory.adapted[0], memory.adapted[1] = 0.0, adaptations
-        u = memory.mass.u
+        u = memory.metric.u
         for j in range(d):
             u[j] = rng.standard_normal()
             y[j] = x[j]
         step, before = math.exp(memory.log_step[0]), memory.potential[0] + 0.5 * dot(u, u)
         n = 1 + int(min(2.0 * self.duration * rng.random() / step, MOST_STEPS - 1.0))
-        self.mass.pull(memory.mass, memory.gradient)
+        self.metric.pull(memory.metric, memory.gradient)
         there, valid = math.inf, True
         for k in range(n):
-            self.kick(u, memory.mass.pulled, step)
-            self.mass.push(memory.mass, memory.velocity)
+            self.kick(u, memory.metric.pulled, step)
+            self.metric.push(memory.metric, memory.velocity)
             for j in range(d):
                 y[j] += step * memory.velocity[j]
             if k == n - 1:
@@ -263,8 +264,8 @@ class HMC(Process):
                 memory.outside[0] += 1
                 valid = False
                 break
-            self.mass.pull(memory.mass, memory.next_gradient)
-            self.kick(u, memory.mass.pulled, step)
+            self.metric.pull(memory.metric, memory.next_gradient)
+            self.kick(u, memory.metric.pulled, step)
             if not 0.5 * dot(u, u) < LARGEST_ENERGY + d:
                 memory.divergences[0] += 0 if adapting else 1
                 valid = False
@@ -313,23 +314,20 @@ class HMC(Process):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
-        """With its mass, and the step to which the warm-up has adapted, if it is for that mass and acceptance."""
-        learnt = {"duration": metric.duration, "target_acceptance": metric.acceptance}
-        if metric.step is not None and not {"mass", "target_acceptance"} & set(options):
-            learnt["step"] = metric.step
-        process = cls(target, **learnt | options)
-        if "mass" not in options:
-            process.mass = metric.mass
-        return process
+    def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
+        """With its metric, and the step to which the warm-up has adapted, if it is for that metric and acceptance."""
+        own = {"duration": learnt.duration, "target_acceptance": learnt.acceptance}
+        if learnt.step is not None and not {"metric", "target_acceptance"} & set(options):
+            own["step"] = learnt.step
+        return cls(target, **{"metric": learnt.mass} | own | options)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
-        if not isinstance(process.mass, Compiled):
+        if not isinstance(process.metric, Compiled):
             identity = Diagonal(np.ones(self.dim))
-            process.mass = identity if process.mass is None else make_mass(process.mass, self.model, x)
+            process.metric = identity if process.metric is None else make_metric(process.metric, self.model, x)
         if process.step == "auto":
-            curvature = process.mass.trace(self.model, x)
+            curvature = process.metric.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
         return process
 
@@ -343,8 +341,8 @@ class HMC(Process):
         return process
 
     def waits_for_warmup(self) -> str | None:
-        if getattr(self.mass, "adaptive", False):
-            return f'mass="adaptive{" dense" if isinstance(self.mass, Dense) else ""}"'
+        if adapting(self.metric):
+            return f'metric="{adapting(self.metric)}"'
         return 'step="auto"' if self.adapts else None
 
     def tick_length(self) -> float:
@@ -372,6 +370,6 @@ class HMC(Process):
             outside=np.zeros(1, np.int64),
             divergences=np.zeros(1, np.int64),
             held=np.zeros(2),
-            mass=self.mass.memory(x),
+            metric=self.metric.memory(x),
             provider=self.provider.memory(rng),
         )

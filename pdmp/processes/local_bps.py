@@ -41,6 +41,7 @@ from pdmp.factors.terms import Terms, compiled_factors
 from pdmp.gradients import ControlVariate, Provider
 from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
+from pdmp.metric import Identity
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.models.sums_of_terms import SumOfTerms
@@ -49,7 +50,6 @@ from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
-from pdmp.processes.mass import Identity
 from pdmp.processes.walls import Walls
 from pdmp.thinning.constant import constant_arrival
 

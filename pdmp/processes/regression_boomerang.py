@@ -61,12 +61,12 @@ from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
+from pdmp.metric import WORDS, Metric, check_metric
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
@@ -118,7 +118,7 @@ class RowFactors(Process):
     events = ("bounce", "refresh")
     _required = ()
 
-    def __init__(self, model, anchor, refresh_rate, reference, flow, name="reference"):
+    def __init__(self, model, anchor, refresh_rate, metric, flow):
         derived = isinstance(model, SumOfTerms)
         if not derived and (not isinstance(model, MixedRegression) or model.n_groups):
             raise TypeError(
@@ -141,7 +141,7 @@ class RowFactors(Process):
         precision = self.hessian + np.diag(self.curvature)
         if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
             raise ValueError("`anchor`: the Hessian of the data is not finite there.")
-        self.reference = _reference(precision, reference, name)
+        self.reference = _reference(precision, metric, type(self).__name__)
         root = self.reference.sd if isinstance(self.reference, DiagonalReference) else self.reference.root
         if model.blocks is None:
             self.weights, *shells = row_bounds(model, self.anchor, root)
@@ -262,9 +262,10 @@ class RegressionBoomerang(RowFactors):
         `pdmp.models.regressions.laplace.laplace`, the mode, when omitted.
     refresh_rate : float, default 1.0
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. 0 warns.
-    reference : "dense", "diagonal" or array_like of shape (dim,), default "dense"
-        Its covariance: the inverse Hessian at the anchor, the diagonal of that, or standard deviations. Under a
-        diagonal one coordinates may be frozen at 0, by `Sticky`.
+    metric : "auto", "dense", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
+        The precision of the reference: "auto" and "dense" are the Hessian at the anchor, "diagonal" the variances in
+        its inverse, None the identity; standard deviations are ``pdmp.Metric(scales=...)``. Under a diagonal one
+        coordinates may be frozen at 0, by `Sticky`.
 
     Raises
     ------
@@ -293,9 +294,10 @@ class RegressionBoomerang(RowFactors):
         model: MixedRegression,
         anchor: ArrayLike | None = None,
         refresh_rate: float = 1.0,
-        reference: str | ArrayLike = "dense",
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
-        super().__init__(model, anchor, refresh_rate, reference, Elliptic)
+        super().__init__(model, anchor, refresh_rate, metric, Elliptic)
         self.matrix = np.zeros((0, 0))
         if isinstance(self.reference, DiagonalReference):
             self.matrix = self.hessian + np.diag(self.curvature - self.reference.sd**-2.0)
@@ -451,19 +453,19 @@ class RegressionBoomerang(RowFactors):
         )
 
 
-def _reference(precision, given, name):
-    """N(x̂, Σ): of the inverse Hessian, of its diagonal, or of given standard deviations."""
-    given = per_coordinate(name, given, len(precision), also=("dense", "diagonal"))
+def _reference(precision, metric, name):
+    """N(x̂, Σ): of the inverse Hessian, of its diagonal, or of a given diagonal metric."""
+    given = check_metric(metric, len(precision), name, WORDS, diagonal=True)
     if not isinstance(given, str):
-        return DiagonalReference(given**2)
+        return DiagonalReference(np.ones(len(precision)) if given is None else given.root**2)
     try:
         np.linalg.cholesky(precision)
         covariance = np.linalg.inv(precision)
     except np.linalg.LinAlgError:
         raise ValueError("`anchor`: the Hessian of data and prior is not positive definite there.") from None
-    if given == "dense":
-        return DenseReference(0.5 * (covariance + covariance.T))
-    return DiagonalReference(np.diag(covariance).copy())
+    if given == "diagonal":
+        return DiagonalReference(np.diag(covariance).copy())
+    return DenseReference(0.5 * (covariance + covariance.T))
 
 
 def _hessian(model, anchor):

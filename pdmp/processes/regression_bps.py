@@ -44,8 +44,10 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.metric import WORDS, Metric
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive
 from pdmp.process import CERTAIN, DATA, HORIZON
 from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
@@ -90,7 +92,7 @@ class RegressionBPS(RowFactors):
         omitted.
     refresh_rate : float, default 1.0
         Rate of the refreshments per unit of time, in which a coordinate moves by about s. 0 warns.
-    scale : array_like, shape (dim,), optional
+    metric : "auto", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
         s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
     few_move : bool, default False
         Whether most coordinates are expected to stand still at 0, where the anchor is 0 too: of a sticky process with
@@ -128,10 +130,14 @@ class RegressionBPS(RowFactors):
         model: MixedRegression,
         anchor: ArrayLike | None = None,
         refresh_rate: float = 1.0,
-        scale: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
         few_move: bool = False,
     ) -> None:
-        super().__init__(model, anchor, refresh_rate, "diagonal" if scale is None else scale, None, "scale")
+        if isinstance(metric, str):
+            one_of("metric", metric, WORDS[:2])
+            metric = "diagonal"
+        super().__init__(model, anchor, refresh_rate, metric, None)
         self.normal = bool(np.all(model.kinds <= NORMAL))
         if few_move and not isinstance(model, MixedRegression):
             raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")

@@ -46,6 +46,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
+from pdmp.metric import Metric
 from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -103,15 +104,16 @@ class RegressionZigZag(AnchoredZigZag):
         What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
     anchor : array_like, shape (dim,), optional
         Where the gradient of all rows is known; that of `pdmp.models.regressions.laplace.laplace` when omitted.
-    speed : array_like, shape (dim,), optional
-        σ, best the posterior's standard deviations; those of `laplace` when omitted.
+    metric : "auto", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
+        1 / σ². Speeds σ are given by ``pdmp.Metric(scales=...)``, best the posterior's standard deviations; "auto" and
+        "diagonal": those of `laplace`, None: 1.
 
     Raises
     ------
     TypeError
         For another model.
     ValueError
-        For speeds that are not positive, or if the mode is not found.
+        For a metric that is not diagonal and positive, or if the mode is not found.
 
     Examples
     --------
@@ -130,14 +132,20 @@ class RegressionZigZag(AnchoredZigZag):
     own_rises: np.ndarray  #: (K G,) the largest slope of G of the groups' coordinates
     mixing: np.ndarray  #: (K, K) M
 
-    def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, speed: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        model: MixedRegression,
+        anchor: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = "auto",
+    ) -> None:
         grouped = isinstance(model, GroupIntercepts)
         if not isinstance(model, MixedRegression) or model.n_groups and not grouped:
             raise TypeError(
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."
             )
-        fixed = self._expand(model, anchor, speed, laplace, model.means if grouped else np.zeros(0, np.int64))
+        fixed = self._expand(model, anchor, metric, laplace, model.means if grouped else np.zeros(0, np.int64))
         self.mixing = model.mixing if grouped else np.zeros((0, 0))
         self.groups = int(model.first[1]) - self.first_effect if grouped else 1
 
@@ -474,7 +482,7 @@ class RegressionZigZag(AnchoredZigZag):
         return float(0.5 * self.pace**2 * self.tables.totals.sum())
 
     #: What a run says that was far from its anchor.
-    anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), speed=run.var()**0.5)"
+    anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), metric=pdmp.Metric(covariance=run.var()))"
 
     def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float]:
         """As `pdmp.gradients.ControlVariate.anchor_distances`."""

@@ -36,6 +36,7 @@ from pdmp.errors import warn
 from pdmp.gradients import Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.metric import WORDS, Diagonal, Metric, check_metric, covariance_of
 from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of
 from pdmp.native.arguments import positive as positive_number
@@ -112,20 +113,14 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-def _as_preconditioner(precondition, dim):
-    """The diagonal (d,) and the matrix of P, (0, 0) for a diagonal one; the mean of the diagonal is 1."""
-    p = np.asarray(math.nan if isinstance(precondition, str) else precondition, dtype=float)
-    if p.shape == (dim, dim) and dim > 1:
-        symmetric = np.all(np.isfinite(p)) and np.allclose(p, p.T, rtol=1e-10, atol=1e-12 * np.abs(p).max())
-        if not symmetric or np.linalg.eigvalsh(p)[0] <= 0.0:
-            raise ValueError("`precondition` as a matrix must be symmetric and positive definite, and finite.")
-        p = p * (dim / np.trace(p))
-        return np.diag(p).copy(), np.ascontiguousarray(p)
-    if p.shape != (dim,) or not np.all(p > 0.0) or not np.all(np.isfinite(p)):
-        raise ValueError(
-            f"`precondition` must be {dim} positive numbers, or a matrix of shape ({dim}, {dim}), got {precondition!r}."
-        )
-    return p / p.mean(), np.zeros((0, 0))
+def symmetric_root(metric):
+    """The diagonal (d,) and the matrix, (0, 0) for a diagonal one, of M^(-1/2) times what makes its mean diagonal 1."""
+    if isinstance(metric, Diagonal):
+        return metric.root / metric.root.mean(), np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(covariance_of(metric))
+    p = (vectors * np.sqrt(values)) @ vectors.T
+    p = p * (len(p) / np.trace(p))
+    return np.diag(p).copy(), np.ascontiguousarray(p)
 
 
 class SBPSRecipe(Recipe):
@@ -213,10 +208,10 @@ class SBPS(Process):
         For multimodal targets: where the fitted slope is negative, G is also observed at so many places ahead on the
         ray, with the same batch, and fitted again. So a G that falls and rises again behind a mode is predicted. True
         stands for 1.
-    precondition : None, "adapt" or array_like, shape (d,) or (d, d)
-        P: its diagonal, positive, or a symmetric positive definite matrix, such as a root of the posterior's
-        covariance; the mean of the diagonal is set to 1. "adapt": the diagonal 1 / (√(running mean square of the
-        gradient per datum) + 1e-4), updated at changes of velocity during the warm-up and frozen after it.
+    metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto" or "diagonal", default None
+        M, which gives P, the symmetric root of M⁻¹, up to a factor: the mean of its diagonal is set to 1. "auto" and
+        "diagonal": the diagonal 1 / (√(running mean square of the gradient per datum) + 1e-4), updated at changes of
+        velocity during the warm-up and frozen after it. None: the identity.
     resolution : float or "auto", default "auto"
         Δt: distance of the nodes between which the bound is interpolated, in units of time. "auto" is 0.05 mean times
         from one proposal to the next, and an eighth of the cap at most. The bound is convex, so that a coarse Δt makes
@@ -269,9 +264,9 @@ class SBPS(Process):
     report = SBPSReport()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
-        """With its standard deviations as the preconditioner P: velocities are P u."""
-        return cls(target, **{"precondition": np.sqrt(metric.variances)} | options)
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
+        """With its standard deviations: velocities are P u, P diagonal."""
+        return cls(target, **{"metric": Metric(scales=np.sqrt(learnt.variances))} | options)
 
     def __init__(
         self,
@@ -282,7 +277,8 @@ class SBPS(Process):
         slope_sd: float | str = "auto",
         cap: float | str = "auto",
         nonnegative_slope: bool = False,
-        precondition: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         learner: str = "moments",
         noise: str = "pooled",
         auxiliary: int = 0,
@@ -328,10 +324,11 @@ class SBPS(Process):
         self.ahead = positive_number("ahead", ahead)
         resolution = positive_number("resolution", resolution, also=("auto",))
         self.resolution = 0.0 if resolution == "auto" else resolution
-        self.adapts = isinstance(precondition, str) and precondition == "adapt"
+        metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS[:2])
+        self.adapts = isinstance(metric, str)
         self._scale, self._matrix = np.ones(self.dim), np.zeros((0, 0))
-        if precondition is not None and not self.adapts:
-            self._scale, self._matrix = _as_preconditioner(precondition, self.dim)
+        if metric is not None and not self.adapts:
+            self._scale, self._matrix = symmetric_root(metric)
         self.is_dense = len(self._matrix) > 0
 
     @classmethod
@@ -343,7 +340,8 @@ class SBPS(Process):
         slope_sd: float = 1e5**0.5,
         refresh_rate: float = 0.05,
         auxiliary: int = 0,
-        precondition: ArrayLike | str | None = None,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         cap: float | None = None,
     ) -> SBPS:
         """SBPS as the paper has it: the noise of each observation from its own batch, the slope's prior nearly flat.
@@ -354,7 +352,7 @@ class SBPS(Process):
         Parameters
         ----------
         provider : any of `pdmp.gradients` that `SBPS` takes
-        k, auxiliary, precondition
+        k, auxiliary, metric
             As for `SBPS`; k is not raised where predictions miss.
         resolution : float, default 0.01
             Δt, for a posterior with standard deviations of 0.1 to 1.4 as the paper's.
@@ -383,7 +381,7 @@ class SBPS(Process):
             slope_mean="running",
             slope_sd=slope_sd,
             cap=5_000.0 * positive_number("resolution", resolution) if cap is None else cap,
-            precondition=precondition,
+            metric=metric,
             noise="latest",
             auxiliary=auxiliary,
             resolution=resolution,
@@ -560,7 +558,7 @@ class SBPS(Process):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def waits_for_warmup(self) -> str | None:
-        return 'precondition="adapt"' if self.adapts else super().waits_for_warmup()
+        return 'metric="diagonal"' if self.adapts else super().waits_for_warmup()
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

@@ -86,7 +86,7 @@ class StickyGroups(Sticky):
     Parameters
     ----------
     inner : ZigZag or RegressionZigZag
-        Without a mass, and with rates that need nothing but the present position: exact inversion, affine bounds, or
+        Without a metric, and with rates that need nothing but the present position: exact inversion, affine bounds, or
         bounds on single rows.
     groups : sequence of sequences of int
         Coordinates that enter and leave together; each in one group at most. A group of one need not wait until its
@@ -434,13 +434,13 @@ def _check_inner(inner):
     batches = isinstance(inner, ZigZag) and not inner.model.n_data == 0 and not inner.provider.exact
     fine = (
         isinstance(inner, ZigZag)
-        and inner.mass is None
+        and inner.metric is None
         and (batches or isinstance(inner.thinning, (Affine, Inversion)))
     )
     if not (fine or isinstance(inner, (RegressionZigZag, RowFactors))):
         raise TypeError(
             "groups of coordinates need a RegressionZigZag, a RegressionBPS, a RegressionBoomerang, or a ZigZag "
-            f"without a mass and with batches, inversion or affine bounds; got {type(inner).__name__}."
+            f"without a metric and with batches, inversion or affine bounds; got {type(inner).__name__}."
         )
 
 

@@ -8,7 +8,7 @@ rate   (vᵢ ∂ᵢU(x))₊ + γᵢ, coordinate i; the superposition's is the su
 jump   vᵢ ← -vᵢ
 =====  =================================================================================================
 
-With a mass M that is not diagonal the velocity is v = L s, with signs s and L Lᵀ = M⁻¹, and coordinate i stands for sᵢ:
+With a metric M that is not diagonal the velocity is v = L s, with signs s and L Lᵀ = M⁻¹, and coordinate i is for sᵢ:
 
 =====  =================================================================================================
 clock  one for all signs, by thinning under a bound on Σᵢ (sᵢ aᵢ)₊, a = Lᵀ∇U
@@ -41,13 +41,13 @@ from numpy.typing import ArrayLike
 from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
 from pdmp.flow import Linear
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
+from pdmp.metric import WORDS, Diagonal, Metric, check_metric, dense, make_metric
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.exact import ExactGradient, predicted_without_bound
-from pdmp.processes.mass import check_mass, make_mass, mass_of, root_of
 from pdmp.processes.subsampled_zigzag import SubsampledRates
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import Affine, Inversion
@@ -84,24 +84,23 @@ class ZigZag(Walls, ExactGradient):
         counted. "auto" takes the first of these that the model supports, and is the only choice for batches: the
         model's bounds on single terms. "predicted": a bound predicted from the last gradient, one gradient a proposal;
         its violations are counted.
-    speed : float, array_like of shape (dim,) or "auto", default 1.0
-        |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
-        starts, so that a unit of time is about a standard deviation in every coordinate.
+    metric : None, float, array_like of shape (dim,) or (dim, dim), Metric, "auto", "diagonal" or "dense", default None
+        M. Of a diagonal one 1 / √Mᵢᵢ is the speed |vᵢ| of each coordinate; speeds are given by
+        ``pdmp.Metric(scales=...)``. "auto" and "diagonal": the diagonal of the Hessian where the run starts, so that a
+        unit of time is about a standard deviation in every coordinate. With a matrix, for the exact gradient,
+        velocities are L s with signs s and L Lᵀ = M⁻¹, L lower triangular; "dense" is the Hessian of U at the mode. A
+        matrix takes the bounds "affine", of targets with bounds on the Hessian, where it inverts rates of quadratic
+        targets exactly; "grid", "maxima" and "predicted". None: all speeds are 1.
     refresh_rate : float or array_like of shape (dim,), default 0.0
         γᵢ >= 0: rate at which each coordinate flips whatever the potential does, for each unit of time.
-    mass : None, array_like of shape (dim,) or (dim, dim), or "hessian", default None
-        The mass matrix M, in place of `speed`, for the exact gradient: velocities are L s with signs s and L Lᵀ = M⁻¹,
-        L lower triangular. Good is the target's precision. A vector is a diagonal, and the same as the speeds 1 / √M.
-        "hessian": that of U at the mode. A matrix takes the bounds "affine", of targets with bounds on the Hessian,
-        where it inverts rates of quadratic targets exactly; "grid", "maxima" and "predicted".
 
     Raises
     ------
     TypeError
         For noise that is not a batch, or batches that are not drawn independently.
     ValueError
-        For thinning or batches that the model has no bounds for, speeds that are not positive, negative rates, a mass
-        that is not positive definite, or a mass beside speeds or batches.
+        For thinning or batches that the model has no bounds for, negative rates, a metric that is not positive
+        definite, or a matrix with batches.
 
     See Also
     --------
@@ -119,7 +118,7 @@ class ZigZag(Walls, ExactGradient):
     (1, 5, 2)
     """
 
-    rates: object  #: `ExactRates`, `PreconditionedRates` with a mass, or `SubsampledRates` for batches
+    rates: object  #: `ExactRates`, `PreconditionedRates` with a metric, or `SubsampledRates` for batches
     one_clock: bool  #: whether one clock stands for all coordinates, at the sum of their rates
     refresh_rate: np.ndarray  #: γ, (d,)
     total_refresh_rate: float  #: Σ γ
@@ -131,26 +130,24 @@ class ZigZag(Walls, ExactGradient):
         self,
         provider: Provider | Model,
         thinning: str | Bound = "auto",
-        speed: ArrayLike | str = 1.0,
+        *,
+        metric: ArrayLike | Metric | str | None = None,
         refresh_rate: ArrayLike = 0.0,
-        mass: ArrayLike | str | None = None,
     ) -> None:
         provider = as_provider(provider, "provider")
-        mass = check_mass(mass, provider.dim)
-        if mass is not None and not (isinstance(speed, float) and speed == 1.0 and provider.exact):
-            raise ValueError("`mass` is for exact gradients, and in place of `speed`; leave one of them out.")
-        if isinstance(mass, str) and mass != "hessian":
-            raise ValueError(
-                f'`mass` of pdmp.ZigZag must be None, an array or "hessian", got {mass!r}: it does not adapt. '
-                "pdmp.auto(model, sampler=pdmp.ZigZag) learns one."
-            )
-        if isinstance(mass, np.ndarray) and mass.ndim == 1:
-            speed, mass = root_of(mass), None
-        self.mass = mass
-        self.speed = per_coordinate("speed", speed, provider.dim, also=("auto",))
+        metric = check_metric(metric, provider.dim, "pdmp.ZigZag", WORDS)
+        metric = metric if metric is None or isinstance(metric, str) else dense(metric)
+        self.speed: np.ndarray | str = np.ones(provider.dim)
+        if metric == "auto" or metric == "diagonal":
+            self.speed, metric = "auto", None
+        elif isinstance(metric, Diagonal):
+            self.speed, metric = metric.root, None
+        if metric is not None and not provider.exact:
+            raise ValueError('`metric` of pdmp.ZigZag must be diagonal, or "auto", with batches.')
+        self.metric = metric
         self.refresh_rate = per_coordinate("refresh_rate", refresh_rate, provider.dim, zero=True)
         self.total_refresh_rate = float(self.refresh_rate.sum())
-        options, form = {"local": mass is None}, "partial"
+        options, form = {"local": metric is None}, "partial"
         if isinstance(provider, (Minibatch, ControlVariate)):
             if thinning != "auto":
                 raise ValueError(
@@ -158,11 +155,11 @@ class ZigZag(Walls, ExactGradient):
                 )
             self.rates = SubsampledRates(provider, self.speed)
             provider, thinning = self.rates.provider, self.rates.bounds
-        elif provider.exact and mass is not None:
+        elif provider.exact and metric is not None:
             form, self.wall_rule, self.rates = "preconditioned", None, ExactRates()
             thinning = choose_bound(thinning, provider.model)
-            if isinstance(mass, np.ndarray):
-                self.rates = PreconditionedRates(mass_of(root_of(mass)), provider.model)
+            if isinstance(metric, Compiled):
+                self.rates = PreconditionedRates(metric, provider.model)
         elif provider.exact:
             self.rates = ExactRates()
             affine = provider.model.has("affine_partial")
@@ -258,24 +255,19 @@ class ZigZag(Walls, ExactGradient):
         return [f"coordinate {j}" for j in range(self.dim)]
 
     def among_moving(self) -> Process:
-        return self if self.mass is None else super().among_moving()
+        return self if self.metric is None else super().among_moving()
 
     @classmethod
-    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> ZigZag:
-        """With its mass; with speeds, where only variances were learnt or the gradient is estimated from batches."""
-        if not options.keys() & {"mass", "speed"}:
-            if metric.root.ndim == 1 or not as_provider(target).exact:
-                options["speed"] = np.sqrt(metric.variances)
-            else:  # any matrix: the root as it was learnt replaces it
-                process = predicted_without_bound(cls, target, options | {"mass": "hessian"})
-                process.mass, process.rates = metric.mass, PreconditionedRates(metric.mass, process.model)
-                return process
-        return predicted_without_bound(cls, target, options)
+    def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> ZigZag:
+        """With a diagonal one, where only variances were learnt or the gradient is estimated from batches."""
+        diagonal = learnt.root.ndim == 1 or not as_provider(target).exact
+        own = Metric(scales=np.sqrt(learnt.variances)) if diagonal else learnt.mass
+        return predicted_without_bound(cls, target, {"metric": own} | options)
 
     def resolve(self, x: np.ndarray) -> ZigZag:
         process = super().resolve(x)
-        if self.mass is not None and not isinstance(self.rates, PreconditionedRates):
-            process.rates = PreconditionedRates(make_mass(self.mass, self.model, x), self.model)
+        if self.metric is not None and not isinstance(self.rates, PreconditionedRates):
+            process.rates = PreconditionedRates(make_metric("auto", self.model, x), self.model)
         if isinstance(process.speed, str):
             process.speed = speeds_at(self.model, x)
             if isinstance(self.rates, SubsampledRates):
@@ -289,12 +281,12 @@ class ZigZag(Walls, ExactGradient):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         signs = rng.choice([-1.0, 1.0], self.dim)
         if isinstance(self.rates, PreconditionedRates):
-            return self.rates.mass.transform(signs)
+            return self.rates.metric.transform(signs)
         return signs * self.speed
 
     def prepare(self, state: State) -> None:
         if isinstance(self.rates, PreconditionedRates):
-            state.memory.mass.u[:] = np.sign(self.rates.mass.inverse(state.v))
+            state.memory.metric.u[:] = np.sign(self.rates.metric.inverse(state.v))
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return self.rates.memory(self, x, rng)
@@ -369,31 +361,31 @@ class PreconditionedRates(ExactRates):
     sᵢ (LᵀC L s)ᵢ + √((LᵀR L)ᵢᵢ sᵀLᵀR L s). Of a quadratic potential R = 0, and that is the derivative itself.
     """
 
-    mass: object
+    metric: object
     root: np.ndarray  #: (d, d) L, lower triangular
     middle: np.ndarray  #: (d, d) LᵀC L; without bounds (0, 0)
     spread: np.ndarray  #: (d, d) LᵀR L
 
-    def __init__(self, mass, model):
-        self.mass, self.root = mass, mass.root
+    def __init__(self, metric, model):
+        self.metric, self.root = metric, metric.root
         self.middle, self.spread = np.zeros((0, 0)), np.zeros((0, 0))
         bounds = model.hessian_bounds()
         if bounds is not None:
-            low, high = (mass.root.T @ np.asarray(bound) @ mass.root for bound in bounds)
+            low, high = (metric.root.T @ np.asarray(bound) @ metric.root for bound in bounds)
             self.middle, self.spread = 0.5 * (low + high), 0.5 * (high - low)
 
     @compiled
     def flip(self, state, j):
-        mass = state.memory.mass
-        mass.u[j] = -mass.u[j]
-        self.mass.push(mass, state.v)
+        metric = state.memory.metric
+        metric.u[j] = -metric.u[j]
+        self.metric.push(metric, state.v)
 
     @compiled
     def signed_rates(self, state, out):
-        mass = state.memory.mass
-        self.mass.pull(mass, state.memory.gradient)
+        metric = state.memory.metric
+        self.metric.pull(metric, state.memory.gradient)
         for j in range(out.shape[0]):
-            out[j] = mass.u[j] * mass.pulled[j]
+            out[j] = metric.u[j] * metric.pulled[j]
 
     @compiled
     def square(self, state, j):
@@ -401,7 +393,7 @@ class PreconditionedRates(ExactRates):
 
     @compiled
     def slope_bounds(self, model, state, out):
-        s, total = state.memory.mass.u, 0.0
+        s, total = state.memory.metric.u, 0.0
         for j in range(out.shape[0]):
             out[j], rest = 0.0, 0.0
             for k in range(out.shape[0]):
@@ -429,7 +421,7 @@ class PreconditionedRates(ExactRates):
                 out[j] = positive(out[j]) + process.refresh_rate[j]
 
     def memory(self, process, x, rng):
-        return process.exact_memory(x, rng, components=process.dim, metric=True)._replace(mass=self.mass.memory(x))
+        return process.exact_memory(x, rng, components=process.dim, scaled=True)._replace(metric=self.metric.memory(x))
 
 
 class HessianBounds(Affine):
@@ -440,12 +432,12 @@ class HessianBounds(Affine):
 
 
 def choose_bound(thinning, model):
-    """The bound on the rates of a Zig-Zag process with a mass, from what the user said."""
+    """The bound on the rates of a Zig-Zag process with a metric, from what the user said."""
     if isinstance(thinning, str) and thinning in ("auto", "affine") or type(thinning) is Affine:
         if model.hessian_bounds() is not None:
             return HessianBounds()
         if thinning != "auto":
-            asked = '`thinning="affine"` with a `mass` needs'
+            asked = '`thinning="affine"` with a `metric` needs'
             raise ValueError(missing(model, "hessian_bounds", asked, 'Use "grid" or "predicted".'))
         return Grid()
     if isinstance(thinning, str) and thinning in ("grid", "maxima", "predicted"):
@@ -453,8 +445,8 @@ def choose_bound(thinning, model):
     if isinstance(thinning, (Grid, Maxima, Predicted)):
         return thinning
     raise ValueError(
-        f'`thinning` with a `mass` must be "auto", "affine", "grid", "maxima", "predicted" or one of the last three of '
-        f"pdmp.thinning, got {thinning!r}."
+        f'`thinning` with a `metric` must be "auto", "affine", "grid", "maxima", "predicted" or one of the last three '
+        f"of pdmp.thinning, got {thinning!r}."
     )
 
 
@@ -464,7 +456,7 @@ def speeds_at(model, x):
     if not np.all((curvatures > 0.0) & np.isfinite(curvatures)):
         j = int(np.flatnonzero(~((curvatures > 0.0) & np.isfinite(curvatures)))[0])
         raise ValueError(
-            f'`speed="auto"` needs positive curvatures where the run starts, and that of coordinate {j} is '
-            f"{curvatures[j]:g}: give `speed` as numbers, or another `initial`."
+            f'`metric="auto"` needs positive curvatures where the run starts, and that of coordinate {j} is '
+            f"{curvatures[j]:g}: give `metric` as numbers, or another `initial`."
         )
     return 1.0 / np.sqrt(curvatures)

@@ -102,7 +102,7 @@ class Predicted(Bound):
     """Affine bounds predicted from the last gradient, with margins that are learnt all the time.
 
     It costs one gradient a proposal, and is at its best where the process knows the metric of the target: `pdmp.BPS`
-    and its relatives with a ``mass`` near the target's precision, `pdmp.Boomerang` with a reference near the target.
+    and its relatives with a ``metric`` near the target's precision, `pdmp.Boomerang` with a reference near the target.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Predicted(Bound):
     --------
     >>> import pdmp
     >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> run = pdmp.sample(pdmp.BPS(target, mass=[1.0, 4.0], thinning="predicted"), events=200, seed=1)
+    >>> run = pdmp.sample(pdmp.BPS(target, metric=[1.0, 4.0], thinning="predicted"), events=200, seed=1)
     >>> run.mean().shape
     (2,)
     """

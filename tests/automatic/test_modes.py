@@ -11,7 +11,7 @@ from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import along, comes_to, descend, dips, first_valley, hidden_modes, origins
 from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
-from pdmp.processes.mass import mass_of
+from pdmp.metric import from_root
 from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
 from tests.models.test_propriety import horseshoe
 
@@ -25,7 +25,7 @@ def seed(k=0):
 
 
 def learnt(mean, root, visited, points):
-    return Metric(Gaussian(mean, root), 0.1, points, 0.9, False, mass_of(root), 0.0, 1, 500, visited)
+    return Metric(Gaussian(mean, root), 0.1, points, 0.9, False, from_root(root), 0.0, 1, 500, visited)
 
 
 def in_the_left_mode(weight=0.0, apart=4.0, also=()):

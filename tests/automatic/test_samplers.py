@@ -14,8 +14,8 @@ import pdmp
 from pdmp.automatic import preparing
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.start import Gaussian
+from pdmp.metric import LowRank, from_root
 from pdmp.process import Process, takers_of_metrics
-from pdmp.processes.mass import LowRank, mass_of
 from tests.targets import LOGISTIC, Plane
 
 pytestmark = pytest.mark.exact
@@ -29,7 +29,7 @@ POINTS = MEAN + np.array([[0.1, 0.2], [-0.3, 0.0], [1.0, 0.5], [0.0, -1.0]]) @ R
 
 
 def metric_of(root, mean=MEAN, points=POINTS):
-    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, mass_of(root), 0.0, 1, 40, points)
+    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, from_root(root), 0.0, 1, 40, points)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_metric_says_what_it_is():
     np.testing.assert_array_equal(small.mean, MEAN)
 
 
-def covariance_of_mass(mass):
+def covariance_of_metric(mass):
     return mass.transform(mass.transposed(np.eye(2))) if mass.root.ndim == 1 else mass.root @ mass.root.T
 
 
@@ -60,12 +60,12 @@ def covariance_of_mass(mass):
 def test_masses(known, sampler):
     process = pdmp.auto(MODEL, sampler=sampler, seed=1)
     assert type(process) is sampler
-    np.testing.assert_allclose(covariance_of_mass(process.mass), COVARIANCE)
+    np.testing.assert_allclose(covariance_of_metric(process.metric), COVARIANCE)
     np.testing.assert_array_equal(process.starts, POINTS)
     assert process.choice.startswith(("Hamiltonian", f"{sampler.__name__} in a metric learnt by windows of HMC: covar"))
     assert process.preparation_gradients > 40
     small = pdmp.auto(MODEL, sampler=sampler, metric="diagonal", seed=1)
-    np.testing.assert_allclose(small.mass.root, np.sqrt(VARIANCES), rtol=1e-6)
+    np.testing.assert_allclose(small.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
     assert "variances" in small.choice
 
 
@@ -78,7 +78,7 @@ def test_zigzag(known):
     np.testing.assert_allclose(process.rates.spread, 0.0, atol=1e-9)
     small = pdmp.auto(MODEL, sampler=pdmp.ZigZag, metric="diagonal", seed=1)
     np.testing.assert_allclose(small.speed, np.sqrt(VARIANCES), rtol=1e-6)
-    given = pdmp.auto(MODEL, sampler=pdmp.ZigZag, options={"speed": [2.0, 3.0]}, seed=1)
+    given = pdmp.auto(MODEL, sampler=pdmp.ZigZag, options={"metric": pdmp.Metric(scales=[2.0, 3.0])}, seed=1)
     np.testing.assert_array_equal(given.speed, [2.0, 3.0])
 
 
@@ -145,7 +145,7 @@ def test_momenta(known, name):
     """An automatic step is that of a target with curvatures of 1."""
     sampler = getattr(discrete, name)
     process = pdmp.auto(MODEL, sampler=sampler, seed=1)
-    np.testing.assert_allclose(covariance_of_mass(process.kinetic_mass), COVARIANCE)
+    np.testing.assert_allclose(covariance_of_metric(process.metric), COVARIANCE)
     resolved, other = process.resolve(MEAN), whitened(sampler)
     key = "friction" if hasattr(resolved, "friction") else "diffusion"
     assert getattr(resolved, key) == pytest.approx(getattr(other, key), rel=1e-6)
@@ -184,7 +184,7 @@ def paths(of_x, of_y, **budget):
 )
 def test_a_preconditioner_is_a_change_of_coordinates(sampler, options):
     """With the same seed the path is that of the target in these coordinates, up to rounding."""
-    preconditioned = sampler(PAIR, **options, preconditioner=P)
+    preconditioned = sampler(PAIR, **options, metric=pdmp.Metric(covariance=P))
     found, expected = paths(preconditioned, sampler(SEEN, **options), steps=60)
     assert len(np.unique(found[:, 0])) > 20
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
@@ -195,7 +195,10 @@ def test_a_diagonal_preconditioner(name):
     options = {"scale": 0.5} if name == "Barker" else {"step": 0.3}
     diagonal, dense = (
         pdmp.sample(
-            getattr(discrete, name)(PAIR, **options, preconditioner=given), initial=[1.0, 1.0], steps=30, seed=1
+            getattr(discrete, name)(PAIR, **options, metric=pdmp.Metric(covariance=given)),
+            initial=[1.0, 1.0],
+            steps=30,
+            seed=1,
         )
         for given in ([4.0, 0.25], np.diag([4.0, 0.25]))
     )
@@ -208,13 +211,13 @@ def test_a_mass_of_few_directions():
     root = np.diag([2.0, 0.5]) @ (np.eye(2) + 3.0 * vectors.T @ vectors)
     low = LowRank(np.array([2.0, 0.5]), vectors, np.array([3.0]))
     process = pdmp.BPS(PAIR, refresh_rate=0.3)
-    process.mass = low
+    process.metric = low
     state = process.resolve(np.zeros(2)).begin(np.zeros(2), np.random.default_rng(0))
     assert np.linalg.norm(np.linalg.solve(root, state.v)) == pytest.approx(1.0)
-    np.testing.assert_allclose(state.memory.mass.u, np.linalg.solve(root, state.v))
+    np.testing.assert_allclose(state.memory.metric.u, np.linalg.solve(root, state.v))
     state.v[:] = 1.0, -2.0
-    process.resolve(np.zeros(2)).native.mass.velocity_changed(state)
-    np.testing.assert_allclose(state.memory.mass.u, np.linalg.solve(root, [1.0, -2.0]))
+    process.resolve(np.zeros(2)).native.metric.velocity_changed(state)
+    np.testing.assert_allclose(state.memory.metric.u, np.linalg.solve(root, [1.0, -2.0]))
     run = pdmp.sample(process, events=300, seed=1)
     steps = np.linalg.solve(root, np.diff(run.trajectories[0].positions, axis=0).T)
     np.testing.assert_allclose(np.linalg.norm(steps, axis=0), np.diff(run.trajectories[0].times), rtol=1e-8)
@@ -238,14 +241,14 @@ def test_what_is_refused(known):
         pdmp.auto(MODEL, metric="dense")
     with pytest.raises(TypeError, match="`sampler` must return a process, got a int"):
         pdmp.auto(MODEL, sampler=lambda model, metric: 3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+    with pytest.raises(TypeError, match="`speed=` of BPS became `metric=`"):
         pdmp.auto(MODEL, sampler=pdmp.BPS, options={"speed": 1.0})
-    with pytest.raises(TypeError, match="`preconditioner` of BAOAB must be constant"):
-        discrete.BAOAB(PAIR, preconditioner=discrete.preconditioners.RMSprop())
-    with pytest.raises(ValueError, match="`preconditioner` must be positive"):
-        discrete.UBU(PAIR, preconditioner=-1.0)
-    with pytest.raises(ValueError, match="`preconditioner` of SGHMC must be left out: coupled chains"):
-        discrete.RichardsonRomberg(discrete.SGHMC(PAIR, step=0.1, preconditioner=2.0))
+    with pytest.raises(TypeError, match="`metric` of discrete.BAOAB must be constant"):
+        discrete.BAOAB(PAIR, metric=discrete.preconditioners.RMSprop())
+    with pytest.raises(ValueError, match="`covariance` must be positive"):
+        discrete.UBU(PAIR, metric=pdmp.Metric(covariance=-1.0))
+    with pytest.raises(ValueError, match="`metric` of SGHMC must be left out: coupled chains"):
+        discrete.RichardsonRomberg(discrete.SGHMC(PAIR, step=0.1, metric=pdmp.Metric(covariance=2.0)))
 
 
 def test_a_callable_and_a_class_of_ones_own(known):
@@ -253,7 +256,7 @@ def test_a_callable_and_a_class_of_ones_own(known):
 
     def mine(model, metric, rate=1.0):
         seen.append((model, metric.covariance))
-        return pdmp.BPS(model, refresh_rate=rate, mass=np.linalg.inv(metric.covariance))
+        return pdmp.BPS(model, refresh_rate=rate, metric=np.linalg.inv(metric.covariance))
 
     process = pdmp.auto(MODEL, sampler=mine, options={"rate": 0.7}, seed=1)
     assert process.refresh_rate == 0.7 and seen[0][0] is MODEL
@@ -269,7 +272,7 @@ def test_a_callable_and_a_class_of_ones_own(known):
             return 0
 
         @classmethod
-        def in_metric(cls, target, metric, **options):
+        def in_metric(cls, target, metric, /, **options):
             process = cls(len(metric.mean))
             process.model = target
             return process

@@ -35,7 +35,7 @@ def samplers(model):
     return {
         "Zig-Zag": pdmp.ZigZag(model),
         "BPS": pdmp.BPS(model),
-        "BPS, mass": pdmp.BPS(model, mass="hessian"),
+        "BPS, mass": pdmp.BPS(model, metric="auto"),
         "directional BPS": pdmp.DirectionalBPS(model),
         "generalised BPS": pdmp.GeneralisedBPS(model),
         "event chain": pdmp.ForwardEventChain(model),

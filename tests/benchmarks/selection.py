@@ -266,7 +266,7 @@ def main(argv=None):
         print(f"{rows:,} rows, {d:,} columns, prior inclusion {inclusion:g}, {duration:g} units of time")
         model = problem(rows, d, inclusion)
         sd = np.sqrt(1.0 / np.diag(model.hessian()))
-        inner = pdmp.ZigZag(model, speed=sd)
+        inner = pdmp.ZigZag(model, metric=pdmp.Metric(scales=sd))
         measure("groups of one", StickyGroups(inner, [[j] for j in range(d)]), duration)
         measure("sticking alone", pdmp.Sticky(inner), duration)
 

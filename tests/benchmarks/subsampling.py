@@ -213,7 +213,7 @@ def boomerang(d, proposals, n=100_000):
         for correlation in (0.0, 0.9):
             model = regression(law, n, d, correlation)
             found = laplace(model)
-            contestants = [("Zig-Zag", RegressionZigZag(model, found.mean, found.sd))]
+            contestants = [("Zig-Zag", RegressionZigZag(model, found.mean, metric=pdmp.Metric(scales=found.sd)))]
             contestants += [
                 (f"Boomerang {rate:g}", RegressionBoomerang(model, found.mean, rate)) for rate in (0.25, 1.0)
             ]

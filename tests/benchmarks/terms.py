@@ -134,7 +134,7 @@ def main():
         for sampler in ("LocalBPS", "ZigZag", "FactorisedBoomerang"):
             process, options = getattr(pdmp, sampler), {}
             if sampler == "FactorisedBoomerang":
-                options = {"mean": start, "covariance": 1.0 / hand.curvatures(start)}
+                options = {"mean": start, "metric": hand.curvatures(start)}
             found = compare(
                 {"by hand": process(hand, **options), "terms": process(terms, **options)}, start, seconds, rounds
             )

@@ -38,10 +38,10 @@ SAMPLERS = {
     "SGD, clipped": lambda provider, step: discrete.SGD(provider, step, clip_norm=1.0),
     "SGLD": lambda provider, step: discrete.SGLD(provider, step),
     "SGLD, preconditioned": lambda provider, step: discrete.SGLD(
-        provider, step, temperature=2.0, preconditioner=[[1.0, 0.5], [0.5, 2.0]]
+        provider, step, temperature=2.0, metric=pdmp.Metric(covariance=[[1.0, 0.5], [0.5, 2.0]])
     ),
     "SGLD, RMSprop": lambda provider, step: discrete.SGLD(
-        provider, step, preconditioner=discrete.preconditioners.RMSprop(include_gamma=True, eps=1.0)
+        provider, step, metric=discrete.preconditioners.RMSprop(include_gamma=True, eps=1.0)
     ),
     "SGLD, corrected": lambda provider, step: discrete.SGLD(provider, step, correction="corrected"),
     "SGLD, modified": lambda provider, step: discrete.SGLD(provider, step, correction="modified"),
@@ -196,7 +196,7 @@ LIMITS = {
     "SGD": (discrete.SGD, 1.0, {}),
     "GD": (discrete.GD, 1.0, {}),
     "SGLD": (discrete.SGLD, 1.0, {}),
-    "SGLD, preconditioned": (discrete.SGLD, 0.5, {"preconditioner": 2.0}),
+    "SGLD, preconditioned": (discrete.SGLD, 0.5, {"metric": 0.5}),
     "SGHMC": (discrete.SGHMC, 1.46114, {"friction": 0.5}),  # ε² λ = 4 cosh(Dε/2)
     "SGHMC, semi-implicit": (discrete.SGHMC, np.sqrt(2.25) - 0.5, {"scheme": "semi_implicit"}),
     "SGHMC, explicit": (discrete.SGHMC, 0.5, {"scheme": "explicit"}),

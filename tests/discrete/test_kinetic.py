@@ -12,7 +12,7 @@ from scipy import integrate
 import discrete
 import pdmp
 from discrete.laws import kinetic_covariance, largest_step
-from discrete.momenta import Preconditioned, mass_from
+from discrete.momenta import Preconditioned
 from discrete.schedules import Schedule
 from discrete.ubu import remainder
 from pdmp.gradients import Minibatch, Noisy
@@ -645,9 +645,9 @@ def test_a_preconditioned_estimate_again_is_that_of_the_same_batch_at_the_new_po
     rng = np.random.default_rng(7)
     A = rng.standard_normal((12, 3))
     batch = Minibatch(LinearGaussian(A, A @ np.ones(3) + rng.standard_normal(12)), 4)
-    mass = mass_from(preconditioner, 3, "SGHMC")
+    metric = pdmp.Metric(covariance=preconditioner).made(3)
     root = np.linalg.cholesky(np.diag(preconditioner) if np.ndim(preconditioner) == 1 else preconditioner)
-    whole, own = Preconditioned(batch, mass), batch.memory(np.random.default_rng(1))
+    whole, own = Preconditioned(batch, metric), batch.memory(np.random.default_rng(1))
     memory, counts = whole.memory(np.random.default_rng(1)), np.zeros(KINDS, np.int64)
     rng, same, found, expected = np.random.default_rng(2), np.random.default_rng(2), np.zeros(3), np.zeros(3)
     for k, y in enumerate(np.random.default_rng(3).standard_normal((6, 3))):

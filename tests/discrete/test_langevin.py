@@ -69,23 +69,31 @@ TAU = np.array([0.5, 3.0, 8.0])  #: for the last no noise is left to add at the 
 OPTIONS = {
     "temperature": {"temperature": 2.5},
     "temperature schedule": {"temperature": WARM},
-    "scalar": {"preconditioner": 0.7},
-    "diagonal": {"preconditioner": [0.5, 1.0, 2.0], "temperature": 2.5},
-    "dense": {"preconditioner": P, "temperature": 2.5},
-    "RMSprop": {"preconditioner": RMSprop(0.9, 1.0)},
-    "RMSprop with gamma": {"preconditioner": RMSprop(0.9, 1.0, include_gamma=True), "temperature": 2.5},
-    "scheduled": {"preconditioner": Scheduled([[0.5, 1.0, 2.0], [1.5, 0.2, 1.0], [1.0, 1.0, 0.3]], [0, 7, 20])},
-    "scheduled, dense": {"preconditioner": Scheduled([P, [0.5, 1.0, 2.0], 0.7], [0, 1, 30]), "temperature": 2.5},
+    "scalar": {"metric": pdmp.Metric(covariance=0.7)},
+    "diagonal": {"metric": pdmp.Metric(covariance=[0.5, 1.0, 2.0]), "temperature": 2.5},
+    "dense": {"metric": pdmp.Metric(covariance=P), "temperature": 2.5},
+    "RMSprop": {"metric": RMSprop(0.9, 1.0)},
+    "RMSprop with gamma": {"metric": RMSprop(0.9, 1.0, include_gamma=True), "temperature": 2.5},
+    "scheduled": {"metric": Scheduled([[0.5, 1.0, 2.0], [1.5, 0.2, 1.0], [1.0, 1.0, 0.3]], [0, 7, 20])},
+    "scheduled, dense": {"metric": Scheduled([P, [0.5, 1.0, 2.0], 0.7], [0, 1, 30]), "temperature": 2.5},
     "scheduled, corrected": {
-        "preconditioner": Scheduled(lambda k: 2.0 / (1.0 + 0.1 * k), range(0, 40, 3)),
+        "metric": Scheduled(lambda k: 2.0 / (1.0 + 0.1 * k), range(0, 40, 3)),
         "correction": "corrected",
     },
     "corrected": {"correction": "corrected"},
-    "corrected, warm": {"correction": "corrected", "preconditioner": [0.5, 1.0, 2.0], "temperature": WARM},
+    "corrected, warm": {
+        "correction": "corrected",
+        "metric": pdmp.Metric(covariance=[0.5, 1.0, 2.0]),
+        "temperature": WARM,
+    },
     "modified": {"correction": "modified"},
     "modified as printed": {"correction": "modified", "coefficient": 0.5, "beta": 1.0},
-    "modified, warm": {"correction": "modified", "preconditioner": [0.5, 1.0, 2.0], "temperature": WARM},
-    "clipped": {"clip_norm": 6.0, "preconditioner": P},
+    "modified, warm": {
+        "correction": "modified",
+        "metric": pdmp.Metric(covariance=[0.5, 1.0, 2.0]),
+        "temperature": WARM,
+    },
+    "clipped": {"clip_norm": 6.0, "metric": pdmp.Metric(covariance=P)},
 }
 
 
@@ -94,7 +102,7 @@ def replay(
     gamma,
     seed,
     temperature=1.0,
-    preconditioner=None,
+    metric=None,
     correction=None,
     coefficient=0.125,
     clip_norm=None,
@@ -103,23 +111,23 @@ def replay(
     """The formulas, with numpy; positions, and the fractions that a run reports."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     x, found, squares, slopes, removed, clipped = np.zeros(3), [], 0.0, 0.0, 0, 0
-    p = np.eye(3) if preconditioner is None else preconditioner
+    p = metric.covariance(3) if isinstance(metric, pdmp.Metric) else np.eye(3)
     for k in range(steps):
         t = temperature if isinstance(temperature, float) else temperature.step(k)
         xi = rng.standard_normal(3)
         gradient = PRECISION @ (x - MEAN) + TAU * rng.standard_normal(3)
         gamma_drift = 0.0
-        if isinstance(preconditioner, RMSprop):
+        if isinstance(metric, RMSprop):
             weight = 0.1 if k else 1.0
             squares = (1.0 - weight) * squares + weight * gradient**2
             entries = 1.0 / (1.0 + np.sqrt(squares))
             p = np.diag(entries)
-            if preconditioner.include_gamma:
+            if metric.include_gamma:
                 z = np.where(rng.random(3) < 0.5, 1.0, -1.0) * np.maximum(1.0, np.abs(x))
                 slopes = (1.0 - weight) * slopes + weight * 2.0 * gradient * (PRECISION @ z) / z
                 gamma_drift = -(entries**2) * slopes / (2.0 * np.sqrt(squares))
-        elif isinstance(preconditioner, Scheduled):
-            p = preconditioner.values[max(i for i, begins in enumerate(preconditioner.steps) if begins <= k)]
+        elif isinstance(metric, Scheduled):
+            p = metric.covariances[max(i for i, begins in enumerate(metric.steps) if begins <= k)]
             p = np.asarray(p) if np.ndim(p) == 2 else np.diag(np.broadcast_to(p, 3))
         elif np.ndim(p) < 2:
             p = np.diag(np.broadcast_to(p, 3))
@@ -151,7 +159,7 @@ def test_every_step_with_every_option(name):
     options, gamma = OPTIONS[name], 0.12
     record = run_chain(discrete.SGLD(Noisy(MODEL, TAU), gamma, **options), np.zeros(3), 9, steps=40).finish()
     expected, removed, clipped = replay(40, gamma, 9, **options)
-    loose = options.get("preconditioner") is not None and "gamma" in name  # the probe is a difference of gradients
+    loose = options.get("metric") is not None and "gamma" in name  # the probe is a difference of gradients
     np.testing.assert_allclose(record.xs, expected, rtol=1e-7 if loose else 1e-10, atol=1e-8 if loose else 1e-11)
     statistics = {}
     if options.get("correction"):
@@ -218,15 +226,15 @@ def test_a_temperature_is_another_potential_and_another_step(correction):
 
 def test_a_scheduled_preconditioner_of_both_chains_of_an_extrapolation():
     """The chain with half the step has twice as many steps until P changes; one that changes to itself is constant."""
-    sampler = discrete.SGLD(MODEL, 0.1, preconditioner=Scheduled([1.0, [0.5, 1.0, 2.0]], [0, 5]))
+    sampler = discrete.SGLD(MODEL, 0.1, metric=Scheduled([1.0, [0.5, 1.0, 2.0]], [0, 5]))
     assert sampler.halved().preconditioner.steps.tolist() == [0, 10] and sampler.preconditioner.steps.tolist() == [0, 5]
-    same = discrete.SGLD(MODEL, 0.1, preconditioner=Scheduled([[0.5, 1.0, 2.0]] * 2, [0, 5]))
-    constant = discrete.SGLD(MODEL, 0.1, preconditioner=[0.5, 1.0, 2.0])
+    same = discrete.SGLD(MODEL, 0.1, metric=Scheduled([[0.5, 1.0, 2.0]] * 2, [0, 5]))
+    constant = discrete.SGLD(MODEL, 0.1, metric=pdmp.Metric(covariance=[0.5, 1.0, 2.0]))
     np.testing.assert_array_equal(path(same, np.zeros(3), 12)[1], path(constant, np.zeros(3), 12)[1])
     with pytest.warns(UserWarning, match="stability limit"):  # with P = 1
         discrete.SGLD(MODEL, 1.0).resolve(MEAN)
     assert sampler.stability_limit(2.0) is None  # with another P it is another one
-    discrete.SGLD(MODEL, 1.0, preconditioner=Scheduled([0.1], [0])).resolve(MEAN)
+    discrete.SGLD(MODEL, 1.0, metric=Scheduled([0.1], [0])).resolve(MEAN)
 
 
 @pytest.mark.parametrize("kind", ["diagonal"] + ["dense", "corrected", "modified"] * config.DISABLE_JIT)
@@ -237,7 +245,7 @@ def test_a_constant_preconditioner_is_sgld_in_other_coordinates(kind):
     tau = 0.0 if kind == "dense" else np.array([1.0, 2.0, 0.5])
     options = {"correction": kind} if kind in ("corrected", "modified") else {}
     preconditioner = p if kind == "dense" else np.diag(p)
-    one = discrete.SGLD(Noisy(MODEL, tau), 0.1, preconditioner=preconditioner, **options)
+    one = discrete.SGLD(Noisy(MODEL, tau), 0.1, metric=pdmp.Metric(covariance=preconditioner), **options)
     mean = np.linalg.solve(root, MEAN)
     other = Noisy(Gaussian(mean, root.T @ PRECISION @ root), tau * np.diag(root))
     y = path(discrete.SGLD(other, 0.1, **options), np.zeros(3), 40)[1]
@@ -258,68 +266,88 @@ def test_the_stability_limit_is_that_of_the_preconditioned_curvature(p):
     matrix = np.diag(np.broadcast_to(p, 3)) if np.ndim(p) < 2 else p
     limit = 2.0 / np.linalg.eigvals(matrix @ PRECISION).real.max()
     with pytest.warns(UserWarning, match="stability limit"):
-        discrete.SGLD(MODEL, 1.001 * limit, preconditioner=p).resolve(MEAN)
-    discrete.SGLD(MODEL, 0.999 * limit, preconditioner=p).resolve(MEAN)
+        discrete.SGLD(MODEL, 1.001 * limit, metric=pdmp.Metric(covariance=p)).resolve(MEAN)
+    discrete.SGLD(MODEL, 0.999 * limit, metric=pdmp.Metric(covariance=p)).resolve(MEAN)
     assert discrete.SGLD(MODEL, 0.1).stability_limit(4.0) == 0.5
-    assert discrete.SGLD(MODEL, 0.1, preconditioner=p).stability_limit(4.0) is None
+    assert discrete.SGLD(MODEL, 0.1, metric=pdmp.Metric(covariance=p)).stability_limit(4.0) is None
 
 
 BATCH, SINGLE = Minibatch(data(), 3), Minibatch(data(), 1)
 BAD = {
     "temperature": (lambda: discrete.SGLD(BATCH, 0.1, temperature=-1.0), ValueError, "`temperature`.*-1.0"),
     "indefinite": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[[1.0, 2.0], [2.0, 1.0]]),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=[[1.0, 2.0], [2.0, 1.0]])),
         ValueError,
-        "`preconditioner`.*smallest eigenvalue is -1",
+        "`covariance`.*smallest eigenvalue is -1",
     ),
     "singular": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.ones((2, 2))),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=np.ones((2, 2)))),
         ValueError,
-        "`preconditioner`.*smallest eigenvalue",
+        "`covariance`.*smallest eigenvalue",
     ),
     "not symmetric": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[[1.0, 0.5], [0.0, 1.0]]),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=[[1.0, 0.5], [0.0, 1.0]])),
         ValueError,
-        "`preconditioner`.*symmetric",
+        "`covariance`.*symmetric",
     ),
-    "negative entry": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[1.0, -2.0]), ValueError, "`precond.*-2"),
-    "shape": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.ones(3)), ValueError, r"`precond.*\(2,\).*\(3,\)"),
-    "a word": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner="adam"), TypeError, "`preconditioner`.*'adam'"),
-    "a function": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=lambda k: 1.0), TypeError, "function.*Scheduled"),
+    "negative entry": (
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=[1.0, -2.0])),
+        ValueError,
+        "`covariance`.*-2",
+    ),
+    "shape": (
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=np.ones(3))),
+        ValueError,
+        r"`metric`.*\(2,\).*\(3,\)",
+    ),
+    "a word": (
+        lambda: discrete.SGLD(BATCH, 0.1, metric="adam"),
+        ValueError,
+        "`metric`.*'adam'",
+    ),
+    "a function": (
+        lambda: discrete.SGLD(BATCH, 0.1, metric=lambda k: 1.0),
+        TypeError,
+        "`metric` must be a number or an array, got <function|`metric` must be a number or an array, got <lambda",
+    ),
     "schedule that begins late": (lambda: Scheduled([1.0], [1]), ValueError, r"`steps`.*increase from 0, got \[1\]"),
     "schedule without an order": (lambda: Scheduled([1.0, 2.0], [0, 0]), ValueError, "`steps`.*increase from 0"),
-    "schedule of other lengths": (lambda: Scheduled([1.0, 2.0], [0]), ValueError, "`values`.*, 1; got 2"),
+    "schedule of other lengths": (lambda: Scheduled([1.0, 2.0], [0]), ValueError, "`covariances`.*, 1; got 2"),
     "schedule of another shape": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([1.0, np.ones(3)], [0, 1])),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([1.0, np.ones(3)], [0, 1])),
         ValueError,
         r"\(2,\).*\(3,\)",
     ),
     "schedule of what adapts": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([RMSprop()], [0])),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([RMSprop()], [0])),
         TypeError,
-        "`values` of Scheduled must be numbers or arrays",
+        "`covariance` must be a number or an array, got RMSprop",
     ),
     "schedule and a correction": (
-        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([np.eye(2)], [0]), correction="corrected"),
+        lambda: discrete.SGLD(BATCH, 0.1, metric=Scheduled([np.eye(2)], [0]), correction="corrected"),
         ValueError,
-        "corrected.*`preconditioner`",
+        "corrected.*`metric`",
     ),
     "schedule and an automatic step": (
-        lambda: discrete.SGLD(BATCH, preconditioner=Scheduled([1.0], [0])),
+        lambda: discrete.SGLD(BATCH, metric=Scheduled([1.0], [0])),
         ValueError,
         "adapts or changes",
     ),
     "schedule of a Metropolis sampler": (
-        lambda: discrete.MALA(MODEL, 0.1, Scheduled([1.0], [0])),
+        lambda: discrete.MALA(MODEL, 0.1, metric=Scheduled([1.0], [0])),
         TypeError,
-        "`preconditioner` of .*MALA must be constant.*Scheduled",
+        "`metric` of .*MALA must be constant.*Scheduled",
     ),
     "schedule of a mass": (
-        lambda: discrete.BAOAB(MODEL, 0.1, preconditioner=Scheduled([1.0], [0])),
+        lambda: discrete.BAOAB(MODEL, 0.1, metric=Scheduled([1.0], [0])),
         TypeError,
-        "`preconditioner` of .*BAOAB must be constant.*Scheduled",
+        "`metric` of .*BAOAB must be constant.*Scheduled",
     ),
-    "not finite": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.inf), ValueError, "`preconditioner`.*finite"),
+    "not finite": (
+        lambda: discrete.SGLD(BATCH, 0.1, metric=pdmp.Metric(covariance=np.inf)),
+        ValueError,
+        "`covariance`.*finite",
+    ),
     "correction": (lambda: discrete.SGLD(BATCH, 0.1, correction="best"), ValueError, "`correction`.*'best'"),
     "corrected, one term": (
         lambda: discrete.SGLD(SINGLE, 0.1, correction="corrected"),
@@ -332,9 +360,9 @@ BAD = {
         "modified.*`size`.*at least 2",
     ),
     "corrected, dense": (
-        lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", preconditioner=np.eye(2)),
+        lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", metric=pdmp.Metric(covariance=np.eye(2))),
         ValueError,
-        "corrected.*`preconditioner`",
+        "corrected.*`metric`",
     ),
     "beta": (lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", beta=1.5), ValueError, "`beta`.*1.5"),
     "average": (lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", average="mean"), ValueError, "`average`"),
@@ -526,7 +554,7 @@ def test_steps_that_explore_have_no_noise_to_remove():
 
 @plain_only
 def test_rmsprop_starts_at_the_mode_where_all_gradients_are_zero():
-    process = discrete.SGLD(PLANE, 0.01, preconditioner=RMSprop(eps=1.0, include_gamma=True))
+    process = discrete.SGLD(PLANE, 0.01, metric=RMSprop(eps=1.0, include_gamma=True))
     assert np.all(np.isfinite(path(process, [0.0, 0.0], 5)[1]))
 
 

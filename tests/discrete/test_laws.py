@@ -66,7 +66,7 @@ def test_another_error_is_kept_as_well():
 
 def test_the_preconditioner_counts():
     p = np.array([[0.5, -0.01], [-0.01, 0.05]])
-    at, beyond = ratio(discrete.SGLD(NOISY, preconditioner=p), lambda step: sgld_law(step, p=p))
+    at, beyond = ratio(discrete.SGLD(NOISY, metric=pdmp.Metric(covariance=p)), lambda step: sgld_law(step, p=p))
     assert at <= 0.1 < beyond
 
 
@@ -197,8 +197,8 @@ def test_in_many_dimensions_the_stiffest_direction_decides():
     step = discrete.SGLD(Noisy(model, 2.0)).resolve(np.zeros(600)).schedule.step(0)
     variance = (2.0 + step * 4.0) / (50.0 * (2.0 - step * 50.0))
     assert 0.08 < variance * 50.0 - 1.0 < 0.11
-    with pytest.raises(ValueError, match="preconditioner.*at most 500"):
-        discrete.SGLD(model, preconditioner=precision).resolve(np.zeros(600))
+    with pytest.raises(ValueError, match="metric.*at most 500"):
+        discrete.SGLD(model, metric=pdmp.Metric(covariance=precision)).resolve(np.zeros(600))
 
 
 def test_the_noise_along_the_stiffest_direction_is_that_of_batches(monkeypatch):

@@ -87,13 +87,13 @@ def follow(path, start, target, warm, propose, log_density, uniform):
     return log_factor, np.mean(kept)
 
 
-@pytest.mark.parametrize("preconditioner", [None, [0.5, 1.5, 1.0], DENSE])
+@pytest.mark.parametrize("p", [np.ones(3), [0.5, 1.5, 1.0], DENSE])
 @pytest.mark.parametrize("step", [0.9, discrete.schedules.polynomial(3.0, 2.0, 0.5)])
-def test_every_step_of_mala(step, preconditioner):
+def test_every_step_of_mala(step, p):
     """Replayed from the same stream: ξ, then the uniform number that decides; ratios from the densities themselves."""
     rng = stream(5)
-    p = np.eye(3) if preconditioner is None else np.array(preconditioner)
-    p = np.diag(p) if p.ndim == 1 else p
+    metric = pdmp.Metric(covariance=p)
+    p = np.diag(p) if np.ndim(p) == 1 else p
     root = np.linalg.cholesky(p)
 
     def gamma(k, factor):
@@ -103,7 +103,7 @@ def test_every_step_of_mala(step, preconditioner):
         size = gamma(k, factor)
         return x - size * p @ slope(x) + math.sqrt(2.0 * size) * root @ rng.standard_normal(3)
 
-    process = discrete.MALA(MODEL, step, preconditioner)
+    process = discrete.MALA(MODEL, step, metric=metric)
     if isinstance(step, float):
         chain = run_chain(process, START, 5, steps=60, warmup=0.5)
         state, path = chain.state, chain.finish().xs
@@ -177,7 +177,10 @@ def test_every_state_is_held_for_the_nominal_step_also_the_rejected_ones(make):
 
 
 def test_h_is_twice_gamma():
-    ours, theirs = discrete.MALA(MODEL, 0.4, DENSE), discrete.MALA.from_h(MODEL, 0.8, preconditioner=DENSE)
+    ours, theirs = (
+        discrete.MALA(MODEL, 0.4, metric=pdmp.Metric(covariance=DENSE)),
+        discrete.MALA.from_h(MODEL, 0.8, metric=pdmp.Metric(covariance=DENSE)),
+    )
     np.testing.assert_array_equal(
         run_chain(ours, START, 3, steps=20).finish().xs, run_chain(theirs, START, 3, steps=20).finish().xs
     )
@@ -194,10 +197,9 @@ def ratio_of(process, x, new, increment, size):
     return process.log_ratio(memory, size)
 
 
-@pytest.mark.parametrize("preconditioner", [None, DENSE])
-def test_the_ratio_of_mala_is_antisymmetric(preconditioner):
-    process, gamma = discrete.MALA(MODEL, 0.3, preconditioner), 0.3
-    p = np.eye(3) if preconditioner is None else DENSE
+@pytest.mark.parametrize("p", [np.eye(3), DENSE])
+def test_the_ratio_of_mala_is_antisymmetric(p):
+    process, gamma = discrete.MALA(MODEL, 0.3, metric=pdmp.Metric(covariance=p)), 0.3
     root, rng = np.linalg.cholesky(p), np.random.default_rng(8)
     for _ in range(20):
         x, new = rng.normal(0.0, 2.0, (2, 3))
@@ -236,9 +238,9 @@ def test_a_proposal_in_many_dimensions(form):
     root = np.tril(0.1 * own.standard_normal((d, d))) + np.diag(1.0 + own.random(d))
     target, scale = Gaussian(np.zeros(d), np.ones(d)), 0.5 + own.random(d)
     if form is None:
-        process = discrete.MALA(target, 1.0, root @ root.T)
+        process = discrete.MALA(target, 1.0, metric=pdmp.Metric(covariance=root @ root.T))
     else:
-        process = discrete.Barker(target, scale, *form, preconditioner=root @ root.T)
+        process = discrete.Barker(target, scale, *form, metric=pdmp.Metric(covariance=root @ root.T))
     x, (memory, rng) = own.standard_normal(d), (process.memory(np.zeros(d), stream(1)), stream(3))
     memory.gradient[:], memory.next_gradient[:] = own.standard_normal((2, d))
     before, after = memory.gradient @ root, memory.next_gradient @ root
@@ -266,7 +268,10 @@ def test_the_step_to_start_from(dense):
     d = 3
     p = DENSE if dense else np.diag([0.5, 1.5, 1.0])
     root, given = np.linalg.cholesky(p), p if dense else np.diag(p)
-    mala, barker = discrete.MALA(MODEL, 1.0, given), discrete.Barker(MODEL, [1.0, 0.5, 2.0], preconditioner=given)
+    mala, barker = (
+        discrete.MALA(MODEL, 1.0, metric=pdmp.Metric(covariance=given)),
+        discrete.Barker(MODEL, [1.0, 0.5, 2.0], metric=pdmp.Metric(covariance=given)),
+    )
     own = root.T @ PRECISION @ root
     assert mala.starting_step(PRECISION) == pytest.approx(1.4 / (d ** (1 / 3) * np.linalg.eigvalsh(own)[-1]))
     own = np.diag([1.0, 0.5, 2.0]) @ own @ np.diag([1.0, 0.5, 2.0])
@@ -390,11 +395,11 @@ def test_seeds(make):
         (lambda: discrete.MALA(MODEL, 0.0), ValueError, "`step`.*positive"),
         (lambda: discrete.MALA(MODEL, 0.1, adapt=1), TypeError, "`adapt`.*True or False.*1"),
         (lambda: discrete.MALA(MODEL, 0.1, target_acceptance=1.0), ValueError, r"`target_acceptance`.*\(0, 1\).*1.0"),
-        (lambda: discrete.MALA(MODEL, 0.1, np.eye(2)), ValueError, r"`preconditioner`.*\(3,\) or \(3, 3\).*\(2, 2\)"),
-        (lambda: discrete.MALA(MODEL, 0.1, discrete.preconditioners.RMSprop()), TypeError, "constant.*RMSprop"),
-        (lambda: discrete.MALA(MODEL, 0.1, [1.0, 0.0, 1.0]), ValueError, "`preconditioner`.*positive"),
-        (lambda: discrete.MALA(MODEL, 0.1, np.eye(3) - 0.6), ValueError, "`preconditioner`.*positive definite"),
-        (lambda: discrete.MALA(MODEL, 0.1, np.triu(np.ones((3, 3)))), ValueError, "`preconditioner`.*symmetric"),
+        (lambda: discrete.MALA(MODEL, 0.1, metric=np.eye(2)), ValueError, r"`metric`.*\(3,\) or \(3, 3\).*\(2, 2\)"),
+        (lambda: discrete.MALA(MODEL, 0.1, metric=discrete.preconditioners.RMSprop()), TypeError, "constant.*RMSprop"),
+        (lambda: discrete.MALA(MODEL, 0.1, metric=[1.0, 0.0, 1.0]), ValueError, "`metric`.*positive"),
+        (lambda: discrete.MALA(MODEL, 0.1, metric=np.eye(3) - 0.6), ValueError, "`metric`.*positive definite"),
+        (lambda: discrete.MALA(MODEL, 0.1, metric=np.triu(np.ones((3, 3)))), ValueError, "`metric`.*symmetric"),
         (lambda: discrete.Barker(MODEL, -0.1), ValueError, "`scale`.*positive"),
         (lambda: discrete.Barker(MODEL, "adaptive"), TypeError, "`scale`.*adaptive"),
         (lambda: discrete.Barker(MODEL, [0.1, 0.1]), ValueError, r"`scale`.*\(3,\).*\(2,\)"),
@@ -415,7 +420,7 @@ def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
     mala = discrete.MALA(model).resolve(np.zeros(2))
     assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
     assert mala.duration == mala.schedule.step(0)
-    white = discrete.MALA(model, preconditioner=np.linalg.inv(precision)).resolve(np.zeros(2))
+    white = discrete.MALA(model, metric=pdmp.Metric(covariance=np.linalg.inv(precision))).resolve(np.zeros(2))
     assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
     barker = discrete.Barker(model).resolve(np.zeros(2))
     assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))

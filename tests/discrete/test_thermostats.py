@@ -318,8 +318,8 @@ def test_steps_at_the_leapfrogs_limit_warn(name):
         (lambda: discrete.MSGNHT(PROVIDER, 0.1, diffusion=-1.0), "`diffusion`"),
         (lambda: discrete.MSGNHT(PROVIDER, 0.1, scheme="explicit"), "`scheme` must be one of 'splitting', 'euler'"),
         (lambda: discrete.BADODAB(PROVIDER, 0.1, diffusion=0), "`diffusion`"),
-        (lambda: discrete.BADODAB(PROVIDER, 0.1, mass=0.0), "`mass`"),
-        (lambda: discrete.BADODAB(PROVIDER, 0.1, mass=math.inf), "`mass`"),
+        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=0.0), "`mass`"),
+        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=math.inf), "`mass`"),
     ],
 )
 def test_bad_input(make, message):

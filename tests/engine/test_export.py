@@ -132,7 +132,7 @@ def gaussian_runs():
     target = pdmp.models.Gaussian(np.zeros(5), np.eye(5))
     return {
         "BPS": pdmp.BPS(target, refresh_rate=1.0),
-        "Boomerang": pdmp.Boomerang(target, np.full(5, 0.2), 1.2 * np.eye(5)),
+        "Boomerang": pdmp.Boomerang(target, np.full(5, 0.2), metric=pdmp.Metric(covariance=1.2 * np.eye(5))),
         "local": Walls(5),
     }
 

@@ -28,7 +28,7 @@ PROCESSES = {"local": Walls, "ticks": Ticks, "coupled": Coupled}
 def boomerang():
     """A global process on ellipses, whose reference is not its target."""
     target = pdmp.models.Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 2.0]])
-    return pdmp.Boomerang(target, [0.2, 0.0], np.eye(2))
+    return pdmp.Boomerang(target, [0.2, 0.0], metric=pdmp.Metric(covariance=np.eye(2)))
 
 
 def scripted(monkeypatch, means, sds=(math.inf,), rhats=(1.0,)):

@@ -797,12 +797,14 @@ def test_a_checkpoint_of_other_speeds(tmp_path):
 
     for kind in ("ZigZag", "Sticky", "Bounded"):
         call = {"seed": 1, "initial": [0.5, 0.5], "checkpoint": file}
-        pdmp.sample(extended(kind, speed="auto"), events=20, **call)
-        for options in ({}, {"speed": 2.0}, {"speed": [1.0, 0.3]}, {"mass": [1.0, 9.0]}):
+        pdmp.sample(extended(kind, metric="auto"), events=20, **call)
+        for options in ({}, {"metric": 0.25}, {"metric": pdmp.Metric(scales=[1.0, 0.3])}, {"metric": [1.0, 9.0]}):
             with pytest.raises(ValueError, match="is of another call: `process` differs"):
                 pdmp.sample(extended(kind, **options), events=40, **call)
-        run = pdmp.sample(extended(kind, speed="auto"), events=40, **call)
-        again = pdmp.sample(extended(kind, speed=[1.0, 0.5]), events=40, **call)  # which "auto" stands for
+        run = pdmp.sample(extended(kind, metric="auto"), events=40, **call)
+        again = pdmp.sample(
+            extended(kind, metric=pdmp.Metric(scales=[1.0, 0.5])), events=40, **call
+        )  # which "auto" stands for
         assert np.array_equal(run.mean(), again.mean()) and run.events[0] == 40
         file.unlink()
 
@@ -1069,9 +1071,9 @@ def test_a_checkpoint_of_another_function_or_preconditioner_is_refused(tmp_path)
     with pytest.raises(ValueError, match="another call: `process` differs"):
         run(pdmp.ZigZag(pdmp.models.from_function(lambda x: (5.0 * x @ x, 10.0 * x), 2)), "function.npz")
     noisy = pdmp.gradients.Noisy(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), 1.0)
-    run(pdmp.SBPS(noisy, precondition=[1.0, 9.0]), "scale.npz")
+    run(pdmp.SBPS(noisy, metric=pdmp.Metric(scales=[1.0, 9.0])), "scale.npz")
     with pytest.raises(ValueError, match="another call: `process` differs"):
-        run(pdmp.SBPS(noisy, precondition=[9.0, 1.0]), "scale.npz")
+        run(pdmp.SBPS(noisy, metric=pdmp.Metric(scales=[9.0, 1.0])), "scale.npz")
 
 
 @pytest.mark.exact

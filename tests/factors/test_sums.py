@@ -132,7 +132,9 @@ def test_no_rate_of_a_coordinate_is_above_its_bound(kind, reach):
         process, flow = pdmp.ZigZag(MODEL, thinning="local"), Linear()
         weights = 0.0
     else:
-        process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+        process = pdmp.FactorisedBoomerang(
+            MODEL, mean=MEAN, metric=pdmp.Metric(covariance=1.0 / WEIGHTS), thinning="local"
+        )
         flow, weights = Elliptic(MEAN), WEIGHTS
     sums, now = process.thinning.sums.native, 1.3
     for seed in range(6):
@@ -185,7 +187,7 @@ def test_terms_of_three_functionals():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_functionals_and_their_derivatives_stay_where_they_are_swept(seed):
-    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, metric=pdmp.Metric(covariance=1.0 / WEIGHTS), thinning="local")
     sums, state, flow = process.thinning.sums.native, state_of(process, seed), Elliptic(MEAN)
     room = state.memory.bound.sweep
     a = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.0, 0.5, 0.0])  # of the row of `bent`
@@ -219,7 +221,7 @@ def test_a_coordinate_that_a_functional_has_twice_counts_twice():
 
 
 def test_a_frozen_coordinate_has_no_rate():
-    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, metric=pdmp.Metric(covariance=1.0 / WEIGHTS), thinning="local")
     state = state_of(process, 0)
     state.x[1] = state.v[1] = 0.0
     assert process.thinning.sums.native.rate_within(state, 1, 1.3, 0.5) == (0.0, 0.0)
@@ -228,7 +230,7 @@ def test_a_frozen_coordinate_has_no_rate():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
 def test_clocks_ring_at_their_rates(name):
-    options = {"mean": MEAN, "covariance": 1.0 / WEIGHTS} if name == "FactorisedBoomerang" else {}
+    options = {"mean": MEAN, "metric": WEIGHTS} if name == "FactorisedBoomerang" else {}
     local = {} if name == "LocalBPS" else {"thinning": "local"}
     process = getattr(pdmp, name)(MODEL, **options, **local)
     assert process.exact_bounds
@@ -262,7 +264,7 @@ def test_the_law_is_the_posterior(name):
     if name != "LocalBPS":
         options["thinning"] = "local"
     if name == "FactorisedBoomerang":
-        options |= {"mean": [0.3, -0.2], "covariance": [0.5, 0.8]}
+        options |= {"mean": [0.3, -0.2], "metric": pdmp.Metric(covariance=[0.5, 0.8])}
     found = replicate(getattr(pdmp, name)(model, **options), mean, 16, 7, events=1_000)
     assert_unbiased(found.mean, mean, resolution=0.45 * np.sqrt(var))
     assert_unbiased(found.var, var, resolution=0.6 * var)
@@ -363,7 +365,7 @@ def test_a_prior_alone_is_bounded_where_the_path_is_farthest():
     rows = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [[0.0]], [p.x])
     model = pdmp.models.sum_of_terms(p, [rows], {"s": HalfNormal(1.0)})
     mean, reach = np.array([0.0, 1.0]), 1.4
-    process = pdmp.FactorisedBoomerang(model, mean=mean, covariance=1.0, thinning="local")
+    process = pdmp.FactorisedBoomerang(model, mean=mean, metric=pdmp.Metric(covariance=1.0), thinning="local")
     x = np.array([0.4, -2.0])
     state, flow = process.resolve(x).begin(x, np.random.default_rng(0)), Elliptic(mean)
     for v in (-0.3, 0.1, 1.0):

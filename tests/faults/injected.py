@@ -30,7 +30,7 @@ PAIRS = pdmp.models.LinearGaussian(X, X[:, 1])
 
 #: Four kinds of run: of the path everything is kept, a grid, nothing, and a run that stops by its effective draws.
 KINDS = {
-    "skeleton": lambda: (pdmp.BPS(LOGISTIC, mass="adaptive", refresh_rate=1.0), {"events": 300, "warmup": 0.3}),
+    "skeleton": lambda: (pdmp.BPS(LOGISTIC, metric="diagonal", refresh_rate=1.0), {"events": 300, "warmup": 0.3}),
     "grid": lambda: (pdmp.LocalBPS(PAIRS), {"time": 12.0, "store": "grid", "draws": 50}),
     "moments": lambda: (
         discrete.SGRRLD(pdmp.gradients.Minibatch(LOGISTIC, 5, draw="reshuffle"), 0.01),

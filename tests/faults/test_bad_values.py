@@ -33,9 +33,9 @@ GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
         (lambda bad: pdmp.models.PoissonRegression(X, bad[:, 0]), "y"),
         (lambda bad: pdmp.models.ICA(bad), "X"),
         (lambda bad: pdmp.models.Gaussian(bad[:2, 0], [1.0, 4.0]), "mean"),
-        (lambda bad: pdmp.ZigZag(GAUSSIAN, speed=bad[:2, 0]), "speed"),
-        (lambda bad: pdmp.BPS(GAUSSIAN, mass=bad[:2]), "mass"),
-        (lambda bad: discrete.SGLD(GAUSSIAN, 0.1, preconditioner=bad[:2]), "preconditioner"),
+        (lambda bad: pdmp.ZigZag(GAUSSIAN, metric=pdmp.Metric(scales=bad[:2, 0])), "scales"),
+        (lambda bad: pdmp.BPS(GAUSSIAN, metric=bad[:2]), "metric"),
+        (lambda bad: discrete.SGLD(GAUSSIAN, 0.1, metric=pdmp.Metric(covariance=bad[:2])), "covariance"),
         (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), initial=bad[0], events=5, seed=1), "initial"),
         (lambda bad: GAUSSIAN.potential(bad[0]), "x"),
     ],
@@ -66,7 +66,7 @@ def nested():
         (lambda bad: pdmp.models.LogisticRegression(bad, Y), "X"),
         (lambda bad: pdmp.models.SpikeAndSlabLogisticRegression(X, Y, slab_scale=bad), "slab_scale"),
         (lambda bad: pdmp.models.Banana(dim=bad), "dim"),
-        (lambda bad: pdmp.BPS(GAUSSIAN, mass=bad), "mass"),
+        (lambda bad: pdmp.BPS(GAUSSIAN, metric=bad), "metric"),
         (lambda bad: discrete.SGD(bad, step=0.1), "provider"),
         (lambda bad: discrete.SGD(GAUSSIAN, step=bad), "step"),
         (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), initial=bad, events=5, seed=1), "initial"),
@@ -122,9 +122,9 @@ def test_a_column_whose_variance_overflows_is_an_error():
 @pytest.mark.parametrize(
     "make, option",
     [
-        (lambda: pdmp.BPS(GAUSSIAN, mass="adaptive", refresh_rate=1.0), 'mass="adaptive"'),
-        (lambda: pdmp.BPS(GAUSSIAN, mass="adaptive dense", refresh_rate=1.0), 'mass="adaptive dense"'),
-        (lambda: pdmp.SBPS(pdmp.gradients.Noisy(GAUSSIAN, 1.0), precondition="adapt"), 'precondition="adapt"'),
+        (lambda: pdmp.BPS(GAUSSIAN, metric="diagonal", refresh_rate=1.0), 'metric="diagonal"'),
+        (lambda: pdmp.BPS(GAUSSIAN, metric="dense", refresh_rate=1.0), 'metric="dense"'),
+        (lambda: pdmp.SBPS(pdmp.gradients.Noisy(GAUSSIAN, 1.0), metric="diagonal"), 'metric="diagonal"'),
     ],
 )
 def test_what_adapts_in_the_warm_up_says_so_without_one(make, option):

@@ -299,7 +299,7 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     data = folder_of(table(), tmp_path / "t")
     model = made_by("c ~ x + w", "poisson", data, {})[0]
     at = laplace(model)
-    process = RegressionZigZag(model, at.mean, at.sd)
+    process = RegressionZigZag(model, at.mean, metric=pdmp.Metric(scales=at.sd))
     tables, weights = process.tables, np.zeros(N)
     for i in range(N):
         weights[i] = process.row_weight(i)
@@ -313,7 +313,7 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     assert np.allclose(found, weights / weights.sum(), rtol=1e-12)
     assert tables.totals[0] == pytest.approx(weights.sum(), rel=1e-12)
     table_before = np.array(tables.table)
-    RegressionZigZag(model, at.mean + 0.1, 2.0 * at.sd)  # has tables of its own
+    RegressionZigZag(model, at.mean + 0.1, metric=pdmp.Metric(scales=2.0 * at.sd))  # has tables of its own
     assert np.array_equal(tables.table, table_before)
     rng = np.random.default_rng(0)
     fetched, model, queue = [], types.SimpleNamespace(), tables.queue()
@@ -391,7 +391,7 @@ def test_sizes_of_files(tmp_path, monkeypatch):
     before = taken(folder)
     assert before == 8 * (3 + 2) * N and len(largest) == 1 and largest[0] == before + 8 * (3 + 3) * N
     at = laplace(model)
-    process = RegressionZigZag(model, at.mean, at.sd)
+    process = RegressionZigZag(model, at.mean, metric=pdmp.Metric(scales=at.sd))
     assert taken(folder) == before + (16 + 8) * N and process.model is model
 
 

@@ -98,7 +98,7 @@ class Waiting:
 @pytest.mark.parametrize("draw", ["uniform", "importance"])
 def test_rates_of_several_anchors_balance_the_flow_under_their_bound(draw, wait):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x). A proposal has the rate of the anchor nearest to it, not to its clock."""
-    process = pdmp.ZigZag(BANKS[draw, 1], speed=SCALE)
+    process = pdmp.ZigZag(BANKS[draw, 1], metric=pdmp.Metric(scales=SCALE))
     state, rng, crossed = process.begin(POINTS[0], np.random.default_rng(0)), Waiting(wait), 0
     memory = state.memory
     for x, v in zip(places(), np.random.default_rng(2).choice([-1.0, 1.0], (15, D)) * SCALE, strict=True):
@@ -288,7 +288,7 @@ def quadrature():
 @pytest.mark.parametrize("anchor", [FAR, POINTS], ids=["one", "three"])
 def test_the_law_is_that_of_the_target(anchor):
     events, resolution = (20_000, 0.05) if not config.DISABLE_JIT else (250, 0.6)
-    process = pdmp.ZigZag(renewed(anchor=anchor), speed=[0.6, 0.7])
+    process = pdmp.ZigZag(renewed(anchor=anchor), metric=pdmp.Metric(scales=[0.6, 0.7]))
     found = replicate(process, [0.0, 0.0], 12, seed=7, warmup=0.3, events=events)
     mean, var = quadrature()
     assert_unbiased(found.mean, mean, resolution=resolution)

@@ -475,7 +475,7 @@ def posterior_by_quadrature(model):
 def test_subsampled_zigzag_has_the_law(law):
     model = labels(law)
     mean, variance = posterior_by_quadrature(model)
-    process = RegressionZigZag(model, speed=np.sqrt(variance))
+    process = RegressionZigZag(model, metric=pdmp.Metric(scales=np.sqrt(variance)))
     means, variances = [], []
     for seed in range(20):
         run = pdmp.sample(process, time=120.0, seed=seed, warmup=0.05, progress=False)

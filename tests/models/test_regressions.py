@@ -773,7 +773,7 @@ def test_sticky_processes_take_the_spikes_from_the_model():
     model = spiky()
     assert model.prior_inclusion().tolist() == [0.2, 0.3, 0.4, 1.0]
     slab = 1.0 / (0.7 * math.sqrt(2.0 * math.pi))
-    bouncing = pdmp.BPS(model, velocities="gaussian"), pdmp.Boomerang(model, covariance="diagonal")
+    bouncing = pdmp.BPS(model, velocities="gaussian"), pdmp.Boomerang(model, metric="diagonal")
     for inner in (pdmp.ZigZag(model), *bouncing):
         process = pdmp.Sticky(inner)
         assert_allclose(process.kappa, [slab * 0.2 / 0.8, slab * 0.3 / 0.7, slab * 0.4 / 0.6, 0.0], rtol=1e-12)

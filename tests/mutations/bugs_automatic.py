@@ -193,7 +193,7 @@ BUGS = [
     ),
     Bug(
         "kinks: curvature over a kink is as large as differences are small",
-        "pdmp/processes/mass.py",
+        "pdmp/metric.py",
         "        curvature = wider\n    return curvature",
         "        break\n    return curvature",
         ("tests/processes/test_kinks.py",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 EXACT, LAWS = "tests/processes/test_bps.py", "tests/statistics/test_bps_laws.py"
-BPS, MASS, VELOCITIES = "pdmp/processes/bps.py", "pdmp/processes/mass.py", "pdmp/native/velocities.py"
+BPS, MASS, VELOCITIES = "pdmp/processes/bps.py", "pdmp/metric.py", "pdmp/native/velocities.py"
 DIRECTIONAL, GENERALISED = "pdmp/processes/directional_bps.py", "pdmp/processes/generalised_bps.py"
 FORWARD, LOGISTIC, GAUSSIAN = (
     "pdmp/processes/forward_event_chain.py",
@@ -16,22 +16,22 @@ FORWARD, LOGISTIC, GAUSSIAN = (
 BUGS = [
     Bug(f"BPS family: {name}", file, old, new, (EXACT,))
     for name, file, old, new in [
-        ("the gradient is not carried to a bounce", BPS, "            self.carry(state, now)\n            self.mass.bounce", "            self.mass.bounce"),
+        ("the gradient is not carried to a bounce", BPS, "            self.carry(state, now)\n            self.metric.bounce", "            self.metric.bounce"),
         ("a carried gradient is never renewed", BPS, "if memory.carried[0] < CARRIED and not", "if not"),
         ("many dimensions: an isotropic mass without its root", MASS, "Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)", "Dense(np.eye(d) / mean_curvature(model, x), adaptive=True)"),
         ("many dimensions: probes are not divided by their number", MASS, "return total / probes / model.dim", "return total / model.dim"),
         ("products forget the rest of a length", VELOCITIES, "for j in range(4 * (n // 4), n):", "for j in range(5 * (n // 4), n):"),
         ("full refreshments are partial", BPS, 'persistence if refresh == "partial" else 0.0', "persistence"),
         ("Gaussian refreshment rates forget the speed", BPS, "curvature * (self.dim if self.gaussian else 1.0)", "curvature"),
-        ("no warning in the metric of a mass", BPS, "a = mass.transposed(model.gradient(mode + mass.transform(z)))", "a = model.gradient(mode + z)"),
+        ("no warning in the metric of a mass", BPS, "a = metric.transposed(model.gradient(mode + metric.transform(z)))", "a = model.gradient(mode + z)"),
         ("autoregression with 1 - ρ", VELOCITIES, "    c = math.sqrt(1.0 - persistence * persistence)\n    for j", "    c = 1.0 - persistence\n    for j"),
         ("partial refreshments keep no correlation", VELOCITIES, "u[j] = persistence * u[j] + c * scratch[j]", "u[j] = c * scratch[j] / math.sqrt(1.0 - persistence * persistence)"),
-        ("the root is of M, not of its inverse", MASS, "return 1.0 / np.sqrt(mass)", "return np.sqrt(mass)"),
-        ("the pulled gradient is pushed", MASS, "mass.pulled[j] += mass.root[i, j] * gradient[i]", "mass.pulled[i] += mass.root[i, j] * gradient[j]"),
-        ("a mass adapts for ever", MASS, "        process.refresh(mass.u, mass.scratch, rng)\n        if self.learns and state.counts[ADAPTING] == 1:", "        process.refresh(mass.u, mass.scratch, rng)\n        if self.learns:"),
-        ("a segment's own spread is forgotten", MASS, "mass.second[j] += s * (middle * middle + s * s * v[j] * v[j] / 12.0)", "mass.second[j] += s * middle * middle"),
-        ("no weights in the covariance", MASS, "mass.second[j, k] += s * (middle", "mass.second[j, k] += (middle"),
-        ("the columns are not those of the new root", MASS, "                    mass.columns[j, k] = mass.root[k, j]\n", "                    mass.columns[j, k] = mass.columns[j, k]\n"),
+        ("the root is of M, not of its inverse", MASS, "return 1.0 / np.sqrt(precision)", "return np.sqrt(precision)"),
+        ("the pulled gradient is pushed", MASS, "metric.pulled[j] += metric.root[i, j] * gradient[i]", "metric.pulled[i] += metric.root[i, j] * gradient[j]"),
+        ("a mass adapts for ever", MASS, "        process.refresh(metric.u, metric.scratch, rng)\n        if self.learns and state.counts[ADAPTING] == 1:", "        process.refresh(metric.u, metric.scratch, rng)\n        if self.learns:"),
+        ("a segment's own spread is forgotten", MASS, "metric.second[j] += s * (middle * middle + s * s * v[j] * v[j] / 12.0)", "metric.second[j] += s * middle * middle"),
+        ("no weights in the covariance", MASS, "metric.second[j, k] += s * (middle", "metric.second[j, k] += (middle"),
+        ("the columns are not those of the new root", MASS, "                    metric.columns[j, k] = metric.root[k, j]\n", "                    metric.columns[j, k] = metric.columns[j, k]\n"),
         ("generalised: no flip", GENERALISED, "u[j] -= along * a[j]", "u[j] += along * a[j]"),
         ("generalised: the old direction stays", GENERALISED, "            normals(u, rng)\n", ""),
         ("generalised: the new draw has a component along the gradient", GENERALISED, "            across(u, a)\n", ""),

@@ -21,7 +21,7 @@ BUGS = [
         ("counts: the largest is the last", "pdmp/engine/result.py", "stats[name] = max(stats.get(name, value), value)", "stats[name] = value", POOLING),
         ("comparison: errors after a time are not divided by it", "pdmp/comparison.py", "np.reshape(total / (t - path.warmup),", "np.reshape(total * (t - path.warmup),", POOLING),
         ("batches: the last stretches are left out", E, "series[len(series) - count * size :]", "series[: count * size]", ("tests/diagnostics/test_by_hand.py",)),
-        ("the metric of other coordinates for the second reference", "pdmp/comparison.py", "mass=None if whitened else hessian", "mass=hessian", ("tests/test_passed_on.py",)),
+        ("the metric of other coordinates for the second reference", "pdmp/comparison.py", "metric=None if whitened else hessian", "mass=hessian", ("tests/test_passed_on.py",)),
         ("a negative extrapolated variance is no draw", "pdmp/diagnostics/summary.py", "np.where(ess < 0.0, math.inf, np.where(ess > 0.0, ess, 0.0))", "np.where(ess > 0.0, ess, 0.0)", ("tests/diagnostics/test_summary.py",)),
         ("too short a path is many draws", "pdmp/diagnostics/summary.py", "np.where(ess < 0.0, math.inf, np.where(ess > 0.0, ess, 0.0))", "np.where(ess > 0.0, ess, math.inf)", ("tests/diagnostics/test_summary.py",)),
         ("a factor 2 in the error", E, "return np.sqrt(within)", "return np.sqrt(2.0 * within)", ERRORS),

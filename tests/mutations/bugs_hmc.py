@@ -14,7 +14,7 @@ BUGS = [
         (
             "the second kick by the old gradient",
             HMC,
-            "            self.mass.pull(memory.mass, memory.next_gradient)\n",
+            "            self.metric.pull(memory.metric, memory.next_gradient)\n",
             "",
         ),
         ("one step more", HMC, "n = 1 + int(min(2.0", "n = 2 + int(min(2.0"),
@@ -113,11 +113,11 @@ BUGS = [
         ),
         ("held for one unit of time", HMC, "return now + self.duration, CERTAIN", "return now + 1.0, CERTAIN"),
         ("a start for the step as in one dimension", HMC, "self.dim**-0.25 / math.sqrt", "1.0 / math.sqrt"),
-        ("a low-rank mass before its scale", "pdmp/processes/mass.py", "        self.stretch(v, mass.products)\n", ""),
+        ("a low-rank mass before its scale", "pdmp/metric.py", "        self.stretch(v, metric.products)\n", ""),
         (
             "a low-rank mass without what it stretches",
-            "pdmp/processes/mass.py",
-            "        self.stretch(mass.pulled, mass.products)\n",
+            "pdmp/metric.py",
+            "        self.stretch(metric.pulled, metric.products)\n",
             "",
         ),
     ]

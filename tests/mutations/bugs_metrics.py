@@ -6,7 +6,7 @@ from tests.mutations.bugs import Bug
 
 SAMPLERS, MASS = ("tests/automatic/test_samplers.py",), ("tests/processes/test_zigzag_mass.py",)
 METRIC, PREPARING = "pdmp/automatic/metric.py", "pdmp/automatic/preparing.py"
-ZIGZAG, MASSES, EXACT = "pdmp/processes/zigzag.py", "pdmp/processes/mass.py", "pdmp/processes/exact.py"
+ZIGZAG, MASSES, EXACT = "pdmp/processes/zigzag.py", "pdmp/metric.py", "pdmp/processes/exact.py"
 MOMENTA, KINETIC, BARKER = "discrete/momenta.py", "discrete/kinetic.py", "discrete/barker.py"
 
 BUGS = [
@@ -16,15 +16,15 @@ BUGS = [
         (
             "HMC: the step is learnt anew",
             "pdmp/processes/hmc.py",
-            '            learnt["step"] = metric.step\n',
+            '            own["step"] = learnt.step\n',
             "            pass\n",
             SAMPLERS,
         ),
         (
             "HMC: the step of another acceptance",
             "pdmp/processes/hmc.py",
-            '{"mass", "target_acceptance"} & set(options)',
-            '{"mass"} & set(options)',
+            '{"metric", "target_acceptance"} & set(options)',
+            '{"metric"} & set(options)',
             SAMPLERS,
         ),
         (
@@ -45,8 +45,8 @@ BUGS = [
         (
             "BPS: its mass is not the learnt one",
             "pdmp/processes/bps.py",
-            'if "mass" not in options:\n            process.mass = metric.mass',
-            'if "mass" in options:\n            process.mass = metric.mass',
+            'target, {"metric": learnt.mass} | options)',
+            "target, options)",
             SAMPLERS,
         ),
         (
@@ -59,8 +59,8 @@ BUGS = [
         (
             "speeds are variances",
             ZIGZAG,
-            'options["speed"] = np.sqrt(metric.variances)',
-            'options["speed"] = metric.variances',
+            "own = Metric(scales=np.sqrt(learnt.variances))",
+            "own = Metric(scales=learnt.variances)",
             SAMPLERS,
         ),
         (
@@ -95,15 +95,15 @@ BUGS = [
         (
             "zigzag: the velocity does not follow the flip",
             ZIGZAG,
-            "mass.u[j] = -mass.u[j]\n        self.mass.push(mass, state.v)",
-            "mass.u[j] = -mass.u[j]",
+            "metric.u[j] = -metric.u[j]\n        self.metric.push(metric, state.v)",
+            "metric.u[j] = -metric.u[j]",
             MASS,
         ),
         (
             "zigzag: the gradient is not pulled back",
             ZIGZAG,
-            "out[j] = mass.u[j] * mass.pulled[j]",
-            "out[j] = mass.u[j] * state.memory.gradient[j]",
+            "out[j] = metric.u[j] * metric.pulled[j]",
+            "out[j] = metric.u[j] * state.memory.gradient[j]",
             MASS,
         ),
         (
@@ -116,7 +116,7 @@ BUGS = [
         (
             "zigzag: bounds on the Hessian without the metric",
             ZIGZAG,
-            "mass.root.T @ np.asarray(bound) @ mass.root for bound in bounds",
+            "metric.root.T @ np.asarray(bound) @ metric.root for bound in bounds",
             "np.asarray(bound) for bound in bounds",
             MASS,
         ),
@@ -131,15 +131,15 @@ BUGS = [
         (
             "momenta: the estimate is not pulled back",
             MOMENTA,
-            "out[j] = memory.mass.pulled[j]",
+            "out[j] = memory.metric.pulled[j]",
             "out[j] = memory.full[j]",
             SAMPLERS,
         ),
         (
             "momenta: the position stays",
             MOMENTA,
-            "self.mass.push(memory.provider.mass, state.x)",
-            "self.mass.push(memory.provider.mass, memory.provider.point)",
+            "self.metric.push(memory.provider.metric, state.x)",
+            "self.metric.push(memory.provider.metric, memory.provider.point)",
             SAMPLERS,
         ),
         (
@@ -159,8 +159,8 @@ BUGS = [
         (
             "momenta: the start is not brought along",
             KINETIC,
-            "state.memory.provider.mass.u[:] = self.kinetic_mass.inverse(state.x)",
-            "state.memory.provider.mass.u[:] = state.x",
+            "state.memory.provider.metric.u[:] = self.metric.inverse(state.x)",
+            "state.memory.provider.metric.u[:] = state.x",
             SAMPLERS,
         ),
         (
@@ -180,8 +180,8 @@ BUGS = [
         (
             "low rank: u where a wall has changed v",
             MASSES,
-            "mass.products[k] = self.gains[k] / (1.0 + self.gains[k]) * total",
-            "mass.products[k] = self.gains[k] * total",
+            "metric.products[k] = self.gains[k] / (1.0 + self.gains[k]) * total",
+            "metric.products[k] = self.gains[k] * total",
             SAMPLERS,
         ),
     ]

@@ -30,7 +30,7 @@ BUGS = [
         ("MALA: the ratio of the noises is inverted", MALA, "0.5 * (xi * xi - back * back)", "0.5 * (back * back - xi * xi)", (METROPOLIS,)),
         ("MALA: √γ in place of √(γ/2)", MALA, "math.sqrt(0.5 * size)", "math.sqrt(size)", (METROPOLIS,)),
         ("MALA: L for its transpose", MALA, "total += self.lower[k, j] * gradient[k]", "total += self.lower[k, j] * gradient[j]", (METROPOLIS,)),
-        ("MALA: the preconditioner is taken for its root", BASE, "of_root(np.sqrt(p) if p.ndim == 1", "of_root(p if p.ndim == 1", (METROPOLIS,)),
+        ("MALA: the metric is taken for its inverse's root", BASE, "root = np.ones(d) if made is None else dense(made).root", "root = np.ones(d) if made is None else dense(made).root**2", (METROPOLIS,)),
         ("Barker: the sign of the gradient", RULE, "along = -w[j] * self.pull_back(memory.gradient, j)", "along = w[j] * self.pull_back(memory.gradient, j)", (METROPOLIS,)),
         ("Barker: the proposal's term with the increment forth, not back", RULE, "- softplus(-w * after)", "- softplus(w * after)", (METROPOLIS,)),
         ("Barker: one sign, but the ratio of many", RULE, "        if self.single:\n            total = softplus(-here) - softplus(there)\n", "        if self.single:\n            total = softplus(-here) - softplus(-there)\n", (METROPOLIS,)),

@@ -25,7 +25,7 @@ BUGS = [
         ("published: the noise is pooled", SBPS, 'noise="latest",', 'noise="pooled",', OPTIONS),
         ("published: the slope's mean is learnt in the warm-up only", SBPS, 'slope_mean="running",\n            slope_sd', 'slope_mean="auto",\n            slope_sd', OPTIONS),
         ("a dense P: its diagonal alone", SBPS, "        if not self.is_dense:\n            return memory.scale", "        if True:\n            return memory.scale", OPTIONS),
-        ("a dense P: not scaled", SBPS, "p = p * (dim / np.trace(p))", "p = 1.0 * p", OPTIONS),
+        ("a dense P: not scaled", SBPS, "p = p * (len(p) / np.trace(p))", "p = 1.0 * p", OPTIONS),
         ("a dense P: the first velocity", SBPS, "return self._matrix @ u if self.is_dense else self._scale * u", "return self._scale * u", OPTIONS),
         ("three observations teach nothing", FIT, 'if line["count"] < 3.0:', 'if line["count"] <= 3.0:', OPTIONS),
         ("the prior is learnt after the warm-up too", SBPS, "if self.by_likelihood and state.counts[ADAPTING] == 1:", "if self.by_likelihood:", OPTIONS),

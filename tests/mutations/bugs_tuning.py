@@ -69,7 +69,7 @@ BUGS = [
         ("a batch of a fixed size", "pdmp/gradients/minibatch.py", "self.size, self.draw, self.seed = check_size(size, model), draw", "self.size, self.draw, self.seed = check_size(2, model), draw", RUN),
         ("control variates of a fixed size", "pdmp/gradients/control_variate.py", "self.size, self.draw = check_size(size, model), draw", "self.size, self.draw = check_size(1, model), draw", RUN),
         ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'points = model.check(anchor, "anchor")[None]', "points = model.mode()[None]", RUN),
-        ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, preconditioner)", "super().__init__(provider, step, None, preconditioner)", RUN),
+        ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, metric)", "super().__init__(provider, step, None, preconditioner)", RUN),
         ("momenta are never refreshed", "discrete/sghmc.py", 'count("refresh_every", refresh_every)', "0", RUN),
         ("from_h drops the leapfrog steps", "discrete/sghmc.py", "noise_estimate=beta_hat / eps, **options", "noise_estimate=beta_hat / eps", FIGURES),
         ("from_h forgets the friction", "discrete/sghmc.py", 'friction=positive("alpha", alpha) / eps', "friction=1.0", FIGURES),

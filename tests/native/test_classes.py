@@ -35,16 +35,16 @@ def cases():
         "BPS inversion": (pdmp.BPS(gaussian), three, events, 0.0),
         "BPS affine": (pdmp.BPS(gaussian, thinning="affine"), three, events, 0.0),
         "BPS with a dense mass": (
-            pdmp.BPS(gaussian, 0.5, "partial", "gaussian", "adaptive dense"),
+            pdmp.BPS(gaussian, 0.5, "partial", "gaussian", metric="dense"),
             three,
             events,
             0.0,
         ),
-        "BPS with a diagonal mass": (pdmp.BPS(gaussian, 0.5, "partial", mass="adaptive"), three, events, 0.0),
+        "BPS with a diagonal mass": (pdmp.BPS(gaussian, 0.5, "partial", metric="diagonal"), three, events, 0.0),
         "GeneralisedBPS": (pdmp.GeneralisedBPS(gaussian), three, events, 0.0),
         "ForwardEventChain": (pdmp.ForwardEventChain(gaussian, "rotate", 0.5), three, events, 0.0),
         "DirectionalBPS": (pdmp.DirectionalBPS(gaussian), three, events, 0.0),
-        "DirectionalBPS generic": (pdmp.DirectionalBPS(skew, 1.0, mass=None), one, events, 0.0),
+        "DirectionalBPS generic": (pdmp.DirectionalBPS(skew, 1.0, metric=None), one, events, 0.0),
         "BPS grid": (pdmp.BPS(skew, refresh_rate=1.0), one, events, 0.0),
         "ZigZag inversion": (pdmp.ZigZag(gaussian), three, events, 0.0),
         "ZigZag affine": (pdmp.ZigZag(gaussian, thinning="affine"), three, events, 0.0),
@@ -52,14 +52,16 @@ def cases():
         "SBPS noisy": (pdmp.SBPS(noisy), three, events, 0.0),
         "SBPS batches": (pdmp.SBPS(batches), three, events, 0.0),
         "SBPS that learns and looks ahead": (
-            pdmp.SBPS(noisy, learner="likelihood", auxiliary=True, noise="latest", precondition="adapt"),
+            pdmp.SBPS(noisy, learner="likelihood", auxiliary=True, noise="latest", metric="diagonal"),
             three,
             events,
             0.0,
         ),
         "LipschitzSBPS": (pdmp.LipschitzSBPS(logistic), three, events, 1e-10),
         "Boomerang": (
-            pdmp.Boomerang(gaussian, three, [[1.0, 0.4, 0], [0.4, 2.0, -0.3], [0, -0.3, 0.5]]),
+            pdmp.Boomerang(
+                gaussian, three, metric=pdmp.Metric(covariance=[[1.0, 0.4, 0], [0.4, 2.0, -0.3], [0, -0.3, 0.5]])
+            ),
             three,
             events,
             0.0,

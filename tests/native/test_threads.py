@@ -253,7 +253,7 @@ def test_regressions(law, on, monkeypatch):
 
     def compute():
         found = laplace(model)
-        zigzag = RegressionZigZag(model, start.mean, start.sd)
+        zigzag = RegressionZigZag(model, start.mean, metric=pdmp.Metric(scales=start.sd))
         turning = RegressionBoomerang(model, start.mean, 1.0)
         exact = zigzag.pull, zigzag.inner, zigzag.growth.factors, zigzag.tables.totals, zigzag.tables.table
         return found.mean, *exact, turning.pull, turning.weights, turning.growth.factors, turning.reference.root

@@ -52,7 +52,11 @@ CASES = {
     "slope mean": (lambda: pdmp.SBPS(BATCH, slope_mean="steep"), ValueError, "`slope_mean`.*'steep'"),
     "slope sd": (lambda: pdmp.SBPS(BATCH, slope_sd=0.0), ValueError, "`slope_sd`.*0.0"),
     "cap": (lambda: pdmp.SBPS(BATCH, cap=0.0), ValueError, "`cap`.*0.0"),
-    "precondition": (lambda: pdmp.SBPS(BATCH, precondition=[1.0, -1.0]), ValueError, "`precondition`.*2 positive"),
+    "metric of SBPS": (
+        lambda: pdmp.SBPS(BATCH, metric=pdmp.Metric(scales=[1.0, -1.0])),
+        ValueError,
+        "`scales` must be positive definite; entry 1 is -1",
+    ),
     "SBPS with dependent batches": (
         lambda: pdmp.SBPS(pdmp.gradients.Minibatch(MODEL, 5, draw="reshuffle")),
         TypeError,

@@ -123,9 +123,9 @@ def turned(x, v, m, s):
 
 
 BOOMERANGS = {
-    "Gaussian, dense": lambda: pdmp.Boomerang(MODEL, mean=[0.5, 0.0, 0.0], covariance=WRONG),
-    "Gaussian, diagonal": lambda: pdmp.Boomerang(MODEL, covariance=[1.0, 2.0, 0.5]),
-    "logistic": lambda: pdmp.Boomerang(LOGISTIC, covariance=WRONG),
+    "Gaussian, dense": lambda: pdmp.Boomerang(MODEL, mean=[0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=WRONG)),
+    "Gaussian, diagonal": lambda: pdmp.Boomerang(MODEL, metric=pdmp.Metric(covariance=[1.0, 2.0, 0.5])),
+    "logistic": lambda: pdmp.Boomerang(LOGISTIC, metric=pdmp.Metric(covariance=WRONG)),
 }
 
 
@@ -192,7 +192,7 @@ def test_on_a_gaussian_the_rate_is_two_waves(name):
 
 
 def test_where_the_mean_is_the_mode_of_a_gaussian_bounces_are_exact():
-    process = pdmp.Boomerang(MODEL, covariance=WRONG)
+    process = pdmp.Boomerang(MODEL, metric=pdmp.Metric(covariance=WRONG))
     for seed in range(10):
         x, v = rng(seed).standard_normal((2, 3))
         time, bound = process.native.clock(state_at(process, x, v), 0, 0.0, Draw(0.8))
@@ -215,8 +215,12 @@ def test_a_gaussian_with_its_own_reference_never_bounces():
 
 
 FACTORISED = {
-    "inversion": lambda: pdmp.FactorisedBoomerang(MODEL, mean=[0.5, 0.0, 0.0], covariance=[1.0, 2.0, 0.5]),
-    "hessian": lambda: pdmp.FactorisedBoomerang(MODEL, [0.5, 0.0, 0.0], [1.0, 2.0, 0.5], thinning="hessian"),
+    "inversion": lambda: pdmp.FactorisedBoomerang(
+        MODEL, mean=[0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=[1.0, 2.0, 0.5])
+    ),
+    "hessian": lambda: pdmp.FactorisedBoomerang(
+        MODEL, [0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=[1.0, 2.0, 0.5]), thinning="hessian"
+    ),
     "logistic": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
 }
 
@@ -324,14 +328,18 @@ def test_defaults_of_the_reference():
     process = pdmp.Boomerang(LOGISTIC)
     np.testing.assert_allclose(process.mean, mode, atol=1e-12)
     np.testing.assert_allclose(process.reference.covariance, np.linalg.inv(LOGISTIC.hessian(mode)), rtol=1e-9)
-    for diagonal in (pdmp.Boomerang(LOGISTIC, covariance="diagonal"), pdmp.FactorisedBoomerang(LOGISTIC)):
+    for diagonal in (pdmp.Boomerang(LOGISTIC, metric="diagonal"), pdmp.FactorisedBoomerang(LOGISTIC)):
         np.testing.assert_allclose(diagonal.reference.sd ** (-2.0), np.diag(LOGISTIC.hessian(mode)), rtol=1e-9)
     np.testing.assert_allclose(pdmp.FactorisedBoomerang(MODEL).reference.sd ** (-2.0), np.diag(PRECISION), rtol=1e-14)
     anchored = pdmp.Boomerang(ControlVariate(LOGISTIC, 1, anchor=[0.1, 0.2, 0.3]))
     np.testing.assert_array_equal(anchored.mean, [0.1, 0.2, 0.3])
-    by_importance = pdmp.Boomerang(ControlVariate(LOGISTIC, 1, draw="importance"), covariance=[1.0, 2.0, 0.5])
+    by_importance = pdmp.Boomerang(
+        ControlVariate(LOGISTIC, 1, draw="importance"), metric=pdmp.Metric(covariance=[1.0, 2.0, 0.5])
+    )
     np.testing.assert_array_equal(by_importance.provider.scale, np.sqrt([1.0, 2.0, 0.5]))
-    np.testing.assert_array_equal(pdmp.Boomerang(MODEL, covariance=2.0).reference.sd, np.full(3, math.sqrt(2.0)))
+    np.testing.assert_array_equal(
+        pdmp.Boomerang(MODEL, metric=pdmp.Metric(covariance=2.0)).reference.sd, np.full(3, math.sqrt(2.0))
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -421,7 +429,7 @@ def test_rates_stay_below_their_bounds(sampler, name):
 
 def test_the_constant_bound_is_reached_halfway_between_the_axes():
     """E = y², where v·∇E = sin 2t on the unit circle: ½ B R² with B = 2 is its maximum."""
-    process = pdmp.Boomerang(Gaussian([0.0], [3.0]), covariance=1.0, thinning="hessian")
+    process = pdmp.Boomerang(Gaussian([0.0], [3.0]), metric=pdmp.Metric(covariance=1.0), thinning="hessian")
     state, out = state_at(process, [1.0], [0.0]), np.zeros(1)
     assert process.native.clock(state, 0, 0.0, Draw(50.0))[1] == pytest.approx(1.0, rel=1e-12)
     process.native.signed_rates(state, 0.75 * math.pi, rng(), out)
@@ -430,7 +438,7 @@ def test_the_constant_bound_is_reached_halfway_between_the_axes():
 
 def test_the_sum_of_the_bounds_on_single_coordinates():
     provider = SUBSAMPLED["control variates elsewhere"](LOGISTIC)
-    process = pdmp.FactorisedBoomerang(provider, mean=LOGISTIC.mode(), covariance=[0.5, 0.3, 1.0])
+    process = pdmp.FactorisedBoomerang(provider, mean=LOGISTIC.mode(), metric=pdmp.Metric(covariance=[0.5, 0.3, 1.0]))
     bound, sd = process.thinning, process.reference.sd
     away = (provider.anchor - process.mean) / sd
     offset = np.abs(sd * LOGISTIC.gradient(provider.anchor) - away) + bound.growth @ np.abs(away)
@@ -444,9 +452,9 @@ def test_the_sum_of_the_bounds_on_single_coordinates():
 
 
 def test_a_cell_of_the_grid_is_a_part_of_a_turn():
-    assert isinstance(pdmp.Boomerang(Quartic(2), mean=[0.0, 0.0], covariance=1.0).thinning, Narrow)
+    assert isinstance(pdmp.Boomerang(Quartic(2), mean=[0.0, 0.0], metric=pdmp.Metric(covariance=1.0)).thinning, Narrow)
     for bound in ("grid", Grid(4.0), Maxima()):
-        process = pdmp.Boomerang(Quartic(2), mean=[0.0, 0.0], covariance=1.0, thinning=bound)
+        process = pdmp.Boomerang(Quartic(2), mean=[0.0, 0.0], metric=pdmp.Metric(covariance=1.0), thinning=bound)
         assert not process.exact_bounds
         state = state_at(process, [1e-3, 0.0], [0.0, 1e-3])  # hardly any rate: nothing else would stop its growth
         now = 0.0
@@ -461,7 +469,7 @@ def test_a_cell_of_the_grid_is_a_part_of_a_turn():
 
 
 CASES = {
-    "sinusoids": lambda: pdmp.Boomerang(MODEL, mean=[0.5, 0.0, 0.0], covariance=WRONG),
+    "sinusoids": lambda: pdmp.Boomerang(MODEL, mean=[0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=WRONG)),
     "hessian": lambda: pdmp.Boomerang(LOGISTIC),
     "by importance": lambda: pdmp.Boomerang(ControlVariate(LOGISTIC, 1, draw="importance")),
     "factorised, inversion": lambda: FACTORISED["inversion"](),
@@ -470,7 +478,7 @@ CASES = {
 if config.DISABLE_JIT:  # compiled, each takes some seconds
     CASES |= {
         "grid": lambda: pdmp.Boomerang(LOGISTIC, thinning="grid"),
-        "diagonal": lambda: pdmp.Boomerang(LOGISTIC, covariance="diagonal"),
+        "diagonal": lambda: pdmp.Boomerang(LOGISTIC, metric="diagonal"),
         "factorised, hessian": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
         "factorised, grid": lambda: pdmp.FactorisedBoomerang(LOGISTIC, thinning="grid"),
     }
@@ -548,14 +556,14 @@ def test_what_does_not_fit_is_refused(make):
     for mean, text in (([0.0, 0.0], "`mean` must have shape"), ([0.0, 0.0, math.nan], "`mean` must be finite")):
         with pytest.raises(ValueError, match=text):
             make(MODEL, mean=mean)
-    for covariance, text in (
-        ([1.0, 1.0], "`covariance` must be a number or have shape"),
-        ([1.0, -1.0, 1.0], "`covariance` must be positive definite; entry 1 of the diagonal is -1"),
-        ([1.0, math.inf, 1.0], "`covariance` must be finite"),
-        ("full", "`covariance` must be an array"),
+    for metric, text in (
+        ([1.0, 1.0], "`metric` must be a number or have shape"),
+        ([1.0, -1.0, 1.0], "`metric` must be positive definite; entry 1 is -1"),
+        ([1.0, math.inf, 1.0], "`metric` must be finite"),
+        ("full", f"`metric` of pdmp.{name} must be None, a number, an array"),
     ):
         with pytest.raises(ValueError, match=text):
-            make(MODEL, covariance=covariance)
+            make(MODEL, metric=metric)
     with pytest.raises(ValueError, match='`thinning` must be "auto"'):
         make(MODEL, thinning="affine")
     with pytest.raises(ValueError, match="needs a quadratic potential: LogisticRegression has no `affine_partial`"):
@@ -594,16 +602,16 @@ def test_matrices_that_are_no_covariance():
         (np.eye(2), "have shape"),
     ):
         with pytest.raises(ValueError, match=text):
-            pdmp.Boomerang(MODEL, covariance=covariance)
-    with pytest.raises(ValueError, match=r"have shape \(3,\), got \(3, 3\)"):
-        pdmp.FactorisedBoomerang(MODEL, covariance=np.eye(3))
-    with pytest.raises(ValueError, match="`covariance` must be given: the Hessian at `mean`"):
+            pdmp.Boomerang(MODEL, metric=pdmp.Metric(covariance=covariance))
+    with pytest.raises(ValueError, match="`metric` of pdmp.FactorisedBoomerang must be diagonal"):
+        pdmp.FactorisedBoomerang(MODEL, metric=pdmp.Metric(covariance=np.eye(3)))
+    with pytest.raises(ValueError, match="`metric` must be given: the Hessian at `mean`"):
         pdmp.Boomerang(DoubleWell(), mean=[0.0])
     with pytest.raises(ValueError, match="diagonal entries that are not positive"):
         pdmp.FactorisedBoomerang(DoubleWell(), mean=[0.0])
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_and_says_where():
-    process = pdmp.Boomerang(Quartic(2, wall=0.0), mean=[0.5, 0.5], covariance=1.0)
+    process = pdmp.Boomerang(Quartic(2, wall=0.0), mean=[0.5, 0.5], metric=pdmp.Metric(covariance=1.0))
     with pytest.raises(pdmp.SamplingError, match="gradient or the rate of Quartic is not finite"):
         pdmp.sample(process, events=1_000, seed=1, initial=[0.5, 0.5])

@@ -40,7 +40,11 @@ CASES = {
     "BPS, affine": lambda: (pdmp.BPS(MODEL, 0.5, thinning="affine"), BOX, START),
     "BPS, grid": lambda: (pdmp.BPS(MODEL, 0.5, thinning="grid"), BOX | SIDE, START),
     "ZigZag, affine": lambda: (pdmp.ZigZag(MODEL, thinning="affine"), SIDE, START),
-    "Boomerang": lambda: (pdmp.Boomerang(MODEL, [0.3, 0.0, 0.1], LEANING), BOX | SIDE, START),
+    "Boomerang": lambda: (
+        pdmp.Boomerang(MODEL, [0.3, 0.0, 0.1], metric=pdmp.Metric(covariance=LEANING)),
+        BOX | SIDE,
+        START,
+    ),
     "factorised Boomerang": lambda: (pdmp.FactorisedBoomerang(MODEL, [0.3, 0.0, 0.1]), BOX | SIDE, START),
     "factorised Boomerang, one clock": lambda: (
         pdmp.FactorisedBoomerang(MODEL, [0.3, 0.0, 0.1], thinning="grid"),
@@ -49,8 +53,8 @@ CASES = {
     ),
     "local ZigZag": lambda: (pdmp.ZigZag(SPARSE), {"lower": -0.5}, np.zeros(40)),
     "local BPS": lambda: (pdmp.LocalBPS(SPARSE, refresh_rate=0.5), {"upper": 0.5}, np.zeros(40)),
-    "BPS, dense mass": lambda: (pdmp.BPS(MODEL, 0.5, mass="hessian"), BOX | SIDE, START),
-    "generalised BPS, diagonal mass": lambda: (pdmp.GeneralisedBPS(MODEL, mass=[1.0, 3.0, 0.5]), BOX | SIDE, START),
+    "BPS, dense mass": lambda: (pdmp.BPS(MODEL, 0.5, metric="auto"), BOX | SIDE, START),
+    "generalised BPS, diagonal mass": lambda: (pdmp.GeneralisedBPS(MODEL, metric=[1.0, 3.0, 0.5]), BOX | SIDE, START),
     "directional BPS": lambda: (pdmp.DirectionalBPS(MODEL, 0.5), BOX | SIDE, START),
     "coordinate sampler": lambda: (pdmp.CoordinateSampler(MODEL, 0.3), BOX | SIDE, START),
     "coordinate sampler, affine": lambda: (pdmp.CoordinateSampler(MODEL, 0.3, "affine"), BOX, START),
@@ -265,11 +269,14 @@ def matrix_of(process, wall):
     "make, covariance",
     [
         (lambda: pdmp.BPS(MODEL, 0.5), np.eye(3)),
-        (lambda: pdmp.BPS(MODEL, 0.5, mass=np.linalg.inv(LEANING)), LEANING),
-        (lambda: pdmp.BPS(MODEL, 0.5, velocities="gaussian", mass=[1.0, 0.25, 4.0]), np.diag([1.0, 4.0, 0.25])),
-        (lambda: pdmp.BPS(MODEL, 0.5, mass="hessian"), np.linalg.inv(PRECISION)),
-        (lambda: pdmp.Boomerang(MODEL, np.zeros(3), LEANING), LEANING),
-        (lambda: pdmp.Boomerang(MODEL, np.zeros(3), [1.0, 4.0, 0.3]), np.diag([1.0, 4.0, 0.3])),
+        (lambda: pdmp.BPS(MODEL, 0.5, metric=np.linalg.inv(LEANING)), LEANING),
+        (lambda: pdmp.BPS(MODEL, 0.5, velocities="gaussian", metric=[1.0, 0.25, 4.0]), np.diag([1.0, 4.0, 0.25])),
+        (lambda: pdmp.BPS(MODEL, 0.5, metric="auto"), np.linalg.inv(PRECISION)),
+        (lambda: pdmp.Boomerang(MODEL, np.zeros(3), metric=pdmp.Metric(covariance=LEANING)), LEANING),
+        (
+            lambda: pdmp.Boomerang(MODEL, np.zeros(3), metric=pdmp.Metric(covariance=[1.0, 4.0, 0.3])),
+            np.diag([1.0, 4.0, 0.3]),
+        ),
     ],
     ids=["BPS", "BPS, dense mass", "BPS, diagonal mass", "BPS, Hessian", "Boomerang", "Boomerang, diagonal"],
 )
@@ -310,17 +317,17 @@ def test_zigzag_flips_what_the_normal_names(wall, flipped):
 
 
 @plain_only
-@pytest.mark.parametrize("mass", [None, np.linalg.inv(LEANING), [1.0, 0.25, 4.0]], ids=["none", "dense", "diagonal"])
+@pytest.mark.parametrize("metric", [None, np.linalg.inv(LEANING), [1.0, 0.25, 4.0]], ids=["none", "dense", "diagonal"])
 @pytest.mark.parametrize("make", [pdmp.BPS, pdmp.DirectionalBPS])
-def test_what_was_computed_from_the_velocity_turns_with_it(make, mass):
-    """The velocity in the mass's own coordinates, of unit length, and the ray."""
-    process = pdmp.Bounded(make(MODEL, 0.5, mass=mass), **BOX, **SIDE)
+def test_what_was_computed_from_the_velocity_turns_with_it(make, metric):
+    """The velocity in the metric's own coordinates, of unit length, and the ray."""
+    process = pdmp.Bounded(make(MODEL, 0.5, metric=metric), **BOX, **SIDE)
     for chain in after_each_wall(process, 20):
         memory, v = chain.state.memory.inner, chain.state.v
-        if mass is not None:
+        if metric is not None:
             inner = chain.process.inner
-            np.testing.assert_allclose(inner.mass.transform(memory.mass.u), v, rtol=1e-12)
-            assert np.linalg.norm(memory.mass.u) == pytest.approx(1.0, rel=1e-11)
+            np.testing.assert_allclose(inner.metric.transform(memory.metric.u), v, rtol=1e-12)
+            assert np.linalg.norm(memory.metric.u) == pytest.approx(1.0, rel=1e-11)
         if make is pdmp.DirectionalBPS:
             x, now = chain.state.x, float(chain.state.now[0])
             kernel, state = chain.process.inner.native, chain.process.native.inside(chain.state)
@@ -346,7 +353,7 @@ def after_each_wall(process, n):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda m: pdmp.BPS(m, 0.5, mass=[[2.0, 0.7], [0.7, 1.0]]),
+        lambda m: pdmp.BPS(m, 0.5, metric=[[2.0, 0.7], [0.7, 1.0]]),
         lambda m: pdmp.DirectionalBPS(m, 0.5),
         lambda m: pdmp.CoordinateSampler(m, 0.3),
     ],
@@ -466,9 +473,9 @@ def test_walls_that_make_no_sense_are_refused(walls, message):
 def test_processes_without_a_rule_at_a_wall_are_refused():
     for process in (
         pdmp.SBPS(MODEL),
-        pdmp.BPS(MODEL, mass="adaptive"),
-        pdmp.DirectionalBPS(MODEL, mass="adaptive dense"),
-        pdmp.DirectionalBPS(SkewNormal(2.0), mass=None),
+        pdmp.BPS(MODEL, metric="diagonal"),
+        pdmp.DirectionalBPS(MODEL, metric="dense"),
+        pdmp.DirectionalBPS(SkewNormal(2.0), metric=None),
     ):
         with pytest.raises(TypeError, match=f"knows what a wall does .*got a {type(process).__name__}"):
             pdmp.Bounded(process, lower=0.0)

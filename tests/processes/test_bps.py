@@ -8,11 +8,11 @@ from numba.core import config
 from scipy import special, stats
 
 import pdmp
+from pdmp import metric as metrics
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.native.classes import helper
 from pdmp.native.velocities import across, autoregress, dot, turn_partly
 from pdmp.process import ADAPTING, DATA, HORIZON, VIOLATIONS
-from pdmp.processes import mass as masses
 from pdmp.processes.bps import BOUNCE, CARRIED, REFRESH
 from pdmp.processes.directional_bps import BoundedRays, GradientRays, ModelRays
 from tests.checks import new_chain, plain_only, run_chain
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.exact
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MEAN = np.array([1.0, -2.0, 0.5])
 MODEL = Gaussian(MEAN, PRECISION)
-MASS = np.array([[1.0, -0.3, 0.2], [-0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
+METRIC = np.array([[1.0, -0.3, 0.2], [-0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
 ISOTROPIC = Gaussian(np.array([1.0, 2.0, 3.0]), np.full(3, 4.0))
 
 
@@ -48,17 +48,17 @@ def started(process, x=None):
 # Masses
 
 
-@pytest.mark.parametrize("mass", [np.diag(MASS), MASS])
+@pytest.mark.parametrize("metric", [np.diag(METRIC), METRIC])
 @pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
-def test_bounces_are_reflections_in_the_metric_of_the_mass(mass, velocities):
-    matrix = np.diag(mass) if mass.ndim == 1 else mass
+def test_bounces_are_reflections_in_the_metric_of_the_mass(metric, velocities):
+    matrix = np.diag(metric) if metric.ndim == 1 else metric
     for seed in range(10):
-        process, state = started(pdmp.BPS(MODEL, refresh_rate=1.0, mass=mass, velocities=velocities))
+        process, state = started(pdmp.BPS(MODEL, refresh_rate=1.0, metric=metric, velocities=velocities))
         x, v = rng(seed).standard_normal((2, 3))
         if velocities == "sphere":
             v /= math.sqrt(v @ matrix @ v)
         state.x[:], state.v[:] = x, v
-        state.memory.mass.u[:] = process.mass.inverse(v)
+        state.memory.metric.u[:] = process.metric.inverse(v)
         assert process.native.rate(state, BOUNCE, 0.0, rng()) == pytest.approx(max(0.0, v @ MODEL.gradient(x)))
         process.native.jump(state, BOUNCE, 0.0, rng())
         g = MODEL.gradient(x)
@@ -68,12 +68,12 @@ def test_bounces_are_reflections_in_the_metric_of_the_mass(mass, velocities):
         assert state.v @ g == pytest.approx(-(v @ g), rel=1e-9)
 
 
-@pytest.mark.parametrize("mass", [np.diag(MASS), MASS])
-def test_roots_and_products_of_a_mass(mass, monkeypatch):
-    matrix = np.diag(mass) if mass.ndim == 1 else mass
-    made = masses.make_mass(masses.check_mass(mass, 3), MODEL, MEAN)
+@pytest.mark.parametrize("metric", [np.diag(METRIC), METRIC])
+def test_roots_and_products_of_a_mass(metric, monkeypatch):
+    matrix = np.diag(metric) if metric.ndim == 1 else metric
+    made = metrics.check_metric(metric, 3, "pdmp.BPS")
     memory = made.memory(MEAN)
-    root = np.diag(made.root) if mass.ndim == 1 else made.root
+    root = np.diag(made.root) if metric.ndim == 1 else made.root
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(matrix), rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(root, np.tril(root))
     z, out = rng(2).standard_normal(3), np.zeros(3)
@@ -87,20 +87,20 @@ def test_roots_and_products_of_a_mass(mass, monkeypatch):
     np.testing.assert_allclose(made.transposed(z), root.T @ z, rtol=1e-13)
     expected = np.trace(np.linalg.solve(matrix, PRECISION)) / 3.0
     assert made.trace(MODEL, MEAN) == pytest.approx(expected, rel=1e-8)
-    assert masses._probed_trace(made, MODEL, MEAN, probes=4_000) == pytest.approx(expected, rel=0.05)
-    monkeypatch.setattr(masses, "LARGEST", 2)  # above, no Hessian is made
+    assert metrics._probed_trace(made, MODEL, MEAN, probes=4_000) == pytest.approx(expected, rel=0.05)
+    monkeypatch.setattr(metrics, "LARGEST", 2)  # above, no Hessian is made
     monkeypatch.setattr(Gaussian, "hessian", None)
-    assert made.trace(MODEL, MEAN) == masses._probed_trace(made, MODEL, MEAN) == pytest.approx(expected, rel=0.5)
-    made = masses.make_mass("adaptive dense", MODEL, MEAN)
+    assert made.trace(MODEL, MEAN) == metrics._probed_trace(made, MODEL, MEAN) == pytest.approx(expected, rel=0.5)
+    made = metrics.make_metric("dense", MODEL, MEAN)
     np.testing.assert_allclose(made.root, np.eye(3) / math.sqrt(np.trace(PRECISION) / 3.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
 def test_a_mass_is_a_linear_change_of_coordinates(velocities):
-    """BPS with the mass M on x is BPS on y = L⁻¹x, event by event, from the same random stream."""
-    root = masses.root_of(MASS)
+    """BPS with the metric M on x is BPS on y = L⁻¹x, event by event, from the same random stream."""
+    root = metrics.root_of(METRIC)
     options = {"refresh_rate": 0.4, "refresh": "partial", "velocities": velocities}
-    one = run_chain(pdmp.BPS(MODEL, mass=MASS, **options).resolve(MEAN), MEAN + 0.5, 3, events=60)
+    one = run_chain(pdmp.BPS(MODEL, metric=METRIC, **options).resolve(MEAN), MEAN + 0.5, 3, events=60)
     whitened = Gaussian(np.linalg.solve(root, MEAN), root.T @ PRECISION @ root)
     start = np.linalg.solve(root, MEAN + 0.5)
     other = run_chain(pdmp.BPS(whitened, **options).resolve(start), start, 3, events=60)
@@ -116,37 +116,37 @@ def test_the_cholesky_factor():
     a = rng(4).standard_normal((5, 5))
     matrix = a @ a.T
     factor = matrix.copy()
-    assert masses.cholesky(factor)
+    assert metrics.cholesky(factor)
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-10)
-    assert not masses.cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert not metrics.cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
 
 
 def test_automatic_refreshment_is_a_tenth_of_the_bounce_rate_in_the_metric():
-    for mass in (None, np.diag(MASS), MASS, PRECISION):
-        inverse = np.eye(3) if mass is None else np.linalg.inv(np.diag(mass) if mass.ndim == 1 else mass)
+    for metric in (None, np.diag(METRIC), METRIC, PRECISION):
+        inverse = np.eye(3) if metric is None else np.linalg.inv(np.diag(metric) if metric.ndim == 1 else metric)
         curvature = np.trace(inverse @ PRECISION) / 3.0
         expected = 0.1 * math.sqrt(curvature / (2.0 * math.pi))
-        assert pdmp.BPS(MODEL, mass=mass).resolve(MEAN).refresh_rate == pytest.approx(expected, rel=1e-6)
-        gaussian = pdmp.BPS(MODEL, mass=mass, velocities="gaussian").resolve(MEAN)
+        assert pdmp.BPS(MODEL, metric=metric).resolve(MEAN).refresh_rate == pytest.approx(expected, rel=1e-6)
+        gaussian = pdmp.BPS(MODEL, metric=metric, velocities="gaussian").resolve(MEAN)
         assert gaussian.refresh_rate == pytest.approx(expected * math.sqrt(3.0), rel=1e-6)
 
 
 # -- adaptation
 
 
-@pytest.mark.parametrize("mass", ["adaptive", "adaptive dense"])
-def test_a_mass_adapts_to_the_path_in_the_warm_up_and_is_frozen_after_it(mass):
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+def test_a_mass_adapts_to_the_path_in_the_warm_up_and_is_frozen_after_it(metric):
     """One window: the integrals of straight segments, by Gauss nodes, mixed with the old covariance."""
-    process = pdmp.BPS(MODEL, refresh_rate=0.5, mass=mass).resolve(MEAN)
-    old = process.mass.root.copy()
-    window = process.mass.window()
+    process = pdmp.BPS(MODEL, refresh_rate=0.5, metric=metric).resolve(MEAN)
+    old = process.metric.root.copy()
+    window = process.metric.window()
     chain = new_chain(process, MEAN + 1.0, 8, events=4 * window, warmup=0.5)
     chain.extend(type(chain.budget)(events=2 * window - 2))  # so the warm-up ends one event before the window
     chain.advance()
-    np.testing.assert_array_equal(chain.state.memory.mass.root, old)
+    np.testing.assert_array_equal(chain.state.memory.metric.root, old)
     chain = run_chain(process, MEAN + 1.0, 8, events=4 * window, warmup=0.5)
-    root, record = chain.state.memory.mass.root, chain.finish()
-    assert chain.state.memory.mass.window.adaptations[0] == 1.0 and chain.state.counts[ADAPTING] == 0
+    root, record = chain.state.memory.metric.root, chain.finish()
+    assert chain.state.memory.metric.window.adaptations[0] == 1.0 and chain.state.counts[ADAPTING] == 0
 
     xs, times = np.vstack([MEAN + 1.0, record.xs[:window]]), np.append(0.0, record.times[:window])
     first, second = np.zeros(3), np.zeros((3, 3))
@@ -156,44 +156,44 @@ def test_a_mass_adapts_to_the_path_in_the_warm_up_and_is_frozen_after_it(mass):
         first += w @ at
         second += (at * w[:, None]).T @ at
     covariance = second - np.outer(first, first)
-    share = window / (window + masses.PRIOR_EVENTS)
-    if mass == "adaptive":
+    share = window / (window + metrics.PRIOR_EVENTS)
+    if metric == "diagonal":
         expected = np.sqrt(share * np.diag(covariance) + (1.0 - share) * old**2)
         np.testing.assert_allclose(old, 1.0 / np.sqrt(np.diag(PRECISION)), rtol=1e-12)
     else:
         expected = np.linalg.cholesky(share * covariance + (1.0 - share) * old @ old.T)
         np.testing.assert_allclose(old @ old.T, np.linalg.inv(PRECISION), rtol=1e-10)
-        np.testing.assert_array_equal(np.triu(chain.state.memory.mass.columns), root.T)
+        np.testing.assert_array_equal(np.triu(chain.state.memory.metric.columns), root.T)
     np.testing.assert_allclose(root, expected, rtol=1e-8, atol=1e-10)
     # The next windows are twice as long, and none is looked at after the warm-up.
-    assert chain.state.memory.mass.window.length[0] == 2.0 * window
-    assert chain.state.memory.mass.window.events[0] == window
-    u = chain.state.memory.mass.u
-    np.testing.assert_allclose(chain.state.v, root * u if mass == "adaptive" else root @ u, rtol=1e-12)
+    assert chain.state.memory.metric.window.length[0] == 2.0 * window
+    assert chain.state.memory.metric.window.events[0] == window
+    u = chain.state.memory.metric.u
+    np.testing.assert_allclose(chain.state.v, root * u if metric == "diagonal" else root @ u, rtol=1e-12)
 
 
 def test_adaptive_masses_start_from_what_is_known():
-    hessian = masses.make_mass("hessian", MODEL, MEAN)
+    hessian = metrics.make_metric("auto", MODEL, MEAN)
     np.testing.assert_allclose(hessian.root @ hessian.root.T, np.linalg.inv(PRECISION), rtol=1e-10)
     assert not hessian.adaptive
-    large = Gaussian(0.0, np.full(masses.LARGEST + 1, 4.0))
-    np.testing.assert_allclose(masses.make_mass("adaptive", large, np.zeros(large.dim)).root, 0.5, rtol=1e-6)
+    large = Gaussian(0.0, np.full(metrics.LARGEST + 1, 4.0))
+    np.testing.assert_allclose(metrics.make_metric("diagonal", large, np.zeros(large.dim)).root, 0.5, rtol=1e-6)
 
 
 def test_the_hessian_is_that_at_the_mode_wherever_the_run_starts(monkeypatch):
     start = np.array([3.0, -3.0, 2.0])
     for x in (LOGISTIC.mode(), start):
-        root = masses.make_mass("hessian", LOGISTIC, start).root
+        root = metrics.make_metric("auto", LOGISTIC, start).root
         np.testing.assert_allclose(root @ root.T, np.linalg.inv(LOGISTIC.hessian(x)), rtol=1e-8)
         monkeypatch.setattr(type(LOGISTIC), "mode", lambda self: None)  # then that where it starts
 
 
-@pytest.mark.parametrize("what", ["adaptive", "directional", "generic"])
+@pytest.mark.parametrize("what", ["diagonal", "directional", "generic"])
 def test_a_resumed_chain_is_the_uninterrupted_one(what):
     process = {
-        "adaptive": lambda: pdmp.BPS(MODEL, mass="adaptive dense"),
-        "directional": lambda: pdmp.DirectionalBPS(LOGISTIC, mass="adaptive dense"),
-        "generic": lambda: pdmp.DirectionalBPS(SkewNormal(2.0), mass=None),
+        "diagonal": lambda: pdmp.BPS(MODEL, metric="dense"),
+        "directional": lambda: pdmp.DirectionalBPS(LOGISTIC, metric="dense"),
+        "generic": lambda: pdmp.DirectionalBPS(SkewNormal(2.0), metric=None),
     }[what]()
     x = np.full(process.dim, 0.3)
     process = process.resolve(x)
@@ -283,13 +283,13 @@ def test_a_full_refreshment_forgets_the_velocity(options, velocities):
 
 
 @plain_only
-@pytest.mark.parametrize("mass", [None, MASS])
-def test_the_gradient_is_carried_along_and_renewed(mass):
+@pytest.mark.parametrize("metric", [None, METRIC])
+def test_the_gradient_is_carried_along_and_renewed(metric):
     rows = rng(6).standard_normal((25, 3))
     linear = LinearGaussian(rows, rows @ np.ones(3) + rng(7).standard_normal(25))
     for model, terms in ((MODEL, 1), (linear, 25)):
         events = 2 * (CARRIED + 1) + 5
-        process = pdmp.BPS(model, mass=mass).resolve(MEAN)
+        process = pdmp.BPS(model, metric=metric).resolve(MEAN)
         chain = run_chain(process, MEAN, 12, events=events)
         memory = chain.state.memory
         assert chain.state.counts[DATA] == 3 * terms  # the first look, and one after every 257 events
@@ -444,7 +444,7 @@ def test_few_dimensions(d):
         record = run_chain(process, np.full(d, 0.5), 4, events=60).finish()
         assert np.all(np.isfinite(record.xs))
         if process.gaussian == 0:
-            u = np.array([process.mass.inverse(v) for v in record.vs])
+            u = np.array([process.metric.inverse(v) for v in record.vs])
             np.testing.assert_allclose(np.linalg.norm(u, axis=1), 1.0, rtol=1e-12)
 
 
@@ -556,7 +556,7 @@ class Quartic(pdmp.Model):
 
 def test_models_that_know_nothing_of_rays():
     """Derivatives by differences of gradients, and an estimate of the third one that follows and doubles."""
-    process, state = started(pdmp.DirectionalBPS(Quartic(), mass=None), [0.4, 0.3])
+    process, state = started(pdmp.DirectionalBPS(Quartic(), metric=None), [0.4, 0.3])
     assert isinstance(process.rays, GradientRays) and not process.exact_bounds
     kernel, ray, counts = process.rays.native, state.memory.ray, state.counts
     x, v = np.array([0.4, 0.3]), np.array([0.6, 0.8])
@@ -587,7 +587,7 @@ def test_where_derivatives_come_from():
         def curvature_bound(self, v):
             return 100.0
 
-    bounded = pdmp.DirectionalBPS(Bounded(), mass=None)
+    bounded = pdmp.DirectionalBPS(Bounded(), metric=None)
     assert isinstance(bounded.rays, BoundedRays) and bounded.exact_bounds
     process, state = started(bounded, [0.4, 0.3])
     time, bound = process.native.clock(state, BOUNCE, 0.0, rng(3))
@@ -642,18 +642,24 @@ BAD = {
     "refresh": (lambda: pdmp.BPS(MODEL, refresh="half"), "`refresh` must be .*half"),
     "velocities": (lambda: pdmp.BPS(MODEL, velocities="cauchy"), "`velocities` must be .*cauchy"),
     "persistence": (lambda: pdmp.BPS(MODEL, persistence=1.0), r"`persistence` must be a number in \[0, 1\)"),
-    "mass, name": (lambda: pdmp.BPS(MODEL, mass="unit"), "`mass` must be None.*unit"),
-    "mass, shape": (lambda: pdmp.BPS(MODEL, mass=np.ones(2)), r"`mass` must have shape \(3,\) or \(3, 3\), got \(2,\)"),
-    "mass, nan": (lambda: pdmp.BPS(MODEL, mass=[1.0, np.nan, 1.0]), "`mass` must be finite"),
-    "mass, zero": (lambda: pdmp.BPS(MODEL, mass=[1.0, 0.0, 1.0]), "`mass` must be positive definite; entry 1"),
-    "mass, indefinite": (lambda: pdmp.BPS(MODEL, mass=INDEFINITE), "`mass` must be positive definite; its smallest"),
-    "mass, skew": (lambda: pdmp.BPS(MODEL, mass=np.triu(MASS)), "`mass` must be symmetric"),
+    "metric, name": (lambda: pdmp.BPS(MODEL, metric="unit"), "`metric` of pdmp.BPS must be None.*unit"),
+    "metric, shape": (
+        lambda: pdmp.BPS(MODEL, metric=np.ones(2)),
+        r"`metric` must be a number or have shape \(3,\) or \(3, 3\), got \(2,\)",
+    ),
+    "metric, nan": (lambda: pdmp.BPS(MODEL, metric=[1.0, np.nan, 1.0]), "`metric` must be finite"),
+    "metric, zero": (lambda: pdmp.BPS(MODEL, metric=[1.0, 0.0, 1.0]), "`metric` must be positive definite; entry 1"),
+    "metric, indefinite": (
+        lambda: pdmp.BPS(MODEL, metric=INDEFINITE),
+        "`metric` must be positive definite; its smallest",
+    ),
+    "metric, skew": (lambda: pdmp.BPS(MODEL, metric=np.triu(METRIC)), "`metric` must be symmetric"),
     "inversion": (lambda: pdmp.BPS(LOGISTIC, thinning="inversion"), "`hessian_product`"),
     "orthogonal": (lambda: pdmp.ForwardEventChain(MODEL, "swap"), "`orthogonal` must be one of.*swap"),
     "plane": (lambda: pdmp.ForwardEventChain(Gaussian(0.0, np.ones(2))), "3 dimensions or more; the target has 2"),
     "probability": (lambda: pdmp.ForwardEventChain(MODEL, probability=1.5), "`probability` must be a number"),
     "angle": (lambda: pdmp.ForwardEventChain(MODEL, "rotate", angle=np.inf), "`angle` must be a finite number"),
-    "directional mass": (lambda: pdmp.DirectionalBPS(MODEL, mass=INDEFINITE), "positive definite"),
+    "directional metric": (lambda: pdmp.DirectionalBPS(MODEL, metric=INDEFINITE), "positive definite"),
 }
 
 
@@ -675,7 +681,7 @@ class Trough(Quartic):
 
 
 def test_a_hessian_that_is_no_mass():
-    with pytest.raises(ValueError, match='`mass="hessian"` needs a positive definite Hessian'):
+    with pytest.raises(ValueError, match='`metric="auto"` needs a positive definite Hessian'):
         pdmp.DirectionalBPS(Trough()).resolve(np.zeros(2))
 
 
@@ -688,7 +694,7 @@ def test_nothing_is_said_of_isotropy_where_no_mode_is_found(monkeypatch):
 def test_a_process_without_refreshment_on_an_isotropic_target_warns():
     for process in (
         pdmp.BPS(ISOTROPIC, refresh_rate=0.0),
-        pdmp.BPS(MODEL, refresh_rate=0.0, mass=PRECISION),
+        pdmp.BPS(MODEL, refresh_rate=0.0, metric=PRECISION),
         pdmp.DirectionalBPS(MODEL, refresh_rate=0.0),
         pdmp.GeneralisedBPS(ISOTROPIC, velocities="sphere"),
         pdmp.ForwardEventChain(ISOTROPIC, "keep"),
@@ -698,7 +704,7 @@ def test_a_process_without_refreshment_on_an_isotropic_target_warns():
     for process in (  # no warning, which would be an error here
         pdmp.BPS(MODEL, refresh_rate=0.0),
         pdmp.BPS(ISOTROPIC, refresh_rate=0.1),
-        pdmp.BPS(ISOTROPIC, refresh_rate=0.0, mass=[1.0, 2.0, 3.0]),
+        pdmp.BPS(ISOTROPIC, refresh_rate=0.0, metric=[1.0, 2.0, 3.0]),
         pdmp.BPS(Gaussian(0.0, np.ones(1)), refresh_rate=0.0),
         pdmp.BPS(LOGISTIC, refresh_rate=0.0),
         pdmp.GeneralisedBPS(ISOTROPIC),

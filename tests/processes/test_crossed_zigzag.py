@@ -112,7 +112,7 @@ def test_rates_balance_the_flow(law, groupings):
     model = regression(law, groupings)
     rng, found = np.random.default_rng(0), laplace_crossed(model)
     for move in (0.0, 0.5):
-        process = CrossedZigZag(model, found.mean + move * found.sd, found.sd)
+        process = CrossedZigZag(model, found.mean + move * found.sd, metric=pdmp.Metric(scales=found.sd))
         x, v = somewhere(process, rng)
         rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
         process.native.true_rates(x, v, scratch, rates[0])

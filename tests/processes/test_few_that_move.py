@@ -147,7 +147,7 @@ def test_the_level_is_the_next_one_above_the_share(law):
     """ρ adds the shares of columns that move or stand away from the anchor to that of its support."""
     model = regression(law)
     scale, rng = laplace(model).sd * np.linspace(0.3, 3.0, model.dim), np.random.default_rng(5)
-    process = RegressionBPS(model, sparse_anchor(model), scale=scale, few_move=True)
+    process = RegressionBPS(model, sparse_anchor(model), metric=pdmp.Metric(scales=scale), few_move=True)
     squares = (model.X * process.reference.sd[:COLUMNS]) ** 2
     parts = squares / squares.sum(axis=1, keepdims=True)
     together = parts[:, SUPPORT].sum(axis=1).max()

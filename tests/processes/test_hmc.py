@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import pdmp
+from pdmp.metric import LowRank
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes import hmc
-from pdmp.processes.mass import LowRank
 from tests.checks import assert_unbiased, plain_only, replicate
 from tests.targets import Quartic
 
 PLAIN = bool(numba.config.DISABLE_JIT)
-MASS = np.array([[2.0, 0.4], [0.4, 0.7]])
+METRIC = np.array([[2.0, 0.4], [0.4, 0.7]])
 
 
 class Skew(pdmp.Model):
@@ -69,13 +69,13 @@ def expected(model, x, root, step, duration, jumps, rng):
 @plain_only
 @pytest.mark.exact
 @pytest.mark.parametrize("model, extra", [(Skew(), 1), (Together(), 0)])
-@pytest.mark.parametrize("mass", [None, [2.0, 0.5], MASS])
-def test_steps_acceptance_and_counts(model, extra, mass):
-    process, state, rng = resolved(model, [0.3, -0.4], step=0.6, duration=1.3, mass=mass)
+@pytest.mark.parametrize("metric", [None, [2.0, 0.5], METRIC])
+def test_steps_acceptance_and_counts(model, extra, metric):
+    process, state, rng = resolved(model, [0.3, -0.4], step=0.6, duration=1.3, metric=metric)
     state.counts[ADAPTING] = 0
-    root = state.memory.mass.root
+    root = state.memory.metric.root
     root = np.diag(root) if root.ndim == 1 else root
-    matrix = {0: np.eye(2), 1: np.diag([2.0, 0.5]), 2: MASS}[np.ndim(mass) if mass is not None else 0]
+    matrix = {0: np.eye(2), 1: np.diag([2.0, 0.5]), 2: METRIC}[np.ndim(metric) if metric is not None else 0]
     np.testing.assert_allclose(root @ root.T @ matrix, np.eye(2), atol=1e-12)
     other = np.random.Generator(np.random.PCG64(7))
     states, gradients, accepted = expected(model, np.array([0.3, -0.4]), root, 0.6, 1.3, 60, other)
@@ -93,11 +93,11 @@ def test_steps_acceptance_and_counts(model, extra, mass):
 @pytest.mark.exact
 def test_low_rank_mass():
     directions = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 2)))[0].T
-    mass = LowRank(np.array([1.0, 2.0, 0.5, 3.0, 1.0]), directions, np.array([2.0, -0.6]))
-    root = mass.transform(np.eye(5)).T
-    np.testing.assert_allclose(mass.inverse(root.T), np.eye(5), atol=1e-12)
-    np.testing.assert_allclose(mass.transposed(np.eye(5)), root, atol=1e-12)
-    memory, native, g, v = mass.memory(np.zeros(5)), mass.native, np.arange(1.0, 6.0), np.zeros(5)
+    metric = LowRank(np.array([1.0, 2.0, 0.5, 3.0, 1.0]), directions, np.array([2.0, -0.6]))
+    root = metric.transform(np.eye(5)).T
+    np.testing.assert_allclose(metric.inverse(root.T), np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(metric.transposed(np.eye(5)), root, atol=1e-12)
+    memory, native, g, v = metric.memory(np.zeros(5)), metric.native, np.arange(1.0, 6.0), np.zeros(5)
     memory.u[:] = [0.3, -1.0, 2.0, 0.5, 1.5]
     if PLAIN:
         native.pull(memory, g)
@@ -106,7 +106,7 @@ def test_low_rank_mass():
         np.testing.assert_allclose(v, root @ memory.u, rtol=1e-12)
     target = pdmp.models.Gaussian(np.zeros(5), np.linalg.inv(root @ root.T))
     process = pdmp.HMC(target, step=0.7)
-    process.mass = mass
+    process.metric = metric
     run = pdmp.sample(process, steps=4_000, seed=1)
     assert run.stats["mean_acceptance"] > 0.8
     np.testing.assert_allclose(run.sd(), np.sqrt(np.diag(root @ root.T)), rtol=0.1)
@@ -136,20 +136,20 @@ def test_the_step_is_adapted_in_the_warm_up_only():
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("mass", ["adaptive", "adaptive dense"])
-def test_the_mass_is_adapted_to_the_variances_of_the_states(mass):
+@pytest.mark.parametrize("metric", ["diagonal", "dense"])
+def test_the_mass_is_adapted_to_the_variances_of_the_states(metric):
     target = pdmp.models.Gaussian([1.0, -2.0], np.linalg.inv([[4.0, 0.9], [0.9, 0.25]]))
-    process, state, rng = resolved(target, [1.0, -2.0], mass=mass)
+    process, state, rng = resolved(target, [1.0, -2.0], metric=metric)
     state.counts[ADAPTING] = 1
     for k in range(2_000):
         process.jump(state, 0, 1.0 * k, rng)
-    root = state.memory.mass.root
-    if mass == "adaptive":
+    root = state.memory.metric.root
+    if metric == "diagonal":
         np.testing.assert_allclose(root**2, [4.0, 0.25], rtol=0.3)
     else:
         np.testing.assert_allclose(root @ root.T, [[4.0, 0.9], [0.9, 0.25]], rtol=0.3)
-    assert state.memory.adapted[1] == state.memory.mass.window.adaptations[0] >= 3.0
-    assert state.memory.adapted[0] < 1_200.0  # counted anew with each new mass
+    assert state.memory.adapted[1] == state.memory.metric.window.adaptations[0] >= 3.0
+    assert state.memory.adapted[0] < 1_200.0  # counted anew with each new metric
 
 
 def wall(fails):
@@ -225,8 +225,8 @@ def test_a_chain_that_is_held_is_said(monkeypatch):
         ({"step": "large"}, "`step`"),
         ({"duration": -1.0}, "`duration`"),
         ({"duration": math.inf}, "`duration`"),
-        ({"mass": "dense"}, "`mass`"),
-        ({"mass": [1.0, -1.0]}, "`mass`"),
+        ({"metric": "full"}, "`metric`"),
+        ({"metric": [1.0, -1.0]}, "`metric`"),
         ({"target_acceptance": 1.0}, "`target_acceptance`"),
         ({"target_acceptance": 0.0}, "`target_acceptance`"),
     ],

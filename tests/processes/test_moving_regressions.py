@@ -23,7 +23,9 @@ pytestmark = pytest.mark.exact
 
 def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
     """Under whose reference coordinates may be frozen."""
-    return RegressionBoomerang(model, anchor, refresh_rate, reference="diagonal" if scale is None else scale)
+    return RegressionBoomerang(
+        model, anchor, refresh_rate, metric=pdmp.Metric(scales="diagonal" if scale is None else scale)
+    )
 
 
 @functools.cache

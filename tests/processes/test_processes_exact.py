@@ -115,7 +115,7 @@ PROCESSES = {
     "ZigZag grid": lambda: pdmp.ZigZag(MODEL, thinning="grid"),
     "SBPS noisy": lambda: pdmp.SBPS(Noisy(MODEL, 0.5)),
     "SBPS batches": lambda: pdmp.SBPS(Minibatch(regression_data(), 5)),
-    "SBPS preconditioned": lambda: pdmp.SBPS(Noisy(MODEL, 0.5), precondition=[1.0, 2.0, 0.5]),
+    "SBPS preconditioned": lambda: pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(scales=[1.0, 2.0, 0.5])),
 }
 
 
@@ -379,7 +379,7 @@ def test_a_preconditioned_path_is_that_of_the_transformed_target():
     options = {"refresh_rate": 0.3, "slope_mean": 1.5, "slope_sd": 1.0, "cap": 2.0}
     paths = []
     for model, precondition, x in ((MODEL, scale, MEAN), (transformed, None, MEAN / scale)):
-        process = pdmp.SBPS(model, precondition=precondition, **options)
+        process = pdmp.SBPS(model, metric=pdmp.Metric(scales=precondition), **options)
         process.resolve = lambda x, process=process: _with_unit_curvature(process)
         record = run_chain(process, x, 12, events=60).finish()
         paths.append((record.times, record.xs))

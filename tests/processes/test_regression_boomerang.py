@@ -312,8 +312,8 @@ def test_an_anchor_is_asked_for_where_there_is_no_mode(sampler, monkeypatch):
     with pytest.raises(ValueError, match="must be given: the posterior's mode was not found"):
         sampler(model)
     if sampler in (RegressionZigZag, CrossedZigZag):  # both, or the approximation is asked for the other
-        for known in ("anchor", "speed"):
-            with pytest.raises(ValueError, match="`anchor` and `speed` must be given"):
+        for known in ("anchor", "metric"):
+            with pytest.raises(ValueError, match="`anchor` and `metric` must be given"):
                 sampler(model, **{known: np.full(model.dim, 0.1)})
 
 
@@ -362,7 +362,7 @@ def test_a_prior_that_grows_is_bounded_where_the_path_is_farthest(reference):
     p = pdmp.Parameters(x=1, s=1)
     rows = pdmp.terms(lambda y, m, s: 0.5 * (y - m) ** 2 + 0.01 * s * s, [np.arange(5.0) / 5.0], [p.x, p.s])
     model = pdmp.models.sum_of_terms(p, [rows], {"x": Normal(0.0, 1.0), "s": HalfNormal(1.0)})
-    process = RegressionBoomerang(model, reference=reference)
+    process = RegressionBoomerang(model, metric=pdmp.Metric(scales=reference))
     out = np.empty(2)
     for v in ([0.5, 4.0], [-0.5, -3.0]):
         state = state_at(process, process.anchor.copy(), np.array(v))

@@ -86,7 +86,7 @@ def test_rates_balance_the_flow(law, groups, slopes):
     model.check_gradient()
     rng, found = np.random.default_rng(0), laplace(model)
     for shift in (0.0, 0.5):
-        process = RegressionZigZag(model, found.mean + shift * found.sd, found.sd)
+        process = RegressionZigZag(model, found.mean + shift * found.sd, metric=pdmp.Metric(scales=found.sd))
         x, v = somewhere(process, rng)
         rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
         process.native.true_rates(x, v, scratch, rates[0])
@@ -102,7 +102,10 @@ def test_an_anchor_or_speeds_alone_are_kept(groups):
     model = regression(PoissonLaw, groups)
     found = laplace(model)
     anchor, speed = found.mean + 0.5 * found.sd, np.linspace(0.1, 0.4, model.dim)
-    for given, expected in (({"anchor": anchor}, (anchor, found.sd)), ({"speed": speed}, (found.mean, speed))):
+    for given, expected in (
+        ({"anchor": anchor}, (anchor, found.sd)),
+        ({"metric": pdmp.Metric(scales=speed)}, (found.mean, speed)),
+    ):
         process = RegressionZigZag(model, **given)
         np.testing.assert_allclose((process.anchor, process.speed), expected, rtol=1e-12)
 
@@ -368,7 +371,7 @@ def test_law_with_groups(sort):
 
     axes = [np.linspace(-6.0, 6.0, 81), np.linspace(-4.5, 2.5, 141)]
     mean, variance = moments_on_a_grid(density, axes)
-    process = RegressionZigZag(model, found.mean, np.r_[np.sqrt(variance), found.sd[2:]])
+    process = RegressionZigZag(model, found.mean, metric=pdmp.Metric(scales=np.r_[np.sqrt(variance), found.sd[2:]]))
     means, variances = replicates(process, 150.0)
     assert_unbiased(means[:, :2], mean, resolution=0.6 * np.sqrt(variance))
     assert_unbiased(variances[:, :2], variance, resolution=1.2 * variance)

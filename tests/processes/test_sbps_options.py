@@ -292,18 +292,20 @@ DENSE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.6]])
 
 @pytest.mark.exact
 def test_the_published_settings_take_the_others():
-    process = pdmp.SBPS.published(Noisy(MODEL, 1.0), precondition=DENSE, cap=7.0, refresh_rate=0.3, auxiliary=2)
-    same = pdmp.SBPS(Noisy(MODEL, 1.0), precondition=DENSE)
+    process = pdmp.SBPS.published(
+        Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=DENSE @ DENSE), cap=7.0, refresh_rate=0.3, auxiliary=2
+    )
+    same = pdmp.SBPS(Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=DENSE @ DENSE))
     assert process.is_dense and np.array_equal(process._matrix, same._matrix)
     assert (process.cap, process.refresh_rate, process.auxiliary) == (7.0, 0.3, 2)
-    assert pdmp.SBPS.published(Noisy(MODEL, 1.0), precondition="adapt").adapts
+    assert pdmp.SBPS.published(Noisy(MODEL, 1.0), metric="diagonal").adapts
 
 
 @pytest.mark.exact
 @pytest.mark.parametrize("model", [DATA_MODEL, MODEL])
 def test_the_preconditioner_that_adapts(model):
     """In proportion to 1 / (√m + 10⁻⁴), m the running mean of the squares of ∇Û / N, of mean 1; fixed after it."""
-    process = pdmp.SBPS(Noisy(model, 0.3), precondition="adapt")
+    process = pdmp.SBPS(Noisy(model, 0.3), metric="diagonal")
     chain = new_chain(process, [0.3, -0.2, 0.1], 3, events=50)
     state, kernel = chain.state, chain.process.native
     memory, square, scale = state.memory, np.zeros(3), np.ones(3)
@@ -327,9 +329,8 @@ def test_a_checkpoint_knows_the_matrix(tmp_path):
     """Also of matrices with the same diagonal."""
 
     def make(sign):
-        return pdmp.SBPS(
-            Noisy(MODEL, 0.5), precondition=np.diag(np.diag(DENSE)) + sign * (DENSE - np.diag(np.diag(DENSE)))
-        )
+        p = np.diag(np.diag(DENSE)) + sign * (DENSE - np.diag(np.diag(DENSE)))
+        return pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=p @ p))
 
     options = {"seed": 1, "checkpoint": tmp_path / "c.npz", "initial": MEAN}
     pdmp.sample(make(1.0), events=10, **options)
@@ -341,8 +342,10 @@ def test_a_checkpoint_knows_the_matrix(tmp_path):
 def test_a_diagonal_matrix_is_the_diagonal():
     scale = np.array([1.0, 2.0, 0.5])
     found = [
-        run_chain(pdmp.SBPS(Noisy(MODEL, 0.5), precondition=p, refresh_rate=0.3), MEAN, 4, events=60).finish()
-        for p in (scale, np.diag(5.0 * scale))
+        run_chain(
+            pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=p), refresh_rate=0.3), MEAN, 4, events=60
+        ).finish()
+        for p in (scale**2, np.diag(25.0 * scale**2))
     ]
     np.testing.assert_allclose(found[1].times, found[0].times, rtol=1e-9)
     np.testing.assert_allclose(found[1].xs, found[0].xs, rtol=1e-9)
@@ -351,7 +354,7 @@ def test_a_diagonal_matrix_is_the_diagonal():
 @pytest.mark.exact
 def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
     """v = P u with |u| = 1, tr P = d, and bounces reflect u in P∇Û, so that v·∇Û changes its sign."""
-    process = pdmp.SBPS(Noisy(MODEL, 0.5), precondition=DENSE, refresh_rate=0.3)
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=DENSE @ DENSE), refresh_rate=0.3)
     p = DENSE * (3.0 / np.trace(DENSE))
     chain = new_chain(process, MEAN, 4)
     state, memory, kernel = chain.state, chain.state.memory, chain.process.native
@@ -371,7 +374,7 @@ def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
 
 
 def test_the_law_with_a_dense_preconditioner():
-    process = pdmp.SBPS(Noisy(MODEL, 0.5), k=4.0, precondition=np.linalg.inv(PRECISION))
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), k=4.0, metric=pdmp.Metric(covariance=np.linalg.inv(PRECISION @ PRECISION)))
     run = pdmp.sample(process, time=40_000.0, warmup=0.05, seed=3, store="moments", covariance=True)
     np.testing.assert_allclose(run.mean(), MEAN, atol=0.05)
     np.testing.assert_allclose(run.cov(), np.linalg.inv(PRECISION), atol=0.07)
@@ -408,9 +411,18 @@ BAD = {
     "auxiliary": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), auxiliary=-1), "`auxiliary`.*at least 0, got -1"),
     "ahead": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), ahead=0.0), "`ahead` must be a positive number, got 0.0"),
     "resolution": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), resolution=-0.1), "`resolution`.*positive.*got -0.1"),
-    "no symmetric P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=np.triu(DENSE)), "`precondition`.*symmetric"),
-    "negative P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=DENSE - np.eye(3)), "`precondition`.*definite"),
-    "other P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=np.eye(2)), r"`precondition`.*\(3, 3\)"),
+    "no symmetric P": (
+        lambda: pdmp.SBPS(Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=np.triu(DENSE))),
+        "`covariance`.*symmetric",
+    ),
+    "negative P": (
+        lambda: pdmp.SBPS(Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=DENSE - np.eye(3))),
+        "`covariance`.*definite",
+    ),
+    "other P": (
+        lambda: pdmp.SBPS(Noisy(MODEL, 1.0), metric=np.eye(2)),
+        r"`metric`.*\(3, 3\)",
+    ),
     "running by likelihood": (
         lambda: pdmp.SBPS(Noisy(MODEL, 1.0), learner="likelihood", slope_mean="running"),
         '`slope_mean="running"`.*"moments"',

@@ -34,8 +34,8 @@ def bps(target, refresh_rate=0.5, **options):
     return pdmp.BPS(target, refresh_rate, velocities="gaussian", **options)
 
 
-def boomerang(target, mean=None, covariance="diagonal", **options):
-    return pdmp.Boomerang(target, mean, covariance, **options)
+def boomerang(target, mean=None, metric="diagonal", **options):
+    return pdmp.Boomerang(target, mean, metric=metric, **options)
 
 
 CASES = {
@@ -422,10 +422,14 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
 @pytest.mark.parametrize(
     "make",
     [
-        *(lambda: boomerang(MODEL, covariance=None), lambda: boomerang(MODEL, covariance=np.eye(4))),
+        *(lambda: boomerang(MODEL, metric="auto"), lambda: boomerang(MODEL, metric=np.eye(4))),
         lambda: boomerang(pdmp.gradients.ControlVariate(LOGISTIC, 1)),
-        *(lambda: pdmp.BPS(MODEL), lambda: bps(MODEL, mass=np.arange(1.0, 5.0)), lambda: bps(MODEL, mass="adaptive")),
-        *(lambda: pdmp.ZigZag(MODEL, mass=np.eye(4) + 0.1), lambda: pdmp.ZigZag(MODEL, mass="hessian")),
+        *(
+            lambda: pdmp.BPS(MODEL),
+            lambda: bps(MODEL, metric=np.arange(1.0, 5.0)),
+            lambda: bps(MODEL, metric="diagonal"),
+        ),
+        *(lambda: pdmp.ZigZag(MODEL, metric=np.eye(4) + 0.1), lambda: pdmp.ZigZag(MODEL, metric="dense")),
         *(lambda: pdmp.ForwardEventChain(MODEL), lambda: pdmp.GeneralisedBPS(MODEL), lambda: pdmp.LocalBPS(SPARSE)),
         *(lambda: pdmp.DirectionalBPS(MODEL, velocities="gaussian"), lambda: pdmp.CoordinateSampler(MODEL)),
         *(lambda: pdmp.FactorisedBoomerang(MODEL), lambda: pdmp.HMC(MODEL), lambda: CASES["BPS"]()),

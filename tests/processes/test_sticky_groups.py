@@ -94,7 +94,7 @@ CASES = {
     "normal": lambda: StickyGroups(RegressionZigZag(normal()), [[1, 2], [3]]),
     "normal, bouncing": lambda: StickyGroups(RegressionBPS(normal(), [0.05, 0.07, 0.0, 0.0, -0.2]), [[3], [1, 2]]),
     "normal, turning": lambda: StickyGroups(
-        RegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4]), reference="diagonal"),
+        RegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4]), metric="diagonal"),
         [[1], [3]],
         BetaBernoulli(2.0, 0.7),
     ),
@@ -401,7 +401,7 @@ def test_groups_that_make_no_sense_are_refused(groups, options, message):
     [
         lambda: pdmp.BPS(LINEAR),
         lambda: pdmp.ZigZag(LINEAR, thinning="grid"),
-        lambda: pdmp.ZigZag(LINEAR, mass=np.eye(7) + 0.1),
+        lambda: pdmp.ZigZag(LINEAR, metric=np.eye(7) + 0.1),
     ],
 )
 def test_processes_that_remember_positions_are_refused(make):

@@ -40,7 +40,7 @@ PROVIDERS = {
 
 @functools.cache
 def process(name, plain=False):
-    options = {} if plain else {"speed": SPEED, "refresh_rate": EXCESS}
+    options = {} if plain else {"metric": pdmp.Metric(scales=SPEED), "refresh_rate": EXCESS}
     return pdmp.ZigZag(PROVIDERS[name], **options)
 
 
@@ -152,7 +152,7 @@ def test_what_the_clocks_are_checked_against(name):
         np.testing.assert_allclose(out, rates(name, x, v), rtol=1e-9)
     else:
         assert np.all(np.isnan(out))
-    exact = pdmp.ZigZag(MODEL, speed=SPEED, refresh_rate=EXCESS)
+    exact = pdmp.ZigZag(MODEL, metric=pdmp.Metric(scales=SPEED), refresh_rate=EXCESS)
     exact.native.true_rates(x, v, np.zeros(D), out)
     np.testing.assert_allclose(np.maximum(out, 0.0), np.maximum(v * MODEL.gradient(x), 0.0) + EXCESS, rtol=1e-9)
 
@@ -245,7 +245,7 @@ def test_excess_rates_compete_with_the_flips():
     for thinning in ("inversion", "affine"):
         times = []
         for rate in (0.0, excess):
-            sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, speed=speed, refresh_rate=rate)
+            sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, metric=pdmp.Metric(scales=speed), refresh_rate=rate)
             state = sampler.begin(MEAN + 0.1, np.random.default_rng(0))
             times.append([sampler.native.clock(state, i, 0.0, Constantly(0.7)) for i in range(sampler.clocks)])
         plain, found = times
@@ -292,7 +292,7 @@ def test_the_path_is_a_function_of_the_seed_alone(name):
 
 @pytest.mark.exact
 def test_speeds_are_the_providers_units_and_auto_is_a_standard_deviation():
-    sampler = pdmp.ZigZag(PROVIDERS["importance"], speed="auto").resolve(ANCHOR)
+    sampler = pdmp.ZigZag(PROVIDERS["importance"], metric="auto").resolve(ANCHOR)
     speed = 1.0 / np.sqrt(np.diag(MODEL.hessian(ANCHOR)))
     np.testing.assert_allclose(sampler.speed, speed, rtol=1e-12)
     np.testing.assert_array_equal(sampler.provider.scale, sampler.speed)
@@ -300,7 +300,7 @@ def test_speeds_are_the_providers_units_and_auto_is_a_standard_deviation():
     p = batches("importance", speed)[1]
     np.testing.assert_allclose(sampler.provider.drawing.alias.probabilities(), p, rtol=1e-9)
     assert set(np.abs(sampler.velocity(ANCHOR, np.random.default_rng(1)))) == set(sampler.speed)
-    gaussian = pdmp.ZigZag(Gaussian(0.0, [4.0, 0.25]), speed="auto").resolve(np.zeros(2))
+    gaussian = pdmp.ZigZag(Gaussian(0.0, [4.0, 0.25]), metric="auto").resolve(np.zeros(2))
     np.testing.assert_array_equal(gaussian.speed, [0.5, 2.0])
     for again in (pickle.loads(pickle.dumps(sampler)), copy.copy(sampler)):
         assert type(again) is pdmp.ZigZag and again.thinning.total == sampler.thinning.total
@@ -351,14 +351,26 @@ BAD = {
         "Unknown has no `term_lipschitz`",
     ),
     "thinning": (lambda: pdmp.ZigZag(PROVIDERS["batch"], "grid"), ValueError, "`thinning` must be \"auto\" .*'grid'"),
-    "speed zero": (lambda: pdmp.ZigZag(MODEL, speed=0.0), ValueError, "`speed` must be finite and positive.*got 0.0"),
-    "speed nan": (
-        lambda: pdmp.ZigZag(PROVIDERS["batch"], speed=np.nan),
+    "speed zero": (
+        lambda: pdmp.ZigZag(MODEL, metric=pdmp.Metric(scales=0.0)),
         ValueError,
-        "`speed` must be finite and positive",
+        "`scales` must be positive definite; got 0",
     ),
-    "speed shape": (lambda: pdmp.ZigZag(MODEL, speed=[1.0] * 3), ValueError, r"`speed` .* of shape \(2,\)"),
-    "speed word": (lambda: pdmp.ZigZag(MODEL, speed="fast"), ValueError, "`speed` must be .*'fast'"),
+    "speed nan": (
+        lambda: pdmp.ZigZag(PROVIDERS["batch"], metric=pdmp.Metric(scales=np.nan)),
+        ValueError,
+        "`scales` must be finite",
+    ),
+    "speed shape": (
+        lambda: pdmp.ZigZag(MODEL, metric=pdmp.Metric(scales=[1.0] * 3)),
+        ValueError,
+        r"`metric` .* shape \(2,\)",
+    ),
+    "speed word": (
+        lambda: pdmp.ZigZag(MODEL, metric="fast"),
+        ValueError,
+        "`metric` of pdmp.ZigZag must be .*'fast'",
+    ),
     "rate": (
         lambda: pdmp.ZigZag(MODEL, refresh_rate=-1.0),
         ValueError,
@@ -370,9 +382,9 @@ BAD = {
         "`refresh_rate` must be finite and at least 0",
     ),
     "flat": (
-        lambda: pdmp.ZigZag(pdmp.models.SkewNormal(1.0), speed="auto").resolve(np.array([np.nan])),
+        lambda: pdmp.ZigZag(pdmp.models.SkewNormal(1.0), metric="auto").resolve(np.array([np.nan])),
         ValueError,
-        '`speed="auto"` needs positive curvatures.*coordinate 0',
+        '`metric="auto"` needs positive curvatures.*coordinate 0',
     ),
 }
 
@@ -457,7 +469,7 @@ MEAN = np.array([1.0, -2.0, 0.5])
 @pytest.mark.parametrize("thinning", ["inversion", "affine"])
 def test_speeds_and_excess_rates_with_the_exact_gradient(thinning):
     speed, excess = np.array([0.5, 1.0, 2.0]), np.array([0.4, 0.0, 1.0])
-    sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, speed=speed, refresh_rate=excess)
+    sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, metric=pdmp.Metric(scales=speed), refresh_rate=excess)
     path = pdmp.sample(sampler, events=60_000, seed=42).trajectories[0]
     x, v, s = path.positions[:-1], path.velocities[:-1], np.diff(path.times)
     flipped = np.argmax(path.velocities[1:] != path.velocities[:-1], axis=1)

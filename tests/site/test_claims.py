@@ -536,7 +536,7 @@ def test_warnings_become_errors():
     with warnings.catch_warnings():
         exec(first, {})
         with pytest.raises(UserWarning, match="adapts in the warm-up only"):
-            pdmp.sample(pdmp.BPS(target, mass="adaptive"), events=20, seed=1)
+            pdmp.sample(pdmp.BPS(target, metric="diagonal"), events=20, seed=1)
         with pytest.raises(UserWarning, match="was not reached"):
             pdmp.sample(pdmp.BPS(target), ess=1e6, events=20, seed=1)
 

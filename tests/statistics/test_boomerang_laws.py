@@ -57,9 +57,9 @@ class OneByOne(pdmp.Boomerang):
 
 
 CLOCKS = {
-    "sinusoids": pdmp.Boomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0], covariance=WRONG),
+    "sinusoids": pdmp.Boomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=WRONG)),
     "hessian": pdmp.Boomerang(LOGISTIC),
-    "grid": pdmp.Boomerang(LOGISTIC, covariance=[0.3, 0.6], thinning="grid"),
+    "grid": pdmp.Boomerang(LOGISTIC, metric=pdmp.Metric(covariance=[0.3, 0.6]), thinning="grid"),
     "batches": OneByOne(Minibatch(LOGISTIC, 1)),
     "factorised, inversion": pdmp.FactorisedBoomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0]),
     "factorised, hessian": pdmp.FactorisedBoomerang(LOGISTIC),
@@ -79,7 +79,7 @@ def test_every_clock_rings_at_its_rate(name):
 
 GAUSSIANS = {
     "its own reference": pdmp.Boomerang(GAUSSIAN),
-    "a wrong reference": pdmp.Boomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0], covariance=WRONG),
+    "a wrong reference": pdmp.Boomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0], metric=pdmp.Metric(covariance=WRONG)),
     "factorised": pdmp.FactorisedBoomerang(GAUSSIAN, mean=[0.5, 0.0, 0.0]),
 }
 

@@ -18,7 +18,7 @@ WALLS = {"lower": [-np.inf, -0.2], "upper": [0.4, 1.0], "halfspaces": [([1.0, 1.
 PROCESSES = {
     "BPS": lambda: pdmp.BPS(MODEL, 0.5),
     "ZigZag": lambda: pdmp.ZigZag(MODEL),
-    "Boomerang": lambda: pdmp.Boomerang(MODEL, [0.2, 0.1], [[1.0, 0.4], [0.4, 0.7]]),
+    "Boomerang": lambda: pdmp.Boomerang(MODEL, [0.2, 0.1], metric=pdmp.Metric(covariance=[[1.0, 0.4], [0.4, 0.7]])),
     "ZigZag, grid": lambda: pdmp.ZigZag(MODEL, thinning="grid"),
 }
 

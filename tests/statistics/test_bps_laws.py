@@ -20,12 +20,10 @@ LOGISTIC = pdmp.models.LogisticRegression(X, Y, prior_scale=2.0)
 
 #: Each with the rate of its refreshments.
 ON_GAUSSIAN = {
-    "full, dense mass": lambda: pdmp.BPS(GAUSSIAN, 0.3, mass=MASS),
+    "full, dense mass": lambda: pdmp.BPS(GAUSSIAN, 0.3, metric=MASS),
     "partial, Gaussian velocities": lambda: pdmp.BPS(GAUSSIAN, 0.3, "partial", "gaussian"),
-    "partial, adaptive diagonal mass": lambda: pdmp.BPS(GAUSSIAN, 0.3, "partial", mass="adaptive"),
-    "Gaussian velocities, adaptive dense mass": lambda: pdmp.BPS(
-        GAUSSIAN, 0.3, velocities="gaussian", mass="adaptive dense"
-    ),
+    "partial, adaptive diagonal mass": lambda: pdmp.BPS(GAUSSIAN, 0.3, "partial", metric="diagonal"),
+    "Gaussian velocities, adaptive dense mass": lambda: pdmp.BPS(GAUSSIAN, 0.3, velocities="gaussian", metric="dense"),
     "generalised": lambda: pdmp.GeneralisedBPS(GAUSSIAN),
     "generalised on the sphere": lambda: pdmp.GeneralisedBPS(GAUSSIAN, velocities="sphere"),
     "event chain, switch": lambda: pdmp.ForwardEventChain(GAUSSIAN, probability=0.3),
@@ -35,7 +33,7 @@ ON_GAUSSIAN = {
     "event chain, refreshment": lambda: pdmp.ForwardEventChain(GAUSSIAN, "refresh", 0.5),
     "directional": lambda: pdmp.DirectionalBPS(GAUSSIAN, 0.3),
     "directional, Gaussian velocities": lambda: pdmp.DirectionalBPS(
-        GAUSSIAN, 0.3, mass=MASS, refresh="partial", velocities="gaussian"
+        GAUSSIAN, 0.3, metric=MASS, refresh="partial", velocities="gaussian"
     ),
 }
 
@@ -98,7 +96,7 @@ POTENTIALS = {
 
 def directional(name):
     model = LOGISTIC if name == "logistic" else Quartic()
-    return pdmp.DirectionalBPS(model, refresh_rate=0.3, mass="hessian" if name == "logistic" else None)
+    return pdmp.DirectionalBPS(model, refresh_rate=0.3, metric="auto" if name == "logistic" else None)
 
 
 @pytest.mark.parametrize("name", POTENTIALS)

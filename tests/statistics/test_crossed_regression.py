@@ -51,7 +51,7 @@ def test_the_law_of_normal_observations():
     model = regression(NormalLaw, n=60, columns=1)
     mean, variance = exact_moments(model)
     sd = np.sqrt(variance)
-    process, means, variances = CrossedZigZag(model, mean, sd), [], []
+    process, means, variances = CrossedZigZag(model, mean, metric=pdmp.Metric(scales=sd)), [], []
     for seed in range(12):
         start = mean + sd * np.random.default_rng(100 + seed).standard_normal(model.dim)
         run = pdmp.sample(process, initial=start, time=1_200.0, seed=seed, warmup=0.1, progress=False)

@@ -23,7 +23,7 @@ def reference(model):
 SAMPLERS = {
     "BPS": lambda model: pdmp.BPS(model, refresh_rate=0.6),
     "ZigZag": pdmp.ZigZag,
-    "DirectionalBPS": lambda model: pdmp.DirectionalBPS(model, refresh_rate=0.6, mass=None),
+    "DirectionalBPS": lambda model: pdmp.DirectionalBPS(model, refresh_rate=0.6, metric=None),
     "GeneralisedBPS": pdmp.GeneralisedBPS,
     "ForwardEventChain": lambda model: pdmp.ForwardEventChain(model, "refresh", probability=0.5),
     "CoordinateSampler": lambda model: pdmp.CoordinateSampler(model, refresh_rate=0.3),

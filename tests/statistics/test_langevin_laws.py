@@ -102,7 +102,7 @@ def test_a_dense_preconditioner(tau):
     """Covariance 2γTP + γ²τ²PP of the noise, drift PQ."""
     gamma = 0.5 / np.linalg.eigvals(P @ FIVE.hessian()).real.max()
     truth = stationary(FIVE, gamma, 2.0 * gamma * 1.5 * P, tau, P)
-    assert_law(discrete.SGLD(Noisy(FIVE, tau), gamma, 1.5, P), FIVE, truth, 65, 0.06)
+    assert_law(discrete.SGLD(Noisy(FIVE, tau), gamma, 1.5, metric=pdmp.Metric(covariance=P)), FIVE, truth, 65, 0.06)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_rmsprop_without_memory(gamma_term):
     law = kernel_law(
         lambda x: step * (-p(x) * x - gamma_term * p(x) ** 2 * np.sign(x)), lambda x: 2.0 * step * p(x), -9.0, 9.0
     )
-    process = discrete.SGLD(Noisy(standard, 0.0), step, preconditioner=RMSprop(0.0, 1.0, gamma_term))
+    process = discrete.SGLD(Noisy(standard, 0.0), step, metric=RMSprop(0.0, 1.0, gamma_term))
     mean, var, _ = replicate(process, [0.0], 32, seed=68, steps=150_000)
     assert_unbiased(mean, 0.0, resolution=0.05)
     assert_unbiased(var / law[1], 1.0, resolution=0.05)
@@ -280,6 +280,6 @@ def test_the_limit_of_small_steps_needs_gamma():
 @pytest.mark.parametrize("gamma_term", [False, True])
 def test_rmsprop_with_memory_has_the_same_limit(gamma_term):
     """decay = 0.9 and steps so small that the average follows the state: 1.444 without Γ and 1 with, up to 5 %."""
-    process = discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.004, preconditioner=RMSprop(0.9, 1.0, gamma_term))
+    process = discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.004, metric=RMSprop(0.9, 1.0, gamma_term))
     _, var, _ = replicate(process, [0.0], 32, seed=69, steps=500_000)
     assert_unbiased(var / (1.0 if gamma_term else WITHOUT), 1.0, resolution=0.15)

@@ -23,9 +23,11 @@ def processes(model, mass, mean, covariance):
     return {
         "BPS": pdmp.BPS(model, 0.3, thinning="predicted"),
         "event chain": pdmp.ForwardEventChain(
-            model, "refresh", 0.5, velocities="gaussian", mass=mass, thinning="predicted"
+            model, "refresh", 0.5, velocities="gaussian", metric=mass, thinning="predicted"
         ),
-        "Boomerang": pdmp.Boomerang(model, mean, covariance, refresh_rate=1.0, thinning="predicted"),
+        "Boomerang": pdmp.Boomerang(
+            model, mean, metric=pdmp.Metric(covariance=covariance), refresh_rate=1.0, thinning="predicted"
+        ),
         "Zig-Zag": pdmp.ZigZag(model, thinning="predicted"),
     }
 

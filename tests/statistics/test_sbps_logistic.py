@@ -83,7 +83,7 @@ def test_an_adapted_preconditioner_keeps_the_law_and_is_frozen_after_the_warm_up
     A = rng.normal(size=(400, 3)) / np.array([0.4, 20.0, 60.0])  # posterior standard deviations 0.02, 1 and 3
     model = pdmp.models.LinearGaussian(A, A @ [0.01, 1.0, 2.0] + rng.normal(size=400), 1.0, 10.0)
     mean, covariance = model.posterior()
-    process = pdmp.SBPS(pdmp.gradients.Minibatch(model, 40), k=5.0, precondition="adapt")
+    process = pdmp.SBPS(pdmp.gradients.Minibatch(model, 40), k=5.0, metric="diagonal")
     result = pdmp.sample(process, proposals=PROPOSALS, warmup=0.2, chains=2, seed=1, store="skeleton")
     sd = np.sqrt(np.diag(covariance))
     assert np.abs((result.mean() - mean) / sd).max() < 0.15

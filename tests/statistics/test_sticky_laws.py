@@ -79,7 +79,7 @@ def sparsities(process, models, initial, seed, **budget):
 PROCESSES = {
     "ZigZag": lambda: pdmp.Sticky(pdmp.ZigZag(LINEAR), PRIOR),
     "BPS": lambda: pdmp.Sticky(pdmp.BPS(LINEAR, velocities="gaussian"), PRIOR),
-    "Boomerang": lambda: pdmp.Sticky(pdmp.Boomerang(LINEAR, covariance="diagonal"), PRIOR),
+    "Boomerang": lambda: pdmp.Sticky(pdmp.Boomerang(LINEAR, metric="diagonal"), PRIOR),
 }
 
 
@@ -176,7 +176,7 @@ def test_200_coefficients_against_a_gibbs_sampler():
     """Of groups of one coefficient each: jumps to and from 0."""
     X, y = many()
     model = pdmp.models.SpikeAndSlabLinearRegression(X, y, 1.0, SLAB, INCLUDED)
-    inner = pdmp.ZigZag(model, speed=1.0 / np.sqrt(np.diag(model.hessian())))
+    inner = pdmp.ZigZag(model, metric=pdmp.Metric(scales=1.0 / np.sqrt(np.diag(model.hessian()))))
     process, options = StickyGroups(inner, np.arange(MANY)[:, None]), {"store": "grid", "draws": 4_000}
     start = np.zeros((4, MANY))
     run = pdmp.sample(process, time=1_500.0, chains=4, initial=start, warmup=0.1, seed=3, progress=False, **options)

@@ -132,7 +132,7 @@ def test_all_models_from_all_rows():
     """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
     model = regression(NormalLaw)
     mode = laplace(model)
-    process = Sticky(pdmp.ZigZag(model, speed=mode.sd), LAW)
+    process = Sticky(pdmp.ZigZag(model, metric=pdmp.Metric(scales=mode.sd)), LAW)
     found, violations = [], 0
     for child in np.random.SeedSequence(9).spawn(32):
         record = run_chain(process, mode.mean, child, warmup=0.02, store="moments", time=4_000.0).finish()

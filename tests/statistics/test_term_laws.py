@@ -12,7 +12,7 @@ COUNTS = pdmp.terms(lambda y, z: np.exp(z) - y * z, [[3.0, 1.0]], [P.a + np.arra
 STEP = pdmp.terms(lambda a, b: 0.5 * (a + b) ** 2, at=[P.a, P.b])
 SDS = np.array([1.5, 1.0])
 MODEL = pdmp.models.sum_of_terms(P, [COUNTS, STEP], {"a": Normal(0.0, SDS[0]), "b": Normal(0.0, SDS[1])})
-REFERENCE = {"mean": [0.5, -0.5], "covariance": [0.4, 0.6]}
+REFERENCE = {"mean": [0.5, -0.5], "metric": pdmp.Metric(covariance=[0.4, 0.6])}
 CHAINS = 24
 
 

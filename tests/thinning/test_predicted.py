@@ -232,15 +232,19 @@ MASS = np.diag(np.diag(PRECISION)) + 0.3
 COVARIANCE = np.diag([0.6, 0.7, 1.2])
 PROCESSES = {
     "BPS": lambda model: pdmp.BPS(model, 0.3, thinning="predicted"),
-    "BPS, sphere, mass": lambda model: pdmp.BPS(model, 0.0, mass=MASS, thinning="predicted"),
-    "BPS, adaptive": lambda model: pdmp.BPS(model, 0.3, mass="adaptive dense", thinning="predicted"),
+    "BPS, sphere, mass": lambda model: pdmp.BPS(model, 0.0, metric=MASS, thinning="predicted"),
+    "BPS, adaptive": lambda model: pdmp.BPS(model, 0.3, metric="dense", thinning="predicted"),
     "event chain": lambda model: pdmp.ForwardEventChain(
-        model, "refresh", 0.5, velocities="gaussian", mass=MASS, thinning="predicted"
+        model, "refresh", 0.5, velocities="gaussian", metric=MASS, thinning="predicted"
     ),
-    "generalised": lambda model: pdmp.GeneralisedBPS(model, mass=np.diag(MASS), thinning="predicted"),
-    "Boomerang": lambda model: pdmp.Boomerang(model, MEAN, COVARIANCE, refresh_rate=1.0, thinning="predicted"),
-    "Boomerang, diagonal": lambda model: pdmp.Boomerang(model, MEAN, 0.8, refresh_rate=1.0, thinning=Predicted()),
-    "Zig-Zag": lambda model: pdmp.ZigZag(model, thinning="predicted", speed=[1.0, 0.7, 2.0]),
+    "generalised": lambda model: pdmp.GeneralisedBPS(model, metric=np.diag(MASS), thinning="predicted"),
+    "Boomerang": lambda model: pdmp.Boomerang(
+        model, MEAN, metric=pdmp.Metric(covariance=COVARIANCE), refresh_rate=1.0, thinning="predicted"
+    ),
+    "Boomerang, diagonal": lambda model: pdmp.Boomerang(
+        model, MEAN, metric=pdmp.Metric(covariance=0.8), refresh_rate=1.0, thinning=Predicted()
+    ),
+    "Zig-Zag": lambda model: pdmp.ZigZag(model, thinning="predicted", metric=pdmp.Metric(scales=[1.0, 0.7, 2.0])),
 }
 
 
@@ -272,7 +276,7 @@ def test_the_share_of_proposals_above_the_bound_is_the_one_asked_for(name):
 def test_an_isotropic_gaussian_leaves_nothing_to_predict():
     """In the metric of the target each rise is |u|² s: σ is 1, nothing exceeds, and few proposals are rejected."""
     process = pdmp.ForwardEventChain(
-        GAUSSIAN, "refresh", 0.5, velocities="gaussian", mass=PRECISION, thinning="predicted"
+        GAUSSIAN, "refresh", 0.5, velocities="gaussian", metric=PRECISION, thinning="predicted"
     )
     chain = run_chain(process, MEAN, 7, events=1_000)
     memory, counts = chain.state.memory.bound, chain.state.counts
@@ -316,7 +320,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
     model = pdmp.models.from_function(cliff, 2)
     for process in (
         pdmp.BPS(model, 0.3, thinning="predicted"),
-        pdmp.Boomerang(model, np.zeros(2), 1.0, thinning="predicted"),
+        pdmp.Boomerang(model, np.zeros(2), metric=pdmp.Metric(covariance=1.0), thinning="predicted"),
     ):
         with pytest.raises(pdmp.SamplingError, match="finite"):
             pdmp.sample(process, events=200, seed=1, initial=[0.0, 0.1])
@@ -346,7 +350,7 @@ def test_processes_without_such_rates_refuse_it():
 @pytest.mark.parametrize("covariance", [0.8, COVARIANCE], ids=["diagonal", "dense"])
 def test_the_boomerang_knows_its_slope_for_a_constant_gradient(covariance):
     """v·∇E and its derivative along an ellipse with ∇E held, against differences, and vᵀΣ⁻¹v."""
-    process = pdmp.Boomerang(BANANA, MEAN, covariance, thinning="predicted")
+    process = pdmp.Boomerang(BANANA, MEAN, metric=pdmp.Metric(covariance=covariance), thinning="predicted")
     chain = run_chain(process, MEAN + 0.3, 8, events=5)
     state, flow, now = chain.state, process.flow.native, chain.state.now[0] + 0.2
     gradient, (r, c, b) = state.memory.gradient.copy(), np.zeros((3, 1))

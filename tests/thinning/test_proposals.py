@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.exact, plain_only]
 
 GAUSSIAN = pdmp.models.Gaussian([1.0, -2.0], [[2.0, 0.8], [0.8, 1.5]])
 CHAIN = pdmp.models.Gaussian(np.zeros(3), [[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-REFERENCE = {"mean": [0.5, -1.0], "covariance": [0.3, 0.6]}
+REFERENCE = {"mean": [0.5, -1.0], "metric": pdmp.Metric(covariance=[0.3, 0.6])}
 ANCHOR = np.array([0.3, -0.2])
 #: Of each pair of a sampler and a bound, a process.
 CASES = {
@@ -45,9 +45,9 @@ CASES |= {
 CASES |= {
     "Boomerang, maxima": lambda: pdmp.Boomerang(GAUSSIAN, **REFERENCE, thinning=thinning.Maxima()),
     "BPS, inversion": lambda: pdmp.BPS(GAUSSIAN, refresh_rate=0.7),
-    "BPS with a mass, inversion": lambda: pdmp.BPS(GAUSSIAN, refresh_rate=0.7, mass="hessian"),
+    "BPS with a mass, inversion": lambda: pdmp.BPS(GAUSSIAN, refresh_rate=0.7, metric="auto"),
     "ZigZag, inversion": lambda: pdmp.ZigZag(GAUSSIAN),
-    "ZigZag with speeds": lambda: pdmp.ZigZag(LOGISTIC, "affine", speed=[0.5, 2.0]),
+    "ZigZag with speeds": lambda: pdmp.ZigZag(LOGISTIC, "affine", metric=pdmp.Metric(scales=[0.5, 2.0])),
     "Boomerang, energy": lambda: pdmp.Boomerang(LOGISTIC, thinning="hessian"),
     "Boomerang, energy, batches": lambda: pdmp.Boomerang(Minibatch(LOGISTIC, 1)),
     "factorised Boomerang, inversion": lambda: pdmp.FactorisedBoomerang(GAUSSIAN, **REFERENCE),

@@ -81,7 +81,7 @@ CASES = [(s, p) for s in SAMPLERS for p in (linear, logistic) if p is logistic o
 STICKY = {
     "ZigZag": lambda m: pdmp.Sticky(pdmp.ZigZag(m), 0.6),
     "BPS": lambda m: pdmp.Sticky(pdmp.BPS(m, refresh_rate=0.5, velocities="gaussian"), 0.6),
-    "Boomerang": lambda m: pdmp.Sticky(pdmp.Boomerang(m, covariance="diagonal"), 0.6),
+    "Boomerang": lambda m: pdmp.Sticky(pdmp.Boomerang(m, metric="diagonal"), 0.6),
 }
 
 

@@ -200,10 +200,10 @@ BOX = {"lower": [0.0, -np.inf], "upper": [np.inf, -1.5]}
 PAIRS = {
     "factorised Boomerang, batches": lambda: OneByOne(Minibatch(FOUR, 1)),
     "factorised Boomerang, maxima": lambda: pdmp.FactorisedBoomerang(GAUSSIAN, thinning=Maxima()),
-    "Boomerang, maxima": lambda: pdmp.Boomerang(GAUSSIAN, covariance=[0.3, 0.6], thinning=Maxima()),
+    "Boomerang, maxima": lambda: pdmp.Boomerang(GAUSSIAN, metric=pdmp.Metric(covariance=[0.3, 0.6]), thinning=Maxima()),
     "coordinate sampler, maxima": lambda: pdmp.CoordinateSampler(GAUSSIAN, 0.3, "maxima"),
     "coordinate sampler in a box": lambda: pdmp.Bounded(pdmp.CoordinateSampler(GAUSSIAN, 0.3), **BOX),
-    "BPS with a mass in a box": lambda: pdmp.Bounded(pdmp.BPS(GAUSSIAN, 0.5, mass="hessian"), **BOX),
+    "BPS with a mass in a box": lambda: pdmp.Bounded(pdmp.BPS(GAUSSIAN, 0.5, metric="auto"), **BOX),
     "directional BPS in a box": lambda: pdmp.Bounded(pdmp.DirectionalBPS(GAUSSIAN, 0.5), **BOX),
     "event chain, grid": lambda: pdmp.ForwardEventChain(GAUSSIAN, "refresh", 0.5, thinning="grid"),
 }

@@ -16,9 +16,9 @@ from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.references import BEHIND
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
+from pdmp.metric import lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
-from pdmp.processes.mass import lower
 
 PATHS, EVALUATIONS = 24, 3_000  #: further paths, at most, and evaluations from which on no other one begins
 

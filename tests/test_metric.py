@@ -1,0 +1,269 @@
+"""The argument `metric`: what it stands for in every form and for every sampler, words, bad input, old names."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.metric import check_metric, covariance_of
+from pdmp.models.priors import Normal
+from pdmp.models.regressions.likelihoods import PoissonLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
+from pdmp.processes.regression_zigzag import RegressionZigZag
+
+pytestmark = pytest.mark.exact
+
+PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.2], [0.0, -0.2, 3.0]])
+TARGET = pdmp.models.Gaussian([0.0, 1.0, -1.0], PRECISION)
+NOISY = pdmp.gradients.Noisy(TARGET, 0.1)
+M = np.array([[1.5, 0.3, 0.1], [0.3, 2.0, -0.4], [0.1, -0.4, 0.7]])
+DIAGONAL = np.array([4.0, 0.25, 1.0])
+SCALES, AXIS = np.array([2.0, 0.5, 1.0]), np.array([[0.6], [0.0], [0.8]])
+LOW = pdmp.Metric(scales=SCALES, directions=AXIS, variances=[9.0])
+LOW_COVARIANCE = np.diag(SCALES) @ (np.eye(3) + 8.0 * AXIS @ AXIS.T) @ np.diag(SCALES)
+
+#: What is given, and the covariance M⁻¹ that it stands for.
+FORMS = {
+    "number": (4.0, np.eye(3) / 4.0),
+    "vector": (DIAGONAL, np.diag(1.0 / DIAGONAL)),
+    "matrix": (M, np.linalg.inv(M)),
+    "precision": (pdmp.Metric(M), np.linalg.inv(M)),
+    "covariance": (pdmp.Metric(covariance=M), M),
+    "variances": (pdmp.Metric(covariance=DIAGONAL), np.diag(DIAGONAL)),
+    "scales": (pdmp.Metric(scales=SCALES), np.diag(SCALES**2)),
+    "one scale": (pdmp.Metric(scales=3.0), 9.0 * np.eye(3)),
+    "low rank": (LOW, LOW_COVARIANCE),
+    "none": (None, np.eye(3)),
+}
+
+
+def of_zigzag(metric):
+    """L Lᵀ of the velocities L s, s = ±1, which they are."""
+    process = pdmp.ZigZag(TARGET, metric=metric).resolve(np.zeros(3))
+    root = np.diag(process.speed) if process.metric is None else process.rates.root
+    signs = np.linalg.solve(root, process.velocity(np.zeros(3), np.random.default_rng(3)))
+    np.testing.assert_allclose(np.abs(signs), 1.0, rtol=1e-12)
+    return root @ root.T
+
+
+def of_sgld(process):
+    p = process.preconditioner.matrix
+    return np.eye(3) if p is None else np.diag(p) if p.ndim == 1 else p
+
+
+def of_root(process):
+    root = process.lower if process.lower.size else np.diag(process.diagonal)
+    return root @ root.T
+
+
+def of_metric(process):
+    metric = process.resolve(np.zeros(3)).metric
+    if metric is None:
+        return np.eye(3)
+    return np.array([metric.transform(metric.transposed(e)) for e in np.eye(3)])
+
+
+def of_reference(process):
+    return process.reference.root @ process.reference.root.T
+
+
+def of_sbps(metric):
+    process = pdmp.SBPS(NOISY, metric=metric)
+    p = process._matrix if process.is_dense else np.diag(process._scale)
+    assert np.trace(p) == pytest.approx(3.0)  # the size of M is left out
+    return p @ p
+
+
+#: M⁻¹ as each sampler keeps it.
+KEPT = {
+    "BPS": lambda metric: of_metric(pdmp.BPS(TARGET, metric=metric)),
+    "DirectionalBPS": lambda metric: of_metric(pdmp.DirectionalBPS(TARGET, metric=metric)),
+    "GeneralisedBPS": lambda metric: of_metric(pdmp.GeneralisedBPS(TARGET, metric=metric)),
+    "ForwardEventChain": lambda metric: of_metric(pdmp.ForwardEventChain(TARGET, metric=metric)),
+    "HMC": lambda metric: of_metric(pdmp.HMC(TARGET, metric=metric)),
+    "Boomerang": lambda metric: of_reference(pdmp.Boomerang(TARGET, metric=metric)),
+    "ZigZag": of_zigzag,
+    "SGLD": lambda metric: of_sgld(discrete.SGLD(NOISY, 0.1, metric=metric)),
+    "SGRRLD": lambda metric: of_sgld(discrete.SGRRLD(NOISY, 0.1, metric=metric).fine),
+    "MALA": lambda metric: of_root(discrete.MALA(TARGET, 0.1, metric=metric)),
+    "Barker": lambda metric: of_root(discrete.Barker(TARGET, 0.1, metric=metric)),
+    **{
+        make.__name__: partial(lambda make, metric: of_metric(make(NOISY, 0.1, metric=metric)), make)
+        for make in (discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT, discrete.BAOAB, discrete.BADODAB, discrete.UBU)
+    },
+}
+
+
+@pytest.mark.parametrize("sampler", KEPT)
+def test_every_form_is_the_same_matrix_in_every_sampler(sampler):
+    for given, covariance in FORMS.values():
+        np.testing.assert_allclose(KEPT[sampler](given), covariance, rtol=1e-12, atol=1e-13)
+
+
+def test_speeds_standard_deviations_and_the_factor_that_sbps_leaves_out():
+    """Diagonal ones are 1 / √M, to the last digit; P² of SBPS is M⁻¹ up to a factor."""
+    for given, covariance in FORMS.values():
+        if np.count_nonzero(covariance) == 3:
+            speed = np.sqrt(np.diag(covariance))
+            np.testing.assert_array_equal(pdmp.ZigZag(TARGET, metric=given).speed, speed)
+            np.testing.assert_array_equal(pdmp.FactorisedBoomerang(TARGET, metric=given).reference.sd, speed)
+        p = of_sbps(given)
+        np.testing.assert_allclose(p / np.trace(p), covariance / np.trace(covariance), rtol=1e-12, atol=1e-13)
+
+
+def test_words():
+    """What each stands for: the Hessian is `PRECISION` everywhere."""
+    whole, diagonal = np.linalg.inv(PRECISION), np.diag(1.0 / np.diag(PRECISION))
+    for make in (pdmp.BPS, pdmp.DirectionalBPS, pdmp.GeneralisedBPS, pdmp.ForwardEventChain, pdmp.HMC):
+        for word, start, adapts in (("auto", whole, False), ("diagonal", diagonal, True), ("dense", whole, True)):
+            process = make(TARGET, metric=word).resolve(np.zeros(3))
+            assert process.metric.adaptive == adapts
+            assert process.waits_for_warmup() == (f'metric="{word}"' if adapts else None) or make is pdmp.HMC
+            np.testing.assert_allclose(of_metric(process), start, rtol=1e-5, atol=1e-7)
+    assert pdmp.DirectionalBPS(TARGET).metric == "auto"
+    for word, expected in (("auto", whole), ("dense", whole), ("diagonal", diagonal)):
+        np.testing.assert_allclose(of_reference(pdmp.Boomerang(TARGET, metric=word)), expected, rtol=1e-9)
+        expected = whole if word == "dense" else diagonal
+        np.testing.assert_allclose(of_zigzag(word), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(
+        pdmp.Boomerang(TARGET).reference.root, pdmp.Boomerang(TARGET, metric="auto").reference.root
+    )
+    for word in ("auto", "diagonal"):
+        np.testing.assert_allclose(of_reference(pdmp.FactorisedBoomerang(TARGET, metric=word)), diagonal, rtol=1e-9)
+        assert pdmp.SBPS(NOISY, metric=word).waits_for_warmup() == 'metric="diagonal"'
+
+
+MODEL = MixedRegression(np.ones((40, 1)), np.arange(40) % 4, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)])
+
+
+def test_regressions():
+    """The same forms; "auto" is what they found for themselves before."""
+    sd = pdmp.Metric(scales=0.3)
+    assert RegressionZigZag(MODEL, metric=sd).speed == RegressionBoomerang(MODEL, metric=sd).reference.sd == 0.3
+    assert RegressionBPS(MODEL, metric=4.0).reference.sd == 0.5 and RegressionZigZag(MODEL, metric=None).speed == 1.0
+    for make in (RegressionZigZag, RegressionBPS, RegressionBoomerang):
+        one, other = make(MODEL), make(MODEL, metric="diagonal")
+        sds = [each.speed if make is RegressionZigZag else each.reference.sd for each in (one, other)]
+        np.testing.assert_allclose(*sds, rtol=1e-12)
+    for make in (RegressionZigZag, RegressionBPS):
+        with pytest.raises(ValueError, match="`metric`.*got 'dense'"):
+            make(MODEL, metric="dense")
+    with pytest.raises(ValueError, match="`metric` of RegressionBoomerang must be diagonal"):
+        RegressionBoomerang(MODEL, metric=[[1.0]])
+
+
+BAD = {
+    "shape": (np.ones(2), ValueError, r"`metric` must be a number or have shape \(3,\) or \(3, 3\), got \(2,\)"),
+    "matrix": (np.eye(2), ValueError, r"`metric` must be a number or have shape .* got \(2, 2\)"),
+    "not square": (np.ones((2, 3)), ValueError, "`metric` must be a number, a vector or a square matrix"),
+    "nothing": ([], ValueError, r"`metric` must be a number, a vector or a square matrix, got shape \(0,\)"),
+    "negative": (-1.0, ValueError, "`metric` must be positive definite; got -1"),
+    "zero": ([1.0, 0.0, 2.0], ValueError, "`metric` must be positive definite; entry 1 is 0"),
+    "nan": ([1.0, np.nan, 2.0], ValueError, "`metric` must be finite"),
+    "skew": (np.triu(M), ValueError, "`metric` must be symmetric; it differs from its transpose by up to 0.4"),
+    "indefinite": (M - np.eye(3), ValueError, "`metric` must be positive definite; its smallest eigenvalue is -0"),
+    "singular": (np.ones((3, 3)), ValueError, "`metric` must be positive definite; its smallest eigenvalue"),
+    "a word": ("hessian", ValueError, "`metric` of .* must be None, a number, an array.*, got 'hessian'"),
+    "text": (["1", "2", "3"], TypeError, "`metric` must be a number or an array, got"),
+    "True": (True, TypeError, "`metric` must be a number or an array, got True"),
+    "a function": (lambda x: x, TypeError, "`metric` must be a number or an array, got"),
+    "scales": (pdmp.Metric(scales=[1.0, 2.0]), ValueError, r"must be a number or have shape \(3,\), got \(2,\)"),
+    "directions": (
+        pdmp.Metric(scales=1.0, directions=[[0.6], [0.8]], variances=[2.0]),
+        ValueError,
+        r"`metric` must be a number or have shape \(3,\), got \(2, 1\)",
+    ),
+}
+ALL = KEPT | {"SBPS": of_sbps, "FactorisedBoomerang": lambda metric: pdmp.FactorisedBoomerang(TARGET, metric=metric)}
+
+
+def test_what_is_no_metric_is_refused():
+    for make in ALL.values():
+        for given, error, message in BAD.values():
+            with pytest.raises(error, match=message):
+                make(given)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({}, TypeError, "takes one of `precision`, `covariance` and `scales`, got 0"),
+        ({"covariance": 1.0, "scales": 1.0}, TypeError, "takes one of `precision`, `covariance` and `scales`, got 2"),
+        ({"scales": M}, ValueError, r"`scales` must be a number or a vector, got shape \(3, 3\)"),
+        ({"scales": [1.0, -2.0]}, ValueError, "`scales` must be positive definite; entry 1 is -2"),
+        ({"covariance": np.triu(M)}, ValueError, "`covariance` must be symmetric"),
+        ({"covariance": np.ma.masked_array([1.0, 2.0], [False, True])}, ValueError, "`covariance` has 1 masked"),
+        ({"covariance": 1.0, "directions": AXIS, "variances": [1.0]}, TypeError, "`directions` .* go with `scales`"),
+        ({"scales": 1.0, "directions": AXIS}, TypeError, "`directions` .* go with `scales` and `variances`"),
+        ({"scales": 1.0, "directions": 2.0 * AXIS, "variances": [1.0]}, ValueError, "must be orthonormal columns"),
+        (
+            {"scales": 1.0, "directions": AXIS, "variances": [1.0, 2.0]},
+            ValueError,
+            "one for each of the 1 `dir",
+        ),
+        ({"scales": 1.0, "directions": AXIS, "variances": [-1.0]}, ValueError, "`variances` must be positive definite"),
+    ],
+)
+def test_bad_metrics(options, error, message):
+    with pytest.raises(error, match=message):
+        pdmp.Metric(**options)
+
+
+def test_scales_of_any_size_are_positive_definite():
+    """What is singular does not depend on units."""
+    units = np.array([1e-9, 1.0, 1e9])
+    covariance = covariance_of(check_metric(pdmp.Metric(covariance=M * np.outer(units, units)), 3, "pdmp.BPS"))
+    np.testing.assert_allclose(covariance / np.outer(units, units), M, rtol=1e-12)
+
+
+def test_samplers_that_find_none_name_what_learns_one():
+    for make in (discrete.MALA, discrete.SGHMC):
+        with pytest.raises(ValueError, match=rf"pdmp.auto\(model, sampler=discrete.{make.__name__}\) learns a metric"):
+            make(TARGET, 0.1, metric="dense")
+    with pytest.raises(TypeError, match="`metric` of discrete.SGHMC must be constant, .* got a RMSprop"):
+        discrete.SGHMC(TARGET, 0.1, metric=discrete.preconditioners.RMSprop())
+    with pytest.raises(ValueError, match='`metric` of pdmp.ZigZag must be diagonal, or "auto", with batches'):
+        pdmp.ZigZag(pdmp.gradients.ControlVariate(pdmp.models.LinearGaussian(M, SCALES), 1), metric=M)
+
+
+def test_old_names_say_what_is_written_now():
+    says = {
+        "mass": '"hessian" is "auto"',
+        "preconditioner": "metric=pdmp.Metric(covariance=...)",
+        "precondition": "pdmp.Metric(covariance=P @ P)",
+        "covariance": "metric=pdmp.Metric(covariance=...)",
+        "speed": "metric=pdmp.Metric(scales=...)",
+    }
+    for make in (pdmp.BPS, pdmp.ZigZag, pdmp.Boomerang, discrete.SGLD, discrete.SGRRLD, discrete.UBU):
+        options = {"step": 0.1} if make.__module__.startswith("discrete") else {}
+        for name, text in says.items():
+            with pytest.raises(TypeError, match=f"`{name}=` of .* became `metric=`") as caught:
+                make(TARGET, **options, **{name: 2.0})
+            assert text in str(caught.value)
+
+
+def test_other_old_names():
+    with pytest.raises(TypeError, match="`mass=` of BADODAB became `thermal_mass=`, with the same number"):
+        discrete.BADODAB(TARGET, 0.1, mass=2.0)
+    with pytest.raises(TypeError, match=r"`reference=` of RegressionBoomerang became `metric=`.*scales=\.\.\."):
+        RegressionBoomerang(MODEL, reference=[1.0])
+    with pytest.raises(TypeError, match=r"`scale=` of RegressionBPS became `metric=`.*scales=\.\.\."):
+        RegressionBPS(MODEL, scale=[1.0])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mass'"):  # it never had a metric
+        pdmp.LocalBPS(TARGET, mass=2.0)
+    for make in (pdmp.Boomerang, pdmp.FactorisedBoomerang):  # a number would be the rate of refreshments
+        with pytest.raises(TypeError, match="positional"):
+            make(TARGET, [0.0, 0.0, 0.0], 2.0)
+    for make in (pdmp.BPS, pdmp.SBPS, pdmp.ZigZag, discrete.SGLD, discrete.MALA, discrete.SGHMC, pdmp.HMC):
+        with pytest.raises(TypeError, match="positional"):
+            make(NOISY, *[None] * 20)
+
+
+def test_it_is_printed():
+    assert repr(pdmp.Metric(covariance=[1.0, 4.0])) == "Metric(covariance=[1, 4])"
+    assert repr(pdmp.Metric(2.0)) == "Metric(precision=2)"
+    assert "directions=" in repr(LOW) and repr(pdmp.BPS(TARGET, metric=2.0)).endswith("metric=2)")
