@@ -732,6 +732,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.release
 def test_kill_9_at_any_moment(tmp_path):
     file = tmp_path / "run.checkpoint"
     rng, killed = np.random.default_rng(0), 0

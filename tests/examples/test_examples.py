@@ -16,7 +16,7 @@ LONG = ("unbiased_subsampling", "variable_selection")
 #: At their smallest these take long: in the full tier they run with ``--quick`` only.
 HEAVY = ("cluster_cost", "super_efficiency")
 #: One or two minutes each, mostly of compilation.
-FOR_RELEASES = ("bring_your_own", "cluster_cost", "own_model")
+FOR_RELEASES = ("bring_your_own", "cluster_cost", "own_model", "super_efficiency")
 
 
 def run(command, folder, plain, seconds=900):

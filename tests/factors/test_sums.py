@@ -257,7 +257,9 @@ def law_of(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
+@pytest.mark.parametrize(
+    "name", ["LocalBPS", *(pytest.param(n, marks=pytest.mark.release) for n in ("ZigZag", "FactorisedBoomerang"))]
+)
 def test_the_law_is_the_posterior(name):
     model, options = pair(), {}
     mean, var = law_of(model)

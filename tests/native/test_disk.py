@@ -257,7 +257,11 @@ report(ends=pdmp.sample(model, gradients=4_000, seed=1, progress=False).trajecto
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=[pytest.mark.release] * (name in ("compare", "tune"))) for name in COMMANDS]
+    "command",
+    [
+        pytest.param(name, marks=[pytest.mark.release] * (name in ("compare", "tune", "sample", "a function")))
+        for name in COMMANDS
+    ],
 )
 def test_what_a_new_process_compiles_the_next_one_finds(command, tmp_path):
     """Otherwise every second call would compile again, as the process that has compiled names its code differently."""

@@ -331,7 +331,9 @@ def replicates(process, time, runs=16):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("law", "n"), [(NormalLaw, 60), (NegativeBinomialLaw, 200), (PoissonLaw, 20)])
+@pytest.mark.parametrize(
+    ("law", "n"), [(NormalLaw, 60), pytest.param(NegativeBinomialLaw, 200, marks=pytest.mark.release), (PoissonLaw, 20)]
+)
 def test_laws_with_dispersions(law, n):
     """Of an intercept and a dispersion, or a slope, against quadrature."""
     model = regression(law, n=n, columns=2 if law is PoissonLaw else 1)

@@ -465,7 +465,7 @@ def test_inclusion_in_a_linear_regression(inner, law):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["logistic", "counts"])
+@pytest.mark.parametrize("family", ["logistic", pytest.param("counts", marks=pytest.mark.release)])
 def test_inclusion_of_a_category(family):
     """Two columns of a category in a regression whose expansion is not exact, by quadrature over both models."""
     if family == "counts":

@@ -172,6 +172,7 @@ def test_the_first_posterior():
         assert shown["mcse"] == pytest.approx(one["mcse"], rel=0.5) and shown["rhat"] <= 1.05
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_passes_of_three_samplers():
     """Effective draws of fifty passes over the data, as the page says them."""

@@ -52,6 +52,7 @@ def test_events_on_a_gaussian_come_at_their_rate(name):
         assert_exponential(gaps(path, process.refresh_rate * s, 1), resolution=0.13)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ON_GAUSSIAN)
 def test_averages_on_a_correlated_gaussian(name):
     events = 40_000

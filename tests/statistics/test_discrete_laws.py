@@ -38,7 +38,7 @@ def regression(n_data=12):
 # SGLD
 
 
-@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
 def test_sgld_in_one_dimension(tau):
     """Variance (2 + γτ²) / (λ (2 - γλ)): 1.25, and 2.25 with the noise."""
     provider = Full(ONE) if tau == 0.0 else Noisy(ONE, tau)
@@ -49,7 +49,7 @@ def test_sgld_in_one_dimension(tau):
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("tau", [0.0, 3.0])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 3.0])
 def test_sgld_in_ten_correlated_dimensions(tau):
     step = 0.5 / np.linalg.eigvalsh(TEN.hessian())[-1]
     provider = Full(TEN) if tau == 0.0 else Noisy(TEN, tau)

@@ -110,7 +110,7 @@ def assert_law(process, one_step, step, model, *, tau=0.0, size=None, order=1, r
 # SGRRLD
 
 
-@pytest.mark.parametrize("tau", [0.0, 1.5])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
 def test_sgrrld_in_five_correlated_dimensions(tau):
     step = 0.5 / LARGEST
     process = discrete.SGRRLD(Noisy(FIVE, tau), step, 0.5 * np.eye(D)[::-1])
@@ -177,7 +177,7 @@ def test_sgrrhmc_with_mini_batches(scheme):
 # Variances of the estimates
 
 
-@pytest.mark.parametrize("correlation", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("correlation", [1.0, 0.5, pytest.param(0.0, marks=pytest.mark.release)])
 def test_what_extrapolation_costs_in_variance(correlation):
     """Relative to the coarse chain's own averages: 5 - 4ρ for E θ, 5 - 4ρ² for E θ², for small steps and long runs.
 

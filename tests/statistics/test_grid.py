@@ -63,7 +63,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("sampler, which", CASES, ids=[f"{s}-{KINDS[w]}" for s, w in CASES])
+def case(sampler, which):
+    """With its name; CI takes a third of them, in which each sampler and each kind of target is."""
+    elsewhere = (list(SAMPLERS).index(sampler) + which) % 3 != 0
+    return pytest.param(sampler, which, id=f"{sampler}-{KINDS[which]}", marks=pytest.mark.release if elsewhere else ())
+
+
+@pytest.mark.parametrize("sampler, which", [case(*of) for of in CASES])
 def test_moments(sampler, which):
     model = Plane(which)
     truth_mean, truth_var = model.moments()

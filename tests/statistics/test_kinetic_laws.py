@@ -133,7 +133,7 @@ def assert_law(process, law, initial, seed, steps, resolution):
     assert_unbiased(temperatures / law.temperature, 1.0, resolution=resolution)
 
 
-@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_in_one_dimension(scheme, tau):
     """Large steps: without noise the schemes' variances are 0.985, 1.06, 1.44, 1 and 0.974."""
@@ -142,7 +142,7 @@ def test_in_one_dimension(scheme, tau):
     assert_law(sampler(scheme, Noisy(ONE, tau), eps, friction), law, [1.5], 61, 150_000, 0.03)
 
 
-@pytest.mark.parametrize("tau", [0.0, 1.5])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_in_five_correlated_dimensions(scheme, tau):
     Q = FIVE.hessian()
@@ -173,7 +173,7 @@ def test_with_mini_batches(scheme, kind):
     assert variances[0] > 1.06 * variances[1] and variances[1] > 1.06 * variances[2]  # so they are told apart
 
 
-@pytest.mark.parametrize("every", [2, 5])
+@pytest.mark.parametrize("every", [pytest.param(2, marks=pytest.mark.release), 5])
 @pytest.mark.parametrize("scheme", SCHEMES[:3])
 @pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
 def test_refreshed_momenta(scheme, every):

@@ -68,7 +68,13 @@ def sampler(name, provider, gamma, **options):
     return discrete.SGLD(provider, gamma, correction=name, **options)
 
 
-@pytest.mark.parametrize("name, tau", [(n, t) for n in INJECTED for t in (0.0, 1.5) if n != "SGD" or t > 0.0])
+@pytest.mark.parametrize(
+    "name, tau",
+    [
+        *((name, 1.5) for name in INJECTED),
+        *(pytest.param(name, 0.0, marks=pytest.mark.release) for name in INJECTED if name != "SGD"),
+    ],
+)
 def test_in_one_dimension(name, tau):
     """At γ = 0.4 and τ = 1.5: variances 1.25, 1.32, 0.59, and 0.56 for SGD; 1.81 without any correction."""
     truth = stationary(ONE, 0.4, INJECTED[name](0.4, tau), tau)
@@ -90,14 +96,14 @@ def test_beyond_what_can_be_corrected_there_is_no_noise():
     assert run_chain(process, [1.5], 1, steps=100).finish().statistics == {"mean_noise_removed": 1.0}
 
 
-@pytest.mark.parametrize("temperature", [0.3, 4.0])
+@pytest.mark.parametrize("temperature", [pytest.param(0.3, marks=pytest.mark.release), 4.0])
 def test_temperatures(temperature):
     gamma = 0.5 / np.linalg.eigvalsh(FIVE.hessian())[-1]
     truth = stationary(FIVE, gamma, 2.0 * gamma * temperature, 1.0)
     assert_law(discrete.SGLD(Noisy(FIVE, 1.0), gamma, temperature), FIVE, truth, 64, 0.06)
 
 
-@pytest.mark.parametrize("tau", [0.0, 1.5])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
 def test_a_dense_preconditioner(tau):
     """Covariance 2γTP + γ²τ²PP of the noise, drift PQ."""
     gamma = 0.5 / np.linalg.eigvals(P @ FIVE.hessian()).real.max()
@@ -164,7 +170,7 @@ def test_independent_mini_batches(name, d):
             assert truth[0, 0] == pytest.approx(covariance[0, 0] / (1.0 - 0.5 * stiff))
 
 
-@pytest.mark.parametrize("coefficient", [0.125, 0.5])
+@pytest.mark.parametrize("coefficient", [pytest.param(0.125, marks=pytest.mark.release), 0.5])
 def test_the_modified_form_with_mini_batches(coefficient):
     """All rows of the design equal, β = 1: τ̂² is that of the batch alone, and all batches of two of six are listed."""
     rng = np.random.default_rng(5)
@@ -222,7 +228,7 @@ def skew_normal_gradient(x, shape):
 
 
 @pytest.mark.parametrize("target", ["skew-normal", "quartic"])
-@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
 def test_targets_that_are_not_gaussian(target, tau):
     if target == "quartic":
         model, gamma = Quartic(), 0.05

@@ -70,6 +70,7 @@ def test_mala_on_a_normal_distribution():
     assert_far((1.5, 2.0 / (2.0 - 1.2)), (1.5, 1.0), 0.02)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("increments, signs", FORMS)
 def test_barker_on_a_normal_distribution(increments, signs):
     process = discrete.Barker(ONE, 1.8, increments, signs, adapt=False)
@@ -91,7 +92,7 @@ def test_barker_on_the_skew_normal_distribution(increments, signs):
     assert_far(barker_moments(SKEW, 1.0, -4.0, 8.0), truth, 0.03)
 
 
-@pytest.mark.parametrize("wall", [-math.inf, 0.0])
+@pytest.mark.parametrize("wall", [pytest.param(-math.inf, marks=pytest.mark.release), 0.0])
 @pytest.mark.parametrize("make, step", [(discrete.MALA, 0.45), (discrete.Barker, 1.1)])
 def test_a_quartic_target_and_a_wall_at_which_it_ends(make, step, wall):
     """Without the correction no wall would be seen at all, and MALA's proposal would diverge."""
