@@ -31,7 +31,7 @@ from pdmp.engine.storage import copied
 from pdmp.errors import warn
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
-from pdmp.models.propriety import find_improper
+from pdmp.models.propriety import find_improper, find_wrong_sign
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
@@ -160,7 +160,9 @@ def check_propriety(model, initial=None, process=None):
         process = getattr(process, "inner", None)
     if known not in _judged:
         inside = (lambda x: all(_passes(check, x) for check in walls)) if walls else None
-        _judged[known], count = find_improper(model, _first_start(model, initial), inside)
+        start = _first_start(model, initial)
+        wrong = find_wrong_sign(model, start) if isinstance(model, SumOfTerms) else None
+        _judged[known], count = (wrong, 1) if wrong else find_improper(model, start, inside)
     found = _judged[known]
     if found is not None and found.certain:
         raise ValueError(found.text)
