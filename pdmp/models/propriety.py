@@ -34,7 +34,7 @@ PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64
 FAR, EXACT = 1e10, 1e16
 #: From here on it is seen whether U along a direction that was computed is more than rounding.
 ROUND = 1e3
-#: Where U cannot be computed any more after a fall, it must have fallen between these as well: rounding goes up and down.
+#: Where U cannot be computed any more after a fall, it must have fallen between these, too: rounding goes up and down.
 BETWEEN = (10.0, 15.0, 25.0, 40.0, 60.0, 90.0)
 #: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
 GROWS = 12.0
@@ -65,11 +65,11 @@ NEWTON = 8
 NARROWER = 30.0
 #: Far beyond where U grows on a ray it must grow at these places as well.
 BEYOND = (1e13, 1e14, 1e15)
-#: Or fall there by so much times the distance; a plateau that is higher than this above a start is rounding, of e^-x that
-#: is 0 or 1 - e^-x that is 1, or nothing that a run gets to.
+#: Or fall there by so much times the distance; a plateau that is higher than this above a start is rounding, of e^-x
+#: that is 0 or 1 - e^-x that is 1, or nothing that a run gets to.
 FALL, HEIGHT, HUGE = 1e-3, 30.0, 1e200
-#: Places of a coordinate, beyond 0 and the start, between which U changes ever less where it tends to a limit: each time
-#: by less than a third of the last change, in the end by less than `SETTLED`, or by rounding and less than `ROUNDED`.
+#: Places of a coordinate, beyond 0 and the start, between which U changes ever less where it tends to a limit: each
+#: time by less than a third of the last change, in the end by less than `SETTLED`, or by rounding and `ROUNDED`.
 APPROACH, LESS, SETTLED, ROUNDED = np.arange(6.0, 80.0, 2.0), 1.0 / 3.0, 1e-6, 1e-2
 #: Steps by which a coordinate is moved to see rounding.
 SHIFTS = (1e-4, 1e-3, 3e-3)
@@ -160,9 +160,9 @@ def find_wrong_sign(model: Any, x: np.ndarray) -> Improper | None:
             if block.any() and log_density(block):
                 k = next(k for k, own in used.items() if np.any(own & block))
                 return Improper(
-                    f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the log "
-                    "density of data does: a loss is minus the log density, so give -f. (Where it is to fall, write it and "
-                    "what it is added to as one loss.)",
+                    f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
+                    "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, write "
+                    "it and what it is added to as one loss.)",
                     True,
                 )
     return None
@@ -368,7 +368,7 @@ class _Search:
             return Ray("beyond" if u < start - FALL * t else "grows")  # or rounding
         return Ray("heavy" if slopes[-1] > LEVEL else "flat", slopes[-1])
 
-    # -- spikes, necks and limits ------------------------------------------------------------------------------------------
+    # -- spikes, necks and limits -----------------------------------------------------------------------------------
 
     def spike(self):
         """U falls to -∞ like c log |xⱼ| towards xⱼ = 0, with c at least 1, or towards 0 with c at least d."""
@@ -470,8 +470,8 @@ class _Search:
                 if all(self.tends(p, j, side) for p, _ in self.points):
                     return Improper(
                         f"U of {self.name} tends to a limit along {self.names()[j]} → {'-' if side < 0.0 else ''}∞, as "
-                        "minus a log likelihood does in degrees of freedom, a dispersion or a component of a mixture: with "
-                        "a flat prior the posterior is improper; give a proper one.",
+                        "minus a log likelihood does in degrees of freedom, a dispersion or a component of a mixture: "
+                        "with a flat prior the posterior is improper; give a proper one.",
                         False,
                     )
         return None
@@ -523,8 +523,8 @@ class _Search:
             )
         elif ray.kind == "beyond":
             text = (
-                f"U of {self.name} grows along {where}, and far beyond that falls without end: the posterior is improper, "
-                "and a run is of what is near its start only; the term of highest order may have the wrong sign."
+                f"U of {self.name} grows along {where}, and far beyond that falls without end: the posterior is "
+                "improper, and a run is of what is near its start only; a term of high order may have the wrong sign."
             )
         elif ray.kind == "flat":
             text = (

@@ -423,9 +423,7 @@ def test_a_sum_of_terms_is_looked_at_as_a_function_is():
         (lambda y, m: -((y - m) ** 2), {"b": Normal(0.0, 1.0)}),
     ):
         model = pdmp.models.sum_of_terms(p, [pdmp.terms(loss, [y], [at])], priors=prior)
-        with pytest.raises(
-            ValueError, match="the loss `<lambda>` of `terms.0.` falls without end .* minus the log density"
-        ):
+        with pytest.raises(ValueError, match="`terms.0.` falls without end .* minus the log density"):
             pdmp.sample(pdmp.BPS(model), events=5, seed=1)
     twice = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [y], [np.column_stack([y, 2.0 * y]) @ p.b])
     with pytest.warns(UserWarning, match=r"does not grow along the direction \+1 b\[0\] -0.5 b\[1\]"):
@@ -453,7 +451,7 @@ def test_a_quadratic_of_any_axes_that_is_not_positive_definite(dim, lowest, says
 
 
 def rows_of(name, sign, n=40):
-    """Rows of a family, or minus these: of responses in its range, coefficients of the first parameter and an offset."""
+    """Rows of a family, or minus these: of responses in its range, with coefficients and an offset."""
     family, rng, offset = FAMILIES[name], np.random.default_rng(5), np.linspace(-0.3, 0.3, n)
     X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
     numbers = X @ [0.5, 1.0, -1.0] + rng.normal(0.0, 1.5, n)
@@ -519,9 +517,7 @@ def test_the_sign_of_data_beside_other_terms():
     assert found(effects, normal, cut, labels[0]) is None
     assert found(effects, layers) is None and found(layers, labels[0]) is None
     assert "`terms[2]` falls without end whichever way u goes" in found(effects, normal, labels[1]).text
-    with pytest.raises(
-        ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u goes, as"
-    ):
+    with pytest.raises(ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u"):
         pdmp.sample(pdmp.models.sum_of_terms(p, [labels[1], effects], priors=priors), seed=1)
 
 
@@ -536,9 +532,7 @@ def test_what_falls_beyond_a_barrier_is_named(dim, power, share):
             dim,
         )
 
-    with pytest.warns(
-        UserWarning, match="grows along .*, and far beyond that falls without end: the posterior is impr"
-    ):
+    with pytest.warns(UserWarning, match="grows along .*, and far beyond that falls without end: the posterior is"):
         assert check_propriety(make(-1.0)) < 120
     assert power == 3 or find_improper(make(1.0), np.zeros(dim))[0] is None
 
