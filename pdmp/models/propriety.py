@@ -161,8 +161,8 @@ def find_wrong_sign(model: Any, x: np.ndarray) -> Improper | None:
                 k = next(k for k, own in used.items() if np.any(own & block))
                 return Improper(
                     f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
-                    "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, write "
-                    "it and what it is added to as one loss.)",
+                    "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, "
+                    "write it and what it is added to as one loss.)",
                     True,
                 )
     return None
