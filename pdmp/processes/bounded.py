@@ -320,7 +320,8 @@ class Bounded(Extended):
     def anchor(self) -> np.ndarray | None:
         """The start of the process within, or a point inside that is near it: the closest one of a box.
 
-        From half-spaces that it is outside of it goes inside by relaxed projections, one after the other. The mode is not looked for where the potential may exist inside only: the search would go outside.
+        From half-spaces that it is outside of it goes inside by relaxed projections, one after the other. The mode is
+        not looked for where the potential may exist inside only: the search would go outside.
         """
         x = self.inner.anchor
         if x is None and self.model is not None:
