@@ -267,7 +267,7 @@ def test_what_changes_the_path_later_ends_the_run_there_whatever_the_chunks(name
         methods = {"clock": bounded_clock, "rate": rate_that_turns_later}
     what = rf"`{name}` of Mine changes `state.[xv]\[[01]\]`: only an event may change it \("
     if local:  # where what stands between events is compared
-        what += r"|coordinate [01] outside the row of `scope` of its clock, or a clock or a rate changed it, so that its"
+        what += r"|coordinate [01] outside the row of `scope` of its clock, or a clock or a rate changed it, so that"
     said = []
     for first in (16, 1_000):
         monkeypatch.setattr("pdmp.engine.chain.FIRST_CHUNK", first)
