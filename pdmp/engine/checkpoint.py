@@ -244,7 +244,7 @@ class Checkpoint:
             self.write()
 
     def write(self, last=False):
-        """Write the snapshots. If that fails, sampling goes on, and it is tried again when it is due, but after a run."""
+        """Write the snapshots. If that fails, sampling goes on, and it is tried again when due; not after a run."""
         try:
             self._write()
         except (OSError, MemoryError) as error:

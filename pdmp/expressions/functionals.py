@@ -15,6 +15,9 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
+from pdmp.data.memory import check_size
+from pdmp.native.arguments import refuse_unreal
+
 SHARED = 2**28  #: bytes from which on a matrix is not copied
 #: What of NumPy's functions is linear, and the operator that it is.
 LINEAR = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "matmul": "matmul"}
@@ -156,6 +159,8 @@ class Block(Functional):
 
     def __rmatmul__(self, X: Any) -> Functional:
         """``X @ block``, X of shape (N, size)."""
+        if isinstance(X, (list, tuple)):
+            refuse_unreal("X", X)
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.size:
             raise ValueError(
@@ -180,6 +185,7 @@ class Block(Functional):
 
     def __getitem__(self, index: Any) -> Functional:
         """A look-up: one coordinate of the block for each row, by its place, an integer or an array of them."""
+        refuse_unreal(f"{self.name}[index]", index)
         places = np.atleast_1d(np.asarray(index))
         if places.dtype.kind not in "iu" or places.ndim != 1:
             kind = f"an array of {places.dtype} of shape {places.shape}"
@@ -239,6 +245,7 @@ class Parameters:
                 raise TypeError(f"`{name}` must be a number of coordinates, got {size!r}.")
             if size < 1:
                 raise ValueError(f"`{name}` must have at least 1 coordinate, got {size}.")
+            check_size(f"`{name}` of {size:,} coordinates", 16.0 * min(size, 2**62))
             if name in ("dim", "sizes"):
                 raise ValueError(f"`{name}` cannot be the name of a block, as it is an attribute of Parameters.")
         self.sizes, first = {name: int(size) for name, size in sizes.items()}, 0

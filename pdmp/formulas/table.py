@@ -133,7 +133,9 @@ def unchanged(path: str | os.PathLike[str]) -> Iterator[None]:
 def _of_columns(data, asked, pandas):
     """The table of a dict; a `ValueError` that names the columns which are none, or not of one length."""
     sizes = {
-        name: len(column) for name, column in data.items() if hasattr(column, "__len__") and not isinstance(column, str)
+        name: len(column)
+        for name, column in data.items()
+        if hasattr(column, "__len__") and not isinstance(column, str) and getattr(column, "shape", None) != ()
     }
     if data and not sizes:
         name = next(iter(data))

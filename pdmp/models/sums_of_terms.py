@@ -48,7 +48,7 @@ from pdmp.models.priors import (
     second_derivative_bound_until,
 )
 from pdmp.models.transforms import Log, Transform
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import one_of, refuse_unreal
 from pdmp.native.classes import compiled, entry, inlined, positive, readable
 from pdmp.native.threads import added, chunks, each
 
@@ -994,6 +994,7 @@ def _one(arrays):
 def _read_data(j, values):
     if np.ma.is_masked(values):
         raise ValueError(f"`data[{j}]` has masked entries: leave these rows out.")
+    refuse_unreal(f"data[{j}]", values)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim > 1:
         raise TypeError(
