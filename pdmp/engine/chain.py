@@ -17,6 +17,7 @@ from typing import TypedDict
 import numpy as np
 
 from pdmp.engine import scheduler
+from pdmp.engine.preflight import replay
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
@@ -39,6 +40,7 @@ IDLE_CANDIDATES = 1_000_000
 REPEATED = 100
 STILL = 1e-13
 WATCHED = 64  #: after so many candidates, and later 16 to 32 times in a doubling, it is seen what events change
+REPLAYED = 2  #: candidates that are replayed at one or two of these in a doubling
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -193,7 +195,7 @@ class Chain:
     look : int
         Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
     watched : bool
-        Whether it is looked at now and then what an event of a local process changes.
+        Whether it is looked at now and then what clocks, rates and events change.
     """
 
     def __init__(
@@ -242,7 +244,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
-        self.watched = watched and len(self.state.moved) > 1
+        self.watched = watched
         self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
@@ -301,6 +303,8 @@ class Chain:
             )
             now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
             chunk, kept = self._watch() if self.watched else (self.chunk, None)
+            if self.stopped is not None:
+                break
             try:
                 with self.process.helper_threads(self.state):
                     status = scheduler.advance(native, self.state, self.recording, limits, chunk, self.rng)
@@ -471,6 +475,14 @@ class Chain:
         step = max(WATCHED, 1 << max(done.bit_length() - 5, 0))
         if done % step:
             return min(self.chunk, step - done % step), None
+        if done and done % (16 * step) == 0:
+            try:
+                replay(self.process, state, self.rng, REPLAYED)
+            except TypeError as error:
+                text = str(error).rstrip(".")
+                self.stopped, self.failure = "failed", (text, float(state.now[0]), self.position(state.now[0]))
+        if len(state.moved) == 1:
+            return min(self.chunk, step), None
         kept = state.x.copy(), state.v.copy(), state.moved.copy(), float(state.now[0])
         return max(1, min(len(state.x) // 4, FIRST_CHUNK)), kept
 
@@ -482,7 +494,8 @@ class Chain:
         if self.stopped != "failed" and wrong.any():
             text = (
                 f"`jump` of {type(self.process).__name__} changed coordinate {np.argmax(wrong)} outside the row of "
-                "`scope` of its clock, so that its path is broken: name all that an event may change"
+                "`scope` of its clock, or a clock or a rate changed it, so that its path is broken: name all that an "
+                "event may change, and change nothing elsewhere"
             )
             now = float(state.now[0])
             self.stopped, self.failure = "failed", (text, now, self.position(now))

@@ -243,16 +243,17 @@ class Checkpoint:
         if perf_counter() - self._written >= CHECKPOINT_SECONDS:
             self.write()
 
-    def write(self):
-        """Write the snapshots. If that fails, sampling goes on, and it is tried again when it is due."""
+    def write(self, last=False):
+        """Write the snapshots. If that fails, sampling goes on, and it is tried again when due; not after a run."""
         try:
             self._write()
         except (OSError, MemoryError) as error:
-            if not self._warned:
-                warn(
-                    f"`checkpoint` {os.fspath(self.path)!r} could not be written: {error or type(error).__name__}. "
-                    "Sampling goes on, and it is tried again."
-                )
+            if last or not self._warned:
+                then = "Sampling goes on, and it is tried again."
+                if last:
+                    then = "What the file holds is older than this run, or nothing: keep it by run.save(path)."
+                text = f"`checkpoint` {os.fspath(self.path)!r} could not be written: {error or type(error).__name__}."
+                warn(f"{text} {then}")
             self._warned = True
         self._written = perf_counter()
 

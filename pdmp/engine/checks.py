@@ -56,8 +56,10 @@ def check_count(name, value):
         value = operator.index(value)
     except TypeError:
         raise TypeError(f"`{name}` must be an integer, got {value!r}.") from None
-    if not 1 <= value <= NEVER:
+    if value < 1:
         raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    if value > NEVER:
+        raise ValueError(f"`{name}` must be at most {NEVER:,}, got more.")
     return value
 
 

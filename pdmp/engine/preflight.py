@@ -31,12 +31,12 @@ from pdmp.engine.storage import copied
 from pdmp.errors import warn
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
-from pdmp.models.propriety import find_improper
+from pdmp.models.propriety import find_improper, find_wrong_sign
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.native.fingerprints import is_standard
-from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
+from pdmp.process import CERTAIN, CLOCKS, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
@@ -160,7 +160,9 @@ def check_propriety(model, initial=None, process=None):
         process = getattr(process, "inner", None)
     if known not in _judged:
         inside = (lambda x: all(_passes(check, x) for check in walls)) if walls else None
-        _judged[known], count = find_improper(model, _first_start(model, initial), inside)
+        start = _first_start(model, initial)
+        wrong = find_wrong_sign(model, start) if isinstance(model, SumOfTerms) else None
+        _judged[known], count = (wrong, 1) if wrong else find_improper(model, start, inside)
     found = _judged[known]
     if found is not None and found.certain:
         raise ValueError(found.text)
@@ -373,7 +375,7 @@ def _rehearse(process, chain):
         _rehearse_clock(process, i, copied(chain.state), copy.deepcopy(chain.rng))
     events = min(REHEARSED_EVENTS, REHEARSED_TERMS // (process.clocks * max(getattr(model, "n_data", 0), 1)))
     if process.clocks <= REHEARSED_CLOCKS:
-        _rehearse_run(process, copied(chain.state), copy.deepcopy(chain.rng), events)
+        replay(process, chain.state, chain.rng, events)
 
 
 def _check_written(model, name):
@@ -404,11 +406,20 @@ def _rehearse_clock(process, i, state, rng):
         _propose(process, state, i, rng)
 
 
-def _rehearse_run(process, state, rng, events):
-    """The first events of a run: what goes wrong in them would go wrong in the run."""
-    stood = 0
-    times = [_propose(process, state, i, rng)[0] for i in range(process.clocks)]
-    for _ in range(events):
+def replay(process, state, rng, candidates):
+    """The next candidates of a run, on copies and in plain Python; a `TypeError` for what would go wrong in them.
+
+    At the start what fails in any case is seen, and in a run, now and then, a clock or a rate that changes the path.
+    """
+    first, last, what = state.pending
+    if (last - first) * max(getattr(process.model, "n_data", 0), 1) > REHEARSED_TERMS:
+        return
+    state, rng, stood = copied(state), copy.deepcopy(rng), 0
+    times = np.full(process.clocks, np.inf)
+    times[state.heap] = state.keys
+    for j in range(first, last) if what == CLOCKS else process.order[first:last]:
+        times[j] = _propose(process, state, int(j), rng)[0]
+    for _ in range(candidates):
         i, now = int(np.argmin(times)), float(state.now[0])
         if not np.isfinite(times[i]):
             return
@@ -425,7 +436,7 @@ def _rehearse_run(process, state, rng, events):
             redrawn = process.order[process.start[i] : process.start[i + 1]]
         state.now[0] = times[i]
         for j in redrawn:
-            times[j] = _propose(process, state, j, rng)[0]
+            times[j] = _propose(process, state, int(j), rng)[0]
 
 
 def _not_after(process, time, now):

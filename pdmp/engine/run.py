@@ -435,7 +435,7 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
             elif file is not None and chain.stopped in GOALS:
                 file.keep(i, chain)
         if file is not None:
-            file.write()
+            file.write(last=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
         broken = broken or error
     if broken is not None and not isinstance(broken, Exception):  # that the program ends, not that a run fails

@@ -10,12 +10,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
+from pdmp.data.memory import check_size
+from pdmp.native.arguments import refuse_unreal
+
 SHARED = 2**28  #: bytes from which on a matrix is not copied
+#: What of NumPy's functions is linear, and the operator that it is.
+LINEAR = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "matmul": "matmul"}
 PADDED = 8  #: entries of a sparse matrix as rows of equal length, over those that are not 0, up to which it is taken
 
 
@@ -31,8 +36,6 @@ class Functional:
     sizes : dict of str to int
         The blocks of the parameters.
     """
-
-    __array_ufunc__ = None  # so that ``X @ block`` and ``array * functional`` come here
 
     def __init__(
         self, columns: np.ndarray, values: np.ndarray, offset: np.ndarray | None, sizes: Mapping[str, int]
@@ -62,6 +65,25 @@ class Functional:
             for w in range(self.columns.shape[1]):
                 found += x[:, self.columns[:, w]] * self.values[:, w]
         return found if self.offset is None else found + self.offset
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Functional:
+        """``X @ block``, ``array * functional`` and so on; whatever is not linear is refused."""
+        if method != "__call__":
+            return self @ None
+        name = LINEAR.get(ufunc.__name__)
+        if name is None or options:
+            self._not_linear(f"numpy.{ufunc.__name__}")
+        left, right = inputs
+        if isinstance(right, Functional) and not isinstance(left, Functional):
+            return getattr(right, f"__r{name}__")(left)
+        return getattr(left, f"__{name}__")(right)
+
+    def _not_linear(self, what: str) -> NoReturn:
+        name = f"p.{self.name}" if isinstance(self, Block) else "the functional"
+        raise TypeError(
+            f"{what} of {name} is not linear in the parameters: give {name} in `at`, and write that in the loss, "
+            "of the argument that stands for it."
+        )
 
     def __add__(self, other: Any) -> Functional:
         if isinstance(other, Functional):
@@ -105,13 +127,24 @@ class Functional:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         """The functional as one object, as for SciPy, which then leaves a product to it; pandas does not."""
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("pandas."):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("pandas."):
             return self @ None
+        if caller.startswith("numpy.ma"):
+            raise TypeError(
+                "a masked array before a functional: leave rows with masked entries out, and give an array."
+            )
         array = np.empty((), object)
         array[()] = self
         return array
 
     __radd__, __rmul__ = __add__, __mul__
+    __pow__ = __rpow__ = lambda self, *_: self._not_linear("a power")
+    __rtruediv__ = lambda self, _: self._not_linear("a reciprocal")  # noqa: E731
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = lambda self, _: self._not_linear("a remainder")
+    __abs__ = lambda self: self._not_linear("the absolute value")  # noqa: E731
+    __bool__ = __float__ = __int__ = lambda self: self._not_linear("the value")
+    __lt__ = __le__ = __gt__ = __ge__ = lambda self, _: self._not_linear("a comparison")
 
 
 class Block(Functional):
@@ -126,6 +159,8 @@ class Block(Functional):
 
     def __rmatmul__(self, X: Any) -> Functional:
         """``X @ block``, X of shape (N, size)."""
+        if isinstance(X, (list, tuple)):
+            refuse_unreal("X", X)
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.size:
             raise ValueError(
@@ -150,6 +185,7 @@ class Block(Functional):
 
     def __getitem__(self, index: Any) -> Functional:
         """A look-up: one coordinate of the block for each row, by its place, an integer or an array of them."""
+        refuse_unreal(f"{self.name}[index]", index)
         places = np.atleast_1d(np.asarray(index))
         if places.dtype.kind not in "iu" or places.ndim != 1:
             kind = f"an array of {places.dtype} of shape {places.shape}"
@@ -209,6 +245,7 @@ class Parameters:
                 raise TypeError(f"`{name}` must be a number of coordinates, got {size!r}.")
             if size < 1:
                 raise ValueError(f"`{name}` must have at least 1 coordinate, got {size}.")
+            check_size(f"`{name}` of {size:,} coordinates", 16.0 * min(size, 2**62))
             if name in ("dim", "sizes"):
                 raise ValueError(f"`{name}` cannot be the name of a block, as it is an attribute of Parameters.")
         self.sizes, first = {name: int(size) for name, size in sizes.items()}, 0

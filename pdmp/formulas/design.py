@@ -252,6 +252,8 @@ def check_columns(described: Described, table: Any) -> None:
         held = pandas.api.types.infer_dtype(column, skipna=True)
         if isinstance(column.dtype, pandas.CategoricalDtype):
             continue
+        if held == "string":
+            _check_written_alike(column.dropna().unique(), f"the column {name!r}")
         if held == "string" and name in plain:
             _check_text(name, column)
         if held not in HELD:
@@ -265,6 +267,15 @@ def check_columns(described: Described, table: Any) -> None:
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
     _check_levels(described, table, pandas)
+
+
+def _check_written_alike(values, what):
+    """Refuse truth values that are words in some rows and 0 or 1 in others."""
+    found = {str(value).lower().removesuffix(".0") for value in values}
+    if found <= {"0", "1", "true", "false"} and found & {"0", "1"} and found & {"true", "false"}:
+        raise ValueError(
+            f"{what} has truth values as words in some rows, and as 0 or 1 in others: write them in one way."
+        )
 
 
 def _check_text(name, column):
@@ -786,6 +797,7 @@ def read_labels(column: Any, name: str) -> tuple[np.ndarray, str]:
     pandas = import_pandas()
     codes, labels = pandas.factorize(np.asarray(column), sort=True)
     if len(labels) != 2:
+        _check_written_alike(labels, f"the response {name!r}")
         shown = ", ".join(str(_plain(label)) for label in labels[:4])
         raise ValueError(
             f"the response {name!r} must have two values for this family, got {len(labels)}: {shown}"

@@ -36,10 +36,12 @@ def family_of(name: Any) -> Family:
     """The family of this name, or a `ValueError`."""
     if isinstance(name, Family):
         return name
+    if not isinstance(name, str):
+        raise TypeError(f"`family` must be the name of a family or a pdmp.Family, got {type(name).__name__}.")
     if name == "logit":
         return FAMILIES["bernoulli"]
     if name not in FAMILIES:
-        close = did_you_mean(name, FAMILIES) if isinstance(name, str) else "; or a pdmp.Family."
+        close = did_you_mean(name, FAMILIES)
         if name in CALLED:
             close = f"; did you mean {CALLED[name]!r}?"
         raise ValueError(f"`family` must be one of {', '.join(map(repr, FAMILIES))}, got {name!r}{close}")

@@ -25,7 +25,7 @@ from pdmp.engine.executors import (
     check_executor,
     workers_of,
 )
-from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
+from pdmp.formulas.table import MISSING, check_repeated, import_pandas, is_parquet, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
@@ -115,9 +115,7 @@ def _open(path, names, types=None):
     except ImportError:
         raise ImportError("files that are read in batches need pyarrow: pip install 'pdmp[data]'.") from None
     try:
-        with open(path, "rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
-        if is_parquet:
+        if is_parquet(path):
             source = parquet.ParquetFile(path)
             return source.iter_batches(batch_size=BATCH, columns=names), source.schema_arrow.names
         source = _open_csv(path, names, types)
@@ -189,10 +187,9 @@ def numeric_categories(part: Any) -> set[str]:
     import pyarrow
     from pyarrow import parquet
 
-    with open(part, "rb") as file:
-        if file.read(4) != b"PAR1":
-            return set()
     try:
+        if not is_parquet(part):
+            return set()
         schema = parquet.read_schema(part)
     except (pyarrow.ArrowException, OSError):  # which is said where the rows are read
         return set()

@@ -73,9 +73,8 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
 def _read_file(path, pandas):
     """The table of a CSV or a Parquet file; a `ValueError` of one line for one that cannot be read."""
     try:
-        with open(path, "rb") as file:
-            if file.read(4) == b"PAR1":
-                return pandas.read_parquet(path)
+        if is_parquet(path):
+            return pandas.read_parquet(path)
         # With the first row, which must not be longer: its first values would be an index, and names be shifted.
         header = pandas.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
@@ -88,6 +87,15 @@ def _read_file(path, pandas):
         raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
     check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
     return table
+
+
+def is_parquet(path: Any) -> bool:
+    """Whether a file is one of Parquet, and not CSV; an `OSError` for what is neither."""
+    with open(path, "rb") as file:
+        begin = file.read(8)
+    if begin.startswith((b"PK\x03\x04", b"\x93NUMPY")):
+        raise OSError("it is a file of NumPy arrays or an archive, and no table: give {name: column, …} of it")
+    return begin.startswith(b"PAR1")
 
 
 def not_utf8(path: Any, column: str | None = None) -> ValueError:
@@ -125,7 +133,9 @@ def unchanged(path: str | os.PathLike[str]) -> Iterator[None]:
 def _of_columns(data, asked, pandas):
     """The table of a dict; a `ValueError` that names the columns which are none, or not of one length."""
     sizes = {
-        name: len(column) for name, column in data.items() if hasattr(column, "__len__") and not isinstance(column, str)
+        name: len(column)
+        for name, column in data.items()
+        if hasattr(column, "__len__") and not isinstance(column, str) and getattr(column, "shape", None) != ()
     }
     if data and not sizes:
         name = next(iter(data))

@@ -167,8 +167,10 @@ class Family:
         wanted = [p.name for p in own[1 + len(self.data) :]]
         if self.links is None:
             object.__setattr__(self, "links", dict.fromkeys(wanted, "identity"))
+        if not isinstance(self.links, Mapping):
+            raise TypeError(f"`links` must be a dict of the functionals' names, got {type(self.links).__name__}.")
         for name, link in self.links.items():
-            if link not in LINKS:
+            if not isinstance(link, str) or link not in LINKS:
                 raise ValueError(f"`links`: that of {name!r} must be one of {', '.join(LINKS)}, got {link!r}.")
         if not several and len(wanted) != len(self.links):
             raise ValueError(
@@ -226,9 +228,11 @@ class Family:
         """
         if self.arrange is not None:
             raise ValueError(f"`links`: those of {self.name} cannot be changed.")
-        for name in links:
+        for name, link in links.items():
             if name not in self.links:
                 raise ValueError(f"`links` names {name!r}; parameters of {self.name} are {', '.join(self.links)}.")
+            if not isinstance(link, str):
+                raise TypeError(f"`{name}` must be the name of a link, got {type(link).__name__}.")
         new, count = {**self.links, **links}, len(self.data) + 1
         changed = [(LINKS[old], LINKS.get(new[name]), old != new[name]) for name, old in self.links.items()]
 

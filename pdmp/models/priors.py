@@ -16,6 +16,7 @@ A prior is coded for compiled code by its ``kind`` and three numbers (`coded`), 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import astuple, dataclass, fields, replace
 from typing import ClassVar, Self
 
@@ -23,6 +24,7 @@ from pdmp.native.classes import inlined
 from pdmp.native.vectors import exp
 
 FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA = range(6)
+LARGEST = sys.float_info.max  #: of an integer as well
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Prior:
         for field in fields(self):
             value = getattr(self, field.name)
             at_least = -math.inf if field.name == "mean" else 0.0
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least < value < math.inf:
+            real = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not real or not at_least < value or abs(value) > LARGEST:
                 what = "a finite number" if field.name == "mean" else "positive and finite"
                 raise ValueError(f"`{field.name}` of {type(self).__name__} must be {what}, got {value!r}.")
 
@@ -234,7 +237,7 @@ class BetaBernoulli:
 
     def __post_init__(self) -> None:
         for name, value in (("a", self.a), ("b", self.b)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= LARGEST:
                 raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
 
     def __str__(self) -> str:

@@ -9,11 +9,15 @@ symmetric, and through it U of a hierarchy with a spread falls without end thoug
 soon as U grows, mostly at its first place; one along which U falls is followed to 1e100.
 
 That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where a coordinate makes
-others narrower, these are integrated out by Laplace's method at three places of it.
+others narrower, these are integrated out by Laplace's method at three places of it. Nor is it seen far out on a ray
+that U tends to a limit where its terms cancel, as those of log ν do: differences on the way must get ever smaller.
+
+The sign of a log likelihood beside a prior that grows faster shows in the data alone, see `find_wrong_sign`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -21,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.models.priors import Flat
 from pdmp.models.transforms import coordinate_names
 
 #: Places on a ray, in units of max(1, |x|).
@@ -29,6 +34,8 @@ PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64
 FAR, EXACT = 1e10, 1e16
 #: From here on it is seen whether U along a direction that was computed is more than rounding.
 ROUND = 1e3
+#: Where U cannot be computed any more after a fall, it must have fallen between these, too: rounding goes up and down.
+BETWEEN = (10.0, 15.0, 25.0, 40.0, 60.0, 90.0)
 #: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
 GROWS = 12.0
 #: Where U changes by less than this times log t it is level: rounding changes it as well, far out.
@@ -56,6 +63,18 @@ NECKS = 1000
 NEWTON = 8
 #: By what factor a derivative along another coordinate grows to the last of these places, at least.
 NARROWER = 30.0
+#: Far beyond where U grows on a ray it must grow at these places as well.
+BEYOND = (1e13, 1e14, 1e15)
+#: Or fall there by so much times the distance; a plateau that is higher than this above a start is rounding, of e^-x
+#: that is 0 or 1 - e^-x that is 1, or nothing that a run gets to.
+FALL, HEIGHT, HUGE = 1e-3, 30.0, 1e200
+#: Places of a coordinate, beyond 0 and the start, between which U changes ever less where it tends to a limit: each
+#: time by less than a third of the last change, in the end by less than `SETTLED`, or by rounding and `ROUNDED`.
+APPROACH, LESS, SETTLED, ROUNDED = np.arange(6.0, 80.0, 2.0), 1.0 / 3.0, 1e-6, 1e-2
+#: Steps by which a coordinate is moved to see rounding.
+SHIFTS = (1e-4, 1e-3, 3e-3)
+#: Rows of each kind, directions, and places on the rays in each, where the sign of data is looked at.
+SIGNED_ROWS, SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 8, (3.0, 6.0, 12.0, 25.0, 50.0, 1e2, 1e3, 1e4)
 #: Where a Newton step takes the decrement to less than this, or this times what it was, it was the last.
 NORMAL = 1e-6
 
@@ -68,7 +87,10 @@ class Improper(NamedTuple):
 
 
 class Ray(NamedTuple):
-    """How U goes along a ray: it "grows", or is "flat", "heavy" (grows too slowly), or "falls"; "" where unknown."""
+    """How U goes along a ray: it "grows", or is "flat", "heavy" (grows too slowly), or "falls"; "" where unknown.
+
+    It falls "beyond" where it grows first.
+    """
 
     kind: str
     rate: float = math.nan  #: of what is heavy: U is like that times log t
@@ -92,13 +114,70 @@ def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> 
         return search.result(), search.count
 
 
+def find_wrong_sign(model: Any, x: np.ndarray) -> Improper | None:
+    """The sentence for a sum of terms whose data have the sign of a log density, or None.
+
+    Minus the log density of data, as a function of what it depends on, is bounded below, but for points and edges where
+    it fits data exactly. So along a line it falls without end towards one side at most. Where the terms with data fall
+    towards both, in all of some directions of a block, they are a log density, whatever priors or other terms add.
+
+    Parameters
+    ----------
+    model : SumOfTerms
+    x : ndarray, shape (d,)
+        Near which lines begin.
+    """
+    if not any(model.own_data):
+        return None
+    rng, d, place = np.random.default_rng(0), model.dim, 0
+    rows, used = model.terms_with_data(SIGNED_ROWS)
+    search = _Search(rows, x, None)
+
+    def falls(p, v):
+        values = [search.potential(p)]
+        for t in SIGNED_PLACES:
+            if not math.isfinite(values[-1]):
+                break
+            values.append(search.potential(p + t * search.scale * v))
+        if math.isnan(values[-1]):
+            values.pop()
+        fell = [b < a - LEVEL for a, b in itertools.pairwise(values[-4:])]
+        return len(fell) == 3 and all(fell) and values[-1] < values[0]
+
+    def log_density(block):
+        for _ in range(SIGNED_DIRECTIONS):
+            v = np.where(block, rng.choice([-1.0, 1.0], d) * rng.uniform(0.3, 1.0, d), 0.0)
+            p = x + 0.3 * search.scale * rng.uniform(-1.0, 1.0, d)
+            if not falls(p, v) or not falls(p, -v):
+                return False
+        return True
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name, shape in model.variables.items():
+            place, first = place + math.prod(shape), place
+            block = (np.arange(d) >= first) & (np.arange(d) < place) & np.any([*used.values()], axis=0)
+            if block.any() and log_density(block):
+                k = next(k for k, own in used.items() if np.any(own & block))
+                return Improper(
+                    f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
+                    "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, "
+                    "write it and what it is added to as one loss.)",
+                    True,
+                )
+    return None
+
+
 class _Search:
     def __init__(self, model, x, inside):
         self.model, self.x, self.inside, self.dim = model, x, inside, model.dim
         self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
         passes = TERMS // max(model.n_data, 1)
         self.few, self.count = passes < 5 * COORDINATES, 0
+        self.unclear = []  #: coordinates and sides where U far out is rounding
         self.dense = self.dim <= DENSE and passes >= 10 * self.dim
+        kinds = getattr(model, "kinds", None)
+        self.flat = None if kinds is None else kinds == Flat().coded()[0]  #: which priors of a sum of terms are
         self.most = min(max(NECKS, 10 * self.dim), passes // 2)
 
     def potential(self, x):
@@ -143,7 +222,9 @@ class _Search:
                 found.append((v, shell, ray))
             if ray.certain or len(found) == MENTIONED:
                 break
-        return self.say(*min(found, key=lambda f: not f[2].certain), found) if found else self.spike() or self.neck()
+        if found:
+            return self.say(*min(found, key=lambda f: not f[2].certain), found)
+        return self.spike() or self.neck() or self.limit()
 
     # -- rays ------------------------------------------------------------------------------------------------------
 
@@ -218,15 +299,21 @@ class _Search:
 
     def along_both(self, v, shell, last):
         """How U goes along a ray from the first point, and if it does not grow, along one from the second as well."""
-        ray = self.along(self.points[0], v, shell, last)
-        if ray.kind in ("grows", ""):
+        ray = self.to_the_end(self.points[0], v, shell, last)
+        if ray.kind == "grows":
             return ray
-        if shell > 1:  # another direction, nearby
-            v = v * self.rng.uniform(0.5, 1.0, self.dim)
-        other = self.along(self.points[1], v, shell, last)
-        if other.kind in ("grows", ""):
-            return other
+        w = v if shell == 1 else v * self.rng.uniform(0.5, 1.0, self.dim)  # another direction, nearby
+        other = self.to_the_end(self.points[1], w, shell, last)
+        if ray.kind == "" or other.kind in ("grows", ""):
+            if np.count_nonzero(v) == 1:
+                self.unclear.append((int(np.flatnonzero(v)[0]), float(np.sum(v))))
+            return other if other.kind == "grows" else Ray("")
         return other._replace(certain=other.certain and ray.certain) if ray.kind == "falls" else ray
+
+    def to_the_end(self, point, v, shell, last):
+        """How U goes from a point in the direction v, and far beyond where it grows."""
+        ray = self.along(point, v, shell, last)
+        return self.far_out(point, v, shell) if ray.kind == "grows" and last == EXACT and not self.few else ray
 
     def along(self, point, v, shell, last):
         """How U goes from a point in the direction v."""
@@ -237,11 +324,16 @@ class _Search:
             if math.isnan(u) or u == -math.inf:
                 # Where a part has underflowed, e^x in log e^x, neither says much, unless U has been falling before.
                 certain = t >= 1e3 if u == -math.inf else t > EXACT
-                seen = len(slopes) > (1 if math.isnan(u) else 0)  # a fall to the first place says where a mode is
-                return Ray("falls", certain=certain and bool(slopes)) if falls and (seen or u == u) else Ray("")
-            if last == FAR and t > ROUND and abs(u - before) > LEVEL:
+                if falls and (u == u or len(slopes) > 1):  # a fall to the first place says where a mode is
+                    between = () if u == u else [self.potential(p + s * self.scale * v) for s in BETWEEN if s < t]
+                    if all(b < a - LEVEL for a, b in itertools.pairwise(between)):
+                        return Ray("falls", certain=certain and bool(slopes))
+                return Ray("")
+            if t > (ROUND if last == FAR else PLACES[0]) and abs(u - before) > LEVEL:
                 again = self.potential(p + (1.0 + 1e-6) * t * self.scale * v)
                 if not abs(again - u) < 0.1 * abs(u - before):  # rounding, of terms that cancel
+                    if len(slopes) < 3:
+                        return Ray("")
                     break
             slopes.append((u - before) / math.log(t / t_before))
             if slopes[-1] > GROWS * shell:
@@ -259,7 +351,24 @@ class _Search:
             return Ray("heavy", slopes[-1])
         return Ray("flat" if min(slopes[-3:]) > -LEVEL else "falls")
 
-    # -- spikes and necks ------------------------------------------------------------------------------------------
+    def far_out(self, point, v, shell):
+        """How U goes far beyond where it grows: it may fall there, or be level at a height that runs get to."""
+        (p, start), slopes, before = point, [], math.nan
+        for t in BEYOND:
+            u = self.potential(p + t * self.scale * v)
+            if not abs(u) < HUGE:  # as exponentials, whose differences say nothing
+                return Ray("grows" if u == math.inf else "")
+            slopes.append((u - before) / math.log(BEYOND[1] / BEYOND[0]))
+            if slopes[-1] > MARGIN * shell:
+                return Ray("grows")
+            before = u
+        if u > start + HEIGHT:
+            return Ray("")
+        if slopes[-1] < -LEVEL:
+            return Ray("beyond" if u < start - FALL * t else "grows")  # or rounding
+        return Ray("heavy" if slopes[-1] > LEVEL else "flat", slopes[-1])
+
+    # -- spikes, necks and limits -----------------------------------------------------------------------------------
 
     def spike(self):
         """U falls to -∞ like c log |xⱼ| towards xⱼ = 0, with c at least 1, or towards 0 with c at least d."""
@@ -309,6 +418,8 @@ class _Search:
         for _, j, side, rest in sorted(found, key=lambda f: -f[0]):
             if len(rest) == 0 or self.count > self.last:
                 break
+            if self.flat is not None and not self.flat[j]:
+                continue
             x, levels = self.x.copy(), []
             for t in NECK:
                 x[j] = side * (max(side * self.x[j], 0.0) + t)
@@ -352,6 +463,47 @@ class _Search:
                 return here + 0.5 * float(np.log(values).sum())
         return math.nan
 
+    def limit(self):
+        """A coordinate along which U tends to a limit, where far out it is rounding alone."""
+        for j, side in self.unclear:
+            if self.flat is None or self.flat[j]:
+                if all(self.tends(p, j, side) for p, _ in self.points):
+                    return Improper(
+                        f"U of {self.name} tends to a limit along {self.names()[j]} → {'-' if side < 0.0 else ''}∞, as "
+                        "minus a log likelihood does in degrees of freedom, a dispersion or a component of a mixture: "
+                        "with a flat prior the posterior is improper; give a proper one.",
+                        False,
+                    )
+        return None
+
+    def tends(self, p, j, side):
+        """Whether U changes ever less from place to place towards one side of coordinate j, until rounding is all."""
+        y, start, before, change, smaller = p.copy(), max(side * p[j], 0.0), math.nan, math.nan, 0
+        for t in APPROACH:
+            y[j] = side * (start + t)
+            u = self.potential(y)
+            last, change, before = change, abs(u - before), u
+            if not math.isfinite(u):
+                return False
+            if math.isnan(last):
+                continue
+            if change <= SETTLED:
+                break
+            if change > LESS * last:
+                if smaller > 2 and last < ROUNDED and any(abs(self.moved(y, j, e) - u) > 0.1 * change for e in SHIFTS):
+                    break  # rounding
+                smaller = -1
+            smaller += 1
+        else:
+            return False
+        return not self.moved(y, j, side * 1e4) == math.inf  # a wall
+
+    def moved(self, x, j, step):
+        """U with coordinate j moved."""
+        y = x.copy()
+        y[j] += step
+        return self.potential(y)
+
     # -- words -----------------------------------------------------------------------------------------------------
 
     @property
@@ -368,6 +520,11 @@ class _Search:
             text = (
                 f"U of {self.name} falls without end along {where}: a potential is minus the log density, so give -f "
                 "and minus its gradient; or the posterior is improper in that direction and needs a proper prior there."
+            )
+        elif ray.kind == "beyond":
+            text = (
+                f"U of {self.name} grows along {where}, and far beyond that falls without end: the posterior is "
+                "improper, and a run is of what is near its start only; a term of high order may have the wrong sign."
             )
         elif ray.kind == "flat":
             text = (

@@ -48,7 +48,7 @@ from pdmp.models.priors import (
     second_derivative_bound_until,
 )
 from pdmp.models.transforms import Log, Transform
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import one_of, refuse_unreal
 from pdmp.native.classes import compiled, entry, inlined, positive, readable
 from pdmp.native.threads import added, chunks, each
 
@@ -88,6 +88,7 @@ class Terms(Derivatives):
         if len(lengths) > 1:
             raise ValueError(f"`data` and `at` must have equally many rows, got {sorted(lengths)}.")
         self.loss, self.at, self.n = loss, tuple(at), lengths.pop() if lengths else 1
+        self.own_data = len(arrays) > 0  #: beside offsets
         offsets = [k for k, f in enumerate(at) if f.offset is not None]
         self.data = [*arrays, *(np.asarray(at[k].offset) for k in offsets)]
         place = {k: len(arrays) + position for position, k in enumerate(offsets)}
@@ -335,6 +336,7 @@ class SumOfTerms(Model):
         #: Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
         self.enclosures = [(rows.third, rows.third_and_fourth) for rows in terms]
         self.names = [rows.name for rows in terms]
+        self.own_data = [rows.own_data for rows in terms]
         #: Of each kind what `pdmp.Family.rows` knows of the responses, or None.
         self.observed = [rows.observed for rows in terms]
 
@@ -833,6 +835,19 @@ class SumOfTerms(Model):
         other.n_data, other.observed = len(rows), [None] * len(self.observed)
         return other
 
+    def terms_with_data(self, most: int) -> tuple[SumOfTerms, dict[int, np.ndarray]]:
+        """At most so many rows of each kind that has data, without priors; and which coordinates each of these uses."""
+        rows, used = [], {}
+        for k, layout in enumerate(self.layout):
+            if self.own_data[k]:
+                n, width = self._rows(k), layout[WIDTH]
+                rows.append(layout[FIRST] + np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)))
+                used[k] = np.zeros(self.dim, bool)
+                used[k][self.columns[layout[COLUMNS] :][: width * (n if layout[COLUMN_STEP] else 1)]] = True
+        other = self.some_rows(np.concatenate(rows))
+        other.kinds = np.full_like(self.kinds, Flat().coded()[0])
+        return other, used
+
     def hessian(self, x: ArrayLike) -> np.ndarray:
         return self.gradient_and_hessian(x)[1]
 
@@ -979,6 +994,7 @@ def _one(arrays):
 def _read_data(j, values):
     if np.ma.is_masked(values):
         raise ValueError(f"`data[{j}]` has masked entries: leave these rows out.")
+    refuse_unreal(f"data[{j}]", values)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim > 1:
         raise TypeError(

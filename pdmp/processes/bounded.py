@@ -47,6 +47,8 @@ WALL_ROUNDING = 1e-9
 #: The wall of a half-space a·x <= b is moved inwards by this part of the size of its terms, so that a position on it
 #: that is rounded outwards still lies inside.
 WALL_MARGIN = 1e-14
+#: Projections onto each half-space by which a start inside is looked for, at most, and how far each goes.
+SWEEPS, RELAXED = 500, 1.5
 
 
 class Memory(NamedTuple):
@@ -316,15 +318,28 @@ class Bounded(Extended):
 
     @property
     def anchor(self) -> np.ndarray | None:
-        """The start of the process within; for a box the point inside that is closest to it.
+        """The start of the process within, or a point inside that is near it: the closest one of a box.
 
-        The mode is not looked for where the potential may exist inside only: the search would go outside.
+        From half-spaces that it is outside of it goes inside by relaxed projections, one after the other. The mode is
+        not looked for where the potential may exist inside only: the search would go outside.
         """
         x = self.inner.anchor
         if x is None and self.model is not None:
             x = self.model.quick_mode() if self.model.everywhere else None
             x = self.model.initial if x is None else x
-        return None if x is None else np.clip(x, self.lower, self.upper)
+        if x is None:
+            return None
+        x = np.clip(x, self.lower, self.upper)
+        for _ in range(SWEEPS):
+            before = x.copy()
+            for k, b in enumerate(self.offsets):
+                row = slice(self.indptr[k], self.indptr[k + 1])
+                a, places = self.data[row], self.indices[row]
+                x[places] -= RELAXED * max(a @ x[places] - b, 0.0) / (a @ a) * a
+            x = np.clip(x, self.lower, self.upper)
+            if np.array_equal(x, before):
+                break
+        return x
 
     def _mirror_in(self, process):
         """Tabulate the normals of the walls in the metric of the process."""
@@ -360,7 +375,7 @@ class Bounded(Extended):
             if terms.sum() > b + 1e-12 * (np.abs(terms).sum() + abs(b)):  # a point on the wall is inside, to rounding
                 raise ValueError(
                     f"`initial` lies outside the boundaries: a·x = {terms.sum():.6g} of half-space {k} is above b = "
-                    f"{b:.6g}; give `initial=` a point inside."
+                    f"{b:.6g}; give `initial=` a point inside, if there is one."
                 )
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:

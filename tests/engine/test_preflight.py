@@ -247,6 +247,38 @@ def test_a_wrong_process_does_not_run(name, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+def clock_that_moves_later(self, state, i, now, rng):
+    if now > self.late:
+        state.x[i] += 1e-9
+    return now + rng.standard_exponential(), pdmp.CERTAIN
+
+
+def rate_that_turns_later(self, state, i, now, rng):
+    if now > self.late:
+        state.v[1 - i] *= 1.1
+    return 1.0
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("name", ["clock", "rate"])
+def test_what_changes_the_path_later_ends_the_run_there_whatever_the_chunks(name, local, monkeypatch):
+    methods = {"clock": clock_that_moves_later}
+    if name == "rate":
+        methods = {"clock": bounded_clock, "rate": rate_that_turns_later}
+    what = rf"`{name}` of Mine changes `state.[xv]\[[01]\]`: only an event may change it \("
+    if local:  # where what stands between events is compared
+        what += r"|coordinate [01] outside the row of `scope` of its clock, or a clock or a rate changed it, so that"
+    said = []
+    for first in (16, 1_000):
+        monkeypatch.setattr("pdmp.engine.chain.FIRST_CHUNK", first)
+        with pytest.raises(pdmp.SamplingError, match=what) as caught:
+            pdmp.sample(mine(local, **methods)(late=300.0), time=5_000.0, seed=1)
+        assert 300.0 < caught.value.run.end.max() < 1_500.0
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert pdmp.sample(mine(local, **methods)(late=1e9), time=700.0, seed=1).stopped == "time"
+
+
 def clock_wrong_after_an_event_of_another(self, state, i, now, rng):
     if i == 0:
         return now + rng.standard_exponential(), pdmp.CERTAIN

@@ -73,6 +73,10 @@ def nested():
         (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=bad, seed=1), "events"),
         (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=5, seed=1, store=bad), "store"),
         (lambda bad: GAUSSIAN.potential(bad), "x"),
+        (lambda bad: pdmp.terms(lambda y, m: y * m, [bad], [pdmp.Parameters(b=1).b]), r"data\[0\]"),
+        (lambda bad: pdmp.Parameters(b=3).b[bad], r"b\[index\]"),
+        (lambda bad: pdmp.families.poisson.linked(mu=bad), "mu"),
+        (lambda bad: pdmp.Family("rare", lambda y, m: m, links=bad), "links"),
     ],
 )
 def test_lists_that_are_no_arrays(call, name, kind):
@@ -182,6 +186,12 @@ RATINGS = [0, 1], [0, 1], [1.0, 2.0]
         (lambda: pdmp.models.Gaussian(np.broadcast_to(1.0, (10**7, 10**6)), [1.0]), "`mean` is too large .* shape"),
         (lambda: pdmp.models.LinearGaussian(1e300 * X, Y), "`A` is too large to compute with"),
         (lambda: discrete.RichardsonRomberg(discrete.SGLD(GAUSSIAN, 0.1), order=10**9), "`order` must be at most 50"),
+        (lambda: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=10**5000), r"^`events` must be at most [\d,]+, got more.$"),
+        (lambda: pdmp.Parameters(b=10**18), "^`b` of 1,000,000,000,000,000,000 coordinates would take"),
+        (lambda: pdmp.Parameters(b=10**400), "^`b` of 10,000.* coordinates would take"),
+        (lambda: pdmp.models.priors.Normal(10**400, 1.0), "`mean` of Normal must be a finite number, got 1000"),
+        (lambda: pdmp.models.priors.Normal(-(10**400), 1.0), "`mean` of Normal must be a finite number, got -1000"),
+        (lambda: pdmp.models.priors.HalfNormal(10**400), "`scale` of HalfNormal must be positive and finite, got 1000"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -375,3 +385,12 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path):
     with pytest.raises(OSError, match="pipe' is no file"):
         storage.write(tmp_path / "pipe", {}, {})
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"] and not (tmp_path / "pipe").is_file()
+
+
+def test_the_family_and_the_columns_of_a_regression_are_named():
+    pytest.importorskip("formulae")
+    for bad in (*nested().values(), 3, None, {"a": 1}):
+        with pytest.raises(TypeError, match="^`family` must be the name of a family or a pdmp.Family, got [a-zA-Z]+.$"):
+            pdmp.regression("y ~ x", {"y": Y, "x": X[:, 0]}, family=bad, sample=False)
+    with pytest.raises((TypeError, ValueError), match="^[^\n]*$"):
+        pdmp.regression("y ~ x", {"y": Y, "x": np.array(None)}, sample=False)

@@ -253,8 +253,11 @@ def test_a_file_size_limit_keeps_the_run(tmp_path):
     path, before = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
     try:
-        with pytest.warns(UserWarning, match="could not be written"):
+        with pytest.warns(
+            UserWarning, match="written: .*What the file holds is older than this run, or nothing: "
+        ) as said:
             run = pdmp.sample(Telegraph(), events=200, seed=1, checkpoint=path)
+        assert sum("could not be written" in str(w.message) for w in said) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert run.events[0] == 200 and not list(tmp_path.iterdir())

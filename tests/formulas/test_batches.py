@@ -8,6 +8,7 @@ import pytest
 
 import pdmp
 from pdmp.formulas import batches, checks, fitting, sources
+from pdmp.formulas.design import read_labels
 from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions import blocks
@@ -257,6 +258,37 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     path.write_bytes(b"")
     with pytest.raises(ValueError, match="t.csv' is empty"):
         made("y ~ x", data=path)
+
+
+def test_files_that_are_no_tables_and_truth_values_in_two_ways(tmp_path, monkeypatch):
+    np.savez(tmp_path / "t.npz", y=np.zeros(3), x=np.ones(3))
+    np.save(tmp_path / "t.npy", np.zeros((3, 2)))
+    for path in (tmp_path / "t.npz", tmp_path / "t.npy"):
+        with pytest.raises(
+            ValueError, match="t.np[yz]' cannot be read: it is a file of NumPy arrays or an archive, and no"
+        ):
+            made("y ~ x", data=path)
+    path = tmp_path / "t.csv"
+    for size, columns in (
+        (1, ["1.0,0.0,false,1.0,0.0,true"]),
+        (2**28, ["True,False,1,0,True,0", "1,0,false,1,0,true"]),
+    ):
+        monkeypatch.setattr(sources, "LARGE_FILE", size)  # Arrow takes 0 and 1 among truth values for these
+        for words in columns:
+            path.write_text("y,x\n" + "".join(f"{k % 3}.5,{word}\n" for k, word in enumerate(words.split(","))))
+            for formula in ("y ~ x", "y ~ 1 + (1 | x)"):
+                with pytest.raises(
+                    ValueError, match="^the column 'x' has truth values as words in some rows, and as 0 or"
+                ):
+                    made(formula, data=path)
+        path.write_text("y,x\n" + "".join(f"{k % 3}.5,{k % 2 == 0}\n" for k in range(6)))
+        assert made("y ~ x", data=path)[0].columns in (("Intercept", "x"), ("Intercept", "x[True]"))
+    with pytest.raises(
+        ValueError, match="^the response 'y' has truth values as words in some rows, and as 0 or 1 in oth"
+    ):
+        read_labels(np.array(["True", "0", "False", "1"], object), "y")
+    with pytest.raises(ValueError, match="two values for this family, got 3: 0, 1, yes"):
+        read_labels(np.array(["0", "1", "yes"], object), "y")
 
 
 def test_dates_of_a_csv_file_are_text(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from scipy import stats
 
 import pdmp
 from pdmp.models import EightSchools, from_stan
+from pdmp.models.adapters import stan_model
 from pdmp.models.transforms import Interval, Log, Ordered, Upper
 from tests.checks import plain_only
 from tests.models.test_models import compiled_both
@@ -198,3 +199,16 @@ def test_one_call_on_a_program():
         run = pdmp.sample(from_stan(COIN, json.dumps({"n": 10, "k": 7})), ess=200, seed=1, gradients=20_000)
     p = run["p"]
     assert abs(p.mean() - 2.0 / 3.0) < 0.04 and abs(p.std() / math.sqrt(2.0 / 9.0 / 13.0) - 1.0) < 0.25
+
+
+def test_data_that_are_no_numbers_are_refused(tmp_path):
+    """As NaN in a list, an array, a file or JSON; infinity is a bound, and text may be anything."""
+    path = tmp_path / "data.json"
+    path.write_text('{"n": 2, "y": [[1.0], [NaN]]}')
+    for data in ({"n": 2, "y": [1.0, math.nan]}, {"y": np.array([[1.0, np.nan]])}, path, str(path), path.read_text()):
+        with pytest.raises(
+            ValueError, match=r"^`data\['y'\]` has NaN, which no Stan program can use: leave out what is m"
+        ):
+            stan_model._as_json(data)
+    assert json.loads(stan_model._as_json({"y": [math.inf], "n": True, "z": "NaN"}))["n"] == 1
+    assert stan_model._as_json('{"nan": [1]}') == '{"nan": [1]}' and stan_model._as_json(None) is None

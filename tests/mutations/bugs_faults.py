@@ -830,6 +830,6 @@ BUGS += [
         ("an array that is written to late", RUN, "        if found is not None:\n            warn(found)\n        return run\n", "        return run\n", f"{PREFLIGHT}::test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run"),
         ("the direction of negative curvature", PROPER, "if curvatures[0] < -1e-9 * np.abs(columns).max():", "if False:", QUADRATIC),
         ("rounding is growth", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if False:", QUADRATIC),
-        ("all growth is rounding", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if True:", QUADRATIC),
+        ("all growth is rounding", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if True:", f"{PROPRIETY}::test_what_is_improper_is_named"),
     ]
 ]  # fmt: skip

@@ -341,19 +341,35 @@ def _is_text(program):
 
 def _as_json(data):
     """The data of a program as JSON, None if there are none."""
-    if data is None or isinstance(data, str) and data.lstrip().startswith("{"):
-        return data
+    if data is None:
+        return None
     if isinstance(data, (str, os.PathLike)):
+        text = str(data)
         try:
-            return pathlib.Path(data).read_text(encoding="utf-8")
+            if not text.lstrip().startswith("{"):
+                text = pathlib.Path(data).read_text(encoding="utf-8")
+            _check_numbers(json.loads(text) if "nan" in text.lower() else {})
+        except json.JSONDecodeError:
+            pass  # the program's library says where
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"`data` cannot be read: {error}.") from None
+        return text
     if not isinstance(data, dict):
         raise TypeError(f"`data` must be a dict, a path to a JSON file, or JSON, got {type(data).__name__}.")
     for name, value in data.items():
         refuse_unreal(f"data[{name!r}]", value)
     whole = {name: int(value) if isinstance(value, bool) else value for name, value in data.items()}
-    return json.dumps(whole, default=_as_list)
+    text = json.dumps(whole, default=_as_list)
+    if "NaN" in text:
+        _check_numbers(json.loads(text))
+    return text
+
+
+def _check_numbers(data):
+    """Raise a `ValueError` for NaN in any of the data: the density would be NaN everywhere."""
+    for name, value in data.items() if isinstance(data, dict) else ():
+        if "NaN" in json.dumps(value).replace('"NaN"', ""):
+            raise ValueError(f"`data[{name!r}]` has NaN, which no Stan program can use: leave out what is missing.")
 
 
 def _as_list(value):
