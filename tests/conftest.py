@@ -71,6 +71,14 @@ def wanted(item, config):
     return exact or not plain or any("::" in arg for arg in config.args)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Of the quick tier a process reads only the files that have tests for it: rewriting their assertions takes seconds."""
+    plain = getattr(config, "workerinput", {}).get("plain")
+    if plain is None or config.option.full or named(config) or not collection_path.name.startswith("test_"):
+        return None
+    return True if f"mark.{'exact' if plain else 'quick'}" not in collection_path.read_text(encoding="utf-8") else None
+
+
 def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])

@@ -56,6 +56,22 @@ def test_where_a_test_runs_by_its_marks(marks, quick_tier, full):
     assert kinds(full=True, rest=True) == full - quick_tier
 
 
+def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
+    def ignored(text, plain, full=False, args=("tests",), name="test_it.py"):
+        (tmp_path / name).write_text(text)
+        option = SimpleNamespace(full=full, keyword="", markexpr="")
+        config = SimpleNamespace(option=option, args=args, workerinput={} if plain is None else {"plain": plain})
+        return bool(conftest.pytest_ignore_collect(tmp_path / name, config))
+
+    assert [ignored("pytest.mark.exact", plain) for plain in (True, False, None)] == [False, True, False]
+    assert [ignored("pytest.mark.quick", plain) for plain in (True, False, None)] == [True, False, False]
+    assert not ignored("", True, full=True) and not ignored("", True, args=["tests/test_it.py"])
+    assert not ignored("", True, name="conftest.py")
+    helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    marked = [path.name for path in helpers if re.search(r"= pytest\.mark\.(exact|quick)", path.read_text())]
+    assert not marked  # a mark that is imported would not be seen in the file
+
+
 def skeleton(page, heading):
     """What the section's code defines, and what its example computes."""
     space = {"__name__": "skeleton"}

@@ -36,8 +36,8 @@ def boxes(rng, positive):
 
 
 def enclosed(nodes, low, high, data=(), centre=None, square=None, radius=math.inf, affine=False):
-    """Enclosures (results, 2) of nodes over a box."""
-    own, m = Tape(nodes, affine=affine), len(low)
+    """Enclosures (results, 2) of nodes, or of a tape of them, over a box."""
+    own, m = nodes if isinstance(nodes, Tape) else Tape(nodes, affine=affine), len(low)
     first, last = own.room(1), own.room(1)
     column = lambda values: np.array(values, float).reshape(-1, 1)  # noqa: E731
     square = np.zeros((m, m, 1)) if square is None else np.asarray(square, float).reshape(m, m, 1)
@@ -359,7 +359,8 @@ def test_derivatives_up_to_the_third_never_leave_their_enclosures(loss, centre, 
         results = [loss, *first, *second]
     data, half = rng.standard_normal(2), reach * rng.uniform(0.2, 1.0, 2)
     root = np.diag(half) @ np.array([[1.0, 0.0], [0.6, 0.8]])  # of S: |ηₖ - centreₖ| <= halfₖ within radius 1
-    boxed = enclosed(results, centre - half, centre + half, data)
+    plain = Tape(results, affine=False)
+    boxed = enclosed(plain, centre - half, centre + half, data)
     round_ = enclosed(results, centre - half, centre + half, data, centre, root @ root.T, 1.0, affine=True)
     assert np.all(~(round_[:, 0] < boxed[:, 0])) and np.all(~(round_[:, 1] > boxed[:, 1]))
     directions = rng.standard_normal((20, 2))
@@ -369,7 +370,7 @@ def test_derivatives_up_to_the_third_never_leave_their_enclosures(loss, centre, 
     corners = centre + half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) * rng.choice([1.0, 0.7], (4, 1))
     for points, ends in ((inside, round_), (np.vstack([inside, corners]), boxed)):
         for point in points:
-            here = enclosed(results, point, point, data)  # what the exact values are in
+            here = enclosed(plain, point, point, data)  # what the exact values are in
             assert np.all(~(here[:, 1] < ends[:, 0]) & ~(here[:, 0] > ends[:, 1])), (point, here, ends)
 
 

@@ -57,7 +57,7 @@ def test_estimates_have_the_full_gradient_as_their_mean_at_every_place(bank):
     memory, counts = by_name(bank.memory(None)), np.zeros(KINDS, np.int64)
     p = bank.drawing.alias.probabilities() if bank.draw == "importance" else np.full(N, 1.0 / N)
     which = set()
-    for x in places():
+    for x in places(3):
         found, total = [], np.zeros(D)
         for rows in itertools.product(range(N), repeat=bank.size):
             memory.rows[:], memory.weights[:] = rows, 1.0 / (bank.size * p[list(rows)])

@@ -65,45 +65,115 @@ class Mutant:
 
 
 def variants(node):
-    """(operator, what stands for the node) of all single changes to it."""
-    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-        yield "arithmetic", changed(node, op=ARITHMETIC[type(node.op)]())
-        if isinstance(node.op, ast.Add | ast.Sub):
-            yield "term dropped", node.left
+    """(operator, what is put there, what it stands for) of all single changes to a node or to a part of it."""
+    for operator, other in replacements(node):
+        yield operator, other, node
+    if isinstance(node, ast.If | ast.While | ast.IfExp) and not isinstance(node.test, ast.Compare | ast.BoolOp):
+        yield from (("condition decided", ast.Constant(value), node.test) for value in (False, True))
+    elif isinstance(node, ast.comprehension):
+        yield from (("condition decided", ast.Constant(True), test) for test in node.ifs)
+    elif isinstance(node, ast.AugAssign):
+        yield "factor put in", doubled(node.value), node.value
+    elif isinstance(node, ast.Return) and isinstance(node.value, ast.Name | ast.Subscript | ast.Call):
+        yield "factor put in", doubled(node.value), node.value
+    elif isinstance(node, ast.Subscript):
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        yield from (("index fixed", ast.Constant(0), part) for part in index if isinstance(part, ast.Name))
+    elif isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr) and node.value is not None:
+        yield from exchanged(node.value)
+
+
+def exchanged(expression):
+    """Names of an expression, and attributes of one object, each replaced by the next of them."""
+    names = [part for part in ast.walk(expression) if isinstance(part, ast.Name)]
+    called = {id(part.func) for part in ast.walk(expression) if isinstance(part, ast.Call)}
+    holders = {id(part.value) for part in ast.walk(expression) if isinstance(part, ast.Attribute)}
+    names = [part for part in names if id(part) not in called | holders]
+    every = list(dict.fromkeys(part.id for part in names))
+    for part in names:
+        other = every[(every.index(part.id) + 1) % len(every)]
+        if other != part.id:
+            yield "name exchanged", ast.Name(other), part
+    found = [part for part in ast.walk(expression) if isinstance(part, ast.Attribute) and id(part) not in called]
+    for part in found:
+        same = list(dict.fromkeys(a.attr for a in found if ast.dump(a.value) == ast.dump(part.value)))
+        other = same[(same.index(part.attr) + 1) % len(same)]
+        if other != part.attr:
+            yield "attribute exchanged", changed(part, attr=other), part
+
+
+def doubled(node):
+    return ast.BinOp(ast.Constant(2.0), ast.Mult(), node)
+
+
+def replacements(node):
+    """(operator, what stands for the node) of the changes to it as a whole."""
+    if isinstance(node, ast.BinOp):
+        if type(node.op) in ARITHMETIC:
+            yield "arithmetic", changed(node, op=ARITHMETIC[type(node.op)]())
+        kind = "term dropped" if isinstance(node.op, ast.Add | ast.Sub) else "factor dropped"
+        yield kind, node.left
+        yield kind, node.right
         if isinstance(node.op, ast.Mult | ast.Div):
-            yield "factor dropped", node.left
+            yield "sign put in", ast.UnaryOp(ast.USub(), node)
+            yield "factor put in", doubled(node)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         for other in COMPARISONS[type(node.ops[0])]:
             yield "comparison", changed(node, ops=[other()])
+        yield from (("condition decided", ast.Constant(value)) for value in (False, True))
     elif isinstance(node, ast.BoolOp):
         yield "and for or", changed(node, op=ast.And() if isinstance(node.op, ast.Or) else ast.Or())
-        yield "condition dropped", node.values[0]
+        for k in range(len(node.values)):
+            rest = [*node.values[:k], *node.values[k + 1 :]]
+            yield "condition dropped", changed(node, values=rest) if len(rest) > 1 else rest[0]
+        yield from (("condition decided", ast.Constant(value)) for value in (False, True))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
         yield "sign dropped", node.operand
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "truth value", ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int):
         yield "off by one", ast.Constant(node.value + 1)
+        yield "off by one", ast.Constant(node.value - 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, float) and 0.0 < node.value < 1e300:
         yield "factor", ast.Constant(node.value * 1.5)
     elif isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in NAMES and not node.keywords:
-            func = copy.deepcopy(node.func)
-            setattr(func, "attr" if isinstance(func, ast.Attribute) else "id", NAMES[name])
-            yield "max for min", changed(node, func=func)
-        if len(node.args) > 1 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
-            yield "arguments swapped", changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
+        yield from calls(node)
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        yield "slice dropped", node.value
+    elif isinstance(node, ast.Attribute) and node.attr == "T":
+        yield "call dropped", node.value
     elif isinstance(node, ast.AugAssign):
         yield "assigned for added", ast.Assign([node.target], node.value, lineno=0)
+        if type(node.op) in ARITHMETIC:
+            yield "arithmetic", changed(node, op=ARITHMETIC[type(node.op)]())
         yield "statement dropped", ast.Pass()
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield "statement dropped", ast.Pass()
-    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute):
+    elif (
+        isinstance(node, ast.Break | ast.Continue)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute))
+    ):
         yield "statement dropped", ast.Pass()
     elif isinstance(node, ast.IfExp):
         yield "branch", node.body
         yield "branch", node.orelse
+
+
+def calls(node):
+    """Of a call: another function, arguments in another order, one of them in its place, or without an option."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name in NAMES and not node.keywords:
+        func = copy.deepcopy(node.func)
+        setattr(func, "attr" if isinstance(func, ast.Attribute) else "id", NAMES[name])
+        yield "max for min", changed(node, func=func)
+    starred = any(isinstance(a, ast.Starred) for a in node.args)
+    if len(node.args) > 1 and not starred:
+        yield "arguments swapped", changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
+    if len(node.args) in (1, 2) and not starred and not name[:1].isupper():
+        yield from (("call dropped", argument) for argument in node.args)
+    if not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
+        yield "call dropped", node.func.value
+    for k in range(len(node.keywords)):
+        yield "option dropped", changed(node, keywords=[*node.keywords[:k], *node.keywords[k + 1 :]])
 
 
 def changed(node, **fields):
@@ -141,16 +211,15 @@ def mutants(path):
     file, data = str(path.relative_to(ROOT)), source.encode()
     found = []
     for node, function in visit(ast.parse(source), None):
-        if not hasattr(node, "lineno"):
-            continue
-        begin, end = lines[node.lineno - 1] + node.col_offset, lines[node.end_lineno - 1] + node.end_col_offset
-        start, stop = len(data[:begin].decode()), len(data[:end].decode())
-        for operator, other in variants(node):
+        for operator, other, place in variants(node):
+            begin = lines[place.lineno - 1] + place.col_offset
+            end = lines[place.end_lineno - 1] + place.end_col_offset
+            start, stop = len(data[:begin].decode()), len(data[:end].decode())
             new = ast.unparse(ast.fix_missing_locations(other))
             if isinstance(other, ast.expr):
                 new = f"({new})"
             found.append(
-                Mutant(file, node.lineno, start, stop, source[start:stop], new, operator, f"{file}:{function}")
+                Mutant(file, place.lineno, start, stop, source[start:stop], new, operator, f"{file}:{function}")
             )
     return found
 
