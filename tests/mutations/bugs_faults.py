@@ -52,8 +52,8 @@ BUGS = [
         (
             "checkpoint: a write that fails ends the run",
             CHECKPOINT,
-            "        except (OSError, MemoryError) as error:\n            if not self._warned:",
-            "        except MemoryError as error:\n            if not self._warned:",
+            "        except (OSError, MemoryError) as error:\n            if last",
+            "        except MemoryError as error:\n            if last",
             CHECKPOINTS,
         ),
         (

@@ -22,6 +22,6 @@ BUGS = [
             "                if self.target.total_potential(y) != math.inf:\n                    return -1\n",
             "",
         ),
-        ("a low-rank mass before its scale", "pdmp/processes/mass.py", "        self.stretch(v, mass.products)\n", ""),
+        ("a low-rank mass before its scale", "pdmp/metric.py", "        self.stretch(v, metric.products)\n", ""),
     ]
 ]

@@ -15,7 +15,7 @@ BUGS = [
         ("SGNHT moves with the old momentum", SGNHT, "            v[j] = p\n            x[j] += eps * p", "            x[j] += eps * v[j]\n            v[j] = p"),
         ("SGNHT's default blocks all of one variable", SGNHT, "[int(np.prod(shape)) for shape in self.model.variables.values()]", "[self.dim]"),
         ("MSGNHT's friction with the old thermostat", MSGNHT, "                xi[j] += half * (v[j] * v[j] - 1.0)\n                v[j] *= math.exp(-half * xi[j])", "                v[j] *= math.exp(-half * xi[j])\n                xi[j] += half * (v[j] * v[j] - 1.0)"),
-        ("BADODAB's thermostat moves once a step", BADODAB, "        xi[0] += half * d * (mean_square(v) - 1.0) / self.mass\n        self", "        self"),
+        ("BADODAB's thermostat moves once a step", BADODAB, "        xi[0] += half * d * (mean_square(v) - 1.0) / self.thermal_mass\n        self", "        self"),
     ]
 ] + [
     Bug(f"thermostats, by law: {name}", file, old, new, (LAWS,))
