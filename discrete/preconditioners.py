@@ -92,60 +92,6 @@ class Preconditioner(Compiled):
         return 1.0
 
 
-class Diagonal(Preconditioner):
-    """A constant diagonal P."""
-
-    entries: np.ndarray  #: (d,) the diagonal of P
-    roots: np.ndarray  #: (d,) its square roots
-
-    def __init__(self, entries):
-        self.entries, self.roots = entries, np.sqrt(entries)
-        self.matrix = entries
-
-    @compiled
-    def drift(self, j, temperature, memory):
-        return self.entries[j] * memory.gradient[j]
-
-    @compiled
-    def noise(self, j, z, memory):
-        return self.roots[j] * z[j]
-
-    @compiled
-    def entry(self, j, memory):
-        return self.entries[j]
-
-
-class Dense(Preconditioner):
-    """A constant matrix P."""
-
-    full: np.ndarray  #: (d, d) P
-    root: np.ndarray  #: (d, d) the lower triangular Cholesky factor L of P = LLᵀ
-
-    diagonal = False
-
-    def __init__(self, full):
-        self.full, self.root = full, np.linalg.cholesky(full)
-        self.matrix = full
-
-    @compiled
-    def drift(self, j, temperature, memory):
-        total = 0.0
-        for k in range(self.full.shape[0]):
-            total += self.full[j, k] * memory.gradient[k]
-        return total
-
-    @compiled
-    def noise(self, j, z, memory):
-        total = 0.0
-        for k in range(j + 1):
-            total += self.root[j, k] * z[k]
-        return total
-
-    @compiled
-    def entry(self, j, memory):
-        return self.full[j, j]
-
-
 class RMSprop(Preconditioner):
     """The preconditioner Pᵢ = 1 / (ε + √Vᵢ), V the running average of the squared gradients (Li et al., 2016, eq. 5).
 
@@ -283,12 +229,13 @@ class Scheduled(Preconditioner):
 
     def of_dimension(self, dim: int) -> Scheduled:
         """The same with its arrays, for this dimension."""
-        each = [as_preconditioner(Metric(covariance=value), dim, "SGLD") for value in self.covariances]
+        each = [Metric(covariance=value).covariance(dim) for value in self.covariances]
         other = copy.copy(self)
-        other.diagonal = all(one.diagonal for one in each)
-        matrices = [one.matrix if other.diagonal or one.matrix.ndim == 2 else np.diag(one.matrix) for one in each]
-        other.entries = np.array([one.matrix if one.diagonal else np.diag(one.matrix) for one in each])
-        other.full = np.zeros((0, 0, 0)) if other.diagonal else np.array(matrices)
+        other.diagonal = all(p.ndim == 1 for p in each)
+        other.entries = np.array([p if p.ndim == 1 else np.diag(p) for p in each])
+        other.full = np.zeros((0, 0, 0))
+        if not other.diagonal:
+            other.full = np.array([p if p.ndim == 2 else np.diag(p) for p in each])
         other.roots = np.sqrt(other.entries)[:, :, None] if other.diagonal else np.linalg.cholesky(other.full)
         return other
 
@@ -343,4 +290,6 @@ def as_preconditioner(metric: ArrayLike | Metric | Preconditioner | None, dim: i
     if made is None:
         return Preconditioner()
     p = metric.covariance(dim) if isinstance(metric, Metric) else covariance_of(made)
-    return Diagonal(p) if p.ndim == 1 else Dense(p)
+    constant = Scheduled([p], steps=[0]).of_dimension(dim)
+    constant.matrix, constant.scheduled = p, False
+    return constant

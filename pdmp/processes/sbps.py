@@ -1,12 +1,12 @@
 r"""The Stochastic Bouncy Particle Sampler, and its preconditioned form.
 
 =====  ================================================================================================
-flow   straight lines, x + P u s, with u on the unit sphere and P diagonal or dense (the identity by default)
+flow   straight lines, x + L u s, with u on the unit sphere, L Lᵀ = M⁻¹ and M the metric (the identity by default)
 clock  bounce: Poisson, by thinning under a bound predicted by local linear regression of the observed
        projected gradients; where nothing is proposed for the time `cap`, G is observed there and fitted anew;
        refreshment: Poisson of constant rate
 rate   (v·∇Û(x))₊ of a fresh mini-batch
-jump   bounce: u ← u - 2 (u·a) a / |a|², a = P ∇Û of that mini-batch, and the regression restarts from
+jump   bounce: u ← u - 2 (u·a) a / |a|², a = Lᵀ∇Û of that mini-batch, and the regression restarts from
        the observation -G, which is exact for it; refreshment: u uniform on the sphere
 =====  ================================================================================================
 
@@ -36,14 +36,14 @@ from pdmp.errors import warn
 from pdmp.gradients import Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
-from pdmp.metric import WORDS, Diagonal, Metric, check_metric, covariance_of
+from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of
 from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
-from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
+from pdmp.processes.exact import check_rate, curvature_at, sphere
 from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
 
@@ -101,26 +101,14 @@ class Memory(NamedTuple):
 
     gradient: np.ndarray  #: (d,) the last estimate of ∇U
     here: np.ndarray  #: (d,) where
-    u: np.ndarray  #: (d,) unit velocity in the preconditioned coordinates
-    scale: np.ndarray  #: (d,) the diagonal of P
-    matrix: np.ndarray  #: (d, d) a dense P; (0, 0) for a diagonal one
-    square: np.ndarray  #: (d,) running mean square of the gradient, for an adapted P
+    metric: tuple  #: that of the metric; its `u` is the unit velocity in its coordinates
+    square: np.ndarray  #: (d,) running mean square of the gradient, for an adapted metric
     scratch: np.ndarray  #: (d,)
     means: np.ndarray  #: (1,) of `MEANS`
     counts: np.ndarray  #: (1,) of `COUNTS`
     line: np.ndarray  #: (1,) of `pdmp.thinning.regression.LINE`
     prior: np.ndarray  #: (1,) of `pdmp.thinning.regression.PRIOR`
     provider: tuple
-
-
-def symmetric_root(metric):
-    """The diagonal (d,) and the matrix, (0, 0) for a diagonal one, of M^(-1/2) times what makes its mean diagonal 1."""
-    if isinstance(metric, Diagonal):
-        return metric.root / metric.root.mean(), np.zeros((0, 0))
-    values, vectors = np.linalg.eigh(covariance_of(metric))
-    p = (vectors * np.sqrt(values)) @ vectors.T
-    p = p * (len(p) / np.trace(p))
-    return np.diag(p).copy(), np.ascontiguousarray(p)
 
 
 class SBPSRecipe(Recipe):
@@ -209,9 +197,9 @@ class SBPS(Process):
         ray, with the same batch, and fitted again. So a G that falls and rises again behind a mode is predicted. True
         stands for 1.
     metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto" or "diagonal", default None
-        M, which gives P, the symmetric root of M⁻¹, up to a factor: the mean of its diagonal is set to 1. "auto" and
-        "diagonal": the diagonal 1 / (√(running mean square of the gradient per datum) + 1e-4), updated at changes of
-        velocity during the warm-up and frozen after it. None: the identity.
+        M, as of `BPS`: velocities are uniform on vᵀMv = 1. "auto" and "diagonal": the speeds 1 / (√(running mean square
+        of the gradient per datum) + 1e-4), times what makes their mean 1, updated at changes of velocity during the
+        warm-up and frozen after it. None: the identity.
     resolution : float or "auto", default "auto"
         Δt: distance of the nodes between which the bound is interpolated, in units of time. "auto" is 0.05 mean times
         from one proposal to the next, and an eighth of the cap at most. The bound is convex, so that a coarse Δt makes
@@ -255,8 +243,8 @@ class SBPS(Process):
     auxiliary: int  #: observations ahead
     ahead: float
     resolution: float  #: 0 stands for the automatic one
-    is_dense: bool  #: whether P is a matrix
-    adapts: bool  #: whether P follows the gradient in the warm-up
+    metric: object
+    adapts: bool  #: whether it follows the gradient in the warm-up
 
     events = ("bounce", "refresh")
     exact_bounds = False
@@ -265,7 +253,7 @@ class SBPS(Process):
 
     @classmethod
     def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:
-        """With its standard deviations: velocities are P u, P diagonal."""
+        """With its standard deviations, which velocities are as wide as."""
         return cls(target, **{"metric": Metric(scales=np.sqrt(learnt.variances))} | options)
 
     def __init__(
@@ -325,11 +313,8 @@ class SBPS(Process):
         resolution = positive_number("resolution", resolution, also=("auto",))
         self.resolution = 0.0 if resolution == "auto" else resolution
         metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS[:2])
-        self.adapts = isinstance(metric, str)
-        self._scale, self._matrix = np.ones(self.dim), np.zeros((0, 0))
-        if metric is not None and not self.adapts:
-            self._scale, self._matrix = symmetric_root(metric)
-        self.is_dense = len(self._matrix) > 0
+        self.adapts, self._given = isinstance(metric, str), isinstance(metric, Compiled)
+        self.metric = metric if self._given else Diagonal(np.ones(self.dim))
 
     @classmethod
     def published(
@@ -439,19 +424,19 @@ class SBPS(Process):
             means["mean_gap"] += (now - means["last_bounce"] - means["mean_gap"]) / means["gaps"]
             means["last_bounce"] = now
             g, c2 = 0.0, line["latest_variance"]
+            self.metric.pull(memory.metric, memory.gradient)
             for j in range(self.provider.model.dim):
-                memory.scratch[j] = self.scaled(memory, j, memory.gradient)
-                g += memory.u[j] * memory.scratch[j]
-            reflect(memory.u, memory.scratch)
-            rescale(memory.u, 1.0)
+                g += memory.metric.u[j] * memory.metric.pulled[j]
+            reflect(memory.metric.u, memory.metric.pulled)
+            rescale(memory.metric.u, 1.0)
             self.set_velocity(state)
             regression.forget(line)
             if not self.adapts or state.counts[ADAPTING] == 0:
                 means["ray_noise"], means["ray_noises"] = c2, 1.0
                 regression.observe(line, 0.0, -g, c2)
-            # Else P has changed with the velocity, so -g is not exact: the clock draws a batch and observes it.
+            # Else L has changed with the velocity, so -g is not exact: the clock draws a batch and observes it.
         else:
-            refresh_on_sphere(memory.u, rng)
+            refresh_on_sphere(memory.metric.u, rng)
             self.set_velocity(state)
             regression.forget(line)
             g, c2 = self.evaluate(state, now, rng)
@@ -497,16 +482,6 @@ class SBPS(Process):
             memory.counts[0]["auxiliary"] += 1.0
 
     @compiled
-    def scaled(self, memory, j, vector):
-        """Entry j of P times a vector."""
-        if not self.is_dense:
-            return memory.scale[j] * vector[j]
-        total = 0.0
-        for k in range(vector.shape[0]):
-            total += memory.matrix[j, k] * vector[k]
-        return total
-
-    @compiled
     def slope_prior(self, state):
         """Mean and standard deviation of the slope, as far as they are known."""
         memory, means = state.memory, state.memory.means[0]
@@ -540,20 +515,18 @@ class SBPS(Process):
 
     @compiled(inline=False)
     def set_velocity(self, state):
-        """v = P u, after u changed; P itself follows the gradient while it is adapted."""
+        """v = L u, after u changed; L itself follows the gradient while it is adapted."""
         memory = state.memory
-        d = memory.u.shape[0]
         if self.adapts and state.counts[ADAPTING] == 1:
-            total = 0.0
+            speeds, d, total = memory.metric.root, memory.metric.u.shape[0], 0.0
             for j in range(d):
                 g = memory.gradient[j] / max(self.provider.model.n_data, 1)
                 memory.square[j] = 0.99 * memory.square[j] + 0.01 * g * g if memory.square[j] > 0.0 else g * g
-                memory.scale[j] = 1.0 / (math.sqrt(memory.square[j]) + 1e-4)
-                total += memory.scale[j]
+                speeds[j] = 1.0 / (math.sqrt(memory.square[j]) + 1e-4)
+                total += speeds[j]
             for j in range(d):
-                memory.scale[j] *= d / total
-        for j in range(d):
-            state.v[j] = self.scaled(memory, j, memory.u)
+                speeds[j] *= d / total
+        self.metric.push(memory.metric, state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -562,22 +535,19 @@ class SBPS(Process):
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
-        curvature = curvature_at(self.model, x, "pdmp.SBPS")
+        curvature = self.metric.trace(self.model, x) if self._given else curvature_at(self.model, x, "pdmp.SBPS")
+        curvature = curvature if 0.0 < curvature < math.inf else 1.0
         process._curvature = curvature
         if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
+            process.refresh_rate = 0.1 * math.sqrt(curvature / (2.0 * math.pi))
         if isinstance(process.slope_mean, str):
             process.slope_mean = curvature
         if isinstance(process.slope_sd, str):
             process.slope_sd = curvature
         return process
 
-    def identity(self) -> tuple:
-        return self._scale, self._matrix
-
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        u = sphere(rng, self.dim)
-        return self._matrix @ u if self.is_dense else self._scale * u
+        return self.metric.transform(sphere(rng, self.dim))
 
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, None
@@ -590,9 +560,7 @@ class SBPS(Process):
         return Memory(
             gradient=np.zeros(self.dim),
             here=np.zeros(self.dim),
-            u=np.zeros(self.dim),
-            scale=self._scale.copy(),
-            matrix=self._matrix.copy(),
+            metric=self.metric.memory(x),
             square=np.zeros(self.dim),
             scratch=np.zeros(self.dim),
             means=means,
@@ -603,4 +571,4 @@ class SBPS(Process):
         )
 
     def prepare(self, state: State) -> None:
-        state.memory.u[:] = np.linalg.solve(self._matrix, state.v) if self.is_dense else state.v / self._scale
+        state.memory.metric.u[:] = self.metric.inverse(state.v)

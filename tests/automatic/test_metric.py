@@ -270,7 +270,7 @@ def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
 
 def test_spaced_points_leave_out_what_is_not_finite():
     cut = pdmp.models.from_function(lambda x: (0.5 * x @ x, np.where(x[0] > 1.0, np.nan, x)), 2)
-    run = run_window(metric.hamiltonian(GAUSSIAN, metric.metric_of(np.eye(3)), False), np.zeros((2, 3)), seed(), 30)
+    run = run_window(metric.hamiltonian(GAUSSIAN, metric.from_root(np.eye(3)), False), np.zeros((2, 3)), seed(), 30)
     run.dim = 2
     paths = run.trajectories
     x, gradients = spaced_points(cut, FakeRun([FakePath(p) for p in paths], run.records))
@@ -295,7 +295,7 @@ class FakeRun:
 
 
 def test_a_window():
-    process = metric.hamiltonian(GAUSSIAN, metric.metric_of(np.linalg.cholesky(COVARIANCE)), False)
+    process = metric.hamiltonian(GAUSSIAN, metric.from_root(np.linalg.cholesky(COVARIANCE)), False)
     x = np.tile(MEAN, (2, 1))
     run = run_window(process, x, seed(), 50)
     np.testing.assert_array_equal(run.mean(), run_window(process, x, seed(), 50).mean())

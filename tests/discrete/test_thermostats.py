@@ -106,7 +106,7 @@ def test_msgnht(scheme, schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("diffusion, mass", [(1.3, None), (0.02, 0.7)])  # the second one's thermostat is often negative
 def test_badodab(diffusion, mass, schedule):
-    chain, times, xs = path(discrete.BADODAB(PROVIDER, SCHEDULES[schedule], diffusion, mass))
+    chain, times, xs = path(discrete.BADODAB(PROVIDER, SCHEDULES[schedule], diffusion, thermal_mass=mass))
     replay, mu = Replay(), 3.0 if mass is None else mass
     x, p, xi, g, seen = replay.x, replay.p, diffusion, None, []
     for k, eps in enumerate(sizes(schedule)):
@@ -318,8 +318,8 @@ def test_steps_at_the_leapfrogs_limit_warn(name):
         (lambda: discrete.MSGNHT(PROVIDER, 0.1, diffusion=-1.0), "`diffusion`"),
         (lambda: discrete.MSGNHT(PROVIDER, 0.1, scheme="explicit"), "`scheme` must be one of 'splitting', 'euler'"),
         (lambda: discrete.BADODAB(PROVIDER, 0.1, diffusion=0), "`diffusion`"),
-        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=0.0), "`mass`"),
-        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=math.inf), "`mass`"),
+        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=0.0), "`thermal_mass`"),
+        (lambda: discrete.BADODAB(PROVIDER, 0.1, thermal_mass=math.inf), "`thermal_mass`"),
     ],
 )
 def test_bad_input(make, message):

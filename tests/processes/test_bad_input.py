@@ -110,7 +110,7 @@ CASES = {
     "Boomerang of many dimensions": (
         lambda: pdmp.Boomerang(pdmp.models.Gaussian(np.zeros(DENSE + 1), np.ones(DENSE + 1))),
         ValueError,
-        f'`covariance` must be given, or "diagonal", above {DENSE} dimensions; the model has {DENSE + 1}',
+        f'`metric` must be given, or "diagonal", above {DENSE} dimensions; the model has {DENSE + 1}',
     ),
     "schedule": (lambda: discrete.schedules.polynomial(1.0, 0.0), ValueError, "`b`.*0.0"),
 }

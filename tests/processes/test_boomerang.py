@@ -414,7 +414,7 @@ SUBSAMPLED = {
 def test_rates_stay_below_their_bounds(sampler, name):
     """Everywhere on the ellipse, and from the line as well; bounds are not loose by orders of magnitude either."""
     provider = Full(LOGISTIC) if name == "exact" else SUBSAMPLED[name](LOGISTIC)
-    process = sampler(provider, mean=[0.1, 0.4, 0.6], covariance=[0.5, 0.3, 1.0])
+    process = sampler(provider, mean=[0.1, 0.4, 0.6], metric=pdmp.Metric(covariance=[0.5, 0.3, 1.0]))
     generator, tightest = rng(5), 0.0
     for state in sampled(process):
         for e in (1e-3, 0.2, 3.0):

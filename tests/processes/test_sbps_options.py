@@ -296,7 +296,7 @@ def test_the_published_settings_take_the_others():
         Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=DENSE @ DENSE), cap=7.0, refresh_rate=0.3, auxiliary=2
     )
     same = pdmp.SBPS(Noisy(MODEL, 1.0), metric=pdmp.Metric(covariance=DENSE @ DENSE))
-    assert process.is_dense and np.array_equal(process._matrix, same._matrix)
+    np.testing.assert_array_equal(process.metric.root, same.metric.root)
     assert (process.cap, process.refresh_rate, process.auxiliary) == (7.0, 0.3, 2)
     assert pdmp.SBPS.published(Noisy(MODEL, 1.0), metric="diagonal").adapts
 
@@ -320,8 +320,8 @@ def test_the_preconditioner_that_adapts(model):
             square = mine if k == 0 else 0.99 * square + 0.01 * mine
             scale = 1.0 / (np.sqrt(square) + 1e-4)
             scale *= 3.0 / scale.sum()
-        np.testing.assert_allclose(memory.scale, scale, rtol=1e-12)
-        np.testing.assert_allclose(state.v, scale * memory.u, rtol=1e-12)
+        np.testing.assert_allclose(memory.metric.root, scale, rtol=1e-12)
+        np.testing.assert_allclose(state.v, scale * memory.metric.u, rtol=1e-12)
 
 
 @pytest.mark.exact
@@ -345,7 +345,7 @@ def test_a_diagonal_matrix_is_the_diagonal():
         run_chain(
             pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=p), refresh_rate=0.3), MEAN, 4, events=60
         ).finish()
-        for p in (scale**2, np.diag(25.0 * scale**2))
+        for p in (scale**2, np.diag(scale**2))
     ]
     np.testing.assert_allclose(found[1].times, found[0].times, rtol=1e-9)
     np.testing.assert_allclose(found[1].xs, found[0].xs, rtol=1e-9)
@@ -353,24 +353,27 @@ def test_a_diagonal_matrix_is_the_diagonal():
 
 @pytest.mark.exact
 def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
-    """v = P u with |u| = 1, tr P = d, and bounces reflect u in P∇Û, so that v·∇Û changes its sign."""
-    process = pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=DENSE @ DENSE), refresh_rate=0.3)
-    p = DENSE * (3.0 / np.trace(DENSE))
+    """v = L u with |u| = 1, L Lᵀ = M⁻¹, and bounces reflect u in Lᵀ∇Û, so that v·∇Û changes its sign."""
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), metric=pdmp.Metric(covariance=DENSE))
+    curvature, p = np.trace(DENSE @ PRECISION) / 3.0, np.linalg.cholesky(DENSE)
+    resolved = process.resolve(MEAN)
+    found = resolved.slope_mean, resolved.slope_sd, 200.0 * math.pi * resolved.refresh_rate**2
+    np.testing.assert_allclose(found, curvature, rtol=1e-6)
     chain = new_chain(process, MEAN, 4)
     state, memory, kernel = chain.state, chain.state.memory, chain.process.native
-    assert np.linalg.norm(memory.u) == pytest.approx(1.0)
-    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-12)
+    assert np.linalg.norm(memory.metric.u) == pytest.approx(1.0)
+    np.testing.assert_allclose(state.v, p @ memory.metric.u, rtol=1e-12)
     kernel.rate(state, BOUNCE, 0.0, chain.rng)
-    u, v, a = memory.u.copy(), state.v.copy(), p @ memory.gradient
+    u, v, a = memory.metric.u.copy(), state.v.copy(), p.T @ memory.gradient
     kernel.jump(state, BOUNCE, 0.0, chain.rng)
-    np.testing.assert_allclose(memory.u, u - 2.0 * (u @ a) / (a @ a) * a, rtol=1e-10)
-    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-10)
+    np.testing.assert_allclose(memory.metric.u, u - 2.0 * (u @ a) / (a @ a) * a, rtol=1e-10)
+    np.testing.assert_allclose(state.v, p @ memory.metric.u, rtol=1e-10)
     assert state.v @ memory.gradient == pytest.approx(-v @ memory.gradient, rel=1e-10)
     line = memory.line[0]
     assert line["weight_g"] / line["weight"] == pytest.approx(state.v @ memory.gradient, rel=1e-10)
     kernel.jump(state, sbps.REFRESH, 0.0, chain.rng)
-    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-12)
-    assert np.linalg.norm(memory.u) == pytest.approx(1.0)
+    np.testing.assert_allclose(state.v, p @ memory.metric.u, rtol=1e-12)
+    assert np.linalg.norm(memory.metric.u) == pytest.approx(1.0)
 
 
 def test_the_law_with_a_dense_preconditioner():

@@ -385,7 +385,7 @@ def test_priors_that_make_no_sense_are_refused(make, options, message):
 
 @plain_only
 def test_bounces_of_boomerang_concern_the_coordinates_that_move():
-    process = boomerang(MODEL, np.zeros(4), [1.0, 4.0, 0.5, 2.0]).among_moving()
+    process = boomerang(MODEL, np.zeros(4), pdmp.Metric(covariance=[1.0, 4.0, 0.5, 2.0])).among_moving()
     for seed in range(10):
         state = process.begin(rng(seed).standard_normal(4), rng(seed))
         state.x[[0, 2]], state.v[[0, 2]] = 0.0, 0.0
@@ -398,7 +398,7 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         np.testing.assert_allclose(state.v[active], v[active] - 2.0 * (v @ g) / (g[active] @ raised) * raised)
         # The waves are those of v·∇E along the ellipses of the coordinates that move.
         mean = np.array([0.5, -0.2, 0.3, 0.1])
-        process_ = boomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0]).among_moving()
+        process_ = boomerang(MODEL, mean, pdmp.Metric(covariance=[1.0, 4.0, 0.5, 2.0])).among_moving()
         state = process_.begin(state.x, rng(seed))
         state.v[[0, 2]] = 0.0
         a, b, c, d, energy = process_.native.harmonics(state, 0.0, rng())
