@@ -72,7 +72,7 @@ def wanted(item, config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Of the quick tier a process reads only the files that have tests for it: rewriting their assertions takes seconds."""
+    """In the quick tier a process reads only files that have tests for it: rewriting assertions takes seconds."""
     plain = getattr(config, "workerinput", {}).get("plain")
     if plain is None or config.option.full or named(config) or not collection_path.name.startswith("test_"):
         return None
