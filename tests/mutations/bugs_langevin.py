@@ -12,6 +12,6 @@ BUGS = [
         # SGD
         ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.clipped[0] += self.safeguard.apply(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.clipped[0] += self.safeguard.apply(gradient)\n", (SGD,)),
         # preconditioners
-        ("preconditioners: the root is transposed", "preconditioners", "        for k in range(j + 1):\n            total += self.root[j, k] * z[k]", "        for k in range(j, self.full.shape[0]):\n            total += self.root[k, j] * z[k]", (LANGEVIN,)),
+        ("preconditioners: the root is transposed", "preconditioners", "        for k in range(j + 1):\n            total += self.roots[i, j, k] * z[k]", "        for k in range(j, self.roots.shape[1]):\n            total += self.roots[i, k, j] * z[k]", (LANGEVIN,)),
     ]
 ]  # fmt: skip
