@@ -108,7 +108,8 @@ class HMCReport(Report):
     def statistics(self, process, state):
         """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, `lost`, and the longest hold.
 
-        That is the largest number of rejected paths in a row. `lost` are paths that were as good as never accepted.
+        That is the largest number of rejected paths in a row. `lost` is the share of paths that were as good as certain
+        to be rejected: where one step does for all of the target there are none.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -117,7 +118,7 @@ class HMCReport(Report):
             "mean_step": float(np.exp(memory.log_step[0])),
             "outside": float(memory.outside[0]),
             "divergences": float(memory.divergences[0]),
-            "lost": float(memory.lost[0]),
+            "lost": float(memory.lost[0] / counted) if counted else math.nan,
             "max_held": float(memory.held[1]),
         }
 
