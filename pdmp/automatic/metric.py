@@ -49,6 +49,10 @@ FAR = 0.3  #: residual gradient above which a target is far from normal
 #: longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
+#: Residual gradient, and share of lost paths, above which the step of the usual acceptance is too large for parts of a
+#: target: the next window aims higher.
+CURVED, LOST_PATHS = 1.0, 0.01
+HIGHER = (0.95, 0.98)
 
 
 class Metric(NamedTuple):
@@ -64,7 +68,7 @@ class Metric(NamedTuple):
     windows: int
     gradients: int  #: of all windows, all chains
     visited: np.ndarray  #: (n, d) equally spaced points of the last window
-    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`
+    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, given or as `higher`
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
 
     @property
@@ -112,6 +116,19 @@ class Metric(NamedTuple):
     def acceptance(self) -> float:
         """The acceptance that their steps aim at."""
         return acceptance(self.far, self.target_acceptance)
+
+
+def higher(aim: float | None, residual: float, run: Run) -> float | None:
+    """The acceptance that the next window aims at, after one that aimed at `aim`; None: the usual one.
+
+    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some, which
+    paths enter by chance and where all that follow are rejected.
+    """
+    lost = np.array([record.statistics["lost"] for record in run.records])
+    lost = lost[np.isfinite(lost)]
+    if residual <= CURVED or len(lost) == 0 or lost.mean() <= LOST_PATHS:
+        return aim
+    return next((rung for rung in HIGHER if aim is None or rung > aim), aim)
 
 
 def acceptance(far: bool, given: float | None) -> float:
@@ -285,10 +302,10 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones, around = False, mass_of(root), np.ones(model.dim), gaussian.centre
+    far, mass, ones, around, aim = False, mass_of(root), np.ones(model.dim), gaussian.centre, target_acceptance
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, None, target_acceptance, None if far else around)
-        run, was_far = run_window(process, points, child, length), far
+        process = hamiltonian(model, mass, far, None, aim, None if far else around)
+        run, was_far, aimed = run_window(process, points, child, length), far, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
         x, gradients = spaced_points(model, run)
@@ -317,9 +334,11 @@ def learn_metric(
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
-            if settled and far == was_far:
+            if far and target_acceptance is None:
+                aim = higher(aim, residual, run)
+            if settled and far == was_far and aim == aimed:
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
     around = None if was_far else around
-    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, target_acceptance, around)
+    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, aimed, around)
