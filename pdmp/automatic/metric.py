@@ -44,11 +44,15 @@ CUTOFF = 2.0  #: factor between a variance along a direction and what the coordi
 RANK = 50  #: largest number of such directions
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
-#: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Where the metric makes a target
-#: isotropic, shorter paths serve standard deviations and longer ones means. Far from normal longer ones serve both, and
-#: smaller steps reach more of it.
-DURATION, ACCEPTANCE = 0.8, 0.8
+#: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Near normal steps are around the
+#: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from normal
+#: longer ones serve means and standard deviations, and smaller steps reach more of it.
+DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
+#: Residual gradient, and share of lost paths, above which the step of the usual acceptance is too large for parts of a
+#: target: the next window aims higher.
+CURVED, LOST_PATHS = 1.0, 0.01
+HIGHER = (0.95, 0.98)
 
 
 class Metric(NamedTuple):
@@ -64,7 +68,8 @@ class Metric(NamedTuple):
     windows: int
     gradients: int  #: of all windows, all chains
     visited: np.ndarray  #: (n, d) equally spaced points of the last window
-    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`
+    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, given or as `higher`
+    around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
 
     @property
     def settled(self) -> bool:
@@ -100,7 +105,7 @@ class Metric(NamedTuple):
     def diagonal(self) -> Metric:
         """The same with these variances alone, and without a step, which was for the covariance."""
         sd = np.sqrt(self.variances)
-        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None)
+        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None, around=None)
 
     @property
     def duration(self) -> float:
@@ -113,13 +118,31 @@ class Metric(NamedTuple):
         return acceptance(self.far, self.target_acceptance)
 
 
+def higher(aim: float | None, residual: float, run: Run) -> float | None:
+    """The acceptance that the next window aims at, after one that aimed at `aim`; None: the usual one.
+
+    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some, which
+    paths enter by chance and where all that follow are rejected.
+    """
+    lost = np.array([record.statistics["lost"] for record in run.records])
+    lost = lost[np.isfinite(lost)]
+    if residual <= CURVED or len(lost) == 0 or lost.mean() <= LOST_PATHS:
+        return aim
+    return next((rung for rung in HIGHER if aim is None or rung > aim), aim)
+
+
 def acceptance(far: bool, given: float | None) -> float:
     """The acceptance that steps aim at: the one that is given, else by whether the target is far from normal."""
     return given if given is not None else FAR_ACCEPTANCE if far else ACCEPTANCE
 
 
 def hamiltonian(
-    model: Model, mass: Compiled, far: bool, step: float | None = None, target_acceptance: float | None = None
+    model: Model,
+    mass: Compiled,
+    far: bool,
+    step: float | None = None,
+    target_acceptance: float | None = None,
+    around: np.ndarray | None = None,
 ) -> HMC:
     """Hamiltonian Monte Carlo with a metric of `pdmp.metric`.
 
@@ -131,6 +154,7 @@ def hamiltonian(
         duration=FAR_DURATION if far else DURATION,
         metric=mass,
         target_acceptance=acceptance(far, target_acceptance),
+        around=around,
     )
 
 
@@ -277,10 +301,10 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones = False, from_root(root), np.ones(model.dim)
+    far, mass, ones, around, aim = False, from_root(root), np.ones(model.dim), gaussian.centre, target_acceptance
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
-        run, was_far = run_window(process, points, child, length), far
+        process = hamiltonian(model, mass, far, None, aim, None if far else around)
+        run, was_far, aimed = run_window(process, points, child, length), far, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
         x, gradients = spaced_points(model, run)
@@ -306,10 +330,14 @@ def learn_metric(
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)
                 else:
                     mass = low_rank(root, x, gradients)
+                around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
-            if settled and far == was_far:
+            if far and target_acceptance is None:
+                aim = higher(aim, residual, run)
+            if settled and far == was_far and aim == aimed:
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, target_acceptance)
+    around = None if was_far else around
+    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, aimed, around)

@@ -94,7 +94,7 @@ def hidden_modes(
     here = Path(learnt.gaussian, elbo(target, learnt.gaussian, draws), True)
     known = (here, *(path for path in starts.paths if path.gaussian is not None))
     seen = np.concatenate([learnt.visited, learnt.points, starts.points])
-    best = max(path.elbo for path in known)
+    best = max(path.elbo for path in known if path.neck is None)
     distinct = list({id(path): path for path in known[1:]}.values())
     used = [path.gaussian.centre for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
     used = used or [learnt.mean]  # that of chains in several modes may be between them

@@ -3,7 +3,9 @@ r"""Where chains start: a Newton path from each of several dispersed points, and
 At a point x of a path, with gradient g and Hessian H, the Gaussian N(x - \|H\|⁻¹g, \|H\|⁻¹) is judged by its evidence
 lower bound, ELBO = E[log p - log q] with p = exp(-U): of a Gaussian target it is log ∫ p, of any other at most that. So
 not the mode is looked for, but the place where the mass is. A mode of no mass, where the density has no bound (the
-spread of a hierarchy at 0), is passed by: the Gaussians there are too narrow.
+spread of a hierarchy at 0), is passed by: the Gaussians there are too narrow. In many dimensions an ELBO, of a
+Gaussian without correlations, is off by more than tells the two apart; so where U falls without end while widths
+shrink, down a neck, nothing starts as long as another path led elsewhere.
 
 \|H\| has the absolute eigenvalues of H, in coordinates in which its diagonal is ±1: the step -\|H\|⁻¹g descends
 at a saddle as well. Above 200 dimensions, where a Hessian by differences costs too much, steps are those of L-BFGS
@@ -389,15 +391,21 @@ class Starts(NamedTuple):
         return np.array([path.elbo for path in self.paths])
 
     def warning(self, names: list[str]) -> str | None:
-        """What to say of a neck that the best path led down, or None."""
-        neck = self.paths[int(np.argmax(self.elbos))].neck
+        """What to say of the neck of best ELBO, if that is no lower than where chains start, or None."""
+        path = self.paths[int(np.argmax(self.elbos))]
+        neck = path.neck
         if neck is None:
             return None
+        away = path.gaussian is not self.gaussian
         return (
             f"the density has a neck: along {names[neck.coordinate]}, down to {neck.value:.3g}, log p grew by "
-            f"{neck.fall:,.3g} while widths shrank {neck.shrinkage:,.2g} times, and no path found an end. Chains that "
-            f"start there do not leave it: give `initial=` elsewhere, a prior that keeps the scale from 0, or a "
-            "parametrisation without that scale (non-centred)."
+            f"{neck.fall:,.3g} while widths shrank {neck.shrinkage:,.2g} times, and no path found an end. "
+            + (
+                "Chains start elsewhere, and do not visit it: what mass it has is left out. What is sure is "
+                if away
+                else "Chains that start there do not leave it: give `initial=` elsewhere, "
+            )
+            + "a prior that keeps the scale from 0, or a parametrisation without that scale (non-centred)."
         )
 
 
@@ -406,7 +414,7 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
 
     Each chain starts from the Gaussian of its own path, or, where that path's ELBO is behind the best by more than
     `NATS`, from that of another, drawn with probability proportional to exp(ELBO). If a path converges elsewhere, or
-    most lead nowhere, there are as many again.
+    most lead nowhere, there are as many again. A path that led down a neck counts only where all did.
 
     Parameters
     ----------
@@ -446,19 +454,26 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
             f"no path from around `initial` of {type(model).__name__} leads to a place where it looks like a density: "
             "give `initial=` another point. For parameters with bounds use `transforms=`, or pdmp.Bounded."
         )
-    behind = _behind(paths)
-    weights = np.where(behind, 0.0, np.exp(elbos - elbos.max()))
+    behind, usable = _behind(paths), _usable(paths)
+    weights = np.where(behind, 0.0, np.exp(usable - usable.max()))
     points = []
     for own in range(len(origins) - chains, len(origins)):
         path = paths[rng.choice(len(paths), p=weights / weights.sum())] if behind[own] else paths[own]
         points.append(draw_by_importance(target, path.gaussian, rng))
-    return Starts(np.array(points), paths[int(np.argmax(elbos))].gaussian, paths, centre, target.count)
+    return Starts(np.array(points), paths[int(np.argmax(usable))].gaussian, paths, centre, target.count)
 
 
 def _behind(paths):
     """Which paths are not used, (n,)."""
-    elbos = np.array([path.elbo for path in paths])
+    elbos = _usable(paths)
     return ~(elbos >= elbos.max() - NATS)
+
+
+def _usable(paths):
+    """ELBOs of all paths, (n,); that of a path down a neck is -inf, unless no other led anywhere."""
+    elbos = np.array([path.elbo for path in paths])
+    wide = np.array([path.elbo if path.neck is None else -math.inf for path in paths])
+    return wide if np.any(wide > -math.inf) else elbos
 
 
 def is_typical(z):

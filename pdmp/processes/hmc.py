@@ -9,6 +9,14 @@ jump   u ~ N(0, I); n steps of size ε of the leapfrog scheme, n = ⌈2 T U / ε
        y is accepted with probability min(1, e^(-ΔE)),  E = U(y) + ½|u|²
 =====  ======================================================================================================
 
+``around=m``: the leapfrog's flight is replaced by the flow of the Gaussian N(m, M⁻¹), a rotation, and its kicks are by
+what the target's gradient differs from the Gaussian's, with z = L⁻¹(y - m):
+
+           u ← u - ½ε (Lᵀ∇U(y) - z),  (z, u) ← (z cos ε + u sin ε, u cos ε - z sin ε),  and half a kick again.
+
+Of that Gaussian itself the steps have no error at any ε, in any dimension: a quarter of a period, π/2, is an independent
+draw from one gradient, and no step is longer. Of a target near it errors are of order ε² with what is left as factor.
+
 Without an error of the steps it is the piecewise deterministic process whose flow is Hamilton's, and whose velocities
 are refreshed after random times: the Boomerang is the case in which the flow of a Gaussian takes the place of the
 target's, and bounces that of the steps' correction. Durations are random, as a fixed one is a multiple of the period of
@@ -24,7 +32,8 @@ References
 ----------
 Duane, Kennedy, Pendleton & Roweth (1987), Hybrid Monte Carlo, Phys. Lett. B 195. Neal (2011), MCMC using Hamiltonian
 dynamics, section 3.2 for random durations. Bou-Rabee & Sanz-Serna (2017), Randomized Hamiltonian Monte Carlo, Ann.
-Appl. Probab. 27, for the process without an error.
+Appl. Probab. 27, for the process without an error. Shahbaba, Lan, Johnson & Neal (2014), Split Hamiltonian Monte
+Carlo, Stat. Comput. 24, section 3.1, for the steps around a Gaussian.
 """
 
 from __future__ import annotations
@@ -55,6 +64,8 @@ if TYPE_CHECKING:
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
 MOST_STEPS = 1_000  #: of a path
 LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
+LONGEST_STEP = 0.5 * math.pi  #: around a Gaussian: a quarter of its period
+LOST = 0.01  #: probability of acceptance below which a path is lost
 GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
 
 
@@ -67,12 +78,15 @@ class HMCMemory(NamedTuple):
     proposal: np.ndarray  #: (d,) y
     next_gradient: np.ndarray  #: (d,) ∇U at y
     velocity: np.ndarray  #: (d,) L u
+    place: np.ndarray  #: (d,) z = L⁻¹(y - m), of steps around a Gaussian; (0,) of others
+    kept: np.ndarray  #: the same: u, while L z is computed in its place
     log_step: np.ndarray  #: (1,) log ε
     adapted: np.ndarray  #: (2,) paths since the metric last changed, and how often it has
     counted: np.ndarray  #: (1,) paths after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
     divergences: np.ndarray  #: (1,) paths that diverged, after the warm-up
+    lost: np.ndarray  #: (1,) paths of an acceptance below `LOST`, those that diverged among them, after the warm-up
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
     metric: tuple
     provider: tuple
@@ -92,9 +106,10 @@ class HMCReport(Report):
     """The mean probability of acceptance, the step, and the paths that were rejected for another reason."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, and the longest hold.
+        """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, `lost`, and the longest hold.
 
-        That is the largest number of rejected paths in a row.
+        That is the largest number of rejected paths in a row. `lost` is the share of paths that were as good as certain
+        to be rejected: where one step does for all of the target there are none.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -103,6 +118,7 @@ class HMCReport(Report):
             "mean_step": float(np.exp(memory.log_step[0])),
             "outside": float(memory.outside[0]),
             "divergences": float(memory.divergences[0]),
+            "lost": float(memory.lost[0] / counted) if counted else math.nan,
             "max_held": float(memory.held[1]),
         }
 
@@ -148,14 +164,17 @@ class HMC(Process):
         The mass matrix M, as the metric of `BPS`: momenta are N(0, M).
     target_acceptance : float, default 0.8
         The mean probability of acceptance at which the adaptation aims, in (0, 1).
+    around : array_like, shape (d,), optional
+        m: steps are around the Gaussian N(m, M⁻¹), which they follow without an error. For a target that is near it,
+        with a metric that is given; a step is at most π/2.
 
     Raises
     ------
     TypeError
         For a gradient that is not exact.
     ValueError
-        For a step or a duration that is not positive, a metric that is not one of these, or a target acceptance outside
-        (0, 1).
+        For a step or a duration that is not positive, a metric that is not one of these, a target acceptance outside
+        (0, 1), or `around` with a step above π/2 or a metric that adapts.
 
     See Also
     --------
@@ -176,6 +195,7 @@ class HMC(Process):
     duration: float
     adapts: bool  #: whether the step is adapted in the warm-up
     target_acceptance: float
+    centre: np.ndarray  #: m of `around`; (0,) without
     extra: int  #: evaluations of the potential alone, for each path
 
     events = ("path",)
@@ -191,6 +211,7 @@ class HMC(Process):
         *,
         metric: ArrayLike | Metric | str | None = None,
         target_acceptance: float = 0.8,
+        around: ArrayLike | None = None,
     ) -> None:
         provider = as_provider(target)
         if not provider.exact:
@@ -206,6 +227,11 @@ class HMC(Process):
         self.target_acceptance = positive("target_acceptance", target_acceptance)
         if self.target_acceptance >= 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+        self.centre = np.zeros(0) if around is None else self.model.check(around, "around")
+        if around is not None and not self.adapts and self.step > LONGEST_STEP:
+            raise ValueError(f"`step` around a Gaussian must be at most π/2, a quarter of its period, got {step!r}.")
+        if around is not None and adapting(self.metric) is not None:
+            raise ValueError(f"`around` needs a metric that stays, as it is the Gaussian's precision, got {metric!r}.")
         self.extra = 0 if self.model.has("potential_and_gradient") else 1
         super().__init__(self.model.dim, flow=Still())
 
@@ -234,7 +260,9 @@ class HMC(Process):
             adaptations = self.metric.learn_from(memory.metric, x, state.v, now)
             if adaptations > memory.adapted[1]:
                 memory.adapted[0], memory.adapted[1] = 0.0, adaptations
-        u = memory.metric.u
+        u, split = memory.metric.u, self.centre.shape[0] > 0
+        if split:
+            self.standardise(state)
         for j in range(d):
             u[j] = rng.standard_normal()
             y[j] = x[j]
@@ -243,10 +271,13 @@ class HMC(Process):
         self.metric.pull(memory.metric, memory.gradient)
         there, valid = math.inf, True
         for k in range(n):
-            self.kick(u, memory.metric.pulled, step)
-            self.metric.push(memory.metric, memory.velocity)
-            for j in range(d):
-                y[j] += step * memory.velocity[j]
+            self.kick(u, memory.metric.pulled, memory.place, step)
+            if split:
+                self.rotate(memory, step)
+            else:
+                self.metric.push(memory.metric, memory.velocity)
+                for j in range(d):
+                    y[j] += step * memory.velocity[j]
             if k == n - 1:
                 there = self.evaluate(y, memory.next_gradient)
                 state.counts[DATA] += self.extra * terms
@@ -265,7 +296,7 @@ class HMC(Process):
                 valid = False
                 break
             self.metric.pull(memory.metric, memory.next_gradient)
-            self.kick(u, memory.metric.pulled, step)
+            self.kick(u, memory.metric.pulled, memory.place, step)
             if not 0.5 * dot(u, u) < LARGEST_ENERGY + d:
                 memory.divergences[0] += 0 if adapting else 1
                 valid = False
@@ -284,18 +315,45 @@ class HMC(Process):
             memory.held[1] = max(memory.held[0], memory.held[1])
             memory.counted[0] += 1.0
             memory.acceptance_sum[0] += accept
+            memory.lost[0] += 1 if accept < LOST else 0
         elif self.adapts:
             memory.adapted[0] += 1.0
             memory.log_step[0] += math.pow(memory.adapted[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
+            if split:
+                memory.log_step[0] = min(memory.log_step[0], math.log(LONGEST_STEP))
         return 0
 
     # -- in other words ---------------------------------------------------------------------------------------------
 
     @compiled
-    def kick(self, u, pulled, step):
-        """u ← u - ½ε Lᵀ∇U."""
+    def kick(self, u, pulled, place, step):
+        """u ← u - ½ε Lᵀ∇U, less z around a Gaussian."""
         for j in range(u.shape[0]):
             u[j] -= 0.5 * step * pulled[j]
+        for j in range(place.shape[0]):
+            u[j] += 0.5 * step * place[j]
+
+    @compiled
+    def standardise(self, state):
+        """z = L⁻¹(x - m)."""
+        memory, v = state.memory, state.v
+        for j in range(v.shape[0]):
+            v[j] = state.x[j] - self.centre[j]
+        self.metric.velocity_changed(state)  # solves L u = v
+        for j in range(v.shape[0]):
+            memory.place[j], v[j] = memory.metric.u[j], 0.0
+
+    @compiled
+    def rotate(self, memory, step):
+        """(z, u) along the flow of the Gaussian for the time ε; y = m + L z."""
+        u, z, y, c, s = memory.metric.u, memory.place, memory.proposal, math.cos(step), math.sin(step)
+        for j in range(u.shape[0]):
+            memory.kept[j] = c * u[j] - s * z[j]
+            z[j] = c * z[j] + s * u[j]
+            u[j] = z[j]
+        self.metric.push(memory.metric, memory.velocity)
+        for j in range(u.shape[0]):
+            y[j], u[j] = self.centre[j] + memory.velocity[j], memory.kept[j]
 
     @compiled(inline=False)
     def gradient(self, x, out):
@@ -317,9 +375,11 @@ class HMC(Process):
     def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
         """With its metric, and the step to which the warm-up has adapted, if it is for that metric and acceptance."""
         own = {"duration": learnt.duration, "target_acceptance": learnt.acceptance}
+        if "metric" not in options:
+            own |= {"metric": learnt.mass, "around": learnt.around}
         if learnt.step is not None and not {"metric", "target_acceptance"} & set(options):
             own["step"] = learnt.step
-        return cls(target, **{"metric": learnt.mass} | own | options)
+        return cls(target, **own | options)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
@@ -329,6 +389,8 @@ class HMC(Process):
         if process.step == "auto":
             curvature = process.metric.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
+            if len(self.centre):
+                process.step = min(process.step, LONGEST_STEP)
         return process
 
     def adapted(self, statistics: Sequence[dict]) -> Self:
@@ -363,12 +425,15 @@ class HMC(Process):
             proposal=np.zeros(d),
             next_gradient=np.zeros(d),
             velocity=np.zeros(d),
+            place=np.zeros(len(self.centre)),
+            kept=np.zeros(len(self.centre)),
             log_step=np.full(1, math.log(self.step)),
             adapted=np.zeros(2),
             counted=np.zeros(1),
             acceptance_sum=np.zeros(1),
             outside=np.zeros(1, np.int64),
             divergences=np.zeros(1, np.int64),
+            lost=np.zeros(1, np.int64),
             held=np.zeros(2),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),
