@@ -531,7 +531,7 @@ def made_for_sampling(
         len(y) >= CENTRED_ROWS
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
-        and all(np.median(share) >= CENTRED for part in known.shares for share in np.atleast_2d(part.T))
+        and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)
     ):
         centred = made(*common)
         if subsampled(centred, 1, np.random.default_rng(0)).process is not None:

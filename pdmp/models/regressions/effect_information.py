@@ -35,18 +35,32 @@ class Known(NamedTuple):
     at: np.ndarray  #: (dim,) where
     blocks: list[Block]
     shear: Shear | None
-    shares: list[np.ndarray]  #: of each set (groups, d): how much of the precision of an effect is that of the data
+    information: list[np.ndarray]  #: of each set (groups, d): precision of each effect by the data, all others known
+
+    def shares(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
+        """Of each set (groups, d): how much of the precision of an effect is that of the data."""
+        precision = [np.exp(-2.0 * self.at[one.spreads]) for one in sets]
+        return [known / (known + own) for known, own in zip(self.information, precision, strict=True)]
+
+    def middle(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
+        """Of each set (d,): the logarithm of half its standard deviation, or of the least one that data tell from 0."""
+        found = []
+        for one, known in zip(sets, self.information, strict=True):
+            usual = np.median(known, axis=0)
+            least = np.where(usual > 0.0, -0.5 * np.log(np.maximum(usual, 1e-300)), -math.inf)
+            found.append(np.maximum(self.at[one.spreads] - math.log(2.0), np.clip(least, LEAST, MOST)))
+        return found
 
 
 def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
     """The model in coordinates that are about standard normal."""
     words = [
-        f"partly centred, half of them by {100.0 * float(np.median(share)):.0f} % or more" for share in known.shares
+        f"partly centred, half of them by {100.0 * float(np.median(share)):.0f} % or more" for share in known.shares(sets)
     ]
     start = known.at.copy()
     if known.shear is not None:
         start[known.shear.fixed] += known.shear.by @ known.at[known.shear.effects]
-    return StandardisedEffects(base, sets, known.blocks, known.shear, start, words)
+    return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words)
 
 
 def effect_information(base: SumOfTerms, sets: Sequence[EffectSet], start: np.ndarray) -> Known | None:
@@ -203,11 +217,7 @@ def _known(base, sets, laws, y, moving, precision, data):
 
     blocks = [block(members)] if len(members) else []
     blocks += [block(row) for k, place in enumerate(places) if k not in kept for row in place]
-    shares = []
-    for place in places:
-        known, prior_own = np.diag(data)[place], np.diag(prior)[place]
-        shares.append(known / np.maximum(known + prior_own, 1e-300))
-    return Known(y, blocks, shear, shares)
+    return Known(y, blocks, shear, [np.diag(data)[place] for place in places])
 
 
 def _symmetric(matrix):
@@ -240,7 +250,7 @@ def of_rows(
     -----
     With the score g and the information λ on an effect, Var g = λ + λ² τ², which has an estimate of τ².
     """
-    at, blocks, shares = at.copy(), [], []
+    at, blocks, known = at.copy(), [], []
     for k, (one, information, score) in enumerate(zip(sets, informations, scores, strict=True)):
         d = one.width
         own = np.diagonal(information, axis1=1, axis2=2)
@@ -250,10 +260,9 @@ def of_rows(
                 variance = np.sum(score[:, q] ** 2 - own[:, q]) / np.sum(own[:, q] ** 2)
                 variance = max(float(variance), least / float(np.median(positive)))
                 at[one.spreads[q]] = np.clip(0.5 * math.log(variance), LEAST, MOST)
-        precision = np.exp(-2.0 * at[one.spreads])
-        shares.append(own / (own + precision))
+        known.append(own)
         blocks += [
             Block(one.effects[j], np.full(d, k), np.arange(d), np.ones(d), np.zeros(d), information[j], score[j])
             for j in range(len(one.effects))
         ]
-    return Known(at, blocks, shear, shares)
+    return Known(at, blocks, shear, known)

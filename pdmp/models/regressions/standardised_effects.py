@@ -16,7 +16,7 @@ y, and the second term of s is A⁻¹ times its mean. Where the data say nothing
 same whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
 together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small standard deviations are.
 
-Few groups are in one block with the fixed coefficients, which are then where the data put them given t. Of many groups
+In the place of t stands θ, see `pdmp.models.regressions.spread_coordinate`. Few groups are in one block with the fixed coefficients, which are then where the data put them given t. Of many groups
 each is a block, and fixed coefficients move as β + C u.
 
 References
@@ -38,6 +38,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.models.regressions.spread_coordinate import (
+    coordinate_of,
+    log_rise_derivative,
+    log_spread,
+    log_spreads,
+    rise,
+)
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled
 
@@ -105,7 +112,7 @@ def partial_correlations(correlation: np.ndarray) -> np.ndarray:
 
 
 class StandardisedEffects(Model):
-    """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks.
+    """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
     Parameters
     ----------
@@ -116,7 +123,9 @@ class StandardisedEffects(Model):
         All effects are in one of them.
     shear : Shear, optional
     start : ndarray, shape (dim,)
-        Of the coordinates that are in no block.
+        Of the coordinates of `base` that are in no block.
+    middle : sequence of ndarray, shape (d,)
+        Of each set, t - g(θ): about the logarithms of the least standard deviations that the data tell from 0.
     centring : sequence of str
         Of each set, in words.
     """
@@ -126,6 +135,7 @@ class StandardisedEffects(Model):
     width: np.ndarray  #: (sets,) d
     spread: np.ndarray  #: coordinates t of the sets, one after the other
     spread_first: np.ndarray
+    middle: np.ndarray  #: t - g(θ)
     partial: np.ndarray  #: coordinates w
     partial_first: np.ndarray
     block_first: np.ndarray  #: (blocks + 1,) where the entries of a block begin
@@ -137,7 +147,7 @@ class StandardisedEffects(Model):
     centre: np.ndarray
     information: np.ndarray
     score: np.ndarray
-    is_free: np.ndarray  #: (dim,) 1.0 of coordinates in no block
+    is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`, but for the shear
     fixed: np.ndarray
     sheared: np.ndarray
     by: np.ndarray  #: C, (p, e)
@@ -149,12 +159,14 @@ class StandardisedEffects(Model):
         blocks: Sequence[Block],
         shear: Shear | None,
         start: np.ndarray,
+        middle: Sequence[np.ndarray],
         centring: Sequence[str] = (),
     ) -> None:
         self.base, self.sets, self.blocks, self.centring = base, list(sets), list(blocks), list(centring)
         self.width = np.array([one.width for one in sets], np.int64)
         self.widest = int(self.width.max())
         self.spread, self.spread_first = _laid([one.spreads for one in sets], np.int64)
+        self.middle = _laid(middle, float)[0]
         self.partial, self.partial_first = _laid([one.partials for one in sets], np.int64)
         self.coordinate, self.block_first = _laid([one.coordinates for one in blocks], np.int64)
         self.which = _laid([one.which for one in blocks], np.int64)[0]
@@ -165,27 +177,42 @@ class StandardisedEffects(Model):
         self.information, self.matrix_first = _laid([one.information.reshape(-1) for one in blocks], float)
         self.is_free = np.ones(base.dim)
         self.is_free[self.coordinate] = 0.0
+        initial = np.where(self.is_free > 0.0, start, 0.0)
+        initial[self.spread] = [coordinate_of(t) for t in start[self.spread] - self.middle]
+        self.is_free[self.spread] = 0.0
         shear = shear or Shear(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 0)))
         self.fixed, self.sheared, self.by = shear.fixed, shear.effects, np.ascontiguousarray(shear.by, float)
         super().__init__(
             dim=base.dim,
             n_data=base.n_data,
             variables=base.variables,
-            initial=np.where(self.is_free > 0.0, start, 0.0),
+            initial=initial,
             transforms=base.transforms,
         )
 
     # -- compiled: there and back -----------------------------------------------------------------------------------
 
     @compiled
-    def write_factors(self, x, factors):
+    def write_spreads(self, x, y):
+        """Write x into y, with t in the place of θ; less the logarithm of the derivatives."""
+        total = 0.0
+        for j in range(self.dim):
+            y[j] = x[j]
+        for k in range(self.spread.shape[0]):
+            theta = x[self.spread[k]]
+            y[self.spread[k]] = self.middle[k] + log_spread(theta)
+            total -= math.log(rise(theta))
+        return total
+
+    @compiled
+    def write_factors(self, y, factors):
         """A of each set, (sets, d, d)."""
         for k in range(self.width.shape[0]):
             place = self.partial_first[k]
             for i in range(self.width[k]):
-                rest = math.exp(min(x[self.spread[self.spread_first[k] + i]], LARGEST_LOG))
+                rest = math.exp(min(y[self.spread[self.spread_first[k] + i]], LARGEST_LOG))
                 for j in range(i):
-                    w = x[self.partial[place]]
+                    w = y[self.partial[place]]
                     factors[k, i, j] = rest * math.tanh(w)
                     rest /= math.cosh(min(abs(w), LARGEST_LOG))
                     place += 1
@@ -205,10 +232,8 @@ class StandardisedEffects(Model):
 
     @compiled(inline=False)
     def move(self, x, factors, y, root, mean, s):
-        """Write the natural coordinates into y, and of all blocks R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
+        """Write the blocks into y, and of all of them R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
         total = 0.0
-        for j in range(self.dim):
-            y[j] = x[j]
         for block in range(self.block_first.shape[0] - 1):
             begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
             n = stop - begin
@@ -255,8 +280,9 @@ class StandardisedEffects(Model):
     def natural(self, x, y):
         """Write (β, t, w, u, …) into y; the potential of the effects, less the log determinant of dy/dx."""
         factors, root = np.zeros((self.width.shape[0], self.widest, self.widest)), np.zeros(self.information.shape[0])
-        self.write_factors(x, factors)
-        return self.move(x, factors, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
+        total = self.write_spreads(x, y)
+        self.write_factors(y, factors)
+        return total + self.move(x, factors, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
 
     @compiled(inline=False, allocates=True)
     def pull_back(self, x, y, by_natural, of_effects, out):
@@ -274,7 +300,8 @@ class StandardisedEffects(Model):
             np.zeros(entries),
             np.zeros(entries),
         )
-        self.write_factors(x, factors)
+        self.write_spreads(x, y)
+        self.write_factors(y, factors)
         self.move(x, factors, y, root, mean, s)
         for e in range(self.sheared.shape[0]):
             for j in range(self.fixed.shape[0]):
@@ -288,7 +315,7 @@ class StandardisedEffects(Model):
                 out[self.coordinate[begin + p]] += by_r[begin + p]
             self.pull_root(begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root)
             self.pull_factors(begin, stop, m, factors, by_root, s, by_natural, by_c, slopes)
-        self.pull_spreads(x, factors, slopes, out)
+        self.pull_spreads(x, factors, slopes, by_natural, of_effects, out)
 
     @compiled(inline=False)
     def pull_block(self, begin, stop, m, factors, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
@@ -359,16 +386,17 @@ class StandardisedEffects(Model):
                 slopes[k, self.column[i], self.column[begin + p]] += value
 
     @compiled
-    def pull_spreads(self, x, factors, slopes, out):
-        """Add the derivatives by t and w of what has these by A."""
+    def pull_spreads(self, x, factors, slopes, by_natural, of_effects, out):
+        """Add the derivatives by θ and w of what has these by A, and by t itself."""
         for k in range(self.width.shape[0]):
             place = self.partial_first[k]
             for i in range(self.width[k]):
-                t, along = self.spread[self.spread_first[k] + i], 0.0
-                rest = math.exp(min(x[t], LARGEST_LOG))
+                place_of_t = self.spread_first[k] + i
+                t, along = self.spread[place_of_t], 0.0
+                rest = math.exp(min(self.middle[place_of_t] + log_spread(x[t]), LARGEST_LOG))
                 for j in range(i + 1):
                     along += slopes[k, i, j] * factors[k, i, j]
-                out[t] += along
+                out[t] += (along + by_natural[t]) * rise(x[t]) - of_effects * log_rise_derivative(x[t])
                 for j in range(i):
                     along -= slopes[k, i, j] * factors[k, i, j]
                     w = x[self.partial[place]]
@@ -453,7 +481,8 @@ class StandardisedEffects(Model):
 
     def _moved(self, x):
         y, sizes = x.copy(), np.diff(self.block_first)
-        factors = [cholesky_factors(x[:, one.spreads], x[:, one.partials]) for one in self.sets]
+        y[:, self.spread] = self.middle + log_spreads(x[:, self.spread])
+        factors = [cholesky_factors(y[:, one.spreads], y[:, one.partials]) for one in self.sets]
         for n in np.unique(sizes):
             blocks = np.flatnonzero(sizes == n)
             entries = self.block_first[blocks][:, None] + np.arange(n)  # (blocks, n)
