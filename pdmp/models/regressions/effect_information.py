@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.priors import second_derivative
+from pdmp.models.regressions.spread_coordinate import LARGEST, middle_of
 from pdmp.models.regressions.standardised_effects import (
     Block,
     EffectSet,
@@ -25,7 +26,6 @@ STEPS = 60  #: most Newton steps
 MOMENTS = 40  #: and EM steps for the law of effects
 DECREMENT = 0.02  #: of a Newton step that is the last, in posterior standard deviations
 RELATIVE = 0.03  #: changes of standard deviations by less than this share are the last
-LEAST, MOST = -7.0, 7.0  #: of the logarithms of standard deviations, in the units of the coordinates
 FLAT_SHARE = 1e-6  #: of its curvature by the data that a coordinate has by its prior, at least
 
 
@@ -43,13 +43,11 @@ class Known(NamedTuple):
         return [known / (known + own) for known, own in zip(self.information, precision, strict=True)]
 
     def middle(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
-        """Of each set (d,): the logarithm of half its standard deviation, or of the least one that data tell from 0."""
-        found = []
-        for one, known in zip(sets, self.information, strict=True):
-            usual = np.median(known, axis=0)
-            least = np.where(usual > 0.0, -0.5 * np.log(np.maximum(usual, 1e-300)), -math.inf)
-            found.append(np.maximum(self.at[one.spreads] - math.log(2.0), np.clip(least, LEAST, MOST)))
-        return found
+        """Of each set (d,): what t is, but for g(θ)."""
+        return [
+            np.array([middle_of(t, part) for t, part in zip(self.at[one.spreads], known.T, strict=True)])
+            for one, known in zip(sets, self.information, strict=True)
+        ]
 
 
 def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
@@ -161,7 +159,7 @@ def _moments(one, y, inverse, place):
     square = u.T @ u + sum(inverse[np.ix_(row, row)] for row in place)
     sd = np.sqrt(np.diag(square) / len(u))
     before = y[one.spreads].copy()
-    y[one.spreads] = np.clip(np.log(np.maximum(sd, 1e-300)), LEAST, MOST)
+    y[one.spreads] = np.clip(np.log(np.maximum(sd, 1e-300)), -LARGEST, LARGEST)
     if d > 1:
         known = len(u) / (len(u) + 2.0 * d)
         correlation = known * square / np.sqrt(np.outer(np.diag(square), np.diag(square)))
@@ -259,7 +257,7 @@ def of_rows(
             if len(positive):
                 variance = np.sum(score[:, q] ** 2 - own[:, q]) / np.sum(own[:, q] ** 2)
                 variance = max(float(variance), least / float(np.median(positive)))
-                at[one.spreads[q]] = np.clip(0.5 * math.log(variance), LEAST, MOST)
+                at[one.spreads[q]] = np.clip(0.5 * math.log(variance), -LARGEST, LARGEST)
         known.append(own)
         blocks += [
             Block(one.effects[j], np.full(d, k), np.arange(d), np.ones(d), np.zeros(d), information[j], score[j])

@@ -17,6 +17,7 @@ import numpy as np
 from pdmp.native.classes import inlined
 
 SHARPNESS = 4.0  #: k
+LARGEST = 7.0  #: of the absolute logarithm of c, in standardised units
 LEAST = -30.0  #: of kθ, below which g is kθ - log k to rounding errors
 
 
@@ -66,3 +67,17 @@ def coordinate_of(t: float) -> float:
     if SHARPNESS * s < math.exp(LEAST):
         return (t + math.log(SHARPNESS)) / SHARPNESS
     return s + math.log(-math.expm1(-SHARPNESS * s)) / SHARPNESS
+
+
+def middle_of(t: float, information: np.ndarray) -> float:
+    """log c: of half a usual τ = e^t, or of the least one that the data tell from 0, with what they say of each effect.
+
+    Parameters
+    ----------
+    t : float
+    information : ndarray, shape (groups,)
+        Precisions.
+    """
+    known = information[information > 0.0]
+    least = -0.5 * math.log(np.median(known)) if len(known) else -math.inf
+    return max(t - math.log(2.0), min(max(least, -LARGEST), LARGEST))

@@ -187,7 +187,7 @@ class StandardisedEffects(Model):
             n_data=base.n_data,
             variables=base.variables,
             initial=initial,
-            transforms=base.transforms,
+            transforms={name: law for name, law in base.transforms.items() if name not in self._names(base)},
         )
 
     # -- compiled: there and back -----------------------------------------------------------------------------------
@@ -468,6 +468,12 @@ class StandardisedEffects(Model):
         self.pull_back(x, y, by_natural, 0.0, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def _names(self, base):
+        """Blocks of standard deviations, whose coordinates are θ."""
+        ends = np.cumsum([math.prod(shape) for shape in base.variables.values()])
+        blocks = np.searchsorted(ends, self.spread, "right")
+        return {list(base.variables)[k] for k in blocks}
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws of (β, t, w, u, …), (..., dim), from draws of x."""
