@@ -72,7 +72,7 @@ def independence(groups: Sequence[GroupColumn]) -> list[str]:
         own = [g for g in groups if g.grouping == name]
         if any(set(g.partners or (g.name,)) < {other.name for other in own} for g in own):
             labels = dict.fromkeys(g.partners or (g.name,) for g in own)
-            said = [listed(part, 10) for part in labels]
+            said = [" and ".join(part) for part in labels]
             found.append(f"effects of {name} are independent of each other, those of {'; '.join(said)}, as by ||")
     return found
 

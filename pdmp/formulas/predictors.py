@@ -524,7 +524,8 @@ def made_for_sampling(
     """
     base = made(*common, with_laws=False)
     sets = base.reported.effect_sets()
-    known = effect_information(base, sets, base.initial)
+    fixed = [base.reported.places[name][0] for one in predictors for name in one.fixed_names]
+    known = effect_information(base, sets, base.initial, fixed)
     if known is None:
         known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
     if (

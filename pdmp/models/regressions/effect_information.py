@@ -23,9 +23,12 @@ from pdmp.models.sums_of_terms import SumOfTerms
 INVERTED = 800  #: coordinates up to which one matrix of all is made
 TOGETHER = 32  #: coordinates of a block: a gradient costs about three multiplications for each triple of them
 STEPS = 60  #: most Newton steps
-MOMENTS = 40  #: and EM steps for the law of effects
+MOMENTS = 20  #: and EM steps for the law of effects
+POINTS = 2  #: pairs of points around, over which densities are averaged
+FARTHEST = 0.5  #: their largest standard deviation, of coordinates that are standardised
+HALVED = 20  #: how often a step is halved at most
 DECREMENT = 0.02  #: of a Newton step that is the last, in posterior standard deviations
-RELATIVE = 0.03  #: changes of standard deviations by less than this share are the last
+RELATIVE = 0.1  #: changes of standard deviations by less than this share are the last
 FLAT_SHARE = 1e-6  #: of its curvature by the data that a coordinate has by its prior, at least
 
 
@@ -61,8 +64,13 @@ def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> S
     return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words)
 
 
-def effect_information(base: SumOfTerms, sets: Sequence[EffectSet], start: np.ndarray) -> Known | None:
-    """At the mode of all others given the law of effects, which EM steps find; None where that was not found.
+def effect_information(
+    base: SumOfTerms, sets: Sequence[EffectSet], start: np.ndarray, fixed: Sequence[int]
+) -> Known | None:
+    """At about the mean of all others given the law of effects, which EM steps find; None where that was not found.
+
+    It is the mode of the expected density, with coefficients and effects that vary as they do in the posterior: at the
+    mode of the density itself, which effects of few rows each fit too well, the noise would be too small.
 
     Parameters
     ----------
@@ -70,6 +78,8 @@ def effect_information(base: SumOfTerms, sets: Sequence[EffectSet], start: np.nd
         Without the law of effects.
     sets : sequence of EffectSet
     start : ndarray, shape (dim,)
+    fixed : sequence of int
+        Coordinates of coefficients.
     """
     if base.dim > INVERTED:
         return None
@@ -77,10 +87,18 @@ def effect_information(base: SumOfTerms, sets: Sequence[EffectSet], start: np.nd
     for one in sets:
         free[one.spreads], free[one.partials] = False, False
     moving = np.flatnonzero(free)
-    steps = STEPS
-    for _ in range(MOMENTS):
+    steps, around = STEPS, np.zeros((1, base.dim))
+    varying = np.searchsorted(moving, np.unique(np.concatenate([fixed, *(one.effects.reshape(-1) for one in sets)])))
+    normal = np.random.default_rng(0).standard_normal((POINTS, len(varying)))
+    normal = np.concatenate([normal, -normal])
+    for turn in range(MOMENTS):
+        if turn == 0:
+            precision = _precision(base, sets, [np.linalg.inv(_covariance(one, y)) for one in sets], y, moving)[0]
+        if precision is None:
+            return None
+        around = _around(np.linalg.inv(precision), varying, normal, moving, base.dim)
         laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
-        steps, precision, data = _newton(base, sets, laws, y, moving, steps)
+        steps, precision, data = _newton(base, sets, laws, y, moving, steps, around)
         if precision is None:
             return None
         inverse = np.linalg.inv(precision)
@@ -90,7 +108,7 @@ def effect_information(base: SumOfTerms, sets: Sequence[EffectSet], start: np.nd
         if change < RELATIVE or steps <= 0:
             break
     laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
-    _, precision, data = _newton(base, sets, laws, y, moving, max(steps, 10))
+    _, precision, data = _newton(base, sets, laws, y, moving, max(steps, 10), around)
     if precision is None:
         return None
     return _known(base, sets, laws, y, moving, precision, data)
@@ -101,39 +119,59 @@ def _covariance(one, y):
     return a @ a.T + 1e-12 * np.diag(np.diag(a @ a.T))
 
 
-def _newton(base, sets, laws, y, moving, steps):
-    """Move y to the mode; steps left, the precision there, and the part of it that is the data's."""
+def _around(covariance, varying, normal, moving, dim):
+    """Points around 0 with this covariance, of what varies; at most as far as standard deviations of `FARTHEST`."""
+    part = covariance[np.ix_(varying, varying)]
+    values, vectors = np.linalg.eigh(part)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    sd = np.sqrt(np.maximum(np.diag(part), 1e-300))
+    found = np.zeros((len(normal), dim))
+    found[:, moving[varying]] = normal @ root.T * np.minimum(1.0, FARTHEST / sd)
+    return found
 
-    def of_effects(at):
-        return sum(0.5 * float(np.einsum("gi,ij,gj", at[s.effects], q, at[s.effects])) for s, q in zip(sets, laws, strict=True))
 
-    value = base.potential(y) + of_effects(y)
+def _precision(base, sets, laws, y, moving):
+    """The precision at y, and the part of it that is the data's; None where it is not finite."""
+    data = _positive(base.data_sums(y)[1][np.ix_(moving, moving)])
+    if data is None:
+        return None, None
+    own = np.array([second_derivative(k, *n, z) for k, n, z in zip(base.kinds, base.numbers, y, strict=True)])
+    own = np.maximum(np.maximum(own[moving], 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
+    precision = data + np.diag(own)
+    for one, law in zip(sets, laws, strict=True):
+        for row in np.searchsorted(moving, one.effects):
+            precision[np.ix_(row, row)] += law
+            precision[row, row] -= own[row]
+    return precision, data
+
+
+def _newton(base, sets, laws, y, moving, steps, around):
+    """Move y to the mode of the density that is expected around it; steps left, and the precision as above."""
+
+    def expected(at):
+        value = np.mean([base.potential(at + part) for part in around])
+        for one, law in zip(sets, laws, strict=True):
+            value += 0.5 * float(np.einsum("gi,ij,gj", at[one.effects], law, at[one.effects]))
+        return value
+
+    value = expected(y)
     while True:
-        gradient, data = base.data_sums(y)
-        gradient = gradient + base._prior_gradient(y)
+        precision, data = _precision(base, sets, laws, y, moving)
+        gradient = np.mean([base.gradient(y + part) for part in around], axis=0)
         for one, law in zip(sets, laws, strict=True):
             gradient[one.effects] += y[one.effects] @ law
-        own = np.array([second_derivative(k, *n, z) for k, n, z in zip(base.kinds, base.numbers, y, strict=True)])
-        data = _positive(data[np.ix_(moving, moving)])
-        if data is None or not np.all(np.isfinite(gradient)):
+        if precision is None or not np.all(np.isfinite(gradient)):
             return 0, None, None
-        own = np.maximum(np.maximum(own[moving], 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
-        precision = data + np.diag(own)
-        for one, law in zip(sets, laws, strict=True):
-            place = np.searchsorted(moving, one.effects)
-            for row in place:
-                precision[np.ix_(row, row)] += law
-                precision[row, row] -= own[row]
         step = np.linalg.solve(precision, gradient[moving])
         decrement, size = float(step @ gradient[moving]), 1.0
         if decrement < DECREMENT**2 or steps <= 0:
             return steps, precision, data
         steps -= 1
-        for _ in range(30):
+        for _ in range(HALVED):
             other = y.copy()
             other[moving] -= size * step
             with np.errstate(all="ignore"):
-                now = base.potential(other) + of_effects(other)
+                now = expected(other)
             if now < value - 1e-4 * size * decrement:
                 break
             size *= 0.5

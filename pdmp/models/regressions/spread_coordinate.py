@@ -70,7 +70,7 @@ def coordinate_of(t: float) -> float:
 
 
 def middle_of(t: float, information: np.ndarray) -> float:
-    """log c: of half a usual τ = e^t, or of the least one that the data tell from 0, with what they say of each effect.
+    """log c: of a quarter of a usual τ = e^t, or half of the least that the data tell from 0, by what they say of effects.
 
     Parameters
     ----------
@@ -80,4 +80,4 @@ def middle_of(t: float, information: np.ndarray) -> float:
     """
     known = information[information > 0.0]
     least = -0.5 * math.log(np.median(known)) if len(known) else -math.inf
-    return max(t - math.log(2.0), min(max(least, -LARGEST), LARGEST))
+    return max(t - math.log(4.0), min(max(least, -LARGEST), LARGEST) - math.log(2.0))
