@@ -105,8 +105,10 @@ class Priors:
                 is_correlation = isinstance(default, LKJ)
                 if prior.positive != default.positive or isinstance(prior, LKJ) != is_correlation:
                     what = "a positive number" if default.positive else "a number of either sign"
-                    what = "of correlations" if is_correlation else what
-                    raise ValueError(f"`priors`: {name!r} is {what}, and {prior} is no prior of {'them' if is_correlation else 'one'}; try {default}.")
+                    what, whose = ("of correlations", "them") if is_correlation else (what, "one")
+                    raise ValueError(
+                        f"`priors`: {name!r} is {what}, and {prior} is no prior of {whose}; try {default}."
+                    )
                 return prior
         return default
 

@@ -115,9 +115,9 @@ def regression(
 
     Rows with a missing value in a column that is used are left out. Columns are standardised inside, and reported in
     their own units. Effects of groups are normal, each column with a standard deviation of its own. Those of one term,
-    ``(1 + x | g)``, are correlated, with an LKJ prior, and those of ``(1 + x || g)``, or of two terms, independent. They
-    are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred where
-    rows are sub-sampled, see below.
+    ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two terms, are independent.
+    They are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred
+    where rows are sub-sampled, see below.
 
     Parameters
     ----------
@@ -140,13 +140,14 @@ def regression(
         tables in memory, without `select`, `sampler` and `folder`.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
-        ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`), ``"sigma"``, ``"nu"`` (Student-t), ``"alpha"`` (negative binomial), in the units of the data.
-        The intercept's is for rows at the means of the other columns. By default, with s the standard deviation of
-        the response for "gaussian" and "student_t" and 1 else, Normal(0, 2.5 s / sd of the column),
-        Normal(link of the mean response, 2.5 s) of the intercept, HalfNormal(2.5 s / sd of the column) of standard
-        deviations, LKJ(1) of correlations, HalfStudentT(4, s) of sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters
-        those of their `pdmp.Family`, on the scale of the link where that is not the logarithm. Of a parameter beside
-        the first that has a formula, 1 stands in place of 2.5 in coefficients of its logarithm. The summary names all.
+        ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
+        ``"alpha"`` (negative binomial), in the units of the data. The intercept's is for rows at the means of the other
+        columns. By default, with s the standard deviation of the response for "gaussian" and "student_t" and 1 else,
+        Normal(0, 2.5 s / sd of the column), Normal(link of the mean response, 2.5 s) of the intercept,
+        HalfNormal(2.5 s / sd of the column) of standard deviations, LKJ(1) of correlations, HalfStudentT(4, s) of
+        sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters those of their `pdmp.Family`, on the
+        scale of the link where that is not the logarithm. Of a parameter beside the first that has a formula, 1 stands
+        in place of 2.5 in coefficients of its logarithm. The summary names all.
     link : str, or dict of str to str, optional
         Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
         is positive, "logit" or "probit" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.

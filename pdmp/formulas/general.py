@@ -24,7 +24,15 @@ from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import Priors
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.predictors import Coding, Predictor, Scale, correlation_name, made, made_for_sampling, prior_of_constant
+from pdmp.formulas.predictors import (
+    Coding,
+    Predictor,
+    Scale,
+    correlation_name,
+    made,
+    made_for_sampling,
+    prior_of_constant,
+)
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals

@@ -28,7 +28,7 @@ from pdmp.formulas.families import WIDTH, Priors
 from pdmp.formulas.totals import Totals
 from pdmp.models.families import LINKS, LOG_ODDS, Family, Observed
 from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior
-from pdmp.models.regressions.effect_information import Known, effect_information, of_rows, standardised
+from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
 from pdmp.models.regressions.standardised_effects import EffectSet, Shear, StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
@@ -370,15 +370,15 @@ class Coding:
 
     def effect_sets(self) -> list[EffectSet]:
         """Coordinates of effects that are jointly normal, of all predictors."""
-        return [
-            EffectSet(
-                np.array([self.places[p.sd_name(k)][0] for k in one.columns]),
-                np.arange(len(one.correlation_names)) + (self.places[one.block][0] if one.width > 1 else 0),
-                np.stack([np.arange(size) + first for first, size in (self.places[p.effect_name(k)] for k in one.columns)], -1),
-            )
-            for p in self.predictors
-            for one in p.sets
-        ]
+        found = []
+        for p in self.predictors:
+            for one in p.sets:
+                spreads = np.array([self.places[p.sd_name(k)][0] for k in one.columns])
+                first = self.places[one.block][0] if one.width > 1 else 0
+                effects = [self.places[p.effect_name(k)] for k in one.columns]
+                columns = np.stack([begin + np.arange(size) for begin, size in effects], axis=-1)
+                found.append(EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns))
+        return found
 
     def arranged(self, found: Mapping[str, np.ndarray], draws: np.ndarray) -> list[np.ndarray]:
         """Functionals in the order of the family: those of predictors (S, n), the others' (S, 1), and cuts."""

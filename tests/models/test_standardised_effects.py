@@ -157,9 +157,7 @@ def test_the_order_of_terms_and_of_levels_does_not_matter():
         volumes = []
         for w in (x[one.partials], z[one.partials]):  # of correlations by partial ones, known in closed form
             volumes.append(-2.0 * np.log(np.cosh(w)).sum() - np.log(np.cosh(w[:2])).sum())
-        differences.append(
-            with_law(base, sets)(x) + volumes[0] - with_law(other, sets)(z) - volumes[1]
-        )
+        differences.append(with_law(base, sets)(x) + volumes[0] - with_law(other, sets)(z) - volumes[1])
     assert np.allclose(differences, 0.0, atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""What the data say of effects of groups and coefficients together: by normal approximations, for `StandardisedEffects`."""
+"""What the data say of effects of groups and of coefficients, by normal approximations."""
 
 from __future__ import annotations
 
@@ -55,9 +55,8 @@ class Known(NamedTuple):
 
 def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
     """The model in coordinates that are about standard normal."""
-    words = [
-        f"partly centred, half of them by {100.0 * float(np.median(share)):.0f} % or more" for share in known.shares(sets)
-    ]
+    medians = [float(np.median(share)) for share in known.shares(sets)]
+    words = [f"partly centred, half of them by {100.0 * share:.0f} % or more" for share in medians]
     start = known.at.copy()
     if known.shear is not None:
         start[known.shear.fixed] += known.shear.by @ known.at[known.shear.effects]

@@ -81,13 +81,11 @@ class PartlyCentred(MixedRegression):
         p, effects = self.n_fixed, slice(self.first[0], self.first[-1])
         self.initial = found.mean.copy()
         spreads = found.mean[p : self.first[0]]
-        parts = [self.information[a - self.first[0] : b - self.first[0]] for a, b in zip(self.first, self.first[1:])]
+        parts = np.split(self.information, (self.first - self.first[0])[1:-1])
         self.middle = np.array([middle_of(t, part) for t, part in zip(spreads, parts, strict=True)])
         self.initial[p : self.first[0]] = [coordinate_of(t) for t in spreads - self.middle]
-        self.variables = {
-            name.replace("log ", "standardised ", 1) if name in {f"log {g.sd_name}" for g in self.groups} else name: shape
-            for name, shape in model.variables.items()
-        }
+        renamed = {f"log {g.sd_name}": f"standardised {g.sd_name}" for g in self.groups}
+        self.variables = {renamed.get(name, name): shape for name, shape in model.variables.items()}
         self.initial[:p] += self.shear @ found.mean[effects]
         self.initial[effects] = 0.0
 

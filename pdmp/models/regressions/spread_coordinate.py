@@ -70,13 +70,13 @@ def coordinate_of(t: float) -> float:
 
 
 def middle_of(t: float, information: np.ndarray) -> float:
-    """log c: of a quarter of a usual τ = e^t, or half of the least that the data tell from 0, by what they say of effects.
+    """log c: of a quarter of a usual τ = e^t, or of half of the least that the data tell from 0.
 
     Parameters
     ----------
     t : float
     information : ndarray, shape (groups,)
-        Precisions.
+        Of the data on each effect, precisions.
     """
     known = information[information > 0.0]
     least = -0.5 * math.log(np.median(known)) if len(known) else -math.inf

@@ -6,18 +6,19 @@ Cholesky factor L of their correlations. Of L each row i has the canonical parti
     L_ik = z_ik Πₗ (1 - z_il²)^½ over l < k,     L_ii = Πₗ (1 - z_il²)^½ over l < i.
 
 Centred effects u are hard to sample where the data say less of them than their prior does, those that are not, A⁻¹u,
-where they say more [2]_, and with few groups either may be so at some t and w. Here a block of coordinates, effects with
-A and further ones with a constant diagonal in its place, has a likelihood that is about exp(b·y - ½ y·Λy). Then
+where they say more [2]_, and with few groups either may be so at some t and w. Here a block of coordinates y, effects
+with A and further ones with a constant diagonal in its place, has a likelihood of about exp(b·y - ½ y·Λy). Then
 
     y = A s,     s = R⁻ᵀ (x + R⁻¹Aᵀb),     R Rᵀ = I + AᵀΛA,
 
-with the standard normal x given t and w wherever that likelihood is right: R⁻ᵀ is A⁻¹ times a root of the covariance of
-y, and the second term of s is A⁻¹ times its mean. Where the data say nothing, x is A⁻¹y. The law of t, w and y is the
-same whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
-together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small standard deviations are.
+with x standard normal given t and w as far as that likelihood is right: R⁻ᵀ is A⁻¹ times a root of the covariance of y,
+and the second term of s is A⁻¹ times its mean. Where the data say nothing, x is A⁻¹y. The law of t, w and y is the same
+whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
+together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small it is.
 
-In the place of t stands θ, see `pdmp.models.regressions.spread_coordinate`. Few groups are in one block with the fixed coefficients, which are then where the data put them given t. Of many groups
-each is a block, and fixed coefficients move as β + C u.
+Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
+groups each is a block, and fixed coefficients move as β + C u. In the place of t stands θ, see
+`pdmp.models.regressions.spread_coordinate`.
 
 References
 ----------
