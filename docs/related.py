@@ -61,6 +61,7 @@ pdmp.models: from_sklearn LogisticRegression pdmp.regression
 pdmp.models.priors: Prior Flat Normal pdmp.regression
 pdmp.models.priors: Normal StudentT Flat
 pdmp.models.priors: HalfNormal HalfStudentT HalfCauchy Exponential Gamma
+pdmp.models.priors: LKJ Normal pdmp.regression
 pdmp.models.priors: BetaBernoulli Prior pdmp.regression pdmp.diagnostics.inclusion
 pdmp.models.transforms: Transform Identity Log Upper Interval Ordered Simplex
 pdmp.models.transforms: Transform pdmp.models.from_function pdmp.Bounded

@@ -66,13 +66,15 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
 
 
 def independence(groups: Sequence[GroupColumn]) -> list[str]:
-    """Notes on groupings with effects of several columns, whose correlations are no parameters."""
-    names = [g.grouping for g in groups]
-    return [
-        f"effects of {name} are independent of each other, as by ||: no correlation is estimated"
-        for name in dict.fromkeys(names)
-        if names.count(name) > 1
-    ]
+    """Notes on groupings with effects of several columns that do not correlate."""
+    found = []
+    for name in dict.fromkeys(g.grouping for g in groups):
+        own = [g for g in groups if g.grouping == name]
+        if any(set(g.partners or (g.name,)) < {other.name for other in own} for g in own):
+            labels = dict.fromkeys(g.partners or (g.name,) for g in own)
+            said = [" and ".join(part) for part in labels]
+            found.append(f"effects of {name} are independent of each other, those of {'; '.join(said)}, as by ||")
+    return found
 
 
 def check_identified(

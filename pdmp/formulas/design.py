@@ -7,7 +7,7 @@ import copy
 import functools
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.table import check_names, import_pandas, numbers
-from pdmp.formulas.words import FUNCTIONS, plainly
+from pdmp.formulas.words import FUNCTIONS, bars, plainly
 from pdmp.models.families import RANGES
 
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -65,6 +65,13 @@ class Described(NamedTuple):
     model: Any
     names: frozenset
     fixed: frozenset  #: terms that are columns of the table as they are
+    #: Effects of groups that correlate: of a term and its grouping, the number of the bar that they stand before.
+    correlated: Mapping[tuple[str, str], int]
+
+    def correlates(self) -> bool:
+        """Whether effects of two terms are correlated; those of columns of one category may be besides."""
+        sets = [(bar, grouping) for (_, grouping), bar in self.correlated.items()]
+        return len(set(sets)) < len(sets)
 
     def plain(self, of_groups: bool = False) -> set[str]:
         """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
@@ -350,8 +357,15 @@ def describe(formula: str) -> Described:
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
         with _deep(len(formula)):
-            model = model_description(formula)
-            _check_end(formula)
+            plain, found = bars(formula)
+            model = model_description(plain)
+            _check_end(plain)
+            correlated = {
+                (term.expr.name, term.factor.name): k
+                for k, bar in enumerate(found)
+                if not bar.independent
+                for term in model_description(f"0 + ({bar.text})").group_terms
+            }
             numeric = [
                 model.response and model.response.term,
                 *model.common_terms,
@@ -380,7 +394,8 @@ def describe(formula: str) -> Described:
         )
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
-    return Described(formula, model, names, names & {term.name for term in model.common_terms})
+    fixed = names & {term.name for term in model.common_terms}
+    return Described(formula, model, names, fixed, correlated)
 
 
 def _check_end(formula):
@@ -445,6 +460,8 @@ class Design:
     offset : ndarray, shape (N,)
         The sum of the formula's own ``offset(...)``; zeros without.
     groups : list of Groups
+    together : list of list of int
+        Places of those whose effects are jointly normal, such as of (1 + x | g); others are alone.
     intercept : int or None
     response : str
     whole_column : str or None
@@ -489,6 +506,7 @@ class Design:
         self._first = table[[name for name in table.columns if name in described.names]].iloc[:1]
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
+        self.together = self._find_together(described.correlated)
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table)
         self.kept = Kept(table, [self])
@@ -626,6 +644,18 @@ class Design:
             for k, label in enumerate(names):
                 found.append(Groups(f"{label}|{name}", name, labels, level, values[:, k].copy()))
         return found
+
+    def _find_together(self, correlated):
+        """Places in `groups` of effects that correlate, and of each other alone."""
+        sets, place = {}, 0
+        for k, term in enumerate(self._groups):
+            width = 1 if term.expr.name == "Intercept" else len(list(term.expr.labels))
+            bar = correlated.get((term.expr.name, term.factor.name))
+            for q in range(width):
+                key = (term.factor.name, bar) if bar is not None else (k, -1 - q)
+                sets.setdefault(key, []).append(place)
+                place += 1
+        return list(sets.values())
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
         """The group of each row of a table, (n,) labels."""

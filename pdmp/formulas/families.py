@@ -9,7 +9,7 @@ from typing import Any
 from pdmp.data import did_you_mean
 from pdmp.formulas.totals import Totals
 from pdmp.models.families import FAMILIES, Family
-from pdmp.models.priors import HalfNormal, Normal, Prior
+from pdmp.models.priors import LKJ, HalfNormal, Normal, Prior
 from pdmp.models.regressions import likelihoods
 
 WIDTH = 2.5  #: standard deviation of default priors, in units of the response's over the column's
@@ -104,9 +104,13 @@ class Priors:
                         f"`priors`: that of {name!r} must be one of pdmp.models.priors, such as {default}, "
                         f"got {prior!r}."
                     )
-                if prior.positive != default.positive:
+                is_correlation = isinstance(default, LKJ)
+                if prior.positive != default.positive or isinstance(prior, LKJ) != is_correlation:
                     what = "a positive number" if default.positive else "a number of either sign"
-                    raise ValueError(f"`priors`: {name!r} is {what}, and {prior} is no prior of one; try {default}.")
+                    what, whose = ("of correlations", "them") if is_correlation else (what, "one")
+                    raise ValueError(
+                        f"`priors`: {name!r} is {what}, and {prior} is no prior of {whose}; try {default}."
+                    )
                 return prior
         return default
 

@@ -736,6 +736,7 @@ def effects_of(
     named : bool, default True
         Whether the table has the columns that groups are named by; else all rows are of one new group.
     """
+    drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
     for g, fitted in zip(groups, fitted_groups, strict=True):
         new = g.level < 0
         effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
@@ -746,7 +747,7 @@ def effects_of(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
                     'unseen="zero" or "draw" predicts for it.'
                 )
-            if new.all() and named:
+            if new.all() and named and g.name == (fitted.partners or (g.name,))[0]:
                 warn(
                     f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
                     f"{listed(fitted.levels[:3])}."
@@ -754,7 +755,23 @@ def effects_of(
             effects[:, new] = 0.0
             if unseen == "draw":
                 names, place = np.unique(labels[new].astype(str), return_inverse=True)
-                drawn = rng.standard_normal((len(effects), len(names))) * natural[prefix + fitted.sd_name][:, None]
-                effects[:, new] = drawn[:, place.ravel()]
+                together = fitted.partners or (g.name,)
+                if together not in drawn:
+                    roots = np.linalg.cholesky(_correlations(natural, prefix, together, fitted.grouping))
+                    normal = rng.standard_normal((len(together), len(effects), len(names)))
+                    drawn[together] = np.einsum("sij,jsg->isg", roots, normal)
+                own = drawn[together][together.index(g.name)] * natural[prefix + fitted.sd_name][:, None]
+                effects[:, new] = own[:, place.ravel()]
         z += effects * g.value
     return z
+
+
+def _correlations(natural, prefix, together, grouping):
+    """Correlation matrices (draws, d, d) of effects of the columns of these names."""
+    labels = [name.removesuffix(f"|{grouping}") for name in together]
+    draws = len(natural[prefix + together[0]])
+    found = np.broadcast_to(np.eye(len(labels)), (draws, len(labels), len(labels))).copy()
+    for i in range(len(labels)):
+        for j in range(i):
+            found[:, i, j] = found[:, j, i] = natural[f"{prefix}cor({labels[j]}, {labels[i]}|{grouping})"]
+    return found

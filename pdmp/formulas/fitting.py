@@ -69,7 +69,7 @@ UNKNOWN_SHARE = 0.8
 #: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
 SUBSAMPLED_GROUPS = (
-    "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x | g) with x among the "
+    "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x || g) with x among the "
     "fixed columns where they have at least 50"
 )
 #: Condition number of the posterior's correlations from which on the Boomerang, whose reference has them, takes less
@@ -114,9 +114,10 @@ def regression(
     r"""Bayesian regression of a formula on a table.
 
     Rows with a missing value in a column that is used are left out. Columns are standardised inside, and reported in
-    their own units. Effects of groups, ``(1 + x | g)``, are independent and normal, each column with a standard
-    deviation of its own; they are as far centred as the data say what each is
-    (`pdmp.models.regressions.partly_centred`), or centred where rows are sub-sampled, see below.
+    their own units. Effects of groups are normal, each column with a standard deviation of its own. Those of one term,
+    ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two terms, are independent.
+    They are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred
+    where rows are sub-sampled, see below.
 
     Parameters
     ----------
@@ -139,13 +140,14 @@ def regression(
         tables in memory, without `select`, `sampler` and `folder`.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
-        ``"sd(x|g)"``, ``"sigma"``, ``"nu"`` (Student-t), ``"alpha"`` (negative binomial), in the units of the data.
-        The intercept's is for rows at the means of the other columns. By default, with s the standard deviation of
-        the response for "gaussian" and "student_t" and 1 else, Normal(0, 2.5 s / sd of the column),
-        Normal(link of the mean response, 2.5 s) of the intercept, HalfNormal(2.5 s / sd of the column) of standard
-        deviations, HalfStudentT(4, s) of sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters
-        those of their `pdmp.Family`, on the scale of the link where that is not the logarithm. Of a parameter beside
-        the first that has a formula, 1 stands in place of 2.5 in coefficients of its logarithm. The summary names all.
+        ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
+        ``"alpha"`` (negative binomial), in the units of the data. The intercept's is for rows at the means of the other
+        columns. By default, with s the standard deviation of the response for "gaussian" and "student_t" and 1 else,
+        Normal(0, 2.5 s / sd of the column), Normal(link of the mean response, 2.5 s) of the intercept,
+        HalfNormal(2.5 s / sd of the column) of standard deviations, LKJ(1) of correlations, HalfStudentT(4, s) of
+        sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters those of their `pdmp.Family`, on the
+        scale of the link where that is not the logarithm. Of a parameter beside the first that has a formula, 1 stands
+        in place of 2.5 in coefficients of its logarithm. The summary names all.
     link : str, or dict of str to str, optional
         Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
         is positive, "logit" or "probit" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.
@@ -210,7 +212,7 @@ def regression(
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
     same [1]_ [2]_, by `pdmp.processes.regression_zigzag`; with effects of one grouping: ``(1 | g)`` where half of the
-    groups have at least 10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being
+    groups have at least 10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x || g)``, x being
     among the fixed columns, where half of them have at least 50; of tables in memory unless the rows say so little of
     the effects that half of them keep four fifths of their prior variance or more. Their cost does not grow with the
     number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
@@ -247,16 +249,23 @@ def regression(
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
-    if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
-        refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
-        refused["sample"] = None if sample else sample
-        for name, value in refused.items():
-            if value is not None:
-                others = listed(list(LAWS), 10)
-                raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
+    refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
+    refused["sample"] = None if sample else sample
+    refused = {name: value for name, value in refused.items() if value is not None}
+
+    def in_general() -> Fit:
         return regress(asked, data, found, priors, roles, link, environment, seed, options)
+
+    if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
+        for name in refused:
+            others = listed(list(LAWS), 10)
+            raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
+        return in_general()
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
+    if described.correlates():
+        check_independent(data, refused)
+        return in_general()
     model, design, priors_used, notes = make_model(
         described,
         data,
@@ -272,6 +281,9 @@ def regression(
         sampler,
         options.get("progress"),
     )
+    if any(len(one) > 1 for one in design.together):  # columns of a category
+        check_independent(data, refused)
+        return in_general()
     columns = {"offset": offset, "exposure": exposure}
 
     def sampled() -> Fit:
@@ -287,6 +299,24 @@ def regression(
     if sample:
         return sampled()
     return Prepared(Fit(asked.formula, found, model, None, design, priors_used, notes, columns), seed, sampled)
+
+
+def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
+    """Refuse correlations of effects of groups where a regression cannot have them.
+
+    Parameters
+    ----------
+    data : object
+    refused : dict of str
+        Arguments that were given, and that are for regressions without them.
+    """
+    what = [f"with `{name}`" for name in refused]
+    what += ["of data that are read in batches"] if open_source(data) is not None else []
+    if what:
+        raise ValueError(
+            f"`formula`: correlations of effects, as of (1 + x | g), are not estimated {what[0]}: write (1 + x || g), "
+            "whose effects are independent."
+        )
 
 
 def family_in_law(family: Family) -> Family | None:

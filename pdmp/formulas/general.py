@@ -24,13 +24,22 @@ from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import Priors
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.predictors import Coding, Predictor, Scale, made, prior_of_constant, set_shares
+from pdmp.formulas.predictors import (
+    Coding,
+    Predictor,
+    Scale,
+    correlation_name,
+    made,
+    made_for_sampling,
+    prior_of_constant,
+)
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import VARIANTS, Family
-from pdmp.models.priors import Prior
+from pdmp.models.priors import LKJ, Prior
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.models.sums_of_terms import SumOfTerms
 
 #: Links that a parameter may have, by that of the table, which says in what range it is.
@@ -150,9 +159,12 @@ def regress(
     options = {name: value for name, value in options.items() if value is not None}
     run = sample(model, seed=seed, **options)
     coding = model.reported
+    words = iter(model.centring if isinstance(model, StandardisedEffects) else ())
     for one in coding.predictors:
-        for k, g in enumerate(one.groups):
-            notes.append(f"effects {one.prefix}{g.name} of {len(g.levels):,} groups are {one.centring(k)}")
+        for both in one.sets:
+            names = " and ".join(one.prefix + one.groups[k].name for k in both.columns)
+            groups = len(one.groups[both.columns[0]].levels)
+            notes.append(f"effects {names} of {groups:,} groups are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
     columns = {name: roles[name] for name in ("offset", "exposure")}
     return FamilyFit(asked, family, model, run, designs, kept, by_name, [*notes, *filter(None, [run.note])], columns)
@@ -189,7 +201,7 @@ def make_general_model(
     priors: Mapping[str, Prior] | None,
     roles: Mapping[str, str | None],
     environment: Any,
-) -> tuple[SumOfTerms, dict[str, Design], dict[str, Prior], list[str], Kept]:
+) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], dict[str, Prior], list[str], Kept]:
     """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
@@ -269,9 +281,11 @@ def make_general_model(
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
     common = (family, predictors, y, rest, constants, cuts, weight, designs[first].response)
+    model: SumOfTerms | StandardisedEffects
     if any(one.groups for one in predictors):
-        set_shares(family, predictors, y, rest, made(*common, with_groups=False))
-    model = made(*common)
+        model = made_for_sampling(predictors, y, rest, common)
+    else:
+        model = made(*common)
     for one in predictors:
         one.slimmed()
     for design in designs.values():
@@ -285,6 +299,14 @@ def check_names_apart(designs: Mapping[str, Design], first: str, constants: list
     for name, design in designs.items():
         prefix = "" if name == first else f"{name}: "
         groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
+        for one in design.together:
+            own = [design.groups[k] for k in one]
+            labels = [g.name.removesuffix(f"|{g.grouping}") for g in own]
+            groups += [
+                prefix + correlation_name(labels[j], labels[i], own[0].grouping)
+                for i in range(len(one))
+                for j in range(i)
+            ]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
@@ -357,7 +379,7 @@ class FamilyFit(Fit):
     ----------
     asked : Asked
     family : Family
-    model : SumOfTerms
+    model : SumOfTerms or StandardisedEffects
     run : Run
     designs : dict of str to Design
         By parameter, that of the response first.
@@ -371,7 +393,7 @@ class FamilyFit(Fit):
         self,
         asked: Asked,
         family: Family,
-        model: SumOfTerms,
+        model: SumOfTerms | StandardisedEffects,
         run: Any,
         designs: Mapping[str, Design],
         kept: Kept,
@@ -437,7 +459,8 @@ class FamilyFit(Fit):
         return {name: value for name, value in found.items() if value != 0.0}
 
     def knows_prior(self, name: str) -> bool:
-        return self.prior_name(name) == name and not name.startswith("cut[")
+        of_itself = self.prior_name(name) == name and not name.startswith("cut[")
+        return of_itself and not isinstance(self.priors.get(name), LKJ)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         observed = self.model.observed[0]  # rows of the table are the model's first ones
@@ -454,6 +477,8 @@ class FamilyFit(Fit):
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         coding, noise = self.coding, rng if kind == "response" else None
+        if isinstance(self.model, StandardisedEffects):
+            x = self.model.natural_draws(x)
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]

@@ -3,15 +3,12 @@
 With the standardised columns b of a parameter, its unit s, and group columns whose values v have the root mean square
 r,
 
-    η = s (b·β + Σₖ v / rₖ · e^((1 - cₖⱼ) tₖ) aₖⱼ) + offset,      aₖⱼ ~ N(0, e^(2 cₖⱼ tₖ)),      j the group of the row
+    η = s (b·β + Σₖ v / rₖ · aₖⱼ) + offset,      j the group of the row,
 
-so that effects are uₖⱼ = s / rₖ · e^((1 - cₖⱼ) tₖ) aₖⱼ ~ N(0, τₖ²), τₖ = s / rₖ · e^tₖ, whatever the shares of centring
-c are [1]_. Where all are 1, η is linear in the coordinates, and rows can be sub-sampled.
-
-References
-----------
-.. [1] Papaspiliopoulos, Roberts & Sköld (2007), A general framework for the parametrization of hierarchical models,
-   Statist. Sci. 22, section 4.
+so that effects are uₖⱼ = s / rₖ · aₖⱼ. Those of one term, (1 + x | g), are jointly normal with the standard deviations
+τₖ = s / rₖ · e^tₖ and the correlations of canonical partial ones, tanh w; those of (1 + x || g) are independent. η is
+linear in the coordinates, so that rows can be sub-sampled; where all rows are looked at, other coordinates are moved
+(`pdmp.models.regressions.standardised_effects`).
 """
 
 from __future__ import annotations
@@ -24,20 +21,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
 from pdmp.expressions.functionals import Functional, Parameters
-from pdmp.expressions.nodes import exp
+from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import WIDTH, Priors
 from pdmp.formulas.totals import Totals
 from pdmp.models.families import LINKS, LOG_ODDS, Family, Observed
-from pdmp.models.priors import HalfCauchy, HalfNormal, Normal, Prior
+from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior
+from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
+from pdmp.models.regressions.standardised_effects import EffectSet, Shear, StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
 
 OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a parameter beside the first
 START = 0.2  #: of its typical value a standard deviation of effects starts at, as in `MixedRegression`
-CENTRED = 0.9  #: usual share of centring from which on it is 1, for all groups
-FEWEST = 0.25  #: least variance of effects, in that of what the data say of a usual group, that shares are computed for
-USUAL_ROWS = 10.0  #: of a group, with which it is half centred where the data were not asked
+#: Where half of the effects of each column or more, in a table of so many rows or more, are known by the data to this
+#: share of their precision, they are centred if rows can be sub-sampled then.
+CENTRED, CENTRED_ROWS = 0.9, 5_000
+WIDEST = 3  #: columns of a term up to which that is so: enclosures are of expressions in all their parameters
+FEWEST = 0.25  #: least variance of effects, in that of what the data say of a usual group
 #: Slopes of links at a mean.
 RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
 DIFFERENCE = 1e-3  #: of linear predictors, for derivatives of log-likelihoods
@@ -111,6 +113,41 @@ def prior_of_constant(family: Family, parameter: str, sd: float) -> Prior:
     return family.priors.get(parameter, usual).scaled(own)
 
 
+class Together:
+    """Columns of effects that are jointly normal: those of one term, or one alone.
+
+    Parameters
+    ----------
+    columns : list of int
+        Places among the group columns.
+    groups : sequence of GroupColumn
+        Of these.
+    prefix : str
+        What names begin with.
+
+    Attributes
+    ----------
+    prior : LKJ
+        Of the correlations.
+    """
+
+    prior: Prior = LKJ(1.0)
+
+    def __init__(self, columns: Sequence[int], groups: Sequence[GroupColumn], prefix: str) -> None:
+        self.columns, self.width, self.grouping = list(columns), len(columns), groups[0].grouping
+        labels = [g.label for g in groups]
+        #: What correlations are called, of the pairs (1, 0), (2, 0), (2, 1), …
+        self.correlation_names = [
+            prefix + correlation_name(labels[j], labels[i], self.grouping) for i in range(self.width) for j in range(i)
+        ]
+        self.block = inside_name(f"{prefix}correlations of {', '.join(labels)}|{self.grouping}")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The block of coordinates of the correlations, if there are some."""
+        return {self.block: len(self.correlation_names)} if self.width > 1 else {}
+
+
 class Predictor:
     """The linear predictor of one parameter.
 
@@ -160,14 +197,23 @@ class Predictor:
             names = prefix + design.columns[j], prefix + term_of[j]
             self.priors[names[0]] = named.find(default, *names)
         self.groups = []
+        sets = design.together
+        partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}
         for k, g in enumerate(design.groups):
             spread = float(totals.value_sd[k] or totals.value_largest[k] or 1.0)
-            column = GroupColumn(*g, prior=scale.of_effects(spread), rows=totals.sizes[k])
+            default, rows = scale.of_effects(spread), totals.sizes[k]
+            column = GroupColumn(*g, prior=default, rows=rows, partners=partners.get(k, ()))
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
+        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in sets]
+        for one in self.sets:
+            if one.width > 1:
+                names = one.correlation_names
+                own = [prefix + f"cor({one.grouping})", *(names if len(names) == 1 else ())]
+                one.prior = named.find(LKJ(1.0), *own)
+                self.priors |= dict.fromkeys(names, one.prior)
         self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in self.groups])
-        self.shares = [np.ones(len(g.levels)) for g in self.groups]
 
     @property
     def fixed_names(self) -> list[str]:
@@ -187,19 +233,22 @@ class Predictor:
         found = dict.fromkeys(self.fixed_names, 1)
         if with_groups:
             found |= {self.sd_name(k): 1 for k in range(len(self.groups))}
+            for one in self.sets:
+                found |= one.sizes
             found |= {self.effect_name(k): len(g.levels) for k, g in enumerate(self.groups)}
         return found
 
-    def inside(self, with_groups: bool = True) -> dict[str, Prior]:
-        """Priors of the coordinates."""
-        found: dict[str, Prior] = {}
+    def inside(self, with_groups: bool = True) -> dict[str, Prior | Sequence[Prior]]:
+        """Priors of the coordinates, but for effects."""
+        found: dict[str, Prior | Sequence[Prior]] = {}
         for j, (block, name) in enumerate(zip(self.fixed_names, self.columns, strict=True)):
             prior = self.priors[self.prefix + name]
             found[block] = prior.scaled(self.scale[j] / self.unit)
         for k, g in enumerate(self.groups if with_groups else ()):
             found[self.sd_name(k)] = g.prior.scaled(self.group_scale[k] / self.unit)
-            if not self.shares[k].any():
-                found[self.effect_name(k)] = Normal(0.0, 1.0)
+        for one in self.sets if with_groups else ():
+            if one.width > 1:
+                found[one.block] = one.prior.partial(one.width)
         return found
 
     def values(self, k: int) -> np.ndarray:
@@ -213,26 +262,15 @@ class Predictor:
         if self.columns:
             found = Functional(firsts, self.X * self.unit, None, p.sizes)
         for k, g in enumerate(self.groups if with_groups else ()):
-            if np.all(self.shares[k] == 1.0):
-                part = getattr(p, self.effect_name(k))[g.level] * self.values(k)
-                found = part if found is None else found + part
+            part = getattr(p, self.effect_name(k))[g.level] * self.values(k)
+            found = part if found is None else found + part
         if found is None:  # of cuts alone
             found = Functional(np.zeros((1, 1), np.int64), np.zeros((1, 1)), None, p.sizes)
         return found if self.offset is None else found + self.offset
 
-    def partly(self) -> list[int]:
-        """Group columns that are not centred as a whole."""
-        return [k for k in range(len(self.groups)) if np.any(self.shares[k] < 1.0)]
-
     def effects(self, values: Mapping[str, np.ndarray], k: int) -> np.ndarray:
         """Effects of a group column in the units of the data, (..., groups), of coordinates by block."""
-        spread = np.exp((1.0 - self.shares[k]) * values[self.sd_name(k)])
-        return self.unit / self.group_scale[k] * spread * values[self.effect_name(k)]
-
-    def centring(self, k: int) -> str:
-        """How effects are parametrised, in words."""
-        share = self.shares[k]
-        return "centred" if np.all(share == 1.0) else "not centred" if not share.any() else "partly centred"
+        return self.unit / self.group_scale[k] * values[self.effect_name(k)]
 
     def slimmed(self) -> None:
         """Without a copy of what the model has."""
@@ -311,6 +349,13 @@ class Coding:
                 natural[p.prefix + p.groups[k].sd_name] = (
                     p.unit / p.group_scale[k] * np.exp(values[p.sd_name(k)][..., 0])
                 )
+            for one in p.sets:
+                if one.width > 1:
+                    w = values[one.block]
+                    root = cholesky_factors(np.zeros((*w.shape[:-1], one.width)), w)
+                    pairs = [(i, j) for i in range(one.width) for j in range(i)]
+                    for name, (i, j) in zip(one.correlation_names, pairs, strict=True):
+                        natural[name] = np.sum(root[..., i, :] * root[..., j, :], axis=-1)
             if self.n_cuts and p is self.predictors[0]:
                 natural |= {name: values[CUTS][..., k] + shift for k, name in enumerate(self.cut_names)}
         for name in self.constants:
@@ -321,13 +366,18 @@ class Coding:
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
         """Functionals of the model's rows, (S, n) each, of draws (S, dim), as `Family.inverse` takes them."""
-        values, n = self.blocks(draws), self.rows
-        found = [np.broadcast_to(f.at(draws), (len(draws), n)) for f in observed.at]
-        for one in self.predictors:
-            place = self.family.named.index(one.parameter)
-            for k in one.partly():
-                g = one.groups[k]
-                found[place] = found[place] + one.effects(values, k)[:, g.level] * g.value
+        return [np.broadcast_to(f.at(draws), (len(draws), self.rows)) for f in observed.at]
+
+    def effect_sets(self) -> list[EffectSet]:
+        """Coordinates of effects that are jointly normal, of all predictors."""
+        found = []
+        for p in self.predictors:
+            for one in p.sets:
+                spreads = np.array([self.places[p.sd_name(k)][0] for k in one.columns])
+                first = self.places[one.block][0] if one.width > 1 else 0
+                effects = [self.places[p.effect_name(k)] for k in one.columns]
+                columns = np.stack([begin + np.arange(size) for begin, size in effects], axis=-1)
+                found.append(EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns))
         return found
 
     def arranged(self, found: Mapping[str, np.ndarray], draws: np.ndarray) -> list[np.ndarray]:
@@ -367,9 +417,27 @@ class Coding:
         return np.asarray(found, float)
 
 
-def _joint(exponents, share, u):
-    """Minus the log density of an effect, given how far it is centred, up to a constant."""
-    return share * exponents + 0.5 * u**2 * exp(-2.0 * share * exponents)
+def correlation_name(first: str, second: str, grouping: str) -> str:
+    """What the correlation of two columns of effects is called."""
+    return f"cor({first}, {second}|{grouping})"
+
+
+def _joint(*args):
+    """Minus the log density of the effects of a group, up to a constant: of d effects, d t and d (d - 1) / 2 w."""
+    d = math.isqrt(2 * len(args))  # d (d + 3) / 2 arguments, between d² / 2 and (d + 2)² / 2
+    while d * (d + 3) > 2 * len(args):
+        d -= 1
+    u, t, w = args[:d], args[d : 2 * d], list(args[2 * d :])
+    total, standard = 0.0, []
+    for i in range(d):
+        rest, known = -t[i], u[i]  # `rest` is minus the logarithm of what a partial correlation is multiplied by
+        for k in range(i):
+            known = known - exp(-rest) * tanh(w[0]) * standard[k]
+            rest = rest + softplus(2.0 * w[0]) - w[0] - math.log(2.0)  # log cosh w
+            w = w[1:]
+        standard.append(known * exp(rest))
+        total = total + 0.5 * standard[i] ** 2 - rest
+    return total
 
 
 def made(
@@ -382,8 +450,9 @@ def made(
     weight: np.ndarray | None,
     response: str,
     with_groups: bool = True,
+    with_laws: bool = True,
 ) -> SumOfTerms:
-    """The model of all rows; without effects of groups where these are left out."""
+    """The model of all rows; without effects of groups, or without their laws, where these are left out."""
     n_cuts = int(y.max()) if cuts is not None else 0
     sizes: dict[str, int] = {}
     for one in predictors:
@@ -393,92 +462,125 @@ def made(
     p = Parameters(**sizes)
     given = {one.parameter: one.functional(p, with_groups) for one in predictors}
     given |= {name: getattr(p, block) for name, block in inside.items()}
-    rows, priors = family.rows(y, **given, **data), {inside[name]: prior for name, prior in constants.items()}
-    parts, effects, initial = [], [], {}
+    rows = family.rows(y, **given, **data)
+    priors: dict[str, Prior | Sequence[Prior]] = {inside[name]: prior for name, prior in constants.items()}
+    laws, initial = [], {}
     for one in predictors:
-        priors |= one.inside(with_groups)
-        for k, g in enumerate(one.groups if with_groups else ()):
-            u, t, share = getattr(p, one.effect_name(k)), getattr(p, one.sd_name(k)), one.shares[k]
-            initial[one.sd_name(k)] = math.log(START * priors[one.sd_name(k)].typical())
-            if np.any(share < 1.0):
-                place = family.named.index(one.parameter)
-                parts.append((place, 1.0 - share[g.level], u[g.level] * one.values(k), t))
-            if share.any():
-                effects.append(_effects(share, u[np.arange(u.size)], t))
-                effects[-1].name = f"effects {one.prefix}{g.name}"
+        own = one.inside(with_groups)
+        priors |= own
+        for both in one.sets if with_groups else ():
+            for k in both.columns:
+                initial[one.sd_name(k)] = math.log(START * own[one.sd_name(k)].typical())
+            if with_laws:
+                laws.append(_law(p, one, both))
     if n_cuts:
         priors[CUTS] = cuts
     observed = rows.observed
-    if parts or weight is not None:
-        rows = _extended(family, rows, parts, weight)
-        if weight is not None:
-            observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
-        rows.observed = observed
-    model = sum_of_terms(p, [rows, *effects], priors, initial=initial)
+    if weight is not None:
+        rows = _weighted(family, rows, weight)
+        rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
+    model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
     model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
     return model
 
 
-def _effects(share, u, t):
+def _law(p, one, both):
     """Rows of the law of effects."""
-    if np.all(share == 1.0):
-        return Terms(lambda u, t: _joint(t, 1.0, u), [], [u, t])
-    return Terms(lambda c, u, t: _joint(t, c, u), [share], [u, t])
+    effects = [getattr(p, one.effect_name(k)) for k in both.columns]
+    spreads = [getattr(p, one.sd_name(k)) for k in both.columns]
+    partials = []
+    if both.width > 1:
+        block = getattr(p, both.block)
+        partials = [block if block.size == 1 else block[np.array([q])] for q in range(block.size)]
+    found = Terms(_joint, [], [*(u[np.arange(u.size)] for u in effects), *spreads, *partials])
+    found.name = f"effects {', '.join(one.prefix + one.groups[k].name for k in both.columns)}"
+    return found
 
 
-def _extended(family, rows, parts, weight):
-    """Rows with effects that are not linear in the coordinates, and weights."""
+def _weighted(family, rows, weight):
+    """Rows whose losses are multiplied."""
     q = len(rows.data) - sum(f.offset is not None for f in rows.at)
-    m, extra, sign = len(rows.at), len(parts), -1.0 if family.arrange is not None else 1.0
 
     def loss(*args):
-        own, free = args[:q], args[q : q + extra]
-        last = q + extra + (weight is not None)
-        eta, effects, spreads = list(args[last : last + m]), args[last + m : last + m + extra], args[last + m + extra :]
-        for (place, *_), c, u, t in zip(parts, free, effects, spreads, strict=True):
-            eta[place] = eta[place] + sign * exp(c * t) * u
-        found = rows.loss(*own, *eta)
-        return found if weight is None else args[last - 1] * found
+        return args[q] * rows.loss(*args[:q], *args[q + 1 :])
 
     loss.__name__ = family.name
-    columns = [*rows.data[:q], *(c for _, c, _, _ in parts), *([] if weight is None else [weight])]
-    found = Terms(loss, columns, [*rows.at, *(u for _, _, u, _ in parts), *(t for _, _, _, t in parts)])
+    found = Terms(loss, [*rows.data[:q], weight], rows.at)
     found.ascending = rows.ascending
     return found
 
 
-def set_shares(
-    family: Family, predictors: Sequence[Predictor], y: np.ndarray, data: Mapping[str, np.ndarray], without: SumOfTerms
-) -> None:
-    """Decide how far effects are centred, by what the data say of each at the mode of the model without effects.
+def made_for_sampling(
+    predictors: Sequence[Predictor], y: np.ndarray, data: Mapping[str, np.ndarray], common: tuple
+) -> SumOfTerms | StandardisedEffects:
+    """The model with effects of groups in the coordinates in which it is sampled.
 
-    With the score g and the information λ on the effect of a group at 0, Var g = λ + λ² τ², which has an estimate of
-    τ²; and the share of centring is that of the data in what is known of an effect, λ τ² / (1 + λ τ²).
+    Parameters
+    ----------
+    predictors, y, data
+        As of `made`.
+    common : tuple
+        All arguments of `made` but for the last two.
     """
-    mode = without.mode()
-    shares = [[_shares(family, one, k, y, data, without, mode) for k in range(len(one.groups))] for one in predictors]
-    for one, own in zip(predictors, shares, strict=True):
-        one.shares = own
+    base = made(*common, with_laws=False)
+    sets = base.reported.effect_sets()
+    fixed = [base.reported.places[name][0] for one in predictors for name in one.fixed_names]
+    known = effect_information(base, sets, base.initial, fixed)
+    if known is None:
+        known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
+    if (
+        len(y) >= CENTRED_ROWS
+        and base.dim <= LARGEST_DIM
+        and max(one.width for one in sets) <= WIDEST
+        and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)
+    ):
+        centred = made(*common)
+        if subsampled(centred, 1, np.random.default_rng(0)).process is not None:
+            return centred
+    return standardised(base, sets, known)
 
 
-def _shares(family, one, k, y, data, without, mode):
-    """Of each group of a group column."""
-    sizes = one.groups[k].sizes
-    if mode is None:
-        return sizes / (sizes + USUAL_ROWS)
-    score, information = _of_groups(family, one, k, y, data, without, mode)
-    square = np.sum(information**2)
-    if not (square > 0.0 and np.all(np.isfinite(score))):
-        return sizes / (sizes + USUAL_ROWS)
-    variance = np.sum(score**2 - information) / square
-    variance = max(variance, FEWEST / np.median(information[information > 0.0]))
-    share = information * variance / (1.0 + information * variance)
-    return np.ones_like(share) if np.median(share) >= CENTRED else share
+def _by_rows(predictors, y, data, without, base, sets):
+    """What rows say of effects, at the mode of the model without them."""
+    mode, coding = without.mode(), base.reported
+    at, informations, scores, shears = base.initial.copy(), [], [], []
+    if mode is not None:
+        for name, (first, size) in without.reported.places.items():
+            place = coding.places[name][0]
+            at[place : place + size] = mode[first : first + size]
+    for one in predictors:
+        slope = bend = None
+        if mode is not None:
+            slope, bend = _by_predictor(one, y, without, mode)
+        for both in one.sets:
+            groups, width = len(one.groups[both.columns[0]].levels), both.width
+            information, score = np.zeros((groups, width, width)), np.zeros((groups, width))
+            level = one.groups[both.columns[0]].level
+            values = [one.values(k) for k in both.columns]
+            if slope is not None:
+                for i in range(width):
+                    score[:, i] = np.bincount(level, slope * values[i], groups)
+                    for j in range(width):
+                        information[:, i, j] = np.bincount(level, bend * values[i] * values[j], groups)
+            informations.append(information)
+            scores.append(score)
+        if slope is not None and one.columns:
+            shears.append(_shear_of(one, bend, coding))
+    shear = None
+    if shears:
+        fixed, effects = (np.concatenate([part[q] for part in shears]) for q in range(2))
+        by, row, column = np.zeros((len(fixed), len(effects))), 0, 0
+        for _, _, part in shears:
+            by[row : row + part.shape[0], column : column + part.shape[1]] = part
+            row, column = row + part.shape[0], column + part.shape[1]
+        shear = Shear(fixed, effects, by)
+    return of_rows(sets, at, informations, scores, shear, FEWEST)
 
 
-def _of_groups(family, one, k, y, data, without, mode):
-    """Score and information of the data on the effects of a group column, (groups,) each, in its coordinates."""
+def _by_predictor(one, y, without, mode):
+    """Slopes of log-likelihoods by a linear predictor, and minus second derivatives, (n,) each; None if not finite."""
     coding, observed = without.reported, without.observed[0]
+    family = coding.family
     place, own = family.named.index(one.parameter), [np.ravel(z) for z in coding.own(observed, mode[None])]
 
     def density(move):
@@ -491,18 +593,24 @@ def _of_groups(family, one, k, y, data, without, mode):
         gap = cuts[np.minimum(inner, len(cuts) - 1)] - cuts[inner - 1]
         return np.asarray(family.log_density(y, cuts[upper] - eta[0], gap, data=(float(len(cuts)),)))
 
-    h = DIFFERENCE * one.unit
+    h, weight = DIFFERENCE * one.unit, getattr(observed, "weight", 1.0)
     low, mid, high = density(-h), density(0.0), density(h)
-    g, v = one.groups[k], one.values(k)
-    curvature = np.maximum((2.0 * mid - low - high) / h**2, 0.0)
+    slope, bend = weight * (high - low) / (2.0 * h), weight * np.maximum((2.0 * mid - low - high) / h**2, 0.0)
+    return (slope, bend) if np.all(np.isfinite(slope)) and np.all(np.isfinite(bend)) else (None, None)
 
-    def summed(values):
-        return np.bincount(g.level, values, len(g.levels))
 
-    for j, other in enumerate(one.groups):
-        if j != k and other.grouping == g.grouping:  # what an intercept of the group leaves to its slope, or the latter
-            w = one.values(j)
-            square = summed(curvature * w**2)
-            v = v - (summed(curvature * v * w) / np.where(square > 0.0, square, 1.0))[g.level] * w
-            break
-    return summed(v * (high - low) / (2.0 * h)), summed(v**2 * curvature)
+def _shear_of(one, bend, coding):
+    """Coordinates of the coefficients of a predictor, those of its effects, and how the former follow the latter."""
+    X = one.X * one.unit
+    precision = X.T @ (X * bend[:, None])
+    precision[np.diag_indices(len(precision))] += 1e-6 * np.diag(precision) + 1e-12
+    fixed = np.array([coding.places[name][0] for name in one.fixed_names])
+    effects, parts = [], []
+    for k, g in enumerate(one.groups):
+        first, size = coding.places[one.effect_name(k)]
+        effects.append(first + np.arange(size))
+        across = [np.bincount(g.level, column * bend * one.values(k), size) for column in X.T]
+        parts.append(np.linalg.solve(precision, np.array(across)))
+    if not effects:
+        return fixed, np.zeros(0, np.int64), np.zeros((len(fixed), 0))
+    return fixed, np.concatenate(effects), np.hstack(parts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.predictive_checks import PredictiveCheck
-from pdmp.models.priors import FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
+from pdmp.models.priors import CORRELATION, FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
 from pdmp.models.regressions.mixed import MixedRegression
 
 
@@ -26,6 +26,8 @@ def draw_prior(kind: int, numbers: np.ndarray, n: int, rng: np.random.Generator)
         return np.log(b * np.abs(rng.standard_t(a, n)))
     if kind == GAMMA:
         return np.log(b) + np.log(rng.gamma(a, 1.0, n))
+    if kind == CORRELATION:
+        return np.arctanh(2.0 * rng.beta(a, a, n) - 1.0)
     raise ValueError(f"priors of the kind {kind} have no draws.")
 
 

@@ -91,7 +91,7 @@ def read_response(text: str) -> Response:
 
 
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
-    """One side of a formula as formulae reads it: ``Q("a b")`` in backticks, ``||`` as ``|``, and ``.`` written out.
+    """One side of a formula as it is described: ``Q("a b")`` in backticks, and ``.`` written out.
 
     Parameters
     ----------
@@ -109,7 +109,6 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
     pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
-        pieces[k] = pieces[k].replace("||", "|")
         if re.search(r"(?<![\w.)\]])\.(?![\w.])", pieces[k]):
             if columns is None:
                 raise ValueError("`formula`: `.` stands for the columns of a table in memory: name those of a file.")
@@ -120,8 +119,34 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     return "".join(pieces)
 
 
+class Bar(NamedTuple):
+    """What stands in brackets with a bar: effects of groups."""
+
+    text: str  #: within the brackets, with one bar
+    independent: bool  #: whether the bar is double
+
+
+def bars(text: str) -> tuple[str, list[Bar]]:
+    """A formula as formulae reads it, with ``|`` for ``||``, and its effects of groups."""
+    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
+    marked = "".join(piece if k % 2 == 0 else "_" * len(piece) for k, piece in enumerate(pieces))
+    found, opened = [], []  # of each open bracket: where, whether of a call, and the bar in it
+    for k, letter in enumerate(marked):
+        if letter == "(":
+            called = bool(re.search(r"[\w.]\s*$", marked[:k])) or bool(opened and opened[-1][1])
+            opened.append([k, called, None])
+        elif letter == "|" and opened and not opened[-1][1] and opened[-1][2] is None:
+            opened[-1][2] = marked[k : k + 2] == "||"
+        elif letter == ")" and opened:
+            begin, _, double = opened.pop()
+            if double is not None:
+                found.append(Bar(text[begin + 1 : k].replace("||", "|", 1) if double else text[begin + 1 : k], double))
+    plain = "".join(piece.replace("||", "|") if k % 2 == 0 else piece for k, piece in enumerate(pieces))
+    return plain, found
+
+
 def plainly(formula: str) -> str:
-    """A formula as formulae reads it, whatever stands beside the response."""
+    """A formula as it is described, whatever stands beside the response."""
     left, right = split(formula)
     return f"{translated(read_response(left).text)} ~ {translated(right)}" if right else formula
 

@@ -3,6 +3,7 @@ r"""Priors of single parameters, by name.
 ======================= ================================================== ============================
 `Normal`, `StudentT`    of a number on the whole line
 `Flat`                  a constant, improper, on the whole line
+`LKJ`                   of correlations, -1 < r < 1; the model moves artanh r, and the potential has the Jacobian
 `HalfNormal`,
 `HalfStudentT`,         of a positive number y; the model moves log y, and the potential has the Jacobian, -log y
 `HalfCauchy`,
@@ -23,7 +24,7 @@ from typing import ClassVar, Self
 from pdmp.native.classes import inlined
 from pdmp.native.vectors import exp
 
-FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA = range(6)
+FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA, CORRELATION = range(7)
 LARGEST = sys.float_info.max  #: of an integer as well
 
 
@@ -213,6 +214,41 @@ class Gamma(Prior):
 
 
 @dataclass(frozen=True)
+class LKJ(Prior):
+    """A law of correlation matrices R, with the density det(R)^(eta - 1): uniform for 1, near the identity for more.
+
+    Each correlation of d variables is 2 b - 1 with b ~ Beta(eta - 1 + d/2, eta - 1 + d/2) [1]_. Where it stands for a
+    coordinate of a model, that is artanh of the correlation of two variables.
+
+    References
+    ----------
+    .. [1] Lewandowski, Kurowicka & Joe (2009), Generating random correlation matrices based on vines and extended onion
+       method, J. Multivariate Anal. 100, section 2 and equation 16.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> near = pdmp.models.priors.LKJ(4.0)
+    >>> fit = pdmp.regression('visits ~ age + (1 + age | clinic)', table, 'gamma', priors={'cor(clinic)': near})
+    ... # doctest: +SKIP
+    >>> near.partial(3)
+    [LKJ(eta=4.5), LKJ(eta=4.5), LKJ(eta=4.0)]
+    """
+
+    eta: float = 1.0
+
+    kind = CORRELATION
+
+    def partial(self, d: int) -> list[LKJ]:
+        """The laws of the canonical partial correlations of d variables, which are independent.
+
+        Of the pairs (1, 0), (2, 0), (2, 1), (3, 0), …: that of i and j < i given those before j, from 0 on, has the
+        law of a correlation of two variables with eta + (d - 2 - j) / 2.
+        """
+        return [LKJ(self.eta + 0.5 * (d - 2 - j)) for i in range(1, d) for j in range(i)]
+
+
+@dataclass(frozen=True)
 class BetaBernoulli:
     """The law of which coefficients are not 0: each with the probability w, the same for all, and w ~ Beta(a, b).
 
@@ -261,6 +297,8 @@ def potential(kind, a, b, c, x):
         return 0.5 * (a + 1.0) * math.log1p(z * z / a) - x
     if kind == GAMMA:
         return exp(x) / b - a * x
+    if kind == CORRELATION:  # (1 - r²)^a of r = tanh x, with the Jacobian: 2 a log cosh x, less what is constant
+        return 2.0 * a * (abs(x) + math.log1p(exp(-2.0 * abs(x))))
     return 0.0
 
 
@@ -279,6 +317,8 @@ def derivative(kind, a, b, c, x):
         return (a + 1.0) - (a + 1.0) * a / (a + z * z) - 1.0
     if kind == GAMMA:
         return exp(x) / b - a
+    if kind == CORRELATION:
+        return 2.0 * a * math.tanh(x)
     return 0.0
 
 
@@ -298,6 +338,9 @@ def second_derivative(kind, a, b, c, x):
         return 2.0 * (a + 1.0) * q / ((1.0 + q) * (1.0 + q))
     if kind == GAMMA:
         return exp(x) / b
+    if kind == CORRELATION:
+        r = math.tanh(x)
+        return 2.0 * a * (1.0 - r * r)
     return 0.0
 
 
@@ -310,6 +353,8 @@ def second_derivative_bound(kind, a, b, c):
         return 1.0 / (b * b)
     if kind == STUDENT_T:
         return (a + 1.0) / (a * c * c)
+    if kind == CORRELATION:
+        return 2.0 * a
     return math.inf
 
 

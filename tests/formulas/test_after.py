@@ -803,11 +803,11 @@ def test_a_regression_that_is_not_sampled():
 
     priors = {"age": Normal(0.5, 0.2), "dose": StudentT(5.0, -1.0, 0.3), "Intercept": Normal(4.0, 2.0)}
     priors |= {"sd(clinic)": HalfNormal(0.7), "sd(age|clinic)": Exponential(0.1), "sigma": HalfStudentT(4.0, 2.0)}
-    formula, t = "y ~ age + dose + (1 + age | clinic)", table()
+    formula, t = "y ~ age + dose + (1 + age || clinic)", table()
     prepared = pdmp.regression(formula, t, priors=priors, sample=False, seed=3, events=40, chains=1, progress=False)
     assert isinstance(prepared, pdmp.formulas.Prepared)
     assert repr(prepared).splitlines()[:4] == [
-        "y ~ age + dose + (1 + age | clinic), gaussian with the identity link, 60 rows, not sampled",
+        "y ~ age + dose + (1 + age || clinic), gaussian with the identity link, 60 rows, not sampled",
         "Intercept       Normal(4, 2), at the means of the other columns",
         "age             Normal(0.5, 0.2)",
         "dose            StudentT(5, -1, 0.3)",

@@ -13,7 +13,11 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
 from pdmp.models.families import FAMILIES
-from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.priors import LKJ, Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.regressions import effect_information as information_module
+from pdmp.models.regressions.effect_information import effect_information
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from pdmp.models.sums_of_terms import SumOfTerms
 from tests.formulas.test_regression import Frozen
 from tests.models.test_families import ORACLES, censored_density
 
@@ -39,7 +43,15 @@ DENSITIES = {
     HalfCauchy: lambda q, v: stats.halfcauchy.logpdf(v, scale=q.scale),
     Gamma: lambda q, v: stats.gamma.logpdf(v, q.shape, scale=q.scale),
     Exponential: lambda q, v: stats.expon.logpdf(v, scale=q.scale),
+    LKJ: lambda q, v: stats.beta.logpdf(0.5 * (1.0 + v), q.eta, q.eta) - math.log(2.0),  # of two variables
 }
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Where effects are found to be does not matter to the law, and takes long in plain Python."""
+    monkeypatch.setattr(information_module, "MOMENTS", 2)
+    monkeypatch.setattr(information_module, "STEPS", 6)
 
 
 def table(family, n=N):
@@ -137,11 +149,12 @@ def log_prior(family, priors, natural, means):
             total -= math.log(value * (1.0 - value))  # of the log odds
             value = special.logit(value)
         total += DENSITIES[type(prior)](prior, value)
+    sds, r = np.array([natural["sd(g)"], natural["sd(x|g)"]]), natural["cor(1, x|g)"]
+    covariance = np.outer(sds, sds) * np.array([[1.0, r], [r, 1.0]])
+    total += stats.multivariate_normal.logpdf(np.column_stack([natural["1|g"], natural["x|g"]]), cov=covariance).sum()
     for name, effects in natural.items():
-        if "|" in name and not name.rpartition(": ")[2].startswith("sd("):
-            prefix, _, own = name.rpartition(": ")
-            spread = natural[(prefix and prefix + ": ") + (f"sd({own[2:]})" if own.startswith("1|") else f"sd({own})")]
-            total += stats.norm.logpdf(effects, 0.0, spread).sum()
+        if name.endswith(": 1|h"):
+            total += stats.norm.logpdf(effects, 0.0, natural[name.replace("1|h", "sd(h)")]).sum()
     return total
 
 
@@ -168,20 +181,26 @@ def near(model, k, size=0.3):
     return x
 
 
+#: Coordinates of effects: in one block with the coefficients, each group in one of its own, with coefficients that move
+#: with them, the same from sums over rows, and as they are.
+WAYS = ("together", "apart", "rows", "centred")
+
+
 @pytest.fixture
-def shares(monkeypatch):
-    """Effects that are centred as a whole, in part, or not at all, whatever the data say."""
-
-    def set_shares(family, predictors, *_):
-        kinds = [lambda n: np.linspace(0.2, 1.0, n), np.ones, np.zeros]
-        for p, one in enumerate(predictors):
-            one.shares = [kinds[(k + 2 * p) % 3](len(g.levels)) for k, g in enumerate(one.groups)]
-
-    monkeypatch.setattr(general, "set_shares", set_shares)
+def way(name, monkeypatch):
+    """In turn, by family."""
+    found = WAYS[list(FAMILIES).index(name) % len(WAYS)]
+    if found == "apart":
+        monkeypatch.setattr(information_module, "TOGETHER", 0)
+    if found == "rows":
+        monkeypatch.setattr(information_module, "INVERTED", 0)
+    if found == "centred":
+        monkeypatch.setattr(general, "made_for_sampling", lambda predictors, y, data, common: general.made(*common))
+    return found
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_the_potential_is_the_density_of_natural_parameters(name, shares):
+def test_the_potential_is_the_density_of_natural_parameters(name, way):
     family, data = FAMILIES[name], table(FAMILIES[name])
     model, _, priors, _, _, _ = made(formulas_of(family), family, data, weights="weight")
     means = {"x": data["x"].mean(), "w": data["w"].mean()} | {a: (data["area"] == a).mean() for a in "bc"}
@@ -197,10 +216,26 @@ def test_the_potential_is_the_density_of_natural_parameters(name, shares):
     v, h = np.random.default_rng(9).standard_normal(model.dim), 1e-6
     slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
     assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-4)
-    first = model.reported.predictors[0]
-    assert [first.centring(k) for k in range(2)] == ["partly centred", "centred"]
-    if len(model.reported.predictors) > 1:
-        assert model.reported.predictors[1].centring(0) == "not centred"
+    assert isinstance(model, SumOfTerms if way == "centred" else StandardisedEffects)
+    if way != "centred":
+        sizes = {"together": {model.dim - model.is_free.sum() - len(model.spread)}, "apart": {1, 2}, "rows": {1, 2}}
+        assert set(np.diff(model.block_first)) <= sizes[way] and (len(model.sheared) > 0) == (way != "together")
+        inside = np.empty(model.dim)
+        model.natural(x, inside)
+        np.testing.assert_allclose(model.natural_draws(x), inside, rtol=1e-12, atol=1e-13)
+        assert model.potential(x) == pytest.approx(
+            model.prior_potential(x) + model.block_potential(x, 0, 7) + model.block_potential(x, 7, N), rel=1e-12
+        )
+        rows, whole, parts = np.array([2, 9]), np.zeros(model.dim), np.zeros(model.dim)
+        model.add_batch_gradient(x, rows, 2, whole)
+        few = model.some_rows(rows)
+        few.add_block_gradient(x, 0, 2, parts)
+        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-14)
+        for i in rows:
+            model.add_term_gradient(x, i, parts)
+        np.testing.assert_allclose(parts, 2.0 * whole, rtol=1e-12, atol=1e-14)
+        assert few.potential(x) - few.prior_potential(x) == pytest.approx(sum(model.term_potential(x, i) for i in rows))
+        assert model.total_potential(x) == pytest.approx(model.potential(x), rel=1e-12)
 
 
 #: By how much 1,000 times the response changes a parameter: it is multiplied, or its intercept is moved.
@@ -223,6 +258,7 @@ def test_units_change_nothing_but_units(name):
     formula, times = {"y": "y ~ x + (1 | g)"} | last, 1_000.0
     one, _, priors, _, _, _ = made(formula, family, data)
     two, _, others, _, _, _ = made(formula, family, data.assign(y=times * data["y"], x=10.0 * data["x"]))
+    one, two = one.base, two.base
     scaled, moved = UNITS[name]
     shift = np.zeros(one.dim)
     for block, (first, _) in one.reported.places.items():
@@ -273,7 +309,7 @@ MEANS = {
 
 
 @pytest.mark.parametrize("name", MEANS)
-def test_predictions_by_hand(name, shares):
+def test_predictions_by_hand(name, way):
     """Of a new table, with and without its noise, and of the data again."""
     family = FAMILIES[name]
     data = table(family)
@@ -294,7 +330,7 @@ def test_predictions_by_hand(name, shares):
     assert levels[0, 0] == pytest.approx(found[0, 0]) and levels[0, 1] != pytest.approx(found[0, 1])
 
 
-def test_categories_are_predicted_by_their_chances(shares):
+def test_categories_are_predicted_by_their_chances():
     data = table(FAMILIES["cumulative"])
     fit, natural = fitted("y ~ x + area + (1 + x | g)", "cumulative", data)
     new = pandas.DataFrame(NEW)
@@ -315,7 +351,7 @@ class Points(Frozen):
 
 
 @pytest.mark.parametrize("name", ["beta_binomial", "gamma", "weibull", "cumulative"])
-def test_what_follows_a_fit_needs(name, shares, monkeypatch):
+def test_what_follows_a_fit_needs(name, way, monkeypatch):
     """Linear predictors, log-likelihoods, columns and responses, at two points, of all rows and of some."""
     family = FAMILIES[name]
     data = table(family)
@@ -346,15 +382,22 @@ def test_what_follows_a_fit_needs(name, shares, monkeypatch):
     np.testing.assert_allclose(link, [by_hand(pandas.DataFrame(NEW), one) for one in zero], rtol=1e-9)
 
 
-def test_effects_of_a_new_group_are_drawn_for_each_formula(shares):
+def test_effects_of_a_new_group_are_drawn_with_their_correlation():
+    """In the rows of one new group, and of groups that are new beside one that is not."""
+    new = pandas.DataFrame(NEW)
     fit, natural = fitted(formulas_of(FAMILIES["gamma"]), "gamma")
-    new = pandas.DataFrame(NEW).drop(columns=["g", "h"])
-    link = fit.predict(new, draws=4_000, kind="link", effects="draw", seed=1)
-    spread = np.hypot(natural["sd(g)"], natural["sd(x|g)"] * np.array(NEW["x"]))
-    assert link.std(axis=0) == pytest.approx(spread, rel=0.06)  # five standard errors
+    link = fit.predict(new.drop(columns=["g", "h"]), draws=4_000, kind="link", effects="draw", seed=1)
+    a, b, r, x = natural["sd(g)"], natural["sd(x|g)"], natural["cor(1, x|g)"], np.array(NEW["x"])
+    assert abs(r) > 0.1
+    covariance = a * a + np.outer(x, x) * b * b + r * a * b * np.add.outer(x, x)
+    sds = np.sqrt(np.diag(covariance))
+    assert np.all(np.abs(np.cov(link.T) - covariance) < 0.1 * np.outer(sds, sds))  # five standard errors are 0.11
     own = {name: value for name, value in natural.items() if "|" not in name}
-    none = by_hand(pandas.DataFrame(NEW), own | {"1|g": np.zeros(4), "x|g": np.zeros(4)})
-    assert np.all(np.abs(link.mean(axis=0) - none) < 5.0 * spread / math.sqrt(4_000))
+    none = by_hand(new, own | {"1|g": np.zeros(4), "x|g": np.zeros(4)})
+    assert np.all(np.abs(link.mean(axis=0) - none) < 5.0 * sds / math.sqrt(4_000))
+    more = pandas.DataFrame(NEW | {"x": [4.0, 4.0], "g": ["new", "t"]})
+    link = fit.predict(more, draws=4_000, kind="link", unseen="draw", seed=2)
+    assert link[:, 0].std() == pytest.approx(sds[1], rel=0.06) and link[:, 1].std() < 1e-9
 
 
 def test_priors_of_what_follows_a_fit():
@@ -393,6 +436,7 @@ def test_default_priors():
         "x": Normal(0.0, 2.5 / sd),
         "sd(g)": HalfNormal(2.5),
         "sd(x|g)": HalfNormal(2.5 / sd),
+        "cor(1, x|g)": LKJ(1.0),
         "shape: Intercept": Normal(math.log(5.0), 2.5),
         "shape: w": Normal(0.0, 1.0 / spread),
     }
@@ -413,27 +457,71 @@ def test_default_priors():
     assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
 
 
-def test_how_far_effects_are_centred():
-    """Of a normal law by hand: the information on a group is its rows over the variance."""
+def test_what_data_say_of_effects(monkeypatch):
+    """Of a normal law by hand: of a group its rows over the variance, given all others, however it is found."""
     rng = np.random.default_rng(8)
-    size = np.repeat([1, 4, 20, 120], 6)
-    level = np.repeat(np.arange(24), size)
-    effect = rng.normal(0.0, 0.3, 24)
+    size = np.repeat([1, 3, 10, 30], 3)
+    level = np.repeat(np.arange(12), size)
+    effect = rng.normal(0.0, 0.5, 12)
     data = pandas.DataFrame({"g": level, "y": effect[level] + rng.standard_normal(len(level))})
     model, _, _, _, _, _ = made({"y": "y ~ 1 + (1 | g)", "sigma": "~ 1"}, "gaussian", data)
-    (share,) = model.reported.predictors[0].shares
-    information = size / data["y"].var(ddof=0)
-    score = np.bincount(level, data["y"] - data["y"].mean()) / data["y"].var(ddof=0)
-    variance = np.sum(score**2 - information) / np.sum(information**2)
-    np.testing.assert_allclose(share, information * variance / (1.0 + information * variance), rtol=0.03)
-    assert share.min() < 0.2 and share.max() > 0.8
+    base, sets = model.base, model.reported.effect_sets()
+    monkeypatch.setattr(information_module, "MOMENTS", 6)
+    monkeypatch.setattr(information_module, "STEPS", 12)
+    known = effect_information(base, sets, base.initial, [0])
+    log_sigma = known.at[base.reported.places["standardised sigma: Intercept"][0]]
+    expected = np.repeat([1, 3, 10, 30], 3) * data["y"].var(ddof=0) * exp(-2.0 * log_sigma)
+    np.testing.assert_allclose(known.information[0][:, 0], expected, rtol=1e-6)
+    share = known.shares(sets)[0]
+    assert share.min() < 0.3 and share.max() > 0.9 and exp(known.at[sets[0].spreads[0]]) == pytest.approx(0.5, rel=0.4)
+    # With one block, and with one a group, effects are where the data put them given the law of effects.
+    assert np.diff(model.block_first).tolist() == [14]
+    for found in (model, information_module.standardised(base, sets, known)):
+        inside = found.natural_draws(found.initial)
+        np.testing.assert_allclose(inside[sets[0].effects], known.at[sets[0].effects], atol=0.02)
 
 
 def test_groupings_without_correlations_are_said():
     data = table(FAMILIES["gamma"])
-    groups = made("y ~ x + (1 + x + w | g) + (1 | h)", "gamma", data)[0].reported.predictors[0].groups
-    said = ["effects of g are independent of each other, as by ||: no correlation is estimated"]
-    assert checks.independence(groups) == said and checks.independence(groups[-1:]) == []
+    for formula, said in (
+        ("(1 + x + w | g) + (1 | h)", []),
+        ("(1 + x || g)", ["effects of g are independent of each other, those of 1|g; x|g, as by ||"]),
+        ("(x | g) + (0 + w | g)", ["effects of g are independent of each other, those of 1|g and x|g; w|g, as by ||"]),
+    ):
+        predictor = made(f"y ~ x + {formula}", "gamma", data)[0].reported.predictors[0]
+        assert checks.independence(predictor.groups) == said
+
+
+def test_terms_that_correlate():
+    """By their bars, also of nested groupings and of the columns of a category; names and priors of correlations."""
+    data, exact = table(FAMILIES["gamma"]), LKJ(3.0)
+    for formula, together, names in (
+        ("(1 + x + w | g)", [[0, 1, 2]], ["cor(1, x|g)", "cor(1, w|g)", "cor(x, w|g)"]),
+        ("(0 + x | g) + (w||h)", [[0], [1], [2]], []),
+        ("(w | g/h)", [[0, 2], [1, 3]], ["cor(1, w|g)", "cor(1, w|g:h)"]),
+        ("(0 + area | h)", [[0, 1, 2]], [f"cor(area[{a}], area[{b}]|h)" for a, b in ("ab", "ac", "bc")]),
+    ):
+        _, designs, priors, _, _, _ = made(f"y ~ x + {formula}", "gamma", data)
+        assert designs["mu"].together == together
+        assert [name for name in priors if name.startswith("cor(")] == names
+    for name in ("cor(g)", "cor(1, x|g)"):
+        assert made("y ~ x + (1 + x | g)", "gamma", data, {name: exact})[2]["cor(1, x|g)"] == exact
+    for name, prior, said in (
+        ("cor(g)", Normal(0.0, 1.0), r"is of correlations, and Normal\(0, 1\) is no prior of them; try LKJ\(1\)"),
+        ("x", LKJ(1.0), r"'x' is a number of either sign, and LKJ\(1\) is no prior of one"),
+        ("cor(x|g)", exact, "which is no parameter"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            made("y ~ x + (1 + x | g)", "gamma", data, {name: prior})
+    with pytest.raises(ValueError, match=r"the column 'cor\(1, x\|g\)' cannot be told apart"):
+        made("y ~ `cor(1, x|g)` + (1 + x | g)", "gamma", data.assign(**{"cor(1, x|g)": data["x"]}))
+    counts = table(FAMILIES["poisson"])
+    for option, what in (({"select": "all"}, "with `select`"), ({"sample": False}, "with `sample`")):
+        for formula in ("y ~ x + (1 + x | g)", "y ~ x + (0 + area | g)"):
+            if option == {"select": "all"} and "area" in formula:
+                continue  # selection has no such effects at all
+            with pytest.raises(ValueError, match=f"are not estimated {what}: write \\(1 \\+ x \\|\\| g\\)"):
+                pdmp.regression(formula, counts, family="poisson", **option)
 
 
 def test_words_of_other_tools():

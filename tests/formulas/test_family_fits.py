@@ -15,14 +15,14 @@ def test_a_fit():
     for said in (
         "y ~ x + (1 + x | g); shape ~ w, gamma with the log link, 60 rows",
         "shape: w ~ Normal(0, ",
-        "effects 1|g of 4 groups are partly centred",
-        "effects of g are independent of each other, as by ||: no correlation is estimated",
+        "effects 1|g and x|g of 4 groups are partly centred, half of them by ",
+        "cor(1, x|g) ~ LKJ(1)",
         "x|g[t]",
         "Hamiltonian Monte Carlo",
         "rows, which are few",
     ):
         assert said in text, said
-    assert list(fit.priors) == ["Intercept", "x", "sd(g)", "sd(x|g)", "shape: Intercept", "shape: w"]
+    assert list(fit.priors) == ["Intercept", "x", "sd(g)", "sd(x|g)", "cor(1, x|g)", "shape: Intercept", "shape: w"]
     assert fit["1|g"].shape == (2, 1000, 4) and fit["shape: w"].shape == (2, 1000)
     assert list(fit.to_dataframe(5).columns) == ["chain", "draw", *fit.priors]
     found = fit.run.to_arviz(100)

@@ -20,7 +20,7 @@ RESOLUTION = 5.0  #: standard errors: of some 30 numbers none is off by as much,
 FORMULAS = {
     "poisson": "c ~ x + (1 | g)",
     "gaussian": "y ~ x",
-    "slopes": "c ~ x + z + (1 + x | g)",
+    "slopes": "c ~ x + z + (1 + x || g)",
     "crossed": "c ~ x + (1 | g) + (1 | h)",
 }
 

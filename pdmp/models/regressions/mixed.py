@@ -42,6 +42,12 @@ class GroupColumn(NamedTuple):
     value: np.ndarray  #: (N,) what the effect is multiplied by; ones of an intercept
     prior: Prior  #: of the standard deviation of the effects
     rows: np.ndarray | None = None  #: (groups,) how many rows each has, where that is known
+    partners: tuple = ()  #: names of the columns whose effects correlate, this one among them
+
+    @property
+    def label(self) -> str:
+        """What it is a column of: "x", or "1"."""
+        return self.name.removesuffix(f"|{self.grouping}")
 
     @property
     def sizes(self) -> np.ndarray:

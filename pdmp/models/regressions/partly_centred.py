@@ -13,6 +13,8 @@ the effects is normal, ξ is standard normal given τ, whatever τ is. Q has the
 groups are few: of the common mean of all effects the data know nothing that they do not know of the intercept. And the
 coefficients of the fixed columns move as β + C u, which the data know whatever u is.
 
+In the place of log τ stands θ, see `pdmp.models.regressions.spread_coordinate`.
+
 The law of β, τ and u is that of `MixedRegression` for all λ, b, Q and C; they decide how hard it is to sample.
 
 References
@@ -32,6 +34,14 @@ from numpy.typing import ArrayLike
 from pdmp.models.priors import derivative, potential
 from pdmp.models.regressions.group_information import GroupInformation
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.spread_coordinate import (
+    coordinate_of,
+    log_rise_derivative,
+    log_spread,
+    log_spreads,
+    middle_of,
+    rise,
+)
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.vectors import exp
 
@@ -39,7 +49,7 @@ LARGEST_LOG = 300.0  #: of τ, so that its square is a number
 
 
 class PartlyCentred(MixedRegression):
-    """`MixedRegression` with the state x = (β + C u, log τ, ξ, a, c).
+    """`MixedRegression` with the state x = (β + C u, θ, ξ, a, c).
 
     Parameters
     ----------
@@ -51,6 +61,7 @@ class PartlyCentred(MixedRegression):
     centred_model: Compiled
     information: np.ndarray  #: λ, (effects,)
     score: np.ndarray  #: b, (effects,)
+    middle: np.ndarray  #: (K,) log τ - g(θ)
     shear: np.ndarray  #: C, (p, effects)
     rotation: np.ndarray  #: (G, …) Qₖ side by side, of columns that have one
     rotated: np.ndarray  #: (K,) where that of column k begins; -1: it is the identity
@@ -69,15 +80,26 @@ class PartlyCentred(MixedRegression):
         # Where the information was found ξ is 0.
         p, effects = self.n_fixed, slice(self.first[0], self.first[-1])
         self.initial = found.mean.copy()
+        spreads = found.mean[p : self.first[0]]
+        parts = np.split(self.information, (self.first - self.first[0])[1:-1])
+        self.middle = np.array([middle_of(t, part) for t, part in zip(spreads, parts, strict=True)])
+        self.initial[p : self.first[0]] = [coordinate_of(t) for t in spreads - self.middle]
+        renamed = {f"log {g.sd_name}": f"standardised {g.sd_name}" for g in self.groups}
+        self.variables = {renamed.get(name, name): shape for name, shape in model.variables.items()}
         self.initial[:p] += self.shear @ found.mean[effects]
         self.initial[effects] = 0.0
 
     # -- compiled: there and back -----------------------------------------------------------------------------------
 
     @compiled
+    def log_spread_of(self, x, k):
+        """log τₖ."""
+        return min(self.middle[k] + log_spread(x[self.n_fixed + k]), LARGEST_LOG)
+
+    @compiled
     def square_spread(self, x, k):
         """τₖ²."""
-        return exp(2.0 * min(x[self.n_fixed + k], LARGEST_LOG))
+        return exp(2.0 * self.log_spread_of(x, k))
 
     @compiled(inline=False)
     def natural(self, x, y):
@@ -87,6 +109,7 @@ class PartlyCentred(MixedRegression):
         begin = self.first[0]
         for k in range(self.n_groups):
             square, start, groups = self.square_spread(x, k), self.rotated[k], self.first[k + 1] - self.first[k]
+            y[self.n_fixed + k] = self.log_spread_of(x, k)
             if start >= 0:
                 for g in range(groups):
                     y[self.first[k] + g] = 0.0
@@ -129,7 +152,7 @@ class PartlyCentred(MixedRegression):
                 h = math.sqrt(square * share)
                 out[j] += h * slope
                 total += slope * h * share * (x[j] + 2.0 * h * self.score[j - begin])
-            out[self.n_fixed + k] += total
+            out[self.n_fixed + k] += total * rise(x[self.n_fixed + k])
 
     # -- compiled: the prior, and the rows --------------------------------------------------------------------------
 
@@ -141,6 +164,7 @@ class PartlyCentred(MixedRegression):
             total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], y[self.place(q)])
         for k in range(self.n_groups):
             square = self.square_spread(x, k)
+            total -= math.log(rise(x[self.n_fixed + k]))
             for j in range(self.first[k], self.first[k + 1]):
                 e = j - self.first[0]
                 ratio = self.information[e] * square
@@ -165,7 +189,8 @@ class PartlyCentred(MixedRegression):
                 z = x[j] + away
                 out[j] += share * z
                 total += share * (ratio + z * (share * away - ratio * share * z))
-            out[self.n_fixed + k] += total
+            theta = x[self.n_fixed + k]
+            out[self.n_fixed + k] += total * rise(theta) - log_rise_derivative(theta)
 
     @compiled(inline=False, allocates=True)
     def prior_potential(self, x):
@@ -234,7 +259,7 @@ class PartlyCentred(MixedRegression):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def centring(self) -> list[str]:
-        at = np.exp(2.0 * self.initial[self.n_fixed : int(self.first[0])])
+        at = np.exp(2.0 * (self.middle + log_spreads(self.initial[self.n_fixed : int(self.first[0])])))
         said = []
         for k, square in enumerate(at):
             known = square * self.information[self.first[k] - self.first[0] : self.first[k + 1] - self.first[0]]
@@ -247,13 +272,14 @@ class PartlyCentred(MixedRegression):
         return other
 
     def centred_draws(self, draws: ArrayLike) -> np.ndarray:
-        """Draws of (β, log τ, u, a, c), (..., dim), from draws of x."""
+        """Draws of (β, log τ, u, a, c), (..., dim), from those of x."""
         draws = np.array(draws, dtype=float)
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         for k in range(self.n_groups):
             part, e = slice(self.first[k], self.first[k + 1]), slice(*(self.first[k : k + 2] - self.first[0]))
-            square = np.exp(2.0 * np.minimum(draws[..., self.n_fixed + k, None], LARGEST_LOG))
+            t = np.minimum(self.middle[k] + log_spreads(draws[..., self.n_fixed + k]), LARGEST_LOG)
+            draws[..., self.n_fixed + k], square = t, np.exp(2.0 * t[..., None])
             h = np.sqrt(square / (1.0 + self.information[e] * square))
             u = h * (draws[..., part] + h * self.score[e])
             if self.rotated[k] >= 0:

@@ -1,0 +1,303 @@
+"""What the data say of effects of groups and of coefficients, by normal approximations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.models.priors import second_derivative
+from pdmp.models.regressions.spread_coordinate import LARGEST, middle_of
+from pdmp.models.regressions.standardised_effects import (
+    Block,
+    EffectSet,
+    Shear,
+    StandardisedEffects,
+    cholesky_factors,
+    partial_correlations,
+)
+from pdmp.models.sums_of_terms import SumOfTerms
+
+INVERTED = 800  #: coordinates up to which one matrix of all is made
+TOGETHER = 32  #: coordinates of a block: a gradient costs about three multiplications for each triple of them
+STEPS = 60  #: most Newton steps
+MOMENTS = 20  #: and EM steps for the law of effects
+POINTS = 2  #: pairs of points around, over which densities are averaged
+FARTHEST = 0.5  #: their largest standard deviation, of coordinates that are standardised
+HALVED = 20  #: how often a step is halved at most
+DECREMENT = 0.02  #: of a Newton step that is the last, in posterior standard deviations
+RELATIVE = 0.1  #: changes of standard deviations by less than this share are the last
+FLAT_SHARE = 1e-6  #: of its curvature by the data that a coordinate has by its prior, at least
+
+
+class Known(NamedTuple):
+    """What is known of the coordinates."""
+
+    at: np.ndarray  #: (dim,) where
+    blocks: list[Block]
+    shear: Shear | None
+    information: list[np.ndarray]  #: of each set (groups, d): precision of each effect by the data, all others known
+
+    def shares(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
+        """Of each set (groups, d): how much of the precision of an effect is that of the data."""
+        precision = [np.exp(-2.0 * self.at[one.spreads]) for one in sets]
+        return [known / (known + own) for known, own in zip(self.information, precision, strict=True)]
+
+    def middle(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
+        """Of each set (d,): what t is, but for g(θ)."""
+        return [
+            np.array([middle_of(t, part) for t, part in zip(self.at[one.spreads], known.T, strict=True)])
+            for one, known in zip(sets, self.information, strict=True)
+        ]
+
+
+def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
+    """The model in coordinates that are about standard normal."""
+    medians = [float(np.median(share)) for share in known.shares(sets)]
+    words = [f"partly centred, half of them by {100.0 * share:.0f} % or more" for share in medians]
+    start = known.at.copy()
+    if known.shear is not None:
+        start[known.shear.fixed] += known.shear.by @ known.at[known.shear.effects]
+    return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words)
+
+
+def effect_information(
+    base: SumOfTerms, sets: Sequence[EffectSet], start: np.ndarray, fixed: Sequence[int]
+) -> Known | None:
+    """At about the mean of all others given the law of effects, which EM steps find; None where that was not found.
+
+    It is the mode of the expected density, with coefficients and effects that vary as they do in the posterior: at the
+    mode of the density itself, which effects of few rows each fit too well, the noise would be too small.
+
+    Parameters
+    ----------
+    base : SumOfTerms
+        Without the law of effects.
+    sets : sequence of EffectSet
+    start : ndarray, shape (dim,)
+    fixed : sequence of int
+        Coordinates of coefficients.
+    """
+    if base.dim > INVERTED:
+        return None
+    y, free = start.copy(), np.ones(base.dim, bool)
+    for one in sets:
+        free[one.spreads], free[one.partials] = False, False
+    moving = np.flatnonzero(free)
+    steps, around = STEPS, np.zeros((1, base.dim))
+    varying = np.searchsorted(moving, np.unique(np.concatenate([fixed, *(one.effects.reshape(-1) for one in sets)])))
+    normal = np.random.default_rng(0).standard_normal((POINTS, len(varying)))
+    normal = np.concatenate([normal, -normal])
+    for turn in range(MOMENTS):
+        if turn == 0:
+            precision = _precision(base, sets, [np.linalg.inv(_covariance(one, y)) for one in sets], y, moving)[0]
+        if precision is None:
+            return None
+        around = _around(np.linalg.inv(precision), varying, normal, moving, base.dim)
+        laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
+        steps, precision, data = _newton(base, sets, laws, y, moving, steps, around)
+        if precision is None:
+            return None
+        inverse = np.linalg.inv(precision)
+        change = 0.0
+        for one in sets:
+            change = max(change, _moments(one, y, inverse, np.searchsorted(moving, one.effects)))
+        if change < RELATIVE or steps <= 0:
+            break
+    laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
+    _, precision, data = _newton(base, sets, laws, y, moving, max(steps, 10), around)
+    if precision is None:
+        return None
+    return _known(base, sets, laws, y, moving, precision, data)
+
+
+def _covariance(one, y):
+    a = cholesky_factors(y[one.spreads], y[one.partials])
+    return a @ a.T + 1e-12 * np.diag(np.diag(a @ a.T))
+
+
+def _around(covariance, varying, normal, moving, dim):
+    """Points around 0 with this covariance, of what varies; at most as far as standard deviations of `FARTHEST`."""
+    part = covariance[np.ix_(varying, varying)]
+    values, vectors = np.linalg.eigh(part)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    sd = np.sqrt(np.maximum(np.diag(part), 1e-300))
+    found = np.zeros((len(normal), dim))
+    found[:, moving[varying]] = normal @ root.T * np.minimum(1.0, FARTHEST / sd)
+    return found
+
+
+def _precision(base, sets, laws, y, moving):
+    """The precision at y, and the part of it that is the data's; None where it is not finite."""
+    data = _positive(base.data_sums(y)[1][np.ix_(moving, moving)])
+    if data is None:
+        return None, None
+    own = np.array([second_derivative(k, *n, z) for k, n, z in zip(base.kinds, base.numbers, y, strict=True)])
+    own = np.maximum(np.maximum(own[moving], 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
+    precision = data + np.diag(own)
+    for one, law in zip(sets, laws, strict=True):
+        for row in np.searchsorted(moving, one.effects):
+            precision[np.ix_(row, row)] += law
+            precision[row, row] -= own[row]
+    return precision, data
+
+
+def _newton(base, sets, laws, y, moving, steps, around):
+    """Move y to the mode of the density that is expected around it; steps left, and the precision as above."""
+
+    def expected(at):
+        value = np.mean([base.potential(at + part) for part in around])
+        for one, law in zip(sets, laws, strict=True):
+            value += 0.5 * float(np.einsum("gi,ij,gj", at[one.effects], law, at[one.effects]))
+        return value
+
+    value = expected(y)
+    while True:
+        precision, data = _precision(base, sets, laws, y, moving)
+        gradient = np.mean([base.gradient(y + part) for part in around], axis=0)
+        for one, law in zip(sets, laws, strict=True):
+            gradient[one.effects] += y[one.effects] @ law
+        if precision is None or not np.all(np.isfinite(gradient)):
+            return 0, None, None
+        step = np.linalg.solve(precision, gradient[moving])
+        decrement, size = float(step @ gradient[moving]), 1.0
+        if decrement < DECREMENT**2 or steps <= 0:
+            return steps, precision, data
+        steps -= 1
+        for _ in range(HALVED):
+            other = y.copy()
+            other[moving] -= size * step
+            with np.errstate(all="ignore"):
+                now = expected(other)
+            if now < value - 1e-4 * size * decrement:
+                break
+            size *= 0.5
+        else:
+            return 0, precision, data
+        y[:], value = other, now
+
+
+def _positive(matrix):
+    """The matrix without its negative eigenvalues, those of data far from their mode."""
+    if not np.all(np.isfinite(matrix)):
+        return None
+    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-12))
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    if values[0] >= 0.0:
+        return matrix
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)
+
+
+def _moments(one, y, inverse, place):
+    """One EM step for the law of a set; the largest change of the logarithm of a standard deviation."""
+    u, d = y[one.effects], one.width
+    square = u.T @ u + sum(inverse[np.ix_(row, row)] for row in place)
+    sd = np.sqrt(np.diag(square) / len(u))
+    before = y[one.spreads].copy()
+    y[one.spreads] = np.clip(np.log(np.maximum(sd, 1e-300)), -LARGEST, LARGEST)
+    if d > 1:
+        known = len(u) / (len(u) + 2.0 * d)
+        correlation = known * square / np.sqrt(np.outer(np.diag(square), np.diag(square)))
+        np.fill_diagonal(correlation, 1.0)
+        y[one.partials] = partial_correlations(correlation)
+    return float(np.abs(y[one.spreads] - before).max())
+
+
+def _known(base, sets, laws, y, moving, precision, data):
+    """Blocks and the shear, from the precision of (β, u, …) and the part of it that is the data's."""
+    n, members, effects = len(moving), [], np.zeros(len(moving), bool)
+    places = [np.searchsorted(moving, one.effects) for one in sets]
+    for place in places:
+        effects[place] = True
+    others = np.flatnonzero(~effects)
+    kept: list[int] = []
+    for k in np.argsort([place.size for place in places], kind="stable"):
+        if sum(places[q].size for q in kept) + places[k].size <= TOGETHER:
+            kept.append(int(k))
+    size = sum(places[k].size for k in kept)
+    with_others = bool(kept) and size + len(others) <= TOGETHER
+    if kept:
+        members = np.concatenate([*(places[k].reshape(-1) for k in kept), *([others] if with_others else [])])
+    apart = np.concatenate([np.zeros(0, np.int64), *(places[k].reshape(-1) for k in range(len(sets)) if k not in kept)])
+    sheared = apart if with_others else np.flatnonzero(effects)
+    shear, turned = None, precision
+    if len(sheared) and len(others):
+        by = np.linalg.solve(precision[np.ix_(others, others)], precision[np.ix_(others, sheared)])
+        shear = Shear(moving[others], moving[sheared], by)
+        back = np.eye(n)
+        back[np.ix_(others, sheared)] = -by
+        turned = back.T @ precision @ back
+    inverse = np.linalg.inv(turned)
+    which, column = np.full(n, -1), np.zeros(n, np.int64)
+    prior = np.zeros((n, n))
+    for k, (place, law) in enumerate(zip(places, laws, strict=True)):
+        which[place], column[place] = k, np.arange(sets[k].width)
+        for row in place:
+            prior[np.ix_(row, row)] = law
+    own = np.diag(precision) - np.diag(data)
+    prior[others, others] = own[others]
+    centre = np.where(effects, 0.0, y[moving])
+    if shear is not None:
+        centre[others] += shear.by @ y[shear.effects]
+
+    def block(rows):
+        left = prior[np.ix_(rows, rows)]
+        information = _positive(_symmetric(np.linalg.inv(inverse[np.ix_(rows, rows)])) - left)
+        from_centre = np.where(effects[rows], y[moving[rows]], 0.0)
+        scale = np.where(effects[rows], 1.0, 1.0 / np.sqrt(np.maximum(np.diag(left), 1e-300)))
+        score = (information + left) @ from_centre
+        return Block(moving[rows], which[rows], column[rows], scale, centre[rows], _symmetric(information), score)
+
+    blocks = [block(members)] if len(members) else []
+    blocks += [block(row) for k, place in enumerate(places) if k not in kept for row in place]
+    return Known(y, blocks, shear, [np.diag(data)[place] for place in places])
+
+
+def _symmetric(matrix):
+    return 0.5 * (matrix + matrix.T)
+
+
+def of_rows(
+    sets: Sequence[EffectSet],
+    at: np.ndarray,
+    informations: Sequence[np.ndarray],
+    scores: Sequence[np.ndarray],
+    shear: Shear | None,
+    least: float,
+) -> Known:
+    """From what rows say of each group at effects 0, of each with the others as they are there; of any number of them.
+
+    Parameters
+    ----------
+    sets : sequence of EffectSet
+    at : ndarray, shape (dim,)
+        Standard deviations are set.
+    informations : sequence of ndarray, shape (groups, d, d)
+        Of each set.
+    scores : sequence of ndarray, shape (groups, d)
+    shear : Shear, optional
+    least : float
+        Least variance of effects, in that of what the data say of a usual group, that shares are computed for.
+
+    Notes
+    -----
+    With the score g and the information λ on an effect, Var g = λ + λ² τ², which has an estimate of τ².
+    """
+    at, blocks, known = at.copy(), [], []
+    for k, (one, information, score) in enumerate(zip(sets, informations, scores, strict=True)):
+        d = one.width
+        own = np.diagonal(information, axis1=1, axis2=2)
+        for q in range(d):
+            positive = own[:, q][own[:, q] > 0.0]
+            if len(positive):
+                variance = np.sum(score[:, q] ** 2 - own[:, q]) / np.sum(own[:, q] ** 2)
+                variance = max(float(variance), least / float(np.median(positive)))
+                at[one.spreads[q]] = np.clip(0.5 * math.log(variance), -LARGEST, LARGEST)
+        known.append(own)
+        blocks += [
+            Block(one.effects[j], np.full(d, k), np.arange(d), np.ones(d), np.zeros(d), information[j], score[j])
+            for j in range(len(one.effects))
+        ]
+    return Known(at, blocks, shear, known)

@@ -1,0 +1,551 @@
+r"""Posteriors with effects of groups in coordinates that are about standard normal, whatever the law of the effects is.
+
+The effects of a group in d columns are uⱼ ~ N(0, A Aᵀ), A = D L, with their standard deviations D = diag(e^t) and the
+Cholesky factor L of their correlations. Of L each row i has the canonical partial correlations z_ik = tanh w_ik [1]_,
+
+    L_ik = z_ik Πₗ (1 - z_il²)^½ over l < k,     L_ii = Πₗ (1 - z_il²)^½ over l < i.
+
+Centred effects u are hard to sample where the data say less of them than their prior does, those that are not, A⁻¹u,
+where they say more [2]_, and with few groups either may be so at some t and w. Here a block of coordinates y, effects
+with A and further ones with a constant diagonal in its place, has a likelihood of about exp(b·y - ½ y·Λy). Then
+
+    y = A s,     s = R⁻ᵀ (x + R⁻¹Aᵀb),     R Rᵀ = I + AᵀΛA,
+
+with x standard normal given t and w as far as that likelihood is right: R⁻ᵀ is A⁻¹ times a root of the covariance of y,
+and the second term of s is A⁻¹ times its mean. Where the data say nothing, x is A⁻¹y. The law of t, w and y is the same
+whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
+together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small it is.
+
+Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
+groups each is a block, and fixed coefficients move as β + C u. In the place of t stands θ, see
+`pdmp.models.regressions.spread_coordinate`.
+
+References
+----------
+.. [1] Lewandowski, Kurowicka & Joe (2009), Generating random correlation matrices based on vines and extended onion
+   method, J. Multivariate Anal. 100, section 2.
+.. [2] Papaspiliopoulos, Roberts & Sköld (2007), A general framework for the parametrization of hierarchical models,
+   Statist. Sci. 22, section 4.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.base import Model
+from pdmp.models.regressions.spread_coordinate import (
+    coordinate_of,
+    log_rise_derivative,
+    log_spread,
+    log_spreads,
+    rise,
+)
+from pdmp.models.sums_of_terms import SumOfTerms
+from pdmp.native.classes import Compiled, compiled
+
+LARGEST_LOG = 300.0  #: of standard deviations, so that their squares are numbers
+AT_ONCE = 5_000_000  #: numbers of draws that are moved together
+
+
+class EffectSet(NamedTuple):
+    """Effects of one grouping that are jointly normal: coordinates of the model."""
+
+    spreads: np.ndarray  #: (d,) t
+    partials: np.ndarray  #: (d (d - 1) / 2,) w, of the pairs (1, 0), (2, 0), (2, 1), …
+    effects: np.ndarray  #: (groups, d)
+
+    @property
+    def width(self) -> int:
+        """d."""
+        return len(self.spreads)
+
+
+class Block(NamedTuple):
+    """Coordinates that are moved together, those of a group side by side."""
+
+    coordinates: np.ndarray  #: (n,)
+    which: np.ndarray  #: (n,) the set of an effect; -1 of another coordinate
+    column: np.ndarray  #: (n,) of an effect in its set
+    scale: np.ndarray  #: (n,) what others have in the place of A
+    centre: np.ndarray  #: (n,) what is added; 0 of effects
+    information: np.ndarray  #: Λ, (n, n)
+    score: np.ndarray  #: b, (n,)
+
+
+class Shear(NamedTuple):
+    """Fixed coefficients that move as β + C u."""
+
+    fixed: np.ndarray  #: (p,) coordinates
+    effects: np.ndarray  #: (e,) coordinates
+    by: np.ndarray  #: C, (p, e)
+
+
+def cholesky_factors(spreads: np.ndarray, partials: np.ndarray) -> np.ndarray:
+    """A = D L of a set, (..., d, d), of t (..., d) and w (..., d (d - 1) / 2)."""
+    d, z = spreads.shape[-1], np.tanh(partials)
+    found, place = np.zeros((*spreads.shape, d)), 0
+    for i in range(d):
+        rest = np.exp(np.minimum(spreads[..., i], LARGEST_LOG))
+        for k in range(i):
+            found[..., i, k] = rest * z[..., place]
+            rest = rest / np.cosh(np.minimum(np.abs(partials[..., place]), LARGEST_LOG))
+            place += 1
+        found[..., i, i] = rest
+    return found
+
+
+def partial_correlations(correlation: np.ndarray) -> np.ndarray:
+    """w of a correlation matrix (d, d)."""
+    root, found = np.linalg.cholesky(correlation), []
+    for i in range(1, len(root)):
+        rest = 1.0
+        for k in range(i):
+            z = float(np.clip(root[i, k] / math.sqrt(max(rest, 1e-300)), -1.0 + 1e-9, 1.0 - 1e-9))
+            found.append(math.atanh(z))
+            rest *= 1.0 - z * z
+    return np.array(found)
+
+
+class StandardisedEffects(Model):
+    """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
+
+    Parameters
+    ----------
+    base : SumOfTerms
+        Of (β, t, w, u, …), without the law of the effects u.
+    sets : sequence of EffectSet
+    blocks : sequence of Block
+        All effects are in one of them.
+    shear : Shear, optional
+    start : ndarray, shape (dim,)
+        Of the coordinates of `base` that are in no block.
+    middle : sequence of ndarray, shape (d,)
+        Of each set, t - g(θ): about the logarithms of the least standard deviations that the data tell from 0.
+    centring : sequence of str
+        Of each set, in words.
+    """
+
+    base: Compiled
+    widest: int  #: largest d
+    width: np.ndarray  #: (sets,) d
+    spread: np.ndarray  #: coordinates t of the sets, one after the other
+    spread_first: np.ndarray
+    middle: np.ndarray  #: t - g(θ)
+    partial: np.ndarray  #: coordinates w
+    partial_first: np.ndarray
+    block_first: np.ndarray  #: (blocks + 1,) where the entries of a block begin
+    matrix_first: np.ndarray  #: (blocks + 1,) where Λ begins
+    coordinate: np.ndarray
+    which: np.ndarray
+    column: np.ndarray
+    scale: np.ndarray
+    centre: np.ndarray
+    information: np.ndarray
+    score: np.ndarray
+    is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`, but for the shear
+    fixed: np.ndarray
+    sheared: np.ndarray
+    by: np.ndarray  #: C, (p, e)
+
+    def __init__(
+        self,
+        base: SumOfTerms,
+        sets: Sequence[EffectSet],
+        blocks: Sequence[Block],
+        shear: Shear | None,
+        start: np.ndarray,
+        middle: Sequence[np.ndarray],
+        centring: Sequence[str] = (),
+    ) -> None:
+        self.base, self.sets, self.blocks, self.centring = base, list(sets), list(blocks), list(centring)
+        self.width = np.array([one.width for one in sets], np.int64)
+        self.widest = int(self.width.max())
+        self.spread, self.spread_first = _laid([one.spreads for one in sets], np.int64)
+        self.middle = _laid(middle, float)[0]
+        self.partial, self.partial_first = _laid([one.partials for one in sets], np.int64)
+        self.coordinate, self.block_first = _laid([one.coordinates for one in blocks], np.int64)
+        self.which = _laid([one.which for one in blocks], np.int64)[0]
+        self.column = _laid([one.column for one in blocks], np.int64)[0]
+        self.scale = _laid([one.scale for one in blocks], float)[0]
+        self.centre = _laid([one.centre for one in blocks], float)[0]
+        self.score = _laid([one.score for one in blocks], float)[0]
+        self.information, self.matrix_first = _laid([one.information.reshape(-1) for one in blocks], float)
+        self.is_free = np.ones(base.dim)
+        self.is_free[self.coordinate] = 0.0
+        initial = np.where(self.is_free > 0.0, start, 0.0)
+        initial[self.spread] = [coordinate_of(t) for t in start[self.spread] - self.middle]
+        self.is_free[self.spread] = 0.0
+        shear = shear or Shear(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 0)))
+        self.fixed, self.sheared, self.by = shear.fixed, shear.effects, np.ascontiguousarray(shear.by, float)
+        super().__init__(
+            dim=base.dim,
+            n_data=base.n_data,
+            variables=base.variables,
+            initial=initial,
+            transforms={name: law for name, law in base.transforms.items() if name not in self._names(base)},
+        )
+
+    # -- compiled: there and back -----------------------------------------------------------------------------------
+
+    @compiled
+    def write_spreads(self, x, y):
+        """Write x into y, with t in the place of θ; less the logarithm of the derivatives."""
+        total = 0.0
+        for j in range(self.dim):
+            y[j] = x[j]
+        for k in range(self.spread.shape[0]):
+            theta = x[self.spread[k]]
+            y[self.spread[k]] = self.middle[k] + log_spread(theta)
+            total -= math.log(rise(theta))
+        return total
+
+    @compiled
+    def write_factors(self, y, factors):
+        """A of each set, (sets, d, d)."""
+        for k in range(self.width.shape[0]):
+            place = self.partial_first[k]
+            for i in range(self.width[k]):
+                rest = math.exp(min(y[self.spread[self.spread_first[k] + i]], LARGEST_LOG))
+                for j in range(i):
+                    w = y[self.partial[place]]
+                    factors[k, i, j] = rest * math.tanh(w)
+                    rest /= math.cosh(min(abs(w), LARGEST_LOG))
+                    place += 1
+                factors[k, i, i] = rest
+
+    @compiled
+    def rows_of(self, e, stop):
+        """Up to which entry A has rows below entry e in its column."""
+        return e + 1 if self.which[e] < 0 else min(e + self.width[self.which[e]] - self.column[e], stop)
+
+    @compiled
+    def factor(self, factors, i, e):
+        """A of the entries i and e."""
+        if self.which[e] < 0:
+            return self.scale[e]
+        return factors[self.which[e], self.column[i], self.column[e]]
+
+    @compiled(inline=False)
+    def move(self, x, factors, y, root, mean, s):
+        """Write the blocks into y, and of all of them R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
+        total = 0.0
+        for block in range(self.block_first.shape[0] - 1):
+            begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
+            n = stop - begin
+            for p in range(n):
+                for q in range(p + 1):
+                    value = 1.0 if p == q else 0.0
+                    for i in range(begin + p, self.rows_of(begin + p, stop)):
+                        part = 0.0
+                        for j in range(begin + q, self.rows_of(begin + q, stop)):
+                            part += self.information[m + (i - begin) * n + j - begin] * self.factor(
+                                factors, j, begin + q
+                            )
+                        value += part * self.factor(factors, i, begin + p)
+                    for j in range(q):
+                        value -= root[m + p * n + j] * root[m + q * n + j]
+                    root[m + p * n + q] = math.sqrt(value) if p == q else value / root[m + q * n + q]
+                value = 0.0
+                for i in range(begin + p, self.rows_of(begin + p, stop)):
+                    value += self.factor(factors, i, begin + p) * self.score[i]
+                for j in range(p):
+                    value -= root[m + p * n + j] * mean[begin + j]
+                mean[begin + p] = value / root[m + p * n + p]
+                total += math.log(root[m + p * n + p])
+            for p in range(n - 1, -1, -1):
+                value = x[self.coordinate[begin + p]] + mean[begin + p]
+                for i in range(p + 1, n):
+                    value -= root[m + i * n + p] * s[begin + i]
+                s[begin + p] = value / root[m + p * n + p]
+                if self.which[begin + p] >= 0:
+                    total += 0.5 * s[begin + p] * s[begin + p]
+            for p in range(n):
+                value, first = self.centre[begin + p], p - self.column[begin + p]
+                for q in range(first, p + 1):
+                    value += self.factor(factors, begin + p, begin + q) * s[begin + q]
+                y[self.coordinate[begin + p]] = value
+        for j in range(self.fixed.shape[0]):
+            value = 0.0
+            for e in range(self.sheared.shape[0]):
+                value += self.by[j, e] * y[self.sheared[e]]
+            y[self.fixed[j]] -= value
+        return total
+
+    @compiled(inline=False, allocates=True)
+    def natural(self, x, y):
+        """Write (β, t, w, u, …) into y; the potential of the effects, less the log determinant of dy/dx."""
+        factors, root = np.zeros((self.width.shape[0], self.widest, self.widest)), np.zeros(self.information.shape[0])
+        total = self.write_spreads(x, y)
+        self.write_factors(y, factors)
+        return total + self.move(x, factors, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
+
+    @compiled(inline=False, allocates=True)
+    def pull_back(self, x, y, by_natural, of_effects, out):
+        """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x).
+
+        And, `of_effects` times, those of what `natural` returns.
+        """
+        k, entries = self.width.shape[0], self.score.shape[0]
+        factors, slopes = np.zeros((k, self.widest, self.widest)), np.zeros((k, self.widest, self.widest))
+        root, by_root = np.zeros(self.information.shape[0]), np.zeros(self.information.shape[0])
+        mean, s, by_s, by_r, by_c = (
+            np.zeros(entries),
+            np.zeros(entries),
+            np.zeros(entries),
+            np.zeros(entries),
+            np.zeros(entries),
+        )
+        self.write_spreads(x, y)
+        self.write_factors(y, factors)
+        self.move(x, factors, y, root, mean, s)
+        for e in range(self.sheared.shape[0]):
+            for j in range(self.fixed.shape[0]):
+                by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]
+        for j in range(self.dim):
+            out[j] += self.is_free[j] * by_natural[j]
+        for block in range(self.block_first.shape[0] - 1):
+            begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
+            self.pull_block(begin, stop, m, factors, root, mean, s, by_natural, of_effects, by_s, by_r, by_c)
+            for p in range(stop - begin):
+                out[self.coordinate[begin + p]] += by_r[begin + p]
+            self.pull_root(begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root)
+            self.pull_factors(begin, stop, m, factors, by_root, s, by_natural, by_c, slopes)
+        self.pull_spreads(x, factors, slopes, by_natural, of_effects, out)
+
+    @compiled(inline=False)
+    def pull_block(self, begin, stop, m, factors, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
+        """Derivatives by s, by R s = x + R⁻¹Aᵀb, and by Aᵀb."""
+        n = stop - begin
+        for p in range(n):
+            value = 0.0
+            for i in range(begin + p, self.rows_of(begin + p, stop)):
+                value += self.factor(factors, i, begin + p) * by_natural[self.coordinate[i]]
+            if self.which[begin + p] >= 0:
+                value += of_effects * s[begin + p]
+            by_s[begin + p] = value
+            for j in range(p):
+                value -= root[m + p * n + j] * by_r[begin + j]
+            by_r[begin + p] = value / root[m + p * n + p]
+        for p in range(n - 1, -1, -1):
+            value = by_r[begin + p]
+            for i in range(p + 1, n):
+                value -= root[m + i * n + p] * by_c[begin + i]
+            by_c[begin + p] = value / root[m + p * n + p]
+
+    @compiled(inline=False)
+    def pull_root(self, begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root):
+        """Derivatives by I + AᵀΛA, both triangles: R⁻ᵀ Φ(Rᵀ R̄) R⁻¹, made symmetric, Φ the lower triangle of half."""
+        n = stop - begin
+        for p in range(n):  # R̄
+            for q in range(p + 1):
+                by_root[m + p * n + q] = -s[begin + p] * by_r[begin + q] - by_c[begin + p] * mean[begin + q]
+            by_root[m + p * n + p] += of_effects / root[m + p * n + p]
+        for p in range(n):  # Φ(Rᵀ R̄): row p of it needs rows p and below of R̄
+            for q in range(p + 1):
+                value = 0.0
+                for i in range(p, n):
+                    value += root[m + i * n + p] * by_root[m + i * n + q]
+                by_root[m + p * n + q] = value if p > q else 0.5 * value
+        for p in range(n):
+            for q in range(p):
+                by_root[m + p * n + q] *= 0.5
+                by_root[m + q * n + p] = by_root[m + p * n + q]
+        for q in range(n):  # R⁻ᵀ from the left
+            for p in range(n - 1, -1, -1):
+                value = by_root[m + p * n + q]
+                for i in range(p + 1, n):
+                    value -= root[m + i * n + p] * by_root[m + i * n + q]
+                by_root[m + p * n + q] = value / root[m + p * n + p]
+        for p in range(n):  # R⁻¹ from the right
+            for q in range(n - 1, -1, -1):
+                value = by_root[m + p * n + q]
+                for i in range(q + 1, n):
+                    value -= root[m + i * n + q] * by_root[m + p * n + i]
+                by_root[m + p * n + q] = value / root[m + q * n + q]
+
+    @compiled(inline=False)
+    def pull_factors(self, begin, stop, m, factors, by_matrix, s, by_natural, by_c, slopes):
+        """Add the derivatives by A: of A s, of Aᵀb, and of AᵀΛA."""
+        n = stop - begin
+        for p in range(n):
+            k = self.which[begin + p]
+            if k < 0:
+                continue
+            for i in range(begin + p, self.rows_of(begin + p, stop)):
+                value = by_natural[self.coordinate[i]] * s[begin + p] + self.score[i] * by_c[begin + p]
+                for q in range(n):
+                    part = 0.0
+                    for j in range(begin + q, self.rows_of(begin + q, stop)):
+                        part += self.information[m + (i - begin) * n + j - begin] * self.factor(factors, j, begin + q)
+                    value += 2.0 * part * by_matrix[m + q * n + p]
+                slopes[k, self.column[i], self.column[begin + p]] += value
+
+    @compiled
+    def pull_spreads(self, x, factors, slopes, by_natural, of_effects, out):
+        """Add the derivatives by θ and w of what has these by A, and by t itself."""
+        for k in range(self.width.shape[0]):
+            place = self.partial_first[k]
+            for i in range(self.width[k]):
+                place_of_t = self.spread_first[k] + i
+                t, along = self.spread[place_of_t], 0.0
+                rest = math.exp(min(self.middle[place_of_t] + log_spread(x[t]), LARGEST_LOG))
+                for j in range(i + 1):
+                    along += slopes[k, i, j] * factors[k, i, j]
+                out[t] += (along + by_natural[t]) * rise(x[t]) - of_effects * log_rise_derivative(x[t])
+                for j in range(i):
+                    along -= slopes[k, i, j] * factors[k, i, j]
+                    w = x[self.partial[place]]
+                    z, root = math.tanh(w), 1.0 / math.cosh(min(abs(w), LARGEST_LOG))
+                    out[self.partial[place]] += slopes[k, i, j] * rest * root * root - z * along
+                    rest *= root
+                    place += 1
+
+    # -- compiled: the prior, and the rows ----------------------------------------------------------------------------
+
+    @compiled(inline=False, allocates=True)
+    def prior_potential(self, x):
+        y = np.empty(self.dim)
+        total = self.natural(x, y)
+        return total + self.base.prior_potential(y)
+
+    @compiled(inline=False, allocates=True)
+    def add_prior_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_prior_gradient(y, by_natural)
+        self.pull_back(x, y, by_natural, 1.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def term_potential(self, x, i):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.term_potential(y, i)
+
+    @compiled(inline=False, allocates=True)
+    def add_term_gradient(self, x, i, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_term_gradient(y, i, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def total_potential(self, x):
+        y = np.empty(self.dim)
+        total = self.natural(x, y)
+        return total + self.base.total_potential(y)
+
+    @compiled(inline=False, allocates=True)
+    def add_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_prior_gradient(y, by_natural)
+        self.base.add_block_gradient(y, 0, self.n_data, by_natural)
+        self.pull_back(x, y, by_natural, 1.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def block_potential(self, x, first, last):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.block_potential(y, first, last)
+
+    @compiled(inline=False, allocates=True)
+    def add_block_gradient(self, x, first, last, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_block_gradient(y, first, last, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def add_batch_gradient(self, x, rows, n, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_batch_gradient(y, rows, n, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def _names(self, base):
+        """Blocks of standard deviations, whose coordinates are θ."""
+        ends = np.cumsum([math.prod(shape) for shape in base.variables.values()])
+        blocks = np.searchsorted(ends, self.spread, "right")
+        return {list(base.variables)[k] for k in blocks}
+
+    def natural_draws(self, draws: ArrayLike) -> np.ndarray:
+        """Draws of (β, t, w, u, …), (..., dim), from draws of x."""
+        draws = np.asarray(draws, dtype=float)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        x = draws.reshape(-1, self.dim)
+        size = max(AT_ONCE // len(self.information), 1)
+        found = [self._moved(x[k : k + size]) for k in range(0, len(x), size)]
+        return np.concatenate([np.zeros((0, self.dim)), *found]).reshape(draws.shape)
+
+    def _moved(self, x):
+        y, sizes = x.copy(), np.diff(self.block_first)
+        y[:, self.spread] = self.middle + log_spreads(x[:, self.spread])
+        factors = [cholesky_factors(y[:, one.spreads], y[:, one.partials]) for one in self.sets]
+        for n in np.unique(sizes):
+            blocks = np.flatnonzero(sizes == n)
+            entries = self.block_first[blocks][:, None] + np.arange(n)  # (blocks, n)
+            which, column = self.which[entries], self.column[entries]
+            a = np.zeros((len(x), len(blocks), n, n))
+            for p in range(n):
+                for q in range(p + 1):
+                    if p == q:
+                        a[:, :, p, p] = np.where(which[:, p] < 0, self.scale[entries[:, p]], 0.0)
+                    for k in np.unique(which[which[:, p] >= 0, p]):
+                        same = np.flatnonzero((which[:, p] == k) & (p - column[:, p] <= q))
+                        a[:, same, p, q] = factors[k][:, column[same, p], column[same, q]]
+            matrix = self.information[self.matrix_first[blocks][:, None] + np.arange(n * n)].reshape(-1, n, n)
+            across = np.swapaxes(a, -1, -2)
+            root = np.linalg.cholesky(np.eye(n) + across @ matrix @ a)
+            mean = np.linalg.solve(root, across @ self.score[entries][..., None])
+            s = np.linalg.solve(np.swapaxes(root, -1, -2), x[:, self.coordinate[entries]][..., None] + mean)
+            y[:, self.coordinate[entries]] = self.centre[entries] + (a @ s)[..., 0]
+        y[:, self.fixed] -= y[:, self.sheared] @ self.by.T
+        return y
+
+    @property
+    def reported(self) -> Any:
+        """How the coordinates of `base` are reported."""
+        return self.base.reported
+
+    @property
+    def observed(self) -> list:
+        """What is known of the responses."""
+        return self.base.observed
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return self.base.observed_data()
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        return self.base.constrain(self.natural_draws(draws))
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
+        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
+
+    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
+        """See `SumOfTerms.predict`."""
+        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
+
+    def some_rows(self, rows: np.ndarray) -> StandardisedEffects:
+        """The same posterior of some of the rows alone, in ascending order."""
+        other = copy.copy(self)
+        other.base = self.base.some_rows(rows)
+        other.n_data = other.base.n_data
+        return other
+
+
+def _laid(arrays, kind):
+    """Arrays one after the other, and where each begins, with the end of the last."""
+    return (
+        np.ascontiguousarray(np.concatenate([np.zeros(0), *arrays]), kind),
+        np.cumsum([0, *map(len, arrays)]).astype(np.int64),
+    )

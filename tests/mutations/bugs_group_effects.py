@@ -1,0 +1,70 @@
+"""Planted bugs of correlated effects of groups: their law, what the data say, names, predictions and formulas."""
+
+from tests.mutations.bugs import Bug
+
+MODEL, FOUND, SPREAD, PRIORS = (
+    f"pdmp/models/{name}.py"
+    for name in (
+        "regressions/standardised_effects",
+        "regressions/effect_information",
+        "regressions/spread_coordinate",
+        "priors",
+    )
+)
+PREDICTORS, FIT, WORDS, DESIGN, CHECKS = (
+    f"pdmp/formulas/{name}.py" for name in ("predictors", "fit", "words", "design", "checks")
+)
+TESTS, FORMULAS = "tests/models/test_standardised_effects.py", "tests/formulas/test_families.py"
+LAW, NORMAL, FAR, LAWS, ORDER, ROWS, COORDINATE = (
+    f"{TESTS}::test_{name}"
+    for name in (
+        "the_law_is_that_of_effects",
+        "coordinates_are_standard_normal_whatever_the_law_of_effects_is",
+        "effects_that_nobody_knows_have_the_law_of_their_prior",
+        "correlations_have_the_lkj_law",
+        "the_order_of_terms_and_of_levels_does_not_matter",
+        "what_rows_say_of_many_groups",
+        "the_coordinate_of_standard_deviations",
+    )
+)
+POTENTIAL, NEW, TERMS, SAID, DATA = (
+    f"{FORMULAS}::test_{name}"
+    for name in (
+        "the_potential_is_the_density_of_natural_parameters",
+        "effects_of_a_new_group_are_drawn_with_their_correlation",
+        "terms_that_correlate",
+        "groupings_without_correlations_are_said",
+        "what_data_say_of_effects",
+    )
+)
+
+BUGS = [
+    Bug(f"correlated effects: {name}", file, old, new, (test,), *needs)
+    for name, file, old, new, test, *needs in [
+        ("the volume of a block", MODEL, "total += math.log(root[m + p * n + p])", "total += 0.0", f"{LAW}[2-together]"),
+        ("the volume of the spread", MODEL, "total -= math.log(rise(theta))", "total -= 0.0", f"{LAW}[1-together]"),
+        ("coefficients have the law of effects", MODEL, "if self.which[begin + p] >= 0:\n                    total", "if True:\n                    total", f"{LAW}[1-together]"),
+        ("the gradient of the volume", MODEL, "by_root[m + p * n + p] += of_effects / root", "by_root[m + p * n + p] += 0.0 * of_effects / root", f"{LAW}[2-apart]"),
+        ("the mean does not move with the law", MODEL, "- by_c[begin + p] * mean[begin + q]", "- 0.0 * by_c[begin + p]", f"{LAW}[2-apart]"),
+        ("half of the diagonal", MODEL, "value if p > q else 0.5 * value", "value", f"{LAW}[1-apart]"),
+        ("partial correlations do not shorten the rest", MODEL, "out[self.partial[place]] += slopes[k, i, j] * rest * root * root - z * along", "out[self.partial[place]] += slopes[k, i, j] * rest * root * root", f"{LAW}[3-apart]"),
+        ("the factor's second column", MODEL, "rest /= math.cosh(min(abs(w), LARGEST_LOG))", "rest /= 1.0", f"{LAW}[2-together]"),
+        ("coefficients do not feel effects", MODEL, "by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]", "by_natural[self.sheared[e]] -= 0.0", f"{LAW}[1-apart]"),
+        ("draws without the shear", MODEL, "y[:, self.fixed] -= y[:, self.sheared] @ self.by.T", "pass", f"{LAW}[1-apart]"),
+        ("the score of the mean", FOUND, "score = (information + left) @ from_centre", "score = information @ from_centre", NORMAL),
+        ("others are taken for known", FOUND, "np.linalg.inv(inverse[np.ix_(rows, rows)])", "turned[np.ix_(rows, rows)]", f"{DATA}", "formulae"),
+        ("the least spread that is told from 0", FOUND, "variance = max(float(variance), least / float(np.median(positive)))", "variance = float(variance)", ROWS),
+        ("scores are squares of the information", FOUND, "np.sum(score[:, q] ** 2 - own[:, q])", "np.sum(score[:, q] ** 2)", ROWS),
+        ("the usual spread itself", SPREAD, "t - math.log(4.0)", "t", COORDINATE),
+        ("the tail towards 0 is long again", SPREAD, "SHARPNESS * theta - math.log(SHARPNESS)\n    s", "theta - math.log(SHARPNESS)\n    s", COORDINATE),
+        ("LKJ is the same in all dimensions", PRIORS, "LKJ(self.eta + 0.5 * (d - 2 - j))", "LKJ(self.eta)", f"{LAWS}[1.0-3]"),
+        ("the density of partial correlations", PRIORS, "return 2.0 * a * (abs(x) + math.log1p(exp(-2.0 * abs(x))))", "return a * (abs(x) + math.log1p(exp(-2.0 * abs(x))))", f"{POTENTIAL}[poisson]", "formulae"),
+        ("centred effects in the order of the last", PREDICTORS, "known = known - exp(-rest) * tanh(w[0]) * standard[k]", "known = known + exp(-rest) * tanh(w[0]) * standard[k]", POTENTIAL, "formulae"),
+        ("rows of products are not summed", PREDICTORS, "bend * values[i] * values[j], groups)", "bend * values[i], groups)", POTENTIAL, "formulae"),
+        ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, normal)', "normal", NEW, "formulae"),
+        ("a new group has two draws", FIT, "if together not in drawn:", "if True:", NEW, "formulae"),
+        ("two bars are one", WORDS, 'opened[-1][2] = marked[k : k + 2] == "||"', "opened[-1][2] = False", TERMS, "formulae"),
+        ("nested groupings share a law", DESIGN, "key = (term.factor.name, bar) if bar", "key = bar if bar", TERMS, "formulae"),
+        ("independence of all is said", CHECKS, "if any(set(g.partners or (g.name,)) < ", "if any(set((g.name,)) < ", SAID, "formulae"),
+    ]
+]  # fmt: skip
