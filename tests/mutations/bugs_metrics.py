@@ -166,15 +166,15 @@ BUGS = [
         (
             "Barker: the way back without the preconditioner",
             BARKER,
-            "self.pull_back(memory.gradient, j), self.pull_back(memory.next_gradient, j)",
-            "self.pull_back(memory.gradient, j), memory.next_gradient[j]",
+            "before, after = at_state[j], at_proposal[j]",
+            "before, after = at_state[j], memory.next_gradient[j]",
             SAMPLERS,
         ),
         (
             "Barker: increments along the axes",
             BARKER,
-            "memory.proposal[j] += self.lower[j, k] * w[k]",
-            "memory.proposal[j] += 0.0 * self.lower[j, k] * w[k]",
+            "            memory.metric.u[j] = w[j]\n        self.move_along(x, memory)",
+            "            memory.proposal[j] = x[j] + w[j]",
             SAMPLERS,
         ),
         (
