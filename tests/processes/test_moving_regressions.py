@@ -332,7 +332,7 @@ def test_all_that_moves_frozen(kind):
 
 
 def test_what_is_refused():
-    with pytest.raises(TypeError, match=r'reference="diagonal"\); got a RegressionBoomerang that'):
+    with pytest.raises(TypeError, match=r'metric="diagonal"\); got a RegressionBoomerang that'):
         Sticky(RegressionBoomerang(regression(PoissonLaw)), 0.5, (), None, None)
     for kind in (RegressionBPS, diagonal_boomerang):
         with pytest.raises(
