@@ -304,7 +304,7 @@ def learn_metric(
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     far, mass, ones, around, aim = False, mass_of(root), np.ones(model.dim), gaussian.centre, target_acceptance
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, None, aim, None if far else around)
+        process = hamiltonian(model, mass, far, target_acceptance=aim, around=None if far else around)
         run, was_far, aimed = run_window(process, points, child, length), far, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
@@ -334,8 +334,8 @@ def learn_metric(
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
-            if far and target_acceptance is None:
-                aim = higher(aim, residual, run)
+            if target_acceptance is None:
+                aim = higher(aim, residual, run) if far else None
             if settled and far == was_far and aim == aimed:
                 break
         length *= 2

@@ -106,9 +106,9 @@ class HMCReport(Report):
     """The mean probability of acceptance, the step, and the paths that were rejected for another reason."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, `lost`, and the longest hold.
+        """The mean probability of acceptance after the warm-up, ε, and counts.
 
-        That is the largest number of rejected paths in a row. `lost` is the share of paths that were as good as certain
+        `outside`, `divergences`, and `max_held`, the longest hold: the largest number of rejected paths in a row. `lost` is the share of paths that were as good as certain
         to be rejected: where one step does for all of the target there are none.
         """
         memory = state.memory
