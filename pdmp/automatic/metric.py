@@ -45,13 +45,13 @@ RANK = 50  #: largest number of such directions
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
 #: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Near normal steps are around the
-#: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from normal
-#: longer ones serve means and standard deviations, and smaller steps reach more of it.
+#: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from
+#: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: Residual gradient, and share of lost paths, above which the step of the usual acceptance is too large for parts of a
 #: target: the next window aims higher.
-CURVED, LOST_PATHS = 1.0, 0.01
+CURVED, LOST_PATHS = 1.5, 0.01
 HIGHER = (0.95, 0.98)
 
 
@@ -121,8 +121,8 @@ class Metric(NamedTuple):
 def higher(aim: float | None, residual: float, run: Run) -> float | None:
     """The acceptance that the next window aims at, after one that aimed at `aim`; None: the usual one.
 
-    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some, which
-    paths enter by chance and where all that follow are rejected.
+    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some,
+    which paths enter by chance and where all that follow are rejected.
     """
     lost = np.array([record.statistics["lost"] for record in run.records])
     lost = lost[np.isfinite(lost)]

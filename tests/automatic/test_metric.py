@@ -272,11 +272,11 @@ def seen(*lost):
 @pytest.mark.parametrize(
     "aim, residual, lost, next_aim",
     [
-        (None, 1.1, (0.0, 0.03), 0.95),
-        (None, 1.1, (0.0, 0.02), None),
-        (None, 0.9, (0.5, 0.5), None),
-        (None, 1.1, (math.nan, 0.011), 0.95),
-        (None, 1.1, (math.nan, math.nan), None),
+        (None, 1.6, (0.0, 0.03), 0.95),
+        (None, 1.6, (0.0, 0.02), None),
+        (None, 1.4, (0.5, 0.5), None),
+        (None, 1.6, (math.nan, 0.011), 0.95),
+        (None, 1.6, (math.nan, math.nan), None),
         (0.95, 2.0, (0.04, 0.0), 0.98),
         (0.95, 2.0, (0.01, 0.0), 0.95),
         (0.98, 2.0, (0.4, 0.4), 0.98),

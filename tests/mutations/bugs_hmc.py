@@ -10,6 +10,16 @@ TESTS = ("tests/processes/test_hmc.py",)
 BUGS = [
     Bug("HMC: " + name, file, old, new, TESTS)
     for name, file, old, new in [
+        ("around: the Gaussian pulls twice", HMC, "u[j] += 0.5 * step * place[j]", "u[j] += step * place[j]"),
+        ("around: a rotation backwards", HMC, "memory.kept[j] = c * u[j] - s * z[j]", "memory.kept[j] = c * u[j] + s * z[j]"),
+        ("around: the new u turns z", HMC, "z[j] = c * z[j] + s * u[j]", "z[j] = c * z[j] + s * memory.kept[j]"),
+        ("around: at another place", HMC, "y[j], u[j] = self.centre[j] + memory.velocity[j], memory.kept[j]", "y[j], u[j] = memory.velocity[j], memory.kept[j]"),
+        ("around: z about 0", HMC, "v[j] = state.x[j] - self.centre[j]", "v[j] = state.x[j]"),
+        ("around: the velocity of the state stays", HMC, "memory.place[j], v[j] = memory.mass.u[j], 0.0", "memory.place[j] = memory.mass.u[j]"),
+        ("around: z of the state before", HMC, "        if split:\n            self.standardise(state)\n", "        if split and memory.counted[0] == 0.0:\n            self.standardise(state)\n"),
+        ("around: steps without end", HMC, "min(memory.log_step[0], math.log(LONGEST_STEP))", "memory.log_step[0]"),
+        ("around: a mass that adapts", HMC, 'if around is not None and isinstance(self.mass, str) and', 'if False and'),
+        ("around: a step beyond a quarter", HMC, "not self.adapts and self.step > LONGEST_STEP", "False"),
         ("a whole kick in place of half a one", HMC, "u[j] -= 0.5 * step * pulled[j]", "u[j] -= step * pulled[j]"),
         (
             "the second kick by the old gradient",
