@@ -12,10 +12,11 @@ import pytest
 import discrete
 import pdmp
 from pdmp.automatic import preparing
-from pdmp.automatic.metric import Metric
+from pdmp.automatic.metric import DURATION, Metric
 from pdmp.automatic.start import Gaussian
 from pdmp.metric import LowRank, from_root
 from pdmp.process import Process, takers_of_metrics
+from pdmp.processes.hmc import FIRST_STEP, LONGEST_STEP
 from tests.targets import LOGISTIC, Plane
 
 pytestmark = pytest.mark.exact
@@ -325,11 +326,16 @@ def test_the_sentence_on_what_was_learnt(dense):
 
 
 def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
-    """What was learnt for the covariance is too long a step for variances alone, and for another acceptance."""
+    """What was learnt for the covariance is too long a step for variances alone.
+
+    Around the Gaussian itself every step is accepted, and it grows as far as it can, slowly towards a high acceptance.
+    """
     full, diagonal = (pdmp.auto(CORRELATED, metric=metric, seed=1) for metric in ("full", "diagonal"))
     careful = pdmp.auto(CORRELATED, options={"target_acceptance": 0.99}, seed=1)
-    assert full.duration == diagonal.duration == careful.duration == 0.8 and careful.target_acceptance == 0.99
-    assert diagonal.step < 0.5 * full.step and careful.step < 0.7 * full.step
+    assert full.duration == diagonal.duration == careful.duration == DURATION and careful.target_acceptance == 0.99
+    assert full.step == pytest.approx(LONGEST_STEP) and "paths of one step of 1.6" in full.choice
+    assert diagonal.step < 0.5 * full.step and FIRST_STEP < careful.step < full.step
+    assert len(full.centre) == len(careful.centre) == 2 and len(diagonal.centre) == 0
     assert f"of {diagonal.step:.2g}:" in diagonal.choice and not diagonal.adapts
     assert diagonal.preparation_gradients > full.preparation_gradients
     run = pdmp.sample(diagonal, events=300, seed=1)
