@@ -107,7 +107,7 @@ def around(model, x, root, centre, step, n, u):
 
 @plain_only
 @pytest.mark.exact
-@pytest.mark.parametrize("mass", [[2.0, 0.5], MASS])
+@pytest.mark.parametrize("mass", [[2.0, 0.5], METRIC])
 def test_steps_around_a_gaussian(mass):
     """States, acceptances and counts, by the formulas; and with L of a few directions."""
     centre = np.array([0.7, -0.2])
