@@ -833,3 +833,39 @@ BUGS += [
         ("all growth is rounding", PROPER, "if not abs(again - u) < 0.1 * abs(u - before):", "if True:", f"{PROPRIETY}::test_what_is_improper_is_named"),
     ]
 ]  # fmt: skip
+
+TERMS_MODEL, FUNCTIONALS = "pdmp/models/sums_of_terms.py", "pdmp/expressions/functionals.py"
+SIGN = f"{PROPRIETY}::test_the_sign_of_data_is_seen_whatever_priors_add"
+BESIDE = f"{PROPRIETY}::test_the_sign_of_data_beside_other_terms"
+TENDS = f"{PROPRIETY}::test_a_limit_is_seen_in_spite_of_rounding"
+BEYOND = f"{PROPRIETY}::test_what_falls_beyond_a_barrier_is_named"
+LATER = f"{PREFLIGHT}::test_what_changes_the_path_later_ends_the_run_there_whatever_the_chunks"
+MESSAGES = "tests/models/test_sums_of_terms.py::test_messages"
+BUGS += [
+    Bug(f"silent: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("the sign of data along a line", PROPER, "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16,", "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 1,", SIGN),
+        ("the sign of data with priors", TERMS_MODEL, "        other.kinds = np.full_like(self.kinds, Flat().coded()[0])\n", "", SIGN),
+        ("the sign of terms without data", TERMS_MODEL, "            if self.own_data[k]:\n", "            if True:\n", BESIDE),
+        ("the sign of data is not looked at before a run", FLIGHT, "find_wrong_sign(model, start) if isinstance(model, SumOfTerms) else None", "None", BESIDE),
+        ("a barrier hides a fall", PROPER, 'if ray.kind == "grows" and last == EXACT and not self.few else ray', 'if False else ray', BEYOND),
+        ("rounding is a fall beyond a barrier", PROPER, 'Ray("beyond" if u < start - FALL * t else "grows")', 'Ray("beyond")', PROPRIETY),
+        ("a plateau of rounding is flat", PROPER, "        if u > start + HEIGHT:\n            return Ray(\"\")\n", "", PROPRIETY),
+        ("limits are not looked for", PROPER, "return self.spike() or self.neck() or self.limit()", "return self.spike() or self.neck()", TENDS),
+        ("limits of coordinates with priors", PROPER, "            if self.flat is None or self.flat[j]:\n                if all(", "            if True:\n                if all(", TENDS),
+        ("necks of coordinates with priors", PROPER, "            if self.flat is not None and not self.flat[j]:\n                continue\n", "", TENDS),
+        ("rounding keeps a limit from being seen", PROPER, "                    break  # rounding\n", "                    return False\n", TENDS),
+        ("a fall of rounding before what cannot be computed", PROPER, "if all(b < a - LEVEL for a, b in itertools.pairwise(between)):", "if True:", TENDS),
+        ("clocks that write late", "pdmp/engine/chain.py", "if done and done % (16 * step) == 0:", "if False:", f"{LATER}[clock-False]"),
+        ("rates that write late", FLIGHT, '    rate = _unchanged(process, state, "rate", state, i, time, rng)', '    rate = _call(process, "rate", state, i, time, rng)', f"{LATER}[rate-False]"),
+        ("a replay moves the run", FLIGHT, "    state, rng, stood = copied(state), copy.deepcopy(rng), 0\n", "    rng, stood = copy.deepcopy(rng), 0\n", PREFLIGHT),
+        ("a replay draws from the run's generator", FLIGHT, "    state, rng, stood = copied(state), copy.deepcopy(rng), 0\n", "    state, stood = copied(state), 0\n", PREFLIGHT),
+        ("a sum over a block is called otherwise", FUNCTIONALS, '        if method != "__call__":\n            return self @ None\n', "", MESSAGES),
+        ("a masked array is a functional", FUNCTIONALS, 'if caller.startswith("numpy.ma"):', "if False:", MESSAGES),
+        ("NaN for Stan in a file", "pdmp/models/adapters/stan_model.py", "            _check_numbers(json.loads(text) if \"nan\" in text.lower() else {})\n", "", "tests/models/test_stan_programs.py::test_data_that_are_no_numbers_are_refused"),
+        ("truth values as words and numbers", "pdmp/formulas/design.py", '        if held == "string":\n            _check_written_alike', '        if False:\n            _check_written_alike', "tests/formulas/test_batches.py::test_files_that_are_no_tables_and_truth_values_in_two_ways"),
+        ("projections stop at the wall behind", "pdmp/processes/bounded.py", "max(a @ x[places] - b, 0.0)", "(a @ x[places] - b)", "tests/processes/test_bounded.py::test_a_start_inside_of_half_spaces_is_found"),
+        ("one projection", "pdmp/processes/bounded.py", "SWEEPS, RELAXED = 500, 1.5", "SWEEPS, RELAXED = 1, 1.5", "tests/processes/test_bounded.py::test_a_start_inside_of_half_spaces_is_found"),
+        ("the last write of a checkpoint is tried again", RUN, "file.write(last=True)", "file.write()", CHECKPOINTS),
+    ]
+]  # fmt: skip
