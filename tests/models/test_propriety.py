@@ -515,6 +515,8 @@ def test_the_sign_of_data_beside_other_terms():
         return find_wrong_sign(model, model.initial)
 
     assert found(effects, normal, cut, labels[0]) is None
+    for sign in (1.0, -1.0):  # a sum that falls towards one side, as a Jacobian does
+        assert found(pdmp.terms(lambda w, c: w * c, [sign * np.arange(3.0)], [p.c])) is None
     assert found(effects, layers) is None and found(layers, labels[0]) is None
     assert "`terms[2]` falls without end whichever way u goes" in found(effects, normal, labels[1]).text
     with pytest.raises(ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u"):

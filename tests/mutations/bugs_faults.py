@@ -844,12 +844,11 @@ MESSAGES = "tests/models/test_sums_of_terms.py::test_messages"
 BUGS += [
     Bug(f"silent: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("the sign of data along a line", PROPER, "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16,", "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 1,", SIGN),
+        ("the sign of data along a line", PROPER, "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16,", "SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 1,", BESIDE),
         ("the sign of data with priors", TERMS_MODEL, "        other.kinds = np.full_like(self.kinds, Flat().coded()[0])\n", "", SIGN),
         ("the sign of terms without data", TERMS_MODEL, "            if self.own_data[k]:\n", "            if True:\n", BESIDE),
         ("the sign of data is not looked at before a run", FLIGHT, "find_wrong_sign(model, start) if isinstance(model, SumOfTerms) else None", "None", BESIDE),
         ("a barrier hides a fall", PROPER, 'if ray.kind == "grows" and last == EXACT and not self.few else ray', 'if False else ray', BEYOND),
-        ("rounding is a fall beyond a barrier", PROPER, 'Ray("beyond" if u < start - FALL * t else "grows")', 'Ray("beyond")', PROPRIETY),
         ("a plateau of rounding is flat", PROPER, "        if u > start + HEIGHT:\n            return Ray(\"\")\n", "", PROPRIETY),
         ("limits are not looked for", PROPER, "return self.spike() or self.neck() or self.limit()", "return self.spike() or self.neck()", TENDS),
         ("limits of coordinates with priors", PROPER, "            if self.flat is None or self.flat[j]:\n                if all(", "            if True:\n                if all(", TENDS),
