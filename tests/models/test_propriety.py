@@ -515,6 +515,8 @@ def test_the_sign_of_data_beside_other_terms():
         return find_wrong_sign(model, model.initial)
 
     assert found(effects, normal, cut, labels[0]) is None
+    for sign in (1.0, -1.0):  # a sum that falls towards one side, as a Jacobian does
+        assert found(pdmp.terms(lambda w, c: w * c, [sign * np.arange(3.0)], [p.c])) is None
     assert found(effects, layers) is None and found(layers, labels[0]) is None
     assert "`terms[2]` falls without end whichever way u goes" in found(effects, normal, labels[1]).text
     with pytest.raises(ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u"):
@@ -543,6 +545,7 @@ LIMITS = {  # families with the parameter of which U tends to a limit, the side,
     "beta_binomial": ("phi", "", None),
     "zero_inflated_poisson": ("zi", "-", None),
     "gamma": (None, "", "shape"),
+    "mixture_poisson": (list(FAMILIES["mixture_poisson"].links)[-1], "-", None),  # U is rounding towards the other side
 }
 
 
@@ -552,7 +555,7 @@ def test_a_limit_is_seen_in_spite_of_rounding(name):
     improper, side, proper = LIMITS[name]
     p, rows = rows_of(name, 1.0)
     for flat in filter(None, (improper, proper)):
-        for law in (Flat(), Normal(0.0, 30.0)):
+        for law in (Flat(), Normal(0.0, 1e4)):
             priors = dict.fromkeys(p.sizes, Normal(0.0, 2.5)) | {flat: law}
             model = pdmp.models.sum_of_terms(p, [rows], priors=priors)
             found, count = find_improper(model, model.initial)
