@@ -50,8 +50,9 @@ DENSITIES = {
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Where effects are found to be does not matter to the law, and takes long in plain Python."""
-    monkeypatch.setattr(information_module, "MOMENTS", 2)
-    monkeypatch.setattr(information_module, "STEPS", 6)
+    monkeypatch.setattr(information_module, "MOMENTS", 1)
+    monkeypatch.setattr(information_module, "STEPS", 2)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 1)
 
 
 def table(family, n=N):
@@ -468,6 +469,7 @@ def test_what_data_say_of_effects(monkeypatch):
     base, sets = model.base, model.reported.effect_sets()
     monkeypatch.setattr(information_module, "MOMENTS", 6)
     monkeypatch.setattr(information_module, "STEPS", 12)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 5)
     known = effect_information(base, sets, base.initial, [0])
     log_sigma = known.at[base.reported.places["standardised sigma: Intercept"][0]]
     expected = np.repeat([1, 3, 10, 30], 3) * data["y"].var(ddof=0) * exp(-2.0 * log_sigma)

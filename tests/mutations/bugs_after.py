@@ -93,7 +93,7 @@ BUGS += [
         ("effects of a new group are 0", GENERAL, "unseen = unseen if named else effects\n        further", 'unseen = unseen if named else "zero"\n        further', NEW_GROUP),
         ("the intercept's prior is at zero", GENERAL, "found[name] = found.get(name, 0.0) - slope * float(one.centre[j])", "pass", OF_PRIORS),
         ("means without their formula", GENERAL, "names = [one.prefix + name for name in one.columns]\n            if one.intercept is not None and", "names = list(one.columns)\n            if one.intercept is not None and", OF_PRIORS),
-        ("priors of log odds are those of the share", GENERAL, "return self.prior_name(name) == name and", "return", OF_PRIORS),
+        ("priors of log odds are those of the share", GENERAL, "of_itself = self.prior_name(name) == name and", "of_itself =", OF_PRIORS),
         ("priors of cuts are known", GENERAL, ' and not name.startswith("cut[")', "", OF_PRIORS),
     ]
 ]  # fmt: skip
