@@ -73,6 +73,20 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     assert np.ptp(differences) < 1e-7 and abs(differences[0]) < 50.0
 
 
+def test_information_leaves_the_others_open(monkeypatch):
+    """Of single groups, with the coefficient and the other effects unknown: 5 groups of 4 rows of precision 3."""
+    monkeypatch.setattr(information_module, "TOGETHER", 0)
+    base, sets, _ = normal_rows(d=1, known=3.0)
+    known = effect_information(base, sets, base.initial, [0])
+    law = np.exp(-2.0 * known.at[1])
+    precision = np.diag([60.0 + 0.25, *[12.0 + law] * 5])
+    precision[0, 1:] = precision[1:, 0] = 12.0
+    expected = 1.0 / np.linalg.inv(precision)[1, 1] - law
+    assert 5.0 < expected < 8.0 and known.information[0] == pytest.approx(12.0)
+    assert [block.information[0, 0] for block in known.blocks] == pytest.approx([expected] * 5)
+    assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
+
+
 @pytest.mark.parametrize("known", [0.0, 0.05, 1.0, 40.0])
 def test_coordinates_are_standard_normal_whatever_the_law_of_effects_is(known):
     """Of a normal law: given t and w, coefficients and effects are independent N(0, 1), however much data say."""
