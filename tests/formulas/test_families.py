@@ -50,8 +50,9 @@ DENSITIES = {
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Where effects are found to be does not matter to the law, and takes long in plain Python."""
-    monkeypatch.setattr(information_module, "MOMENTS", 2)
-    monkeypatch.setattr(information_module, "STEPS", 6)
+    monkeypatch.setattr(information_module, "MOMENTS", 1)
+    monkeypatch.setattr(information_module, "STEPS", 2)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 1)
 
 
 def table(family, n=N):
@@ -459,6 +460,9 @@ def test_default_priors():
 
 def test_what_data_say_of_effects(monkeypatch):
     """Of a normal law by hand: of a group its rows over the variance, given all others, however it is found."""
+    monkeypatch.setattr(information_module, "MOMENTS", 6)
+    monkeypatch.setattr(information_module, "STEPS", 12)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 5)
     rng = np.random.default_rng(8)
     size = np.repeat([1, 3, 10, 30], 3)
     level = np.repeat(np.arange(12), size)
@@ -466,8 +470,6 @@ def test_what_data_say_of_effects(monkeypatch):
     data = pandas.DataFrame({"g": level, "y": effect[level] + rng.standard_normal(len(level))})
     model, _, _, _, _, _ = made({"y": "y ~ 1 + (1 | g)", "sigma": "~ 1"}, "gaussian", data)
     base, sets = model.base, model.reported.effect_sets()
-    monkeypatch.setattr(information_module, "MOMENTS", 6)
-    monkeypatch.setattr(information_module, "STEPS", 12)
     known = effect_information(base, sets, base.initial, [0])
     log_sigma = known.at[base.reported.places["standardised sigma: Intercept"][0]]
     expected = np.repeat([1, 3, 10, 30], 3) * data["y"].var(ddof=0) * exp(-2.0 * log_sigma)
