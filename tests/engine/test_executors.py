@@ -81,8 +81,9 @@ CALL = {"events": 300, "chains": 3, "seed": 3, "warmup": 0.1}
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("files", [True, False])
-@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize(
+    ("store", "files"), [("skeleton", True), ("skeleton", False), ("grid", True), ("moments", False)]
+)
 @pytest.mark.parametrize("name", PROCESSES)
 def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
     call = CALL | {"store": store} | ({"draws": 20} if store == "grid" else {})

@@ -278,7 +278,7 @@ def test_no_row_is_above_its_bound(name):
     weights, radii, factors = row_bounds(model, POINT, sd)
     scratch, rho, worst = model.scratch(), np.zeros(model.n_functionals), 0.0
     for s in range(0, len(radii), max(len(radii) - 1, 1)):
-        for _ in range(8):
+        for _ in range(3):
             y = sd * rng.standard_normal(model.dim)
             y *= radii[s] / np.sqrt(np.sum((y / sd) ** 2))
             for v in (y, sd * rng.standard_normal(model.dim)):

@@ -253,7 +253,7 @@ def test_bounds_hold_whatever_flips_in_between(law, groupings, intercept):
     process, rng = CrossedZigZag(model), np.random.default_rng(2)
     native, worst = process.native, np.zeros(4)
     effects = slice(process.first_effect, process.first_effect + process.groups)
-    for _ in range(12):
+    for _ in range(6):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
         before, spare = rng.uniform(0.0, 0.24), (model.scratch(), np.zeros(3))
         for i in range(process.clocks):

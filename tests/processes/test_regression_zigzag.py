@@ -221,7 +221,7 @@ def test_bounds_hold_whatever_flips_in_between(law, slopes):
     model = regression(law, 3, n=80 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(2)
     native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
-    for _ in range(25):
+    for _ in range(10):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
         for i in range(process.clocks):
             state = state_at(process, x, v, 0.0)

@@ -192,7 +192,7 @@ if not DISABLE_JIT:  # compiled, each takes half a minute
 @pytest.mark.parametrize("name, sampler", CLOCKED)
 def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
     model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
-    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=800, seed=6, tolerance=1e-3)
+    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=400, seed=6, tolerance=1e-3)
     assert found.p > 1e-4, str(found)
     rings = found.clocks[0]
     assert 0.1 < rings.acceptance <= 1.0
