@@ -566,7 +566,7 @@ class Ring(pdmp.Process):
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"moves": True}, {"every": 7}, {"clocks": 3}], ids=["at", "moves", "every", "clocks"]
+    "how", [{}, {"moves": True}, {"every": 7}, {"clocks": 3}], ids=["0", "moves", "every", "clocks"]
 )
 def test_what_events_change_is_seen_later_too(how):
     with pytest.raises(pdmp.SamplingError, match=r"`jump` of Ring changed coordinate \d+ outside the row of") as caught:
