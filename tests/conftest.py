@@ -15,6 +15,7 @@ everything is plain, tests that are not exact run only if asked for by name, as 
 from __future__ import annotations
 
 import os
+import pathlib
 import re
 import sys
 
@@ -23,6 +24,12 @@ import pytest
 from tests import seeds
 
 VARIABLE = "NUMBA_DISABLE_JIT"
+ROOT = pathlib.Path(__file__).parents[1]
+
+# What test modules share, asserts with the values that they compared as the modules themselves do.
+pytest.register_assert_rewrite(
+    *(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.glob("tests/**/helpers_*.py"))
+)
 
 
 def pytest_addoption(parser):

@@ -246,7 +246,9 @@ def plant(mutant, chosen, seconds=400):
         code, printed = forked.run(SERVER, tree, chosen, seconds)
     said = [line for line in printed.splitlines() if line.strip()]
     if code == 4:
-        raise RuntimeError(f"pytest could not run {chosen}; the folder of --reached is of other tests: {printed[-2000:]}")
+        raise RuntimeError(
+            f"pytest could not run {chosen}; the folder of --reached is of other tests: {printed[-2000:]}"
+        )
     return code not in (0, 5), time.perf_counter() - began, said[-1] if said else ""
 
 
