@@ -15,7 +15,7 @@ from pdmp.formulas.kept import Kept
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from tests.formulas.test_regression import Frozen
-from tests.models.test_families import ORACLES, censored_density
+from tests.models.helpers_families import ORACLES, censored_density
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment

@@ -18,9 +18,9 @@ from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import row_bounds
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
-from tests.processes.test_moving_regressions import Late
-from tests.processes.test_regression_boomerang import along, state_at
-from tests.processes.test_regression_zigzag import DISPERSIONS, LAWS
+from tests.processes.helpers_moving_regressions import Late
+from tests.processes.helpers_regression_boomerang import along, state_at
+from tests.processes.helpers_regression_zigzag import DISPERSIONS, LAWS
 
 pytestmark = pytest.mark.exact
 

@@ -16,9 +16,7 @@ from pdmp.thinning import (
     Hessian,
     Inversion,
     Lipschitz,
-    LocalHessian,
     Maxima,
-    ModelConstant,
     Polynomial,
     grid,
 )
@@ -26,26 +24,10 @@ from pdmp.thinning.piecewise import positive_arrival
 from pdmp.validation import check_clocks
 from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
+from tests.thinning.helpers_bounds import CONE, EXACT, LOGISTIC, QUARTIC, SAMPLERS
 
 pytestmark = pytest.mark.exact
 
-RNG = np.random.default_rng(8)
-X = RNG.normal(size=(5, 2))
-LOGISTIC = pdmp.models.LogisticRegression(X, (np.arange(5) % 2 == 0).astype(float), prior_scale=2.0)
-CONE, QUARTIC = Cone(2), Quartic(2)
-#: Every bound with a target that it is exact for.
-EXACT = {
-    "constant": (CONE, Constant(2.0)),
-    "the model's constant": (CONE, ModelConstant()),
-    "affine": (CONE, Affine()),
-    "Lipschitz": (CONE, Lipschitz(1.0)),
-    "Hessian": (CONE, Hessian(np.eye(2))),
-    "local Hessian": (QUARTIC, LocalHessian()),
-    "concave-convex, quartic": (QUARTIC, ConcaveConvex()),
-    "concave-convex, logistic": (LOGISTIC, ConcaveConvex()),
-    "polynomial": (QUARTIC, Polynomial(3)),
-}
-SAMPLERS = {"BPS": pdmp.BPS, "ZigZag": pdmp.ZigZag}
 #: Tests that hand the methods a stand-in for the generator, which compiled helpers do not take.
 
 
