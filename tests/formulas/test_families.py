@@ -19,7 +19,7 @@ from pdmp.models.regressions.effect_information import effect_information
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.models.sums_of_terms import SumOfTerms
 from tests.formulas.test_regression import Frozen
-from tests.models.test_families import ORACLES, censored_density
+from tests.models.helpers_families import ORACLES, censored_density
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment

@@ -28,7 +28,7 @@ from pdmp.processes.row_bounds import row_bounds
 from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
-from tests.processes.test_moving_regressions import diagonal_boomerang
+from tests.processes.helpers_moving_regressions import diagonal_boomerang
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -15,17 +15,11 @@ from pdmp.process import CERTAIN, HORIZON
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESH, REFRESHMENT, ROW, RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import KEPT_VELOCITY, Sticky
-from tests.processes.test_regression_boomerang import along, remainders, state_at
-from tests.processes.test_regression_zigzag import LAWS, regression
+from tests.processes.helpers_moving_regressions import Late, diagonal_boomerang
+from tests.processes.helpers_regression_boomerang import along, remainders, state_at
+from tests.processes.helpers_regression_zigzag import LAWS, regression
 
 pytestmark = pytest.mark.exact
-
-
-def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
-    """Under whose reference coordinates may be frozen."""
-    return RegressionBoomerang(
-        model, anchor, refresh_rate, metric=pdmp.Metric(scales="diagonal" if scale is None else scale)
-    )
 
 
 @functools.cache
@@ -54,19 +48,6 @@ def later(process, x, v, t):
     y, frozen = x - process.anchor, (x == 0.0) & (v == 0.0)
     there, velocity = process.anchor + y * math.cos(t) + v * math.sin(t), v * math.cos(t) - y * math.sin(t)
     return np.where(frozen, 0.0, there), np.where(frozen, 0.0, velocity)
-
-
-class Late:
-    """A generator of one exponential number; rows are drawn by another one."""
-
-    def __init__(self, exponential):
-        self.exponential, self.rng = exponential, np.random.default_rng(0)
-
-    def standard_exponential(self):
-        return self.exponential
-
-    def __getattr__(self, name):
-        return getattr(self.rng, name)
 
 
 @BOTH

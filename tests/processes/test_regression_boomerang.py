@@ -27,8 +27,9 @@ from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import assert_unbiased
 from tests.oracles import likelihoods
 from tests.oracles.likelihoods import symmetric
-from tests.processes.test_crossed_zigzag import regression as crossed
-from tests.processes.test_regression_zigzag import LAWS, moments_on_a_grid, regression
+from tests.processes.helpers_crossed_zigzag import regression as crossed
+from tests.processes.helpers_regression_boomerang import along, remainders, state_at
+from tests.processes.helpers_regression_zigzag import LAWS, moments_on_a_grid, regression
 
 pytestmark = pytest.mark.exact
 
@@ -40,29 +41,6 @@ def somewhere(process, rng, far=1.0):
     """A position and a velocity, `far` times as far from the anchor and as fast as the reference has them."""
     y, w = far * rng.standard_normal((2, process.dim))
     return process.anchor + process.reference.root @ y, process.reference.root @ w
-
-
-def state_at(process, x, v):
-    state = process.begin(x, np.random.default_rng(0))
-    state.v[:] = v
-    return state
-
-
-def along(process, x, v, i, loss=None):
-    """v·Rᵢ(x)."""
-    loss = np.zeros(3) if loss is None else loss
-    return process.native.model.remainder_along(process.anchor, x, v, i, process.model.scratch(), loss)
-
-
-def remainders(process, x):
-    """Rᵢ(x) of each row, (N, d), and K(x)."""
-    native, d = process.native, process.dim
-    found, known, loss = np.zeros((process.model.n_data, d)), np.zeros(d), np.zeros(3)
-    for i, out in enumerate(found):
-        along(process, x, np.zeros(d), i, loss)
-        native.model.add_remainder(i, loss, out)
-    native.known(x, known)
-    return found, known
 
 
 @EVERY
