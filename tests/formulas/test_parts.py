@@ -344,7 +344,7 @@ def test_rows_of_large_files_are_asked_for(kind, tmp_path, monkeypatch):
         monkeypatch.setattr(design, "KEPT_SHARE", share)
         model = made_by("c ~ x + w", "poisson", data, {"weights": "h"})[0]
         at = laplace(model)
-        process = kind(model, at.mean) if kind is RegressionBoomerang else kind(model, at.mean, at.sd)
+        process = kind(model, at.mean) if kind is RegressionBoomerang else kind(model, at.mean, metric=pdmp.Metric(scales=at.sd))
         options = {"seed": 4, "chains": 1, "initial": at.mean, "progress": False}
         before = len(asked)
         found[share] = pdmp.sample(process, proposals=120, **options)

@@ -50,10 +50,6 @@ BUGS = [
         ("m-SGLD: the coefficient is 1/2", "sgld", "coefficient: float = 0.125", "coefficient: float = 0.5", (LANGEVIN,)),
         ("e-SGLD: with noise", "sgld", 'if correction == "extreme":\n        return Extreme()', 'if correction == "extreme":\n        return Uncorrected()', (SGD, LANGEVIN)),
         # preconditioners
-        ("preconditioners: the noise is not preconditioned", "preconditioners", "return self.roots[j] * z[j]", "return z[j]", (LANGEVIN,)),
-        ("preconditioners: P in place of its root", "preconditioners", "return self.roots[j] * z[j]", "return self.entries[j] * z[j]", (LANGEVIN,)),
-        ("preconditioners: the root is transposed", "preconditioners", "        for k in range(j + 1):\n            total += self.root[j, k] * z[k]", "        for k in range(j, self.full.shape[0]):\n            total += self.root[k, j] * z[k]", (LANGEVIN,)),
-        ("preconditioners: only the diagonal of a dense drift", "preconditioners", "total += self.full[j, k] * memory.gradient[k]", "total += self.full[j, j] * memory.gradient[k]", (LANGEVIN,)),
         ("scheduled: P changes a step late", "preconditioners", "            if self.steps[middle] <= k:", "            if self.steps[middle] < k:", (LANGEVIN,)),
         ("scheduled: the first P for ever", "preconditioners", "                first = middle\n", "                last = middle\n", (LANGEVIN,)),
         ("scheduled: P in place of its root", "preconditioners", "return self.roots[i, j, 0] * z[j]", "return self.entries[i, j] * z[j]", (LANGEVIN,)),

@@ -139,7 +139,6 @@ BUGS += [
         ("scores of other batches than the run's", "examples/papers/_mamba.py", "scores(problem.provider(False, share), x, seed=seed + 1)", "scores(problem.provider(False, problem.shares[0]), x, seed=seed + 1)", "tuning/test_options.py::test_discrepancies_are_of_the_batches_of_the_run"),
         ("bands of the runs' own mean", "examples/papers/_mamba.py", "curves.std(axis=0, ddof=1)", "curves.std(axis=0)", "tuning/test_options.py::test_curves_and_measures_of_several_runs"),
         ("published SBPS without a preconditioner", "pdmp/processes/sbps.py", "            metric=metric,\n            noise=", "            metric=None,\n            noise=", "processes/test_sbps_options.py::test_the_published_settings_take_the_others"),
-        ("SBPS is known without its matrix", "pdmp/processes/sbps.py", "return self._scale, self._matrix", "return (self._scale,)", "processes/test_sbps_options.py::test_a_checkpoint_knows_the_matrix"),
         ("PPMF starts at the square of the mean count", "pdmp/models/factorisations/ppmf.py", "level = 0.5 * math.log(", "level = math.log(", "models/test_factorisations.py::test_ppmf_starts_at_the_mean_count"),
     ]
 ]  # fmt: skip

@@ -21,11 +21,9 @@ from tests.processes.test_regression_zigzag import LAWS, regression
 pytestmark = pytest.mark.exact
 
 
-def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
+def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, metric="diagonal"):
     """Under whose reference coordinates may be frozen."""
-    return RegressionBoomerang(
-        model, anchor, refresh_rate, metric=pdmp.Metric(scales="diagonal" if scale is None else scale)
-    )
+    return RegressionBoomerang(model, anchor, refresh_rate, metric=metric)
 
 
 @functools.cache
