@@ -57,7 +57,8 @@ def test_rates_balance_the_flow(law, kind):
     model = regression(law)
     rng, found = np.random.default_rng(0), laplace(model)
     for shift, scale, frozen in zip((0.0, 0.3, 0.0), (None, 2.0 * found.sd, found.sd), FROZEN, strict=True):
-        process = kind(model, found.mean + shift * found.sd, scale=scale)
+        metric = "diagonal" if scale is None else pdmp.Metric(scales=scale)
+        process = kind(model, found.mean + shift * found.sd, metric=metric)
         if scale is None:
             np.testing.assert_allclose(process.reference.sd, found.sd, rtol=1e-3)
         else:
@@ -325,10 +326,10 @@ def test_what_is_refused():
         model = regression(StudentTLaw)
         with pytest.raises(ValueError, match="`refresh_rate` must be"):
             kind(model, refresh_rate=-1.0)
-        with pytest.raises(ValueError, match="must be finite and positive"):
-            kind(model, scale=[1.0, 2.0])
-        with pytest.raises(ValueError, match="must be finite and positive"):
-            kind(model, scale=0.0)
+        with pytest.raises(ValueError, match="`metric` must be a number or have shape"):
+            kind(model, metric=[1.0, 2.0])
+        with pytest.raises(ValueError, match="`metric` must be positive definite"):
+            kind(model, metric=0.0)
         with pytest.raises(ValueError, match="`anchor`: the Hessian of data and prior is not positive definite there"):
             kind(model, laplace(model).mean + [30.0, 0.0, 0.0, 0.0, 0.0])
         process = kind(regression(PoissonLaw))
