@@ -711,13 +711,6 @@ BUGS = [
             "tests/models/test_propriety.py",
         ),
         (
-            "propriety: a fall to the first place is one without end",
-            "pdmp/models/propriety.py",
-            "if falls and (u == u or len(slopes) > 1):",
-            "if falls and (u == u or len(slopes) > 0):",
-            "tests/models/test_propriety.py",
-        ),
-        (
             "propriety: a search for modes that costs what it will",
             "pdmp/models/propriety.py",
             "if self.count > self.last or not np.all(np.isfinite(hessian)):",
