@@ -245,9 +245,10 @@ class _Search:
         if self.few or d == 1:
             return
         if self.dense:
-            for v in self.flat_directions(gradient):
-                yield v, 1, FAR
-                yield -v, 1, FAR
+            for far in (0.0, 1e8):  # far out curvature has fallen off where tails are heavy
+                for v in self.flat_directions(far, signs):
+                    yield v, 1, FAR
+                    yield -v, 1, FAR
         v = self.downhill()
         if v is not None:
             yield v, 1, EXACT
@@ -259,15 +260,16 @@ class _Search:
         further = self.gradient(self.points[0][0] + 10.0 * self.scale * signs) * self.scale * signs
         return np.argsort(np.nan_to_num(further, nan=math.inf), kind="stable")[:COORDINATES]
 
-    def flat_directions(self, gradient):
+    def flat_directions(self, far, signs):
         """The one of the most negative curvature, and those in which no coordinate that moves changes the gradient.
 
         These are orthogonal to all differences of gradients, to rounding, and not only where U is quadratic.
         """
-        p, columns = self.points[0][0], []
-        for j in range(self.dim):
+        p, columns = self.points[0][0] + far * self.scale * signs, []
+        gradient = self.gradient(p) * self.scale
+        for j in range(self.dim if np.all(np.isfinite(gradient)) else 0):
             y = p.copy()
-            y[j] += self.scale[j]
+            y[j] += max(far, 1.0) * self.scale[j]
             columns.append(self.gradient(y) * self.scale - gradient)
         columns = np.array(columns).T
         if not np.all(np.isfinite(columns)) or not np.any(columns):
