@@ -2,13 +2,11 @@
 
 import numpy as np
 
-import pdmp
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 
 
-def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
+def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, metric="diagonal"):
     """Under whose reference coordinates may be frozen."""
-    metric = "diagonal" if scale is None or isinstance(scale, str) else pdmp.Metric(scales=scale)
     return RegressionBoomerang(model, anchor, refresh_rate, metric=metric)
 
 
