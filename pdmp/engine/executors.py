@@ -99,7 +99,7 @@ class Segments:
     Raises
     ------
     ValueError, TypeError
-        If `seconds` is not a positive number.
+        If `seconds` is not a positive number, or the executor is none.
 
     Examples
     --------
@@ -112,6 +112,8 @@ class Segments:
     """
 
     def __init__(self, executor: Any, seconds: float) -> None:
+        if isinstance(executor, Segments):
+            raise TypeError("`executor` of Segments must be an executor, got Segments: their `seconds` are enough.")
         self.executor, self.seconds = check_executor(executor), float(positive("seconds", seconds))
 
 

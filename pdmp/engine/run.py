@@ -181,6 +181,8 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
                     if chain.stopped == LOOK:
                         chain.stopped = None
         run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
+        if hasattr(process.model, "callback"):  # a Python function, which may name what changes
+            run._values = model_values(process.model, starts[0])
         found = written_to(process, fields)  # later than in the rehearsal
         if found is not None:
             warn(found)
@@ -204,6 +206,12 @@ def _chains_of(run, process, budget):
     if run._chains is not None:
         if process is not None:
             raise ValueError("`process` is for a loaded run; this one has its own.")
+        model, start = run._chains[0].process.model, run.records[0].x[: run.dim]
+        if run._values is not None and not same_values(model, model_values(model, start), run._values):
+            raise ValueError(
+                "the function of the model computes other values than in the run: what it names has changed, and two "
+                "posteriors would be averaged. Start a new run, or put back what it was."
+            )
         return run._chains
     if run._states is None:
         raise ValueError("this run cannot be continued: its file holds no chains.")
@@ -306,7 +314,9 @@ def extend(
             file.resume(chains, *saved)
             if goal is not None:
                 goal.resume(chains)
-        return _drive(chains, info, executor, progress, file, started, goal)
+        longer = _drive(chains, info, executor, progress, file, started, goal)
+        longer._values = run._values
+        return longer
     finally:
         if file is not None:
             file.release()

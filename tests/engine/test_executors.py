@@ -384,6 +384,8 @@ def test_what_is_no_executor_is_refused():
     for segment in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="`seconds` must be a positive number"):
             Segments(None, segment)
+    with pytest.raises(TypeError, match="`executor` of Segments must be an executor, got Segments"):
+        Segments(Segments(None, 1.0), 2.0)
 
     class Asynchronous:
         asynchronous = True

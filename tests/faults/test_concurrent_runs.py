@@ -119,3 +119,25 @@ def test_an_exception_in_a_helper_thread_is_that_of_the_chain(monkeypatch):
     monkeypatch.undo()
     assert str(process.failure) == "in the second thread"
     process.failure = None
+
+
+def test_a_function_that_fills_one_array_is_called_by_one_thread_at_a_time():
+    """Otherwise another thread may fill the array before it is copied."""
+    kept = np.zeros(2)
+
+    def filling(x):
+        kept[:] = x
+        return 0.5 * x @ x, kept
+
+    one, other = (pdmp.models.from_function(f, 2).callback for f in (filling, lambda x: (0.5 * x @ x, 1.0 * x)))
+    assert one.reuses and not other.reuses
+    assert one.__reduce__()[1][2] and not other.__reduce__()[1][2]  # in other processes as well
+    first, second = (one.evaluate(x)[1] for x in np.eye(2))
+    assert first.tolist() == [1.0, 0.0] and second.tolist() == [0.0, 1.0]
+    with one._turns:
+        thread = threading.Thread(target=one.evaluate, args=(np.ones(2),))
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive() and kept.tolist() == [0.0, 1.0]
+    thread.join()
+    assert kept.tolist() == [1.0, 1.0]

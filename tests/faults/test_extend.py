@@ -83,6 +83,20 @@ def test_a_goal_is_looked_at_after_a_checkpoint_of_a_run_without_one(tmp_path):
     assert set(run.stats["stopped"]) == set(short().extend(**limits).stats["stopped"]) == {"ess"}
 
 
+def test_a_function_that_names_something_else_now_is_not_continued():
+    """What would follow has another law; put back it goes on, as often as one likes."""
+    centre = np.zeros(2)
+    model = pdmp.models.from_function(lambda x: (0.5 * (x - centre) @ (x - centre), x - centre), 2)
+    run = pdmp.sample(pdmp.BPS(model), time=5.0, chains=2, seed=1, progress=False)
+    longer = run.extend(time=8.0)
+    for one in (run, longer):
+        centre[:] = 0.3
+        with pytest.raises(ValueError, match="what it names has changed, and two posteriors would be averaged"):
+            one.extend(time=10.0)
+        centre[:] = 0.0
+    assert longer.extend(time=10.0).end.tolist() == [10.0, 10.0]
+
+
 def test_what_cannot_go_on_says_why(tmp_path):
     def failed():
         with pytest.raises(pdmp.SamplingError) as caught:

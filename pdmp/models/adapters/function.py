@@ -81,14 +81,15 @@ class Callback:
     `constrain`: see `MachineCode`.
     """
 
-    def __init__(self, function, dim):
+    def __init__(self, function, dim, reuses=False):
         self.function, self.dim, self._kept = function, dim, threading.local()
+        self.reuses, self._turns = reuses, threading.Lock()  # whether it fills one array again and again
         self._vector = ctypes.c_double * dim
         self._pointer = SIGNATURE(self._answer)
         self.address = ctypes.cast(self._pointer, ctypes.c_void_p).value
 
     def __reduce__(self):
-        return Callback, (self.function, self.dim)
+        return Callback, (self.function, self.dim, self.reuses)
 
     @property
     def failure(self):
@@ -105,8 +106,13 @@ class Callback:
 
     def evaluate(self, x):
         """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""
-        potential, gradient = self.function(x)
-        gradient = np.asarray(gradient)
+        if self.reuses:  # another thread would fill it before it is copied
+            with self._turns:
+                potential, gradient = self.function(x)
+                gradient = np.array(gradient)
+        else:
+            potential, gradient = self.function(x)
+            gradient = np.asarray(gradient)
         if gradient.dtype.kind == "c" or isinstance(potential, complex):
             raise TypeError("`potential_and_gradient` must return real numbers, got complex ones.")
         gradient = gradient.astype(float, copy=False)
@@ -286,8 +292,10 @@ class FunctionModel(Model):
         for name, part in (("U", potential), ("the gradient", gradient)):
             if part.dtype.kind not in "fiu":
                 raise TypeError(f"`potential_and_gradient` must return real numbers, {name} is {part.dtype}.")
-        potential, gradient = self.callback.evaluate(self.initial.copy())
-        for name, part in (("U", potential), ("the gradient", gradient)):
+        potential, second = self.callback.evaluate(self.initial.copy())
+        if isinstance(self.callback, Callback):
+            self.callback.reuses = np.shares_memory(gradient, second)
+        for name, part in (("U", potential), ("the gradient", second)):
             if not np.all(np.isfinite(part)):
                 raise ValueError(f"`potential_and_gradient` must be finite at `initial`, {name} is {part}.")
         single = any(np.asarray(part).dtype in (np.float16, np.float32) for part in answer)
