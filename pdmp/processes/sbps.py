@@ -337,9 +337,9 @@ class SBPS(Process):
         resolution = positive_number("resolution", resolution, also=("auto",))
         self.resolution = 0.0 if resolution == "auto" else resolution
         metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS[:2])
-        self.adapts, self._given = isinstance(metric, str), isinstance(metric, Compiled)
+        self.adapts, self._has_metric = isinstance(metric, str), isinstance(metric, Compiled)
         self.speeds = BySquares() if self.adapts else Fixed()
-        self.metric = metric if self._given else Diagonal(np.ones(self.dim))
+        self.metric = metric if self._has_metric else Diagonal(np.ones(self.dim))
 
     @classmethod
     def published(
@@ -553,7 +553,7 @@ class SBPS(Process):
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
-        curvature = self.metric.trace(self.model, x) if self._given else curvature_at(self.model, x, "pdmp.SBPS")
+        curvature = self.metric.trace(self.model, x) if self._has_metric else curvature_at(self.model, x, "pdmp.SBPS")
         curvature = curvature if 0.0 < curvature < math.inf else 1.0
         process._curvature = curvature
         if process.refresh_rate == "auto":
