@@ -22,6 +22,7 @@ from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
+from pdmp.formulas.updating import refused
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Fit:
     ) -> None:
         self.formula, self.family, self.model, self.run = formula, family, model, run
         self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+        self.with_rows: Callable[[Fit, Any, int | None, Mapping[str, Any]], Fit] | None = None  #: see `update`
 
     def __repr__(self) -> str:
         return repr(self.summary())
@@ -552,6 +554,44 @@ class Fit:
         places = np.flatnonzero(prior < 1.0)
         first = np.sort([names.index(name) for name in dict.fromkeys(names)])
         return inclusion_of_units(self.run, [names[k] for k in first], places[first], prior[places[first]])
+
+    def update(self, new: Any, *, seed: int | None = None, **options: Any) -> Fit:
+        """A fit of the rows of this one and further ones, of which only these are read and coded.
+
+        The prior is that of this fit: defaults are not computed anew, and stay what `priors` has. The run begins where
+        the posterior of this one is. Columns stay centred and scaled as they were, so that the law is that of a fit of
+        all rows with these priors, and the draws are not the same bits; the intercept's prior is for rows at the
+        means of the first rows.
+
+        Parameters
+        ----------
+        new : table, dict of columns or path
+            With the columns of the formula, its response too, and those of offset, exposure and weights. Rows with a
+            missing value are left out. Groups may be new: their effects come behind the others'.
+        seed : int, optional
+            The same seed gives the same fit.
+        **options
+            Of `pdmp.sample`; those that this fit was given where they are not, but `initial` and `checkpoint`.
+
+        Returns
+        -------
+        Fit
+            This one stays as it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a missing column, another type of one, a level of a category or a label of the response that this fit
+            has not seen, a response that the family has not, functions of whole columns, and a fit whose rows were
+            read in batches.
+
+        Examples
+        --------
+        >>> fit = fit.update(pandas.read_parquet("2026-11.parquet"))  # doctest: +SKIP
+        """
+        if self.with_rows is None:
+            raise refused(self)
+        return self.with_rows(self, new, seed, options)
 
     def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
         """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.

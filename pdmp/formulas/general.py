@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
+from pdmp.engine.checks import check_seed
 from pdmp.engine.run import sample
 from pdmp.errors import warn
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
+    check_options,
     check_parameters,
     check_sizes,
     collinear,
@@ -28,6 +31,7 @@ from pdmp.formulas.predictors import Coding, Predictor, Scale, made, prior_of_co
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import VARIANTS, Family
 from pdmp.models.priors import Prior
@@ -147,15 +151,91 @@ def regress(
     """Sample the regression; see `pdmp.regression`."""
     check_asked(asked, family, priors, links)
     model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
-    options = {name: value for name, value in options.items() if value is not None}
-    run = sample(model, seed=seed, **options)
-    coding = model.reported
-    for one in coding.predictors:
+    columns = {name: roles[name] for name in ("offset", "exposure")}
+    fit = FamilyFit(asked, family, model, None, designs, kept, by_name, notes, columns)
+    return sampled(fit, Origin(environment, roles, options, notes), seed)
+
+
+def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
+    """A fit whose run is None, sampled."""
+    run, notes = sample(fit.model, seed=seed, **origin.run_options({})), list(origin.notes)
+    for one in fit.coding.predictors:
         for k, g in enumerate(one.groups):
             notes.append(f"effects {one.prefix}{g.name} of {len(g.levels):,} groups are {one.centring(k)}")
         notes += [one.prefix + said for said in independence(one.groups)]
-    columns = {name: roles[name] for name in ("offset", "exposure")}
-    return FamilyFit(asked, family, model, run, designs, kept, by_name, [*notes, *filter(None, [run.note])], columns)
+    notes += filter(None, [run.note])
+    found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
+    found.with_rows = functools.partial(with_rows, origin)
+    return found
+
+
+def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, options: Mapping[str, Any]) -> FamilyFit:
+    """See `Fit.update`."""
+    check_options(options)
+    model, designs, notes, kept = extended_model(origin, fit, data)
+    origin = origin.further([*origin.notes, *notes], options)
+    found = FamilyFit(fit.asked, fit.family, model, None, designs, kept, fit.priors, origin.notes, fit.columns)
+    return sampled(found, origin, check_seed(seed, None))
+
+
+def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[SumOfTerms, dict[str, Design], list[str], Kept]:
+    """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
+    family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
+    first = family.named[0]
+    constant, columns = beside_response(fit.asked)
+    table = read_table(data, "`new`")
+    if "upper" in columns and columns["upper"] in table.columns:
+        table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
+    table, notes = read_further(fit, table, origin, fit.designs, columns.values())
+    kind = "category" if family.arrange is not None else family.response
+    y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
+    rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
+    rest = {
+        name: np.append(
+            rest[name], data_beside(name, table, columns[name]) if name in columns else np.full(len(y), number)
+        )
+        for name, number in (constant | dict.fromkeys(columns, 0.0)).items()
+    }
+    weight = further_weights(table, origin.roles)
+    if weight is not None:
+        weight = np.append(fit.row_weights, weight)
+    predictors, designs, said = [], {}, []
+    for one in coding.predictors:
+        roles = origin.roles if one.parameter == first else None
+        added, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
+        X = added.X if one.intercept is not None or not coding.n_cuts else np.delete(added.X, added.design.intercept, 1)
+        at = observed.at[family.named.index(one.parameter)]
+        predictors.append(one.extended(X, added.offset, added.groups, at))
+        designs[one.parameter] = added.design
+        said += new_groups
+    cuts = fit.priors["cut[1]"] if coding.n_cuts else None
+    constants = {name: fit.priors[name] for name in coding.constants}
+    y = np.append(observed.y, y)
+    model = modelled(family, predictors, y, rest, constants, cuts, weight, coding.response)
+    natural = middle(fit)
+    for one in predictors:
+        natural = padded(natural, one.groups, one.prefix)
+    model.initial = model.reported.unconstrained(natural)
+    return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
+
+
+def modelled(
+    family: Family, predictors: list[Predictor], y: np.ndarray, rest: Mapping[str, np.ndarray], *common: Any
+) -> SumOfTerms:
+    """The model of all rows, its effects as far centred as the data say what each is; arguments as of `made`."""
+    if any(one.groups for one in predictors):
+        set_shares(family, predictors, y, rest, made(family, predictors, y, rest, *common, with_groups=False))
+    model = made(family, predictors, y, rest, *common)
+    for one in predictors:
+        one.slimmed()
+    return model
+
+
+def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
+    """What stands beside the response, by the family's name for it: numbers, and columns."""
+    further = {name: column_of(text) for name, text in asked.response.data.items()}
+    constant = {name: float(text) for name, text in further.items() if is_number(text)}
+    return constant, {name: text for name, text in further.items() if name not in constant}
 
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
@@ -201,9 +281,7 @@ def make_general_model(
             "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
         )
     table = read_table(data)
-    further = {name: column_of(text) for name, text in asked.response.data.items()}
-    constant = {name: float(text) for name, text in further.items() if is_number(text)}
-    columns = {name: text for name, text in further.items() if name not in constant}
+    constant, columns = beside_response(asked)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
     for role, name in roles.items():
@@ -219,7 +297,7 @@ def make_general_model(
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)
     rest = {name: np.full(n, value) for name, value in constant.items()}
-    rest |= {name: _further(name, table, column) for name, column in columns.items()}
+    rest |= {name: data_beside(name, table, column) for name, column in columns.items()}
     notes = [note for note in (left_out, coded) if note]
     weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
     if weight is not None and not (weight.min() >= 0.0 and weight.max() > 0.0):
@@ -268,12 +346,7 @@ def make_general_model(
     named.finish()
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
-    common = (family, predictors, y, rest, constants, cuts, weight, designs[first].response)
-    if any(one.groups for one in predictors):
-        set_shares(family, predictors, y, rest, made(*common, with_groups=False))
-    model = made(*common)
-    for one in predictors:
-        one.slimmed()
+    model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
     for design in designs.values():
         design.X = design.X[:0]
     return model, designs, by_name, notes, Kept(table, list(designs.values()))
@@ -322,6 +395,7 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
         raise ValueError(_unordered(name, "text"))
     if len(labels) < 2:
         raise ValueError(f"the response {name!r} is {labels[0]} in every row.")
+    design.response_labels = np.asarray(labels)
     shown = [str(getattr(label, "item", lambda label=label: label)()) for label in labels]
     plain = shown == [str(k) for k in range(len(labels))]
     said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
@@ -335,7 +409,7 @@ def _unordered(name, what):
     )
 
 
-def _further(name, table, column):
+def data_beside(name: str, table: Any, column: str) -> np.ndarray:
     """Numbers of a column beside the response; of censoring also words and truth values."""
     values = table[column]
     if name == "censored" and values.dtype.kind not in "biuf":

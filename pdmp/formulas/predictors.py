@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -169,6 +170,28 @@ class Predictor:
         self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in self.groups])
         self.shares = [np.ones(len(g.levels)) for g in self.groups]
 
+    def extended(
+        self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
+    ) -> Predictor:
+        """The same of further rows, in its units, behind those of the functional that it has in a model.
+
+        Parameters
+        ----------
+        X, offset : ndarray, shapes (n, p) and (n,)
+            Of the new rows; with the intercept, whether or not it has one here.
+        groups : sequence of GroupColumn
+            Of all rows.
+        known : Functional
+        """
+        found = copy.copy(self)
+        own = known.values[:, : len(self.columns)] / self.unit
+        found.X = np.concatenate([np.broadcast_to(own, (known.n, len(self.columns))), (X - self.centre) / self.scale])
+        before = np.zeros(known.n) if self.offset is None else self.offset
+        found.offset = np.concatenate([before, offset]) if self.offset is not None or np.any(offset) else None
+        found.groups = list(groups)
+        found.shares = [np.ones(len(g.levels)) for g in groups]
+        return found
+
     @property
     def fixed_names(self) -> list[str]:
         """Blocks of the coefficients."""
@@ -318,6 +341,32 @@ class Coding:
         for p in self.predictors:
             natural |= {p.prefix + g.name: p.effects(values, k) for k, g in enumerate(p.groups)}
         return natural
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """x (dim,) of natural parameters, as `constrain` calls them."""
+        x = np.zeros(self.dim)
+
+        def put(block, values):
+            first, size = self.places[block]
+            x[first : first + size] = values
+
+        for p in self.predictors:
+            beta = {name: natural[p.prefix + name] for name in p.columns}
+            shift = sum((beta[name] * p.centre[j] for j, name in enumerate(p.columns)), 0.0)
+            if p.intercept is not None:
+                beta[p.columns[p.intercept]] = beta[p.columns[p.intercept]] + shift
+            for j, (block, name) in enumerate(zip(p.fixed_names, p.columns, strict=True)):
+                put(block, beta[name] * p.scale[j] / p.unit)
+            for k, g in enumerate(p.groups):
+                t = np.log(natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit)
+                put(p.sd_name(k), t)
+                spread = np.exp((1.0 - p.shares[k]) * t)
+                put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit / spread)
+            if self.n_cuts and p is self.predictors[0]:
+                put(CUTS, [natural[name] - shift for name in self.cut_names])
+        for name in self.constants:
+            put(inside_name(name), LINKS[self.family.links[name]].forward(natural[name]))
+        return x
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
         """Functionals of the model's rows, (S, n) each, of draws (S, dim), as `Family.inverse` takes them."""

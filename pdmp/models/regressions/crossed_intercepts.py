@@ -25,6 +25,7 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,6 +165,16 @@ class CrossedIntercepts(MixedRegression):
         means = {f"standardised {name}" for name in self._further}
         other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
         return other
+
+    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
+        super().begin_at(natural)
+        x, total = self.initial, 0.0
+        for k in range(self.n_groups - 1, -1, -1):  # means at which the gauges are 0; the first makes their sum β₀
+            own = slice(self.first[k], self.first[k + 1])
+            share = self.share[own.start - self.first[0] : own.stop - self.first[0]]
+            x[self.means[k]] = -float(share @ x[own]) if k else x[self.means[0]] - total
+            total += x[self.means[k]]
+            x[own] += x[self.means[k]]
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

@@ -16,6 +16,8 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -131,6 +133,12 @@ class GroupIntercepts(MixedRegression):
         other.initial, other.centred = self.initial.copy(), np.zeros_like(self.centred)
         other.initial[self.first[0] : self.first[-1]] = 0.0
         return other
+
+    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
+        super().begin_at(natural)
+        x, first, last = self.initial, self.first[0], self.first[-1]
+        effects = x[first:last].reshape(self.n_groups, -1)
+        x[first:last] = (np.linalg.solve(self.mixing, effects) + x[self.means, None]).ravel()
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

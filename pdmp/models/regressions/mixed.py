@@ -94,6 +94,9 @@ class MixedRegression(Model):
         By name, columns whose coefficients are 0 together, or not.
     coded : Coded, optional
         The rows in files, standardised; `X`, `y`, `offset` and `weights` are not looked at then.
+    before : MixedRegression, optional
+        The same regression of rows in memory that come before those of `X`, `y`, `offset` and `weights`, whose centres
+        and scales are kept; `groups` are of all rows.
 
     Raises
     ------
@@ -142,6 +145,7 @@ class MixedRegression(Model):
         model_prior: BetaBernoulli | None = None,
         together: Mapping[str, Sequence[int]] | None = None,
         coded: Coded | None = None,
+        before: MixedRegression | None = None,
     ) -> None:
         p, K = len(columns), len(groups)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
@@ -149,7 +153,7 @@ class MixedRegression(Model):
         self.first = p + K + np.concatenate([[0], np.cumsum([len(g.levels) for g in groups])]).astype(np.int64)
         self.centred = np.zeros(K, np.int64)
         if coded is None:
-            self._keep(X, y, offset, weights, scale_response)
+            self._keep(X, y, offset, weights, scale_response, before)
         else:
             self._map(coded)
         n = len(self.y)
@@ -196,7 +200,7 @@ class MixedRegression(Model):
         """Passes over rows in files; None for a model in memory."""
         return None if self.coded is None else Blocks(self, self.coded)
 
-    def _keep(self, X, y, offset, weights, scale_response):
+    def _keep(self, X, y, offset, weights, scale_response, before):
         """The rows, standardised, in memory, or `X` in the file where it is."""
         intercept, groups = self.intercept, self.groups
         if is_mapped(X):
@@ -207,17 +211,27 @@ class MixedRegression(Model):
             X = np.array(X, dtype=float)
         n = len(X)
         self.y = y = read_vector("y", y, n)
-        self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
-        self.response_scale = spread_of(y) if scale_response else 1.0
-
-        self.centre, self.scale = standardise(X, intercept)
-        self.X, self.design = read_design(X)
-        self.target = self.likelihood.stored((y - self.response_centre) / self.response_scale)
+        if before is None:
+            self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
+            self.response_scale = spread_of(y) if scale_response else 1.0
+            self.centre, self.scale = standardise(X, intercept)
+            # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
+            self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
+        else:
+            for name in ("response_centre", "response_scale", "centre", "scale", "group_scale"):
+                setattr(self, name, getattr(before, name))
+            X = (X - self.centre) / self.scale
         self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
         self.weight = np.zeros(0) if weights is None else read_vector("weights", weights, n)
+        if before is not None:
+            X, self.y = np.concatenate([before.X, X]), np.concatenate([before.y, y])
+            if before.offset.size or self.offset.size:
+                parts = [(before.offset, before.n_data), (self.offset, n)]
+                self.offset = np.concatenate([part if part.size else np.zeros(rows) for part, rows in parts])
+            self.weight, n = np.concatenate([before.weight, self.weight]), len(X)
+        self.X, self.design = read_design(X)
+        self.target = self.likelihood.stored((self.y - self.response_centre) / self.response_scale)
 
-        # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
-        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
         self.level, self.value = np.zeros((n, len(groups)), np.int64), np.zeros((n, len(groups)))
         for k, g in enumerate(groups):
             self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
@@ -503,6 +517,21 @@ class MixedRegression(Model):
     def as_effects(self) -> MixedRegression | None:
         """The model whose coordinates are effects, not coefficients of groups; None where it cannot be made."""
         return self
+
+    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
+        """Make natural parameters, as `constrain` calls them, the point at which searches and runs begin."""
+        x, s, p = self.initial, self.response_scale, self.n_fixed
+        beta = np.array([float(natural[name]) for name in self.columns])
+        if self.intercept is not None:
+            beta[self.intercept] += beta @ self.centre - self.response_centre
+        x[:p] = beta * self.scale / s
+        for k, g in enumerate(self.groups):
+            x[p + k] = math.log(float(natural[g.sd_name]) * self.group_scale[k] / s)
+            effects = np.asarray(natural[g.name], float) * self.group_scale[k] / s
+            x[self.first[k] : self.first[k + 1]] = effects if self.centred[k] else effects * math.exp(-x[p + k])
+        for k, name in enumerate(self.likelihood.dispersions):
+            value = float(natural[name])
+            x[self.dim - self.n_dispersions + k] = math.log(value / s if name == "sigma" else value)
 
     def centring(self) -> list[str]:
         """How the effects of each group column move, for notes."""
