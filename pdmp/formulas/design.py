@@ -732,7 +732,7 @@ class Design:
             values, lambda rows: self.evaluate_response(rows, environment), table
         ):
             raise ValueError(
-                f"`formula`: the response {name!r} is computed of the whole column, so that further rows would be coded "
+                f"`formula`: the response {name!r} is computed of the whole column, so that new rows would be coded "
                 "otherwise: add the column to the tables beforehand."
             )
         if self.response_labels is None:

@@ -93,12 +93,28 @@ class Fit:
     @property
     def groups(self) -> Sequence[GroupColumn]:
         """Columns of effects of groups, called as they are reported."""
-        return self.model.groups
+        return [g._replace(name=prefix + g.name) for prefix, g in self.group_columns]
 
     @property
-    def has_intercept(self) -> bool:
-        """Whether there is an intercept."""
-        return self.model.intercept is not None
+    def group_columns(self) -> Sequence[tuple[str, GroupColumn]]:
+        """The same with what their names begin with as parameters."""
+        return [("", g) for g in self.model.groups]
+
+    @property
+    def intercepts(self) -> list[str]:
+        """Parameters whose priors are for rows at the means of the other columns."""
+        return [] if self.model.intercept is None else [self.model.columns[self.model.intercept]]
+
+    def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Natural parameters but effects, (n,) each, of draws of what the priors are of."""
+        moved = {name: self.uncentred({name: 1.0}) for name in self.intercepts}
+        return dict(values) | {
+            name: sum(weight * values[one] for one, weight in weights.items()) for name, weights in moved.items()
+        }
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Coordinates of the model (..., dim) of natural parameters, effects included."""
+        return self.model.unconstrained(natural)
 
     @property
     def in_batches(self) -> bool:
@@ -164,7 +180,7 @@ class Fit:
             for row in zip(columns, *(part.tolist() for part in parts), strict=True)
         ]
         head = f"{self.formula}, {self.family.described}, {self.n_rows:,} rows"
-        at_means = " (Intercept at the means of the other columns)" if self.has_intercept else ""
+        at_means = " (Intercept at the means of the other columns)" if self.intercepts else ""
         said = ", ".join(f"{self.prior_name(name)} ~ {prior}" for name, prior in self.priors.items())
         priors = f"priors: {said}{at_means}"
         found = self.run.summary()

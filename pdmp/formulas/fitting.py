@@ -29,11 +29,11 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
+from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import Asked, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
-from pdmp.formulas.prepared import Prepared
+from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
@@ -250,12 +250,12 @@ def regression(
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
     if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
         refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
-        refused["sample"] = None if sample else sample
         for name, value in refused.items():
             if value is not None:
                 others = listed(list(LAWS), 10)
                 raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
-        return regress(asked, data, found, priors, roles, link, environment, seed, options)
+        general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
+        return make() if sample else PreparedFamily(general, seed, make)
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
     model, design, priors_used, notes = make_model(
@@ -276,9 +276,8 @@ def regression(
     origin = Origin(environment, roles, options, notes, select is not None, sampler)
     columns = {"offset": offset, "exposure": exposure}
     fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
-    if sample:
-        return sampled(fit, origin, seed)
-    return Prepared(fit, seed, functools.partial(sampled, fit, origin, seed))
+    make = functools.partial(sampled, fit, origin, seed)
+    return make() if sample else Prepared(fit, seed, make)
 
 
 def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
@@ -333,7 +332,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression
         model_prior=before.model_prior,
         before=before,
     )
-    model.begin_at(padded(middle(fit), added.groups))
+    model.initial = model.unconstrained(padded(middle(fit), added.groups))
     return model, design, [*notes, *said]
 
 
@@ -434,17 +433,18 @@ def make_model(
 
     check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
-    defaults, named = Defaults(family, totals), Priors(priors)
+    scale, named = Scale(family, family.named[0], totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
     for j, column in enumerate(design.columns):
-        default = defaults.intercept() if j == design.intercept else defaults.coefficient(j)
+        default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
         of_columns.append(named.find(default, column, term_of[j]))
     groups = []
     for k, g in enumerate(design.groups):
-        column = GroupColumn(*g, prior=defaults.group_sd(k), rows=totals.sizes[k])
+        column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
-    of_law = [named.find(defaults.dispersion(name), name) for name in law.dispersions]
+    unit = totals.y_sd or 1.0
+    of_law = [named.find(prior_of_constant(family, name, unit), name) for name in law.dispersions]
     named.finish()
     check_groups(groups, notes)
     check_identified(

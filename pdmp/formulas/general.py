@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,17 +24,18 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Design, check_columns, describe
-from pdmp.formulas.families import Priors
+from pdmp.formulas.families import Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.predictors import Coding, Predictor, Scale, made, prior_of_constant, set_shares
+from pdmp.formulas.predictors import Coding, Predictor, made, set_shares
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
-from pdmp.models.families import VARIANTS, Family
+from pdmp.models.families import LINKS, VARIANTS, Family
 from pdmp.models.priors import Prior
+from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.sums_of_terms import SumOfTerms
 
 #: Links that a parameter may have, by that of the table, which says in what range it is.
@@ -147,13 +148,13 @@ def regress(
     environment: Any,
     seed: int,
     options: Mapping[str, Any],
-) -> Fit:
-    """Sample the regression; see `pdmp.regression`."""
+) -> tuple[FamilyFit, Callable[[], FamilyFit]]:
+    """The regression whose run is None, and a function that samples it; see `pdmp.regression`."""
     check_asked(asked, family, priors, links)
     model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
     columns = {name: roles[name] for name in ("offset", "exposure")}
     fit = FamilyFit(asked, family, model, None, designs, kept, by_name, notes, columns)
-    return sampled(fit, Origin(environment, roles, options, notes), seed)
+    return fit, functools.partial(sampled, fit, Origin(environment, roles, options, notes), seed)
 
 
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
@@ -307,16 +308,17 @@ def make_general_model(
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
     check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
     shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
+    measured = np.asarray(family.stored(shares), float) if family.units else shares
     for name, design in designs.items():
         prefix, offset = "" if name == first else f"{name}: ", design.offset
         if name == first:
             offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
         if has_cuts and design.intercept is None:
             raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
-        totals = Totals.of(design, shares, offset, weight)
+        totals = Totals.of(design, measured, offset, weight)
         check_sizes(design, totals)
-        scale = Scale(family, name, shares, totals)
-        predictors.append(Predictor(name, prefix, design, totals, scale, named, offset, has_cuts and name == first))
+        scale = Scale(family, name, totals)
+        predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first))
         check_groups(predictors[-1].groups, notes)
         noise = None if family.response in ("count", "label") or not constants_ else constants_[0]
         check_identified(
@@ -467,12 +469,32 @@ class FamilyFit(Fit):
         return self.coding.rows
 
     @property
-    def groups(self) -> list:
-        return [g._replace(name=one.prefix + g.name) for one in self.coding.predictors for g in one.groups]
+    def group_columns(self) -> list[tuple[str, GroupColumn]]:
+        return [(one.prefix, g) for one in self.coding.predictors for g in one.groups]
 
     @property
-    def has_intercept(self) -> bool:
-        return any(one.intercept is not None for one in self.coding.predictors)
+    def intercepts(self) -> list[str]:
+        return [one.prefix + one.columns[one.intercept] for one in self.coding.predictors if one.intercept is not None]
+
+    def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        coding = self.coding
+        of_constants = {
+            name: LINKS[self.family.links[name]].inverse(values[name])
+            for name in coding.constants
+            if self.prior_name(name) != name
+        }
+        natural = super().from_priors({**values, **of_constants})
+        if coding.n_cuts:
+            first = coding.predictors[0]
+            cuts = np.sort(
+                np.stack([values[name] for name in coding.cut_names], axis=-1)
+            )  # the prior is of those that ascend
+            shift = sum((values[name] * first.centre[j] for j, name in enumerate(first.columns)), np.zeros(len(cuts)))
+            natural |= {name: cuts[:, k] + shift for k, name in enumerate(coding.cut_names)}
+        return natural
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        return self.coding.unconstrained(natural)
 
     def prior_name(self, name: str) -> str:
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"

@@ -27,20 +27,16 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp
-from pdmp.formulas.families import WIDTH, Priors
-from pdmp.formulas.totals import Totals
-from pdmp.models.families import LINKS, LOG_ODDS, Family, Observed
-from pdmp.models.priors import HalfCauchy, HalfNormal, Normal, Prior
+from pdmp.formulas.families import Priors, Scale
+from pdmp.models.families import LINKS, Family, Observed
+from pdmp.models.priors import Normal, Prior
 from pdmp.models.regressions.mixed import GroupColumn, standardise
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
 
-OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a parameter beside the first
 START = 0.2  #: of its typical value a standard deviation of effects starts at, as in `MixedRegression`
 CENTRED = 0.9  #: usual share of centring from which on it is 1, for all groups
 FEWEST = 0.25  #: least variance of effects, in that of what the data say of a usual group, that shares are computed for
 USUAL_ROWS = 10.0  #: of a group, with which it is half centred where the data were not asked
-#: Slopes of links at a mean.
-RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
 DIFFERENCE = 1e-3  #: of linear predictors, for derivatives of log-likelihoods
 
 
@@ -52,66 +48,6 @@ def inside_name(name: str) -> str:
 CUTS = inside_name("cuts")
 
 
-class Scale:
-    """Of a parameter: where its predictor is by default, its unit, and how wide default priors are.
-
-    Parameters
-    ----------
-    family : Family
-    parameter : str
-    y : ndarray, shape (n,)
-        The responses, over the number of trials where there is one.
-    totals : Totals
-        Of them, and the offset of this parameter.
-    """
-
-    def __init__(self, family: Family, parameter: str, y: np.ndarray, totals: Totals) -> None:
-        link, is_first = family.links.get(parameter, "identity"), parameter == family.named[0]
-        known = family.priors.get(parameter)
-        self.unit, self.middle, self.width, self.intercept = 1.0, 0.0, WIDTH, None
-        stored = np.asarray(family.stored(y), float)
-        sd, mean = float(stored.std()) or 1.0, float(np.mean(y))
-        own = parameter in family.units
-        if link == "identity" and own:
-            self.unit, self.middle = sd, float(stored.mean()) - (totals.y_mean - totals.excess if is_first else 0.0)
-        elif known is not None and not known.positive:
-            self.intercept = known
-        elif not is_first and link == "log":
-            self.width = OTHER_WIDTH
-            self.middle = math.log(known.typical() if known else 1.0) + (math.log(sd) if own else 0.0)
-        elif is_first and link == "log":
-            largest = max(totals.y_sum, 0.5 if family.response == "count" else 1e-300)
-            self.middle = math.log(largest) - math.log(totals.exposure)
-            if family.response == "number":
-                self.middle = math.log(mean if mean > 0.0 else float(y.std()))
-        elif (
-            is_first and link in ("identity", "sqrt", "inverse") and family.response in ("number", "positive", "count")
-        ):
-            mean = max(mean, 0.5 / len(y)) if family.response != "number" else mean or sd
-            self.middle = float(LINKS[link].forward(mean))
-            self.unit = RISES[link](abs(mean)) * (float(y.std()) or 1.0)
-        self.sd = sd if own else 1.0
-
-    def of_intercept(self) -> Prior:
-        """Of a row at the means of the columns."""
-        return self.intercept or Normal(self.middle, WIDTH * self.unit)
-
-    def of_coefficient(self, spread: float) -> Prior:
-        """Of a column with this standard deviation."""
-        return Normal(0.0, self.width * self.unit / spread)
-
-    def of_effects(self, spread: float) -> Prior:
-        """Of the standard deviation of effects of a column with this standard deviation."""
-        return HalfNormal(self.width * self.unit / spread)
-
-
-def prior_of_constant(family: Family, parameter: str, sd: float) -> Prior:
-    """The default prior of a parameter without a formula: of a positive number, or on the scale of its link."""
-    link, own = family.links[parameter], sd if parameter in family.units else 1.0
-    usual: Prior = HalfCauchy(WIDTH) if link == "log" else LOG_ODDS if link == "logit" else Normal(0.0, WIDTH)
-    return family.priors.get(parameter, usual).scaled(own)
-
-
 class Predictor:
     """The linear predictor of one parameter.
 
@@ -121,7 +57,6 @@ class Predictor:
     prefix : str
         What the names of its coefficients begin with: "" of the first parameter, and "sigma: " of another.
     design : Design
-    totals : Totals
     scale : Scale
     named : Priors
     offset : ndarray, shape (n,)
@@ -140,7 +75,6 @@ class Predictor:
         parameter: str,
         prefix: str,
         design: Any,
-        totals: Totals,
         scale: Scale,
         named: Priors,
         offset: np.ndarray,
@@ -156,14 +90,12 @@ class Predictor:
         term_of = {j: term for term, places in design.terms.items() for j in places}
         self.priors: dict[str, Prior] = {}
         for j in kept:
-            spread = float(totals.sd[j] or totals.largest[j] or 1.0)
-            default = scale.of_intercept() if j == design.intercept else scale.of_coefficient(spread)
+            default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
             names = prefix + design.columns[j], prefix + term_of[j]
             self.priors[names[0]] = named.find(default, *names)
         self.groups = []
         for k, g in enumerate(design.groups):
-            spread = float(totals.value_sd[k] or totals.value_largest[k] or 1.0)
-            column = GroupColumn(*g, prior=scale.of_effects(spread), rows=totals.sizes[k])
+            column = GroupColumn(*g, prior=scale.of_effects(k), rows=scale.totals.sizes[k])
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
@@ -343,12 +275,12 @@ class Coding:
         return natural
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
-        """x (dim,) of natural parameters, as `constrain` calls them."""
-        x = np.zeros(self.dim)
+        """x (..., dim) of natural parameters, as `constrain` has them."""
+        x = np.zeros((*np.shape(next(iter(natural.values()))), self.dim))
 
         def put(block, values):
             first, size = self.places[block]
-            x[first : first + size] = values
+            x[..., first : first + size] = values if np.ndim(values) == x.ndim else np.asarray(values)[..., None]
 
         for p in self.predictors:
             beta = {name: natural[p.prefix + name] for name in p.columns}
@@ -360,10 +292,10 @@ class Coding:
             for k, g in enumerate(p.groups):
                 t = np.log(natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit)
                 put(p.sd_name(k), t)
-                spread = np.exp((1.0 - p.shares[k]) * t)
+                spread = np.exp((1.0 - p.shares[k]) * np.asarray(t)[..., None])
                 put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit / spread)
             if self.n_cuts and p is self.predictors[0]:
-                put(CUTS, [natural[name] - shift for name in self.cut_names])
+                put(CUTS, np.stack([natural[name] - shift for name in self.cut_names], axis=-1))
         for name in self.constants:
             put(inside_name(name), LINKS[self.family.links[name]].forward(natural[name]))
         return x

@@ -166,15 +166,17 @@ class CrossedIntercepts(MixedRegression):
         other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
         return other
 
-    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
-        super().begin_at(natural)
-        x, total = self.initial, 0.0
-        for k in range(self.n_groups - 1, -1, -1):  # means at which the gauges are 0; the first makes their sum β₀
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        """x (..., dim) of natural parameters, where the gauges are 0, as these do not say what they are."""
+        x = super().unconstrained(natural)
+        for k in range(self.n_groups - 1, -1, -1):  # the first mean makes the sum of all β₀
             own = slice(self.first[k], self.first[k + 1])
             share = self.share[own.start - self.first[0] : own.stop - self.first[0]]
-            x[self.means[k]] = -float(share @ x[own]) if k else x[self.means[0]] - total
-            total += x[self.means[k]]
-            x[own] += x[self.means[k]]
+            if k:
+                x[..., self.means[k]] = -(x[..., own] @ share)
+                x[..., self.means[0]] -= x[..., self.means[k]]
+            x[..., own] += x[..., self.means[k], None]
+        return x
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

@@ -134,11 +134,12 @@ class GroupIntercepts(MixedRegression):
         other.initial[self.first[0] : self.first[-1]] = 0.0
         return other
 
-    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
-        super().begin_at(natural)
-        x, first, last = self.initial, self.first[0], self.first[-1]
-        effects = x[first:last].reshape(self.n_groups, -1)
-        x[first:last] = (np.linalg.solve(self.mixing, effects) + x[self.means, None]).ravel()
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        x, first, last = super().unconstrained(natural), self.first[0], self.first[-1]
+        effects = x[..., first:last].reshape(*x.shape[:-1], self.n_groups, -1)
+        own = np.linalg.inv(self.mixing) @ effects + x[..., self.means, None]
+        x[..., first:last] = own.reshape(*x.shape[:-1], -1)
+        return x
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

@@ -518,20 +518,22 @@ class MixedRegression(Model):
         """The model whose coordinates are effects, not coefficients of groups; None where it cannot be made."""
         return self
 
-    def begin_at(self, natural: Mapping[str, ArrayLike]) -> None:
-        """Make natural parameters, as `constrain` calls them, the point at which searches and runs begin."""
-        x, s, p = self.initial, self.response_scale, self.n_fixed
-        beta = np.array([float(natural[name]) for name in self.columns])
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        """x (..., dim) of natural parameters, as `constrain` has them."""
+        beta = np.stack([np.asarray(natural[name], float) for name in self.columns], axis=-1)
+        x, s, p = np.zeros((*beta.shape[:-1], self.dim)), self.response_scale, self.n_fixed
         if self.intercept is not None:
-            beta[self.intercept] += beta @ self.centre - self.response_centre
-        x[:p] = beta * self.scale / s
+            beta[..., self.intercept] += beta @ self.centre - self.response_centre
+        x[..., :p] = beta * self.scale / s
         for k, g in enumerate(self.groups):
-            x[p + k] = math.log(float(natural[g.sd_name]) * self.group_scale[k] / s)
+            x[..., p + k] = np.log(np.asarray(natural[g.sd_name]) * self.group_scale[k] / s)
             effects = np.asarray(natural[g.name], float) * self.group_scale[k] / s
-            x[self.first[k] : self.first[k + 1]] = effects if self.centred[k] else effects * math.exp(-x[p + k])
+            own = slice(self.first[k], self.first[k + 1])
+            x[..., own] = effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])
         for k, name in enumerate(self.likelihood.dispersions):
-            value = float(natural[name])
-            x[self.dim - self.n_dispersions + k] = math.log(value / s if name == "sigma" else value)
+            unit = s if name == "sigma" else 1.0
+            x[..., self.dim - self.n_dispersions + k] = np.log(np.asarray(natural[name]) / unit)
+        return x
 
     def centring(self) -> list[str]:
         """How the effects of each group column move, for notes."""
