@@ -373,8 +373,6 @@ def test_priors_of_what_follows_a_fit():
     assert [name for name in ordered.priors if not ordered.knows_prior(name)] == ["cut[1]", "cut[2]", "cut[3]"]
     with pytest.raises(ValueError, match=r"the prior of 'cut\[1\]' is of another number; ask for < or >."):
         ordered.hypothesis("cut[1] = 0")
-    with pytest.raises(ValueError, match="`sample` is for the families 'gaussian', 'student_t'"):
-        pdmp.regression("y ~ x", data, family="gamma", sample=False)
 
 
 def assert_alike(one, other):
