@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
+from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -297,6 +299,14 @@ class Fit:
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+
+    def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
+        """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""
+        if not isinstance(self.model, PartlyCentred):
+            return self, x
+        other = copy.copy(self)
+        other.model = self.model.centred_model
+        return other, self.model.centred_draws(x)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""

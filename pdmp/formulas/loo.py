@@ -215,6 +215,7 @@ def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
         raise ValueError(f"loo needs {FEWEST} draws or more of all chains together, got {x.shape[0] * x.shape[1]}.")
     size = max(AT_ONCE // (x.shape[0] * x.shape[1]), 1)
     efficiency = relative_efficiency(fit, x)
+    fit, x = fit.centred(x)
     parts = [pareto_smoothed(fit, x, taken[k : k + size], efficiency) for k in range(0, len(taken), size)]
     loo_i, pareto_k, p_i = (np.concatenate(part) for part in zip(*parts, strict=True))
     near = None if chosen is None else at_mean(fit, x.mean(axis=(0, 1)))

@@ -647,9 +647,11 @@ class MixedRegression(Model):
 
     def dispersions(self, draws: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
-        natural = self.constrain(draws)
-        found = [np.log(natural[name]) for name in self.likelihood.dispersions]
-        return tuple((*found, *[np.zeros(np.shape(draws)[:-1])] * 2)[:2])
+        draws, found = np.asarray(draws, dtype=float), []
+        for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
+            unit = math.log(self.response_scale) if name == "sigma" else 0.0
+            found.append(draws[..., self.dim - self.n_dispersions + k] + unit)
+        return tuple((*found, *[np.zeros(draws.shape[:-1])] * 2)[:2])
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(yᵢ | x) of each row, times its weight, all constants included: (..., n_data) of draws (..., dim)."""
