@@ -743,7 +743,8 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            For another number of rows, other responses or weights, and as of `loo`.
+            For another number of rows, other responses or weights, a density beside probabilities, such as "gaussian"
+            and "poisson" of the same counts, and as of `loo`.
 
         Examples
         --------
