@@ -15,6 +15,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas.checks import check_options
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.exported import to_arviz
@@ -617,6 +618,7 @@ class Fit:
         """
         if self.with_rows is None:
             raise refused(self)
+        check_options(options)
         return self.with_rows(self, new, seed, options)
 
     def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:

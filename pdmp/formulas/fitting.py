@@ -297,7 +297,6 @@ def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
 
 def with_rows(origin: Origin, fit: Fit, data: Any, seed: int | None, options: Mapping[str, Any]) -> Fit:
     """See `Fit.update`."""
-    check_options(options)
     model, design, notes = extended_model(origin, fit, data)
     origin = origin.further([*origin.notes, *notes], options)
     found = Fit(fit.formula, fit.family, model, None, design, fit.priors, origin.notes, fit.columns)

@@ -16,7 +16,6 @@ from pdmp.errors import warn
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
-    check_options,
     check_parameters,
     check_sizes,
     collinear,
@@ -172,7 +171,6 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
 
 def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, options: Mapping[str, Any]) -> FamilyFit:
     """See `Fit.update`."""
-    check_options(options)
     model, designs, notes, kept = extended_model(origin, fit, data)
     origin = origin.further([*origin.notes, *notes], options)
     found = FamilyFit(fit.asked, fit.family, model, None, designs, kept, fit.priors, origin.notes, fit.columns)

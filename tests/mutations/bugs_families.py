@@ -38,7 +38,7 @@ BUGS = [
         ("the shape of a parameter in units is not scaled", PREDICTORS, "own = family.links[parameter], sd if parameter in family.units else 1.0", "own = family.links[parameter], 1.0", PRIORS),
         ("a formula of a parameter begins at 1", PREDICTORS, "known.typical() if known else 1.0", "1.0", PRIORS),
         ("wide coefficients of a logarithm", PREDICTORS, "self.width = OTHER_WIDTH", "self.width = WIDTH", PRIORS),
-        ("the slope of a link is left out", PREDICTORS, "self.unit = RISES[link](abs(mean)) * (", "self.unit = (", PRIORS),
+        ("the slope of a link is left out", PREDICTORS, "self.unit = RISES[link](abs(mean)) * sd", "self.unit = sd", PRIORS),
         ("sigma with a formula has no unit", PREDICTORS, "(math.log(sd) if own else 0.0)", "0.0", f"{UNITS}[gaussian]"),
         ("cuts of predictions are those at the means", PREDICTORS, "return [found[\"mu\"], *(natural[name][:, None] for name in self.cut_names)]", "return [found[\"mu\"], *(values[CUTS][:, k, None] for k in range(self.n_cuts))]", CHANCES),
         ("own rows are predicted without what is not centred", PREDICTORS, "found[place] = found[place] + one.effects(values, k)[:, g.level] * g.value", "found[place] = found[place]", f"{BY_HAND}[lognormal]"),

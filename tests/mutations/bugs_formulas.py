@@ -151,8 +151,8 @@ BUGS = [
         (
             "default priors of columns know no column",
             FAMILIES,
-            "WIDTH * self.unit / float(self.totals.sd[j] or",
-            "WIDTH * self.unit / float(1.0 or",
+            "self.width * self.unit / float(self.totals.sd[j] or",
+            "self.width * self.unit / float(1.0 or",
             "test_priors_by_name_and_by_default",
         ),
         ("unseen groups are the first", FIT, "effects[:, new] = 0.0", "pass", "test_unseen_groups"),
@@ -320,7 +320,7 @@ BUGS = [
         (
             "the command calls anything",
             "pdmp/cli.py",
-            "formulas.design.check_functions(formula)",
+            "formulas.design.check_functions(text)",
             "pass",
             "test_a_formula_on_the_command_line_runs_no_other_code",
         ),
@@ -594,12 +594,12 @@ BUGS += [
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (f"{TESTS}::{test}",))
     for name, file, old, new, test in [
-        ("many groups of many rows are not enough", FITTING, "and totals.rows >= GROUPED_ROWS and", "and totals.rows > GROUPED_ROWS and", MANY),
-        ("few groups are many", FITTING, "and len(groups[0].levels) >= MANY_GROUPS)", ")", MANY),
-        ("few rows are many", FITTING, "and totals.rows >= GROUPED_ROWS and", "and", MANY),
+        ("many groups of many rows are not enough", FITTING, "and n >= GROUPED_ROWS and", "and n > GROUPED_ROWS and", MANY),
+        ("few groups are many", FITTING, "and len(groups[0].levels) >= MANY_GROUPS\n", "\n", MANY),
+        ("few rows are many", FITTING, "and n >= GROUPED_ROWS and", "and", MANY),
         ("groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "1 if len(groups) == 1 else SLOPE_ROWS", MANY),
         ("slopes in groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "INTERCEPT_ROWS", "test_which_effects_are_subsampled"),
-        ("slopes of many groups", FITTING, "or (len(groups) == 1 and totals.rows", "or (totals.rows", MANY),
+        ("slopes of many groups", FITTING, "grouped = len(groups) == 1 and n", "grouped = n", MANY),
         ("intercepts of many groups have all gradients", FITTING, "or selects or isinstance(model, GroupIntercepts)):", "or selects):", MANY),
     ]
 ]  # fmt: skip
