@@ -158,7 +158,7 @@ def regress(
 
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     """A fit whose run is None, sampled."""
-    run, notes = sample(fit.model, seed=seed, **origin.run_options({})), list(origin.notes)
+    run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
     for one in fit.coding.predictors:
         for k, g in enumerate(one.groups):
             notes.append(f"effects {one.prefix}{g.name} of {len(g.levels):,} groups are {one.centring(k)}")

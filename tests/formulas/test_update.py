@@ -262,15 +262,27 @@ def test_an_update(monkeypatch):
     assert "2 groups of g are new." in text and "effects 1|g of 6 groups are" in text
     assert found.predict({"x": [1.0], "g": [7]}).shape == (1000, 1)
     seen = []
-    monkeypatch.setattr(
-        fitting,
-        "sample_model",
-        lambda model, seed, selects, options, sampler: seen.append(options) or (_ for _ in ()).throw(KeyError),
-    )
-    fit.with_rows.args[0].options["initial"] = np.zeros(3)
+
+    def recorded(model, seed, selects, options, sampler):
+        seen.append(options)
+        raise KeyError
+
+    monkeypatch.setattr(fitting, "sample_model", recorded)
+    own = {"initial": np.zeros(3), "checkpoint": "c"}
+    fit.with_rows.args[0].options.update(own)
+    for given, wanted in [
+        ({"chains": 3}, {"chains": 3, "gradients": 150, "progress": False}),
+        ({"ess": 90.0, "checkpoint": "d"}, {"chains": 2, "ess": 90.0, "progress": False, "checkpoint": "d"}),
+        ({"ess": None}, options),
+    ]:
+        with pytest.raises(KeyError):
+            fit.update(more, seed=5, **given)
+        assert seen.pop() == wanted
+    with pytest.raises(TypeError, match="`regression` has no option 'chain'; did you mean 'chains'?"):
+        fit.update(more, chain=3)
     with pytest.raises(KeyError):
-        fit.update(more, seed=5, chains=3, checkpoint=None)
-    assert seen == [{"chains": 3, "gradients": 150, "progress": False}]
+        pdmp.regression("y ~ x", t, **own)
+    assert seen.pop() == own
 
 
 @pytest.mark.parametrize(
