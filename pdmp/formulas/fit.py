@@ -610,7 +610,8 @@ class Fit:
         seed : int, optional
             The same seed gives the same fit.
         **options
-            Of `pdmp.sample`; those that this fit was given where they are not, but `initial` and `checkpoint`.
+            Of `pdmp.sample`; those that this fit was given where they are not, but `initial` and `checkpoint`. A budget
+            or a goal replaces all those that it was given.
 
         Returns
         -------

@@ -296,7 +296,7 @@ def regression(
 
 def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
     """A fit whose run is None, sampled."""
-    run, said = sample_model(fit.model, seed, origin.selects, origin.run_options({}), origin.sampler)
+    run, said = sample_model(fit.model, seed, origin.selects, origin.run_options, origin.sampler)
     moved = run.process.model  # with the coordinates in which it was sampled
     said += [
         f"effects {g.name} of {len(g.levels):,} groups are {how}"

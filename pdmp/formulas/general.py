@@ -160,7 +160,7 @@ def regress(
 
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     """A fit whose run is None, sampled."""
-    run, notes = sample(fit.model, seed=seed, **origin.run_options({})), list(origin.notes)
+    run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
     words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
     for one in fit.coding.predictors:
         for both in one.sets:

@@ -280,9 +280,9 @@ def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int
         raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
     kinds = [has_probabilities(one.family) for one in (fit, other)]
     if kinds[0] != kinds[1]:
-        discrete, other_one = (fit, other) if kinds[0] else (other, fit)
+        counted, measured = (fit, other) if kinds[0] else (other, fit)
         raise ValueError(
-            f"`other`: {discrete.family.name} gives a probability of each response, and {other_one.family.name} a "
+            f"`other`: {counted.family.name} gives a probability of each response, and {measured.family.name} a "
             "density, whose value depends on the response's unit: their elpd cannot be compared; take families of the "
             "same kind."
         )

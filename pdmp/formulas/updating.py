@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pdmp.data.formats import listed
+from pdmp.engine.checkpoint import BUDGETS
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.models.regressions.mixed import GroupColumn
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Options of a run that are not those of the next one: they are of its coordinates, or of its file.
 OWN = ("initial", "checkpoint")
+ENDS = {*BUDGETS, "ess", "rhat"}  #: what ends a run: one of these replaces all that the fit had
 
 
 class Origin(NamedTuple):
@@ -35,13 +37,16 @@ class Origin(NamedTuple):
     sampler: str = "auto"
 
     def further(self, notes: Sequence[str], options: Mapping[str, Any]) -> Origin:
-        """That of the fit of more rows."""
-        return self._replace(notes=notes, options={**self.options, **options})
+        """That of the fit of more rows: options that are given come before those of the fit."""
+        given = {name for name, value in options.items() if value is not None}
+        dropped = {*OWN, *(ENDS if given & ENDS else ())}
+        kept = {name: value for name, value in self.options.items() if name not in dropped}
+        return self._replace(notes=notes, options={**kept, **options})
 
-    def run_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of the next run, those that are given before those of the fit."""
-        kept = {name: value for name, value in self.options.items() if name not in OWN}
-        return {name: value for name, value in {**kept, **options}.items() if value is not None}
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options that say something."""
+        return {name: value for name, value in self.options.items() if value is not None}
 
 
 class Added(NamedTuple):
