@@ -191,9 +191,7 @@ class Barker(Metropolis):
         self.gaussian, self.single = increments == "gaussian", signs == "single"
 
     def starting_step(self, hessian: np.ndarray) -> float:
-        shape, root = self.shape, self.lower if self.lower.size else np.diag(self.diagonal)
-        if len(hessian) != self.dim:
-            shape, root = np.ones(1), np.full((1, 1), np.abs(self.diagonal).max())
+        shape, root = self.shape if len(hessian) == self.dim else np.ones(1), self.root(len(hessian))
         hessian = root.T @ hessian @ root
         curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
         return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))
@@ -203,7 +201,8 @@ class Barker(Metropolis):
 
     @compiled
     def propose(self, x, memory, size, rng):
-        w, along = memory.increment, 0.0
+        self.metric.pull(memory.metric, memory.gradient)
+        w, pulled, along = memory.increment, memory.metric.pulled, 0.0
         for j in range(x.shape[0]):
             sigma = size * self.shape[j]
             if self.gaussian:
@@ -213,9 +212,9 @@ class Barker(Metropolis):
             if self.single:
                 if not self.gaussian and rng.random() < 0.5:
                     w[j] = -w[j]
-                along -= w[j] * self.pull_back(memory.gradient, j)
+                along -= w[j] * pulled[j]
             else:
-                along = -w[j] * self.pull_back(memory.gradient, j)
+                along = -w[j] * pulled[j]
                 if rng.random() >= expit(along):
                     w[j] = -w[j]
             if math.isnan(along):
@@ -224,17 +223,17 @@ class Barker(Metropolis):
             for j in range(x.shape[0]):
                 w[j] = -w[j]
         for j in range(x.shape[0]):
-            memory.proposal[j] = x[j] + self.diagonal[j] * w[j]
-            for k in range(min(j, self.lower.shape[0])):
-                memory.proposal[j] += self.lower[j, k] * w[k]
+            memory.metric.u[j] = w[j]
+        self.move_along(x, memory)
         return True
 
     @compiled
     def log_ratio(self, memory, size):
         total, here, there = 0.0, 0.0, 0.0
+        at_state, at_proposal = self.pull_both(memory)
         for j in range(memory.increment.shape[0]):
             w = memory.increment[j]
-            before, after = self.pull_back(memory.gradient, j), self.pull_back(memory.next_gradient, j)
+            before, after = at_state[j], at_proposal[j]
             if self.single:
                 here -= w * before
                 there -= w * after

@@ -66,7 +66,7 @@ class MALA(Metropolis):
     --------
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> discrete.MALA(model, step=0.2, metric=[1.0, 4.0]).diagonal
+    >>> discrete.MALA(model, step=0.2, metric=[1.0, 4.0]).metric.root
     array([1. , 0.5])
     """
 
@@ -83,9 +83,7 @@ class MALA(Metropolis):
 
     def starting_step(self, hessian: np.ndarray) -> float:
         d = len(hessian)
-        root = np.tril(self.lower, -1) + np.diag(self.diagonal) if self.lower.size else np.diag(self.diagonal)
-        if d != self.dim:
-            root = np.eye(d) * float(self.diagonal.max())
+        root = self.root(d)
         curvature = float(np.linalg.eigvalsh(root.T @ hessian @ root)[-1])
         return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)
 
@@ -116,23 +114,21 @@ class MALA(Metropolis):
     def propose(self, x, memory, size, rng):
         if not finite(memory.gradient):
             return False
-        xi, proposal, noise = memory.increment, memory.proposal, math.sqrt(2.0 * size)
+        self.metric.pull(memory.metric, memory.gradient)
+        xi, noise = memory.increment, math.sqrt(2.0 * size)
         for j in range(x.shape[0]):
             xi[j] = rng.standard_normal()
         for j in range(x.shape[0]):
-            proposal[j] = x[j]
-        for j in range(x.shape[0]):
-            along = noise * xi[j] - size * self.pull_back(memory.gradient, j)
-            proposal[j] += self.diagonal[j] * along
-            for k in range(j + 1, self.lower.shape[0]):
-                proposal[k] += self.lower[k, j] * along
+            memory.metric.u[j] = noise * xi[j] - size * memory.metric.pulled[j]
+        self.move_along(x, memory)
         return True
 
     @compiled
     def log_ratio(self, memory, size):
         total, root = 0.0, math.sqrt(0.5 * size)
+        before, after = self.pull_both(memory)
         for j in range(memory.increment.shape[0]):
             xi = memory.increment[j]
-            back = root * (self.pull_back(memory.gradient, j) + self.pull_back(memory.next_gradient, j)) - xi
+            back = root * (before[j] + after[j]) - xi
             total += 0.5 * (xi * xi - back * back)
         return total

@@ -62,6 +62,7 @@ class MetropolisMemory(NamedTuple):
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     outside: np.ndarray  #: (1,) proposals where the density is zero, in all steps
+    metric: tuple
     provider: tuple
 
 
@@ -107,8 +108,7 @@ class Metropolis(Ticking):
     adapt: bool  #: whether the step is adapted in the warm-up
     together: bool  #: whether the model computes potential and gradient together
     target_acceptance: float
-    diagonal: np.ndarray  #: (d,) the diagonal of L
-    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
+    metric: object  #: one of `pdmp.metric`
 
     recipe = MetropolisRecipe()
     report = MetropolisReport()
@@ -122,7 +122,8 @@ class Metropolis(Ticking):
         self.duration = self.duration_at(float(self.schedule.step(0)))
         self.regular = True  # whatever the schedule is
         self.target_acceptance = float(target_acceptance)
-        self.diagonal, self.lower = factor(metric, self.dim, type(self).__name__)
+        metric = check_metric(metric, self.dim, f"discrete.{type(self).__name__}")
+        self.metric = Diagonal(np.ones(self.dim)) if metric is None else metric
 
     @classmethod
     def in_metric(cls, target: Model | Full, learnt: Any, /, **options: Any) -> Self:
@@ -161,13 +162,28 @@ class Metropolis(Ticking):
     def holding_time(self, k):
         return self.duration
 
+    def root(self, d: int) -> np.ndarray:
+        """L, (d, d); of more dimensions than the Hessian has, by which a step is found, its largest diagonal entry."""
+        root = dense(self.metric).root
+        root = np.diag(root) if root.ndim == 1 else root
+        return root if d == self.dim else np.eye(d) * float(np.abs(np.diag(root)).max())
+
     @compiled
-    def pull_back(self, gradient, j):
-        """(Lᵀ ∇U)ⱼ."""
-        total = self.diagonal[j] * gradient[j]
-        for k in range(j + 1, self.lower.shape[0]):
-            total += self.lower[k, j] * gradient[k]
-        return total
+    def move_along(self, x, memory):
+        """The proposal x + L u, u in the memory of the metric."""
+        self.metric.push(memory.metric, memory.proposal)
+        for j in range(x.shape[0]):
+            memory.proposal[j] += x[j]
+
+    @compiled
+    def pull_both(self, memory):
+        """Lᵀ∇U at the state, and at the proposal."""
+        before, after = memory.metric.scratch[0], memory.metric.pulled
+        self.metric.pull(memory.metric, memory.gradient)
+        for j in range(before.shape[0]):
+            before[j] = after[j]
+        self.metric.pull(memory.metric, memory.next_gradient)
+        return before, after
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -236,12 +252,6 @@ class Metropolis(Ticking):
             counted_steps=np.zeros(1),
             acceptance_sum=np.zeros(1),
             outside=np.zeros(1, np.int64),
+            metric=self.metric.memory(x),
             provider=self.provider.memory(rng),
         )
-
-
-def factor(metric, d, name):
-    """The diagonal of L and, if it has more, L itself: L Lᵀ = M⁻¹."""
-    made = check_metric(metric, d, f"discrete.{name}")
-    root = np.ones(d) if made is None else dense(made).root
-    return (root, np.zeros((0, 0))) if root.ndim == 1 else (np.diag(root).copy(), np.ascontiguousarray(root))

@@ -569,9 +569,11 @@ def _checked(name, value, matrix=False):
     if difference > 1e-8 * np.abs(array).max():
         raise ValueError(f"`{name}` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
     array = 0.5 * (array + array.T)
-    half, widths = np.tril(array), np.diag(array)
-    # What is left of each coordinate, those before it given: about rounding's size where the matrix is singular.
-    if not (cholesky(half) and np.all(np.diag(half) ** 2 > 4.0 * len(array) * np.finfo(float).eps * widths)):
+    try:  # what is left of each coordinate, those before it given, is about rounding's size of a singular matrix
+        left = np.diag(np.linalg.cholesky(array)) ** 2 / np.diag(array)
+    except np.linalg.LinAlgError:
+        left = np.zeros(1)
+    if not np.all(left > 4.0 * len(array) * np.finfo(float).eps):
         low = np.linalg.eigvalsh(array)[0]
         raise ValueError(f"`{name}` must be positive definite; its smallest eigenvalue is {low:.3g}.")
     return array
@@ -633,14 +635,10 @@ def as_metric(value):
 
 
 def root_of(precision):
-    """L with L Lᵀ = M⁻¹: (d,), or lower triangular (d, d); a `ValueError` where M is not positive definite."""
+    """L with L Lᵀ = M⁻¹: (d,), or lower triangular (d, d); a `LinAlgError` where M is not positive definite."""
     if precision.ndim == 1:
         return 1.0 / np.sqrt(precision)
-    try:
-        upper = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]  # M = upper upperᵀ
-    except np.linalg.LinAlgError:
-        low = np.linalg.eigvalsh(precision)[0]
-        raise ValueError(f"`metric` must be positive definite; its smallest eigenvalue is {low:.3g}.") from None
+    upper = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]  # M = upper upperᵀ
     return np.tril(np.linalg.inv(upper).T)
 
 
@@ -683,7 +681,7 @@ def make_metric(word, model, x):
         mode = model.quick_mode()
         try:
             return Dense(root_of(model.hessian(x if mode is None else mode)))
-        except ValueError:
+        except np.linalg.LinAlgError:
             raise ValueError(
                 '`metric="auto"` needs a positive definite Hessian, and it is not where the target has its mode. '
                 'Give a matrix, or metric="dense".'
@@ -694,7 +692,7 @@ def make_metric(word, model, x):
         if hessian is not None:
             try:
                 return Dense(root_of(0.5 * (hessian + hessian.T)), adaptive=True)
-            except ValueError:  # between modes: the path will tell
+            except np.linalg.LinAlgError:  # between modes: the path will tell
                 pass
         return Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)
     if hessian is not None and np.all(np.diag(hessian) > 0.0):

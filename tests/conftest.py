@@ -15,6 +15,8 @@ everything is plain, tests that are not exact run only if asked for by name, as 
 from __future__ import annotations
 
 import os
+import pathlib
+import re
 import sys
 
 import pytest
@@ -22,6 +24,12 @@ import pytest
 from tests import seeds
 
 VARIABLE = "NUMBA_DISABLE_JIT"
+ROOT = pathlib.Path(__file__).parents[1]
+
+# What test modules share, asserts with the values that they compared as the modules themselves do.
+pytest.register_assert_rewrite(
+    *(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.glob("tests/**/helpers_*.py"))
+)
 
 
 def pytest_addoption(parser):
@@ -71,8 +79,15 @@ def wanted(item, config):
     return exact or not plain or any("::" in arg for arg in config.args)
 
 
+def pytest_make_parametrize_id(config, val, argname):
+    """Ids that can be pasted into a shell: of texts the words, of functions without a name their argument's name."""
+    if isinstance(val, str):
+        return re.sub(r"[^\w.=+/-]+", "_", val, flags=re.ASCII).strip("_")[:50] or argname
+    return argname if callable(val) and getattr(val, "__name__", "") == "<lambda>" else None
+
+
 def pytest_ignore_collect(collection_path, config):
-    """In the quick tier a process reads only files that have tests for it: rewriting assertions takes seconds."""
+    """Of the quick tier a process reads only the files that have tests for it: to read all takes it many seconds."""
     plain = getattr(config, "workerinput", {}).get("plain")
     if plain is None or config.option.full or named(config) or not collection_path.name.startswith("test_"):
         return None

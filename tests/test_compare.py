@@ -187,7 +187,7 @@ def test_print_and_csv(table, tmp_path):
 
 @pytest.mark.exact
 def test_a_comparison_in_other_processes_is_the_same():
-    from tests.engine.test_executors import Elsewhere
+    from tests.engine.helpers_executors import Elsewhere
 
     model, pool = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0]), Elsewhere()
     call = {"data_passes": 60.0, "chains": 2, "seed": 1}

@@ -55,11 +55,6 @@ def of_sgld(process):
     return np.eye(3) if p is None else np.diag(p) if p.ndim == 1 else p
 
 
-def of_root(process):
-    root = process.lower if process.lower.size else np.diag(process.diagonal)
-    return root @ root.T
-
-
 def of_metric(process):
     metric = process.resolve(np.zeros(3)).metric
     if metric is None:
@@ -83,8 +78,8 @@ KEPT = {
     "SBPS": lambda metric: of_metric(pdmp.SBPS(NOISY, metric=metric)),
     "SGLD": lambda metric: of_sgld(discrete.SGLD(NOISY, 0.1, metric=metric)),
     "SGRRLD": lambda metric: of_sgld(discrete.SGRRLD(NOISY, 0.1, metric=metric).fine),
-    "MALA": lambda metric: of_root(discrete.MALA(TARGET, 0.1, metric=metric)),
-    "Barker": lambda metric: of_root(discrete.Barker(TARGET, 0.1, metric=metric)),
+    "MALA": lambda metric: of_metric(discrete.MALA(TARGET, 0.1, metric=metric)),
+    "Barker": lambda metric: of_metric(discrete.Barker(TARGET, 0.1, metric=metric)),
     **{
         make.__name__: partial(lambda make, metric: of_metric(make(NOISY, 0.1, metric=metric)), make)
         for make in (discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT, discrete.BAOAB, discrete.BADODAB, discrete.UBU)

@@ -45,13 +45,13 @@ RANK = 50  #: largest number of such directions
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
 #: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Near normal steps are around the
-#: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from normal
-#: longer ones serve means and standard deviations, and smaller steps reach more of it.
+#: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from
+#: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: Residual gradient, and share of lost paths, above which the step of the usual acceptance is too large for parts of a
 #: target: the next window aims higher.
-CURVED, LOST_PATHS = 1.0, 0.01
+CURVED, LOST_PATHS = 1.5, 0.01
 HIGHER = (0.95, 0.98)
 
 
@@ -121,8 +121,8 @@ class Metric(NamedTuple):
 def higher(aim: float | None, residual: float, run: Run) -> float | None:
     """The acceptance that the next window aims at, after one that aimed at `aim`; None: the usual one.
 
-    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some, which
-    paths enter by chance and where all that follow are rejected.
+    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some,
+    which paths enter by chance and where all that follow are rejected.
     """
     lost = np.array([record.statistics["lost"] for record in run.records])
     lost = lost[np.isfinite(lost)]
@@ -303,7 +303,7 @@ def learn_metric(
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     far, mass, ones, around, aim = False, from_root(root), np.ones(model.dim), gaussian.centre, target_acceptance
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, None, aim, None if far else around)
+        process = hamiltonian(model, mass, far, target_acceptance=aim, around=None if far else around)
         run, was_far, aimed = run_window(process, points, child, length), far, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
@@ -333,8 +333,8 @@ def learn_metric(
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
-            if far and target_acceptance is None:
-                aim = higher(aim, residual, run)
+            if target_acceptance is None:
+                aim = higher(aim, residual, run) if far else None
             if settled and far == was_far and aim == aimed:
                 break
         length *= 2

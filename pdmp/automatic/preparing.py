@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -250,7 +251,7 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     shape += " where the chains are" if hidden else ""
     who = f"{type(process).__name__} in a metric learnt by windows of HMC"
     if isinstance(process, HMC):
-        longest = 1 + int(2.0 * process.duration / process.step)
+        longest = math.ceil(2.0 * process.duration / process.step - 1e-9)
         steps = f"1 to {longest} steps" if longest > 1 else "one step"
         who = f"Hamiltonian Monte Carlo, paths of {steps} of {process.step:.2g}"
     return (

@@ -17,7 +17,6 @@ from typing import TypedDict
 import numpy as np
 
 from pdmp.engine import scheduler
-from pdmp.engine.preflight import replay
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
@@ -194,8 +193,9 @@ class Chain:
         Bytes that this chain's skeleton may take.
     look : int
         Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
-    watched : bool
-        Whether it is looked at now and then what clocks, rates and events change.
+    watched : callable, optional
+        Of a user's process: ``watched(process, state, rng, candidates)`` replays the next ones, and raises a
+        `TypeError` for what goes wrong in them. Now and then it is seen what clocks, rates and events change.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Chain:
         total=None,
         room=math.inf,
         look=NEVER,
-        watched=False,
+        watched=None,
     ):
         self.process, self.number = process, number
         self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
@@ -302,7 +302,7 @@ class Chain:
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
             now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
-            chunk, kept = self._watch() if self.watched else (self.chunk, None)
+            chunk, kept = self._watch() if self.watched is not None else (self.chunk, None)
             if self.stopped is not None:
                 break
             try:
@@ -477,7 +477,7 @@ class Chain:
             return min(self.chunk, step - done % step), None
         if done and done % (16 * step) == 0:
             try:
-                replay(self.process, state, self.rng, REPLAYED)
+                self.watched(self.process, state, self.rng, REPLAYED)
             except TypeError as error:
                 text = str(error).rstrip(".")
                 self.stopped, self.failure = "failed", (text, float(state.now[0]), self.position(state.now[0]))

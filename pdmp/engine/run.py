@@ -49,6 +49,7 @@ from pdmp.engine.preflight import (
     contents,
     is_trusted,
     rehearse,
+    replay,
     written_to,
 )
 from pdmp.engine.result import Run, read_run
@@ -156,7 +157,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
             total=total,
             room=SKELETON_BYTES / chains,
             look=NEVER if goal is None else goal.first,
-            watched=not is_trusted(type(process).__module__),
+            watched=None if is_trusted(type(process).__module__) else replay,
         )
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
@@ -219,7 +220,7 @@ def _chains_of(run, process, budget):
     made = []
     for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
         options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
-        options["watched"] = not is_trusted(type(process).__module__)
+        options["watched"] = None if is_trusted(type(process).__module__) else replay
         chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
         chain.restore(states["chains"][i], arrays, f"state/{i}")
         record = run.records[i]

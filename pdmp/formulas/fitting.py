@@ -774,7 +774,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return bouncing
         if not model.together:
             return from_all_rows(model, found.sd, found.draws)
-    process: Any = (CrossedZigZag if crossed else RegressionZigZag)(model, found.mean, found.sd)
+    process: Any = (CrossedZigZag if crossed else RegressionZigZag)(model, found.mean, metric=Metric(scales=found.sd))
     if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
         few = "there are too few for the number of groups"
         return None, None, few if crossed else "they say too little for the bounds on single rows"

@@ -14,8 +14,9 @@ what the target's gradient differs from the Gaussian's, with z = L⁻¹(y - m):
 
            u ← u - ½ε (Lᵀ∇U(y) - z),  (z, u) ← (z cos ε + u sin ε, u cos ε - z sin ε),  and half a kick again.
 
-Of that Gaussian itself the steps have no error at any ε, in any dimension: a quarter of a period, π/2, is an independent
-draw from one gradient, and no step is longer. Of a target near it errors are of order ε² with what is left as factor.
+Of that Gaussian itself the steps have no error at any ε, in any dimension: a quarter of a period, π/2, is an
+independent draw from one gradient, and no step is longer. Of the curvature h in place of 1 a period is off by the
+factor 1 + ε² (h - 1)² / (24 h), to the second order; the leapfrog's by 1 + ε² h / 24.
 
 Without an error of the steps it is the piecewise deterministic process whose flow is Hamilton's, and whose velocities
 are refreshed after random times: the Boomerang is the case in which the flow of a Gaussian takes the place of the
@@ -65,6 +66,7 @@ LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on aver
 MOST_STEPS = 1_000  #: of a path
 LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
 LONGEST_STEP = 0.5 * math.pi  #: around a Gaussian: a quarter of its period
+FIRST_STEP = 1.0  #: around a Gaussian; a step that is too large costs few gradients, one that is too small many
 LOST = 0.01  #: probability of acceptance below which a path is lost
 GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
 
@@ -106,10 +108,11 @@ class HMCReport(Report):
     """The mean probability of acceptance, the step, and the paths that were rejected for another reason."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, `lost`, and the longest hold.
+        """The mean probability of acceptance after the warm-up, ε, and counts.
 
-        That is the largest number of rejected paths in a row. `lost` is the share of paths that were as good as certain
-        to be rejected: where one step does for all of the target there are none.
+        `outside`, `divergences`, and `max_held`, the longest hold: the largest number of rejected paths in a row.
+        `lost` is the share of paths that were as good as certain to be rejected: where one step does for all of the
+        target there are none.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -156,7 +159,8 @@ class HMC(Process):
     step : float or "auto", default "auto"
         ε, a time of the Hamiltonian flow in coordinates in which the metric is the identity: where that is the target's
         precision, steps of about 1 are the largest good ones. "auto": adapted in the warm-up from a start of
-        d^(-1/4) / √(tr(M⁻¹H) / d), with the Hessian H where the run starts. A number is not adapted.
+        d^(-1/4) / √(tr(M⁻¹H) / d), with the Hessian H where the run starts, or of 1 around a Gaussian. A number is not
+        adapted.
     duration : float, default 1.0
         T, the mean duration of a path, in the same unit; durations are uniform between 0 and 2T. Every state is held
         for the time T.
@@ -386,11 +390,11 @@ class HMC(Process):
         if not isinstance(process.metric, Compiled):
             identity = Diagonal(np.ones(self.dim))
             process.metric = identity if process.metric is None else make_metric(process.metric, self.model, x)
-        if process.step == "auto":
+        if process.step == "auto" and len(self.centre):
+            process.step = FIRST_STEP
+        elif process.step == "auto":
             curvature = process.metric.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
-            if len(self.centre):
-                process.step = min(process.step, LONGEST_STEP)
         return process
 
     def adapted(self, statistics: Sequence[dict]) -> Self:

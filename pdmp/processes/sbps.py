@@ -111,6 +111,29 @@ class Memory(NamedTuple):
     provider: tuple
 
 
+class Fixed(Compiled):
+    """Of a metric that is given."""
+
+    @compiled
+    def adapt(self, memory, n_data):
+        """Nothing."""
+
+
+class BySquares(Compiled):
+    """The speeds 1 / (√(running mean square of the gradient per datum) + 1e-4), of mean 1."""
+
+    @compiled
+    def adapt(self, memory, n_data):
+        speeds, d, total = memory.metric.root, memory.square.shape[0], 0.0
+        for j in range(d):
+            g = memory.gradient[j] / n_data
+            memory.square[j] = 0.99 * memory.square[j] + 0.01 * g * g if memory.square[j] > 0.0 else g * g
+            speeds[j] = 1.0 / (math.sqrt(memory.square[j]) + 1e-4)
+            total += speeds[j]
+        for j in range(d):
+            speeds[j] *= d / total
+
+
 class SBPSRecipe(Recipe):
     """On mini-batches; batches of 1 % and 10 % of the data, and k from 1 to 4, to choose from."""
 
@@ -244,6 +267,7 @@ class SBPS(Process):
     ahead: float
     resolution: float  #: 0 stands for the automatic one
     metric: object
+    speeds: object  #: `BySquares` where it adapts
     adapts: bool  #: whether it follows the gradient in the warm-up
 
     events = ("bounce", "refresh")
@@ -314,6 +338,7 @@ class SBPS(Process):
         self.resolution = 0.0 if resolution == "auto" else resolution
         metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS[:2])
         self.adapts, self._given = isinstance(metric, str), isinstance(metric, Compiled)
+        self.speeds = BySquares() if self.adapts else Fixed()
         self.metric = metric if self._given else Diagonal(np.ones(self.dim))
 
     @classmethod
@@ -518,14 +543,7 @@ class SBPS(Process):
         """v = L u, after u changed; L itself follows the gradient while it is adapted."""
         memory = state.memory
         if self.adapts and state.counts[ADAPTING] == 1:
-            speeds, d, total = memory.metric.root, memory.metric.u.shape[0], 0.0
-            for j in range(d):
-                g = memory.gradient[j] / max(self.provider.model.n_data, 1)
-                memory.square[j] = 0.99 * memory.square[j] + 0.01 * g * g if memory.square[j] > 0.0 else g * g
-                speeds[j] = 1.0 / (math.sqrt(memory.square[j]) + 1e-4)
-                total += speeds[j]
-            for j in range(d):
-                speeds[j] *= d / total
+            self.speeds.adapt(memory, max(self.provider.model.n_data, 1))
         self.metric.push(memory.metric, state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------

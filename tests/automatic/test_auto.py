@@ -92,7 +92,7 @@ def test_target_acceptance_is_of_hamiltonian_paths():
 @pytest.mark.exact
 def test_advice_is_what_a_caller_of_a_model_can_write():
     with pytest.warns(UserWarning, match="`ess=10000` was not reached.*a larger `gradients=`.* try `target_accept"):
-        run = pdmp.sample(MODEL, ess=10_000, gradients=300, seed=1)
+        run = pdmp.sample(MODEL, ess=10_000, gradients=200, seed=1)
     said = [w for w in run.summary().warnings if "fewer than 400" in w]
     assert said and all("`run.extend(gradients=...)`" in w and "precondition" not in w for w in said)
 

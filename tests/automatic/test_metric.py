@@ -1,6 +1,7 @@
 """The metric: exact on Gaussians, free of scale, learnt until it has settled."""
 
 import math
+import types
 
 import numpy as np
 import pytest
@@ -237,7 +238,9 @@ def test_a_window_without_a_move_changes_nothing(dense, monkeypatch):
 
     def stuck(model, mass, far, step=None, **rest):
         used.append(mass.root)
-        return kept(model, mass, far, 1e9 if len(used) == 1 else step, **rest)
+        if len(used) == 1:
+            step, rest["around"] = 1e9, None
+        return kept(model, mass, far, step, **rest)
 
     monkeypatch.setattr(metric, "hamiltonian", stuck)
     starts = find_starts(GAUSSIAN, 2, rng())
@@ -251,19 +254,81 @@ def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
     heavy = Plane(HEAVY)
     kept, used = metric.hamiltonian, []
     monkeypatch.setattr(metric, "hamiltonian", lambda *a, **k: used.append(kept(*a, **k)) or used[-1])
-    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed())
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0))
     assert found.far and found.residual > metric.FAR and found.windows == 2
     assert (used[0].duration, used[0].target_acceptance) == (metric.DURATION, metric.ACCEPTANCE)
     assert (used[-1].duration, used[-1].target_acceptance) == (metric.FAR_DURATION, metric.FAR_ACCEPTANCE)
-    assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed()).far
-    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(), 0.97)
+    assert len(used[0].centre) == 2 and len(used[-1].centre) == 0 and found.around is None
+    assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed(0)).far
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0), 0.97)
     assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
+
+
+def seen(*lost):
+    """A window whose chains lost so many of their paths."""
+    return FakeRun([], [types.SimpleNamespace(statistics={"lost": share}) for share in lost])
+
+
+@pytest.mark.parametrize(
+    "aim, residual, lost, next_aim",
+    [
+        (None, 1.6, (0.0, 0.03), 0.95),
+        (None, 1.6, (0.0, 0.02), None),
+        (None, 1.4, (0.5, 0.5), None),
+        (None, 1.6, (math.nan, 0.011), 0.95),
+        (None, 1.6, (math.nan, math.nan), None),
+        (0.95, 2.0, (0.04, 0.0), 0.98),
+        (0.95, 2.0, (0.01, 0.0), 0.95),
+        (0.98, 2.0, (0.4, 0.4), 0.98),
+    ],
+)
+def test_the_acceptance_that_the_next_window_aims_at(aim, residual, lost, next_aim):
+    assert metric.higher(aim, residual, seen(*lost)) == next_aim
+
+
+def test_acceptance_follows_what_windows_meet(monkeypatch):
+    """0.95 and 0.98 on a banana, whose tails are narrow; a window of the new acceptance follows; none on a Gaussian."""
+    kept, used = metric.hamiltonian, []
+    monkeypatch.setattr(metric, "hamiltonian", lambda *a, **k: used.append(kept(*a, **k)) or used[-1])
+    banana = pdmp.models.from_function(
+        lambda x: (
+            x[0] ** 2 / 200.0 + 0.5 * (x[1] - 0.03 * (x[0] ** 2 - 100.0)) ** 2,
+            np.array([x[0] / 100.0, 0.0]) + (x[1] - 0.03 * (x[0] ** 2 - 100.0)) * np.array([-0.06 * x[0], 1.0]),
+        ),
+        2,
+    )
+    monkeypatch.setattr(metric, "WINDOWS", 4)
+    found = learn_metric(banana, find_starts(banana, 4, rng()), seed())
+    aims = [process.target_acceptance for process in used]
+    assert aims[0] == metric.ACCEPTANCE and aims == sorted(aims) and set(aims[1:]) <= {0.9, 0.95, 0.98}
+    assert found.acceptance == aims[-1] > metric.FAR_ACCEPTANCE
+    given = learn_metric(banana, find_starts(banana, 4, rng()), seed(), 0.85)
+    assert given.acceptance == 0.85 and {process.target_acceptance for process in used[len(aims) :]} == {0.85}
+    near = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 4, rng()), seed())
+    assert near.acceptance == metric.ACCEPTANCE and near.target_acceptance is None
+
+
+def test_near_normal_steps_are_around_the_gaussian_that_was_learnt():
+    """Of a Gaussian the step reaches a quarter of its period, and every path is one gradient and accepted."""
+    learnt = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 3, rng()), seed())
+    np.testing.assert_allclose(learnt.around, MEAN, rtol=1e-6, atol=1e-6)
+    process = pdmp.HMC.in_metric(GAUSSIAN, learnt)
+    assert process.step == pytest.approx(0.5 * math.pi) and process.duration == pytest.approx(0.25 * math.pi)
+    np.testing.assert_array_equal(process.centre, learnt.around)
+    run = pdmp.sample(process, steps=60, initial=learnt.points[0], seed=1)
+    assert run.stats["mean_acceptance"] == pytest.approx(1.0, abs=1e-6)
+    for other in (
+        pdmp.HMC.in_metric(GAUSSIAN, learnt, metric=np.ones(3)),
+        pdmp.HMC.in_metric(GAUSSIAN, learnt.diagonal()),
+    ):
+        assert len(other.centre) == 0 and other.adapts
 
 
 def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
     kept, runs = metric.run_window, []
     monkeypatch.setattr(metric, "run_window", lambda *a: runs.append(kept(*a)) or runs[-1])
-    found = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 3, rng()), seed())
+    heavy = Plane(HEAVY)
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(2)), seed(0))
     steps = [record.statistics["mean_step"] for record in runs[-1].records]
     assert len(set(steps)) == 3 and found.step == pytest.approx(np.prod(steps) ** (1.0 / 3.0))
 
@@ -322,7 +387,7 @@ def test_chains_that_go_without_end_are_a_failure_in_words():
     model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: np.logaddexp(0, z), at=[p.b])])
     said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper"
     with pytest.raises(pdmp.SamplingError, match=said) as caught:
-        pdmp.sample(model, gradients=3_000, chains=2, seed=1)
+        pdmp.sample(model, gradients=3_000, chains=2, seed=2)
     assert caught.value.run is not None
 
 

@@ -13,7 +13,7 @@ from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.metric import from_root
 from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
-from tests.models.test_propriety import horseshoe
+from tests.models.helpers_propriety import horseshoe
 
 pytestmark = pytest.mark.exact
 

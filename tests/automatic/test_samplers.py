@@ -12,10 +12,11 @@ import pytest
 import discrete
 import pdmp
 from pdmp.automatic import preparing
-from pdmp.automatic.metric import Metric
+from pdmp.automatic.metric import DURATION, Metric
 from pdmp.automatic.start import Gaussian
 from pdmp.metric import LowRank, from_root
 from pdmp.process import Process, takers_of_metrics
+from pdmp.processes.hmc import FIRST_STEP, LONGEST_STEP
 from tests.targets import LOGISTIC, Plane
 
 pytestmark = pytest.mark.exact
@@ -106,8 +107,7 @@ def test_spike_and_slab(known):
 def test_noisy_gradients(known):
     noisy = pdmp.gradients.Noisy(MODEL, 0.5)
     process = pdmp.auto(MODEL, sampler=pdmp.SBPS, options={"provider": noisy}, seed=1)
-    scale = process.resolve(MEAN).memory(MEAN, np.random.default_rng(0)).scale
-    np.testing.assert_allclose(scale / scale[0], np.sqrt(VARIANCES / VARIANCES[0]), rtol=1e-6)
+    np.testing.assert_allclose(process.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
     assert process.provider is noisy
     data = pdmp.models.LinearGaussian([[1.0, 0.4], [0.2, 1.1], [-0.6, 0.5]], [1.2, 0.1, -0.4])
     batch = pdmp.gradients.ControlVariate(data, 1)
@@ -123,8 +123,7 @@ def test_preconditioners(known):
     assert process.resolve(MEAN).schedule.step(0) == pytest.approx(whitened(discrete.SGLD).schedule.step(0), rel=1e-6)
     for sampler in (discrete.MALA, discrete.Barker):
         process = pdmp.auto(MODEL, sampler=sampler, seed=1)
-        np.testing.assert_allclose(np.abs(process.lower), ROOT)
-        np.testing.assert_allclose(np.abs(process.diagonal), [100.0, 1.0])
+        np.testing.assert_allclose(np.abs(process.metric.root), ROOT)
         # Where it started to adapt, in two dimensions with curvatures of 1; it is frozen elsewhere.
         start = {"MALA": 1.4 / 2.0 ** (1.0 / 3.0), "Barker": 2.0 / 2.0 ** (1.0 / 6.0)}[sampler.__name__]
         assert process.starting_step(PRECISION) == pytest.approx(start, rel=1e-6)
@@ -327,11 +326,16 @@ def test_the_sentence_on_what_was_learnt(dense):
 
 
 def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
-    """What was learnt for the covariance is too long a step for variances alone, and for another acceptance."""
+    """What was learnt for the covariance is too long a step for variances alone.
+
+    Around the Gaussian itself every step is accepted, and it grows as far as it can, slowly towards a high acceptance.
+    """
     full, diagonal = (pdmp.auto(CORRELATED, metric=metric, seed=1) for metric in ("full", "diagonal"))
     careful = pdmp.auto(CORRELATED, options={"target_acceptance": 0.99}, seed=1)
-    assert full.duration == diagonal.duration == careful.duration == 0.8 and careful.target_acceptance == 0.99
-    assert diagonal.step < 0.5 * full.step and careful.step < 0.7 * full.step
+    assert full.duration == diagonal.duration == careful.duration == DURATION and careful.target_acceptance == 0.99
+    assert full.step == pytest.approx(LONGEST_STEP) and "paths of one step of 1.6" in full.choice
+    assert diagonal.step < 0.5 * full.step and FIRST_STEP < careful.step < full.step
+    assert len(full.centre) == len(careful.centre) == 2 and len(diagonal.centre) == 0
     assert f"of {diagonal.step:.2g}:" in diagonal.choice and not diagonal.adapts
     assert diagonal.preparation_gradients > full.preparation_gradients
     run = pdmp.sample(diagonal, events=300, seed=1)

@@ -204,6 +204,25 @@ def test_a_neck_is_said(monkeypatch):
         pdmp.auto(GAUSSIAN, seed=1)
 
 
+def test_chains_start_elsewhere_than_down_a_neck(monkeypatch):
+    """Though its ELBO is the best; where every path led down there, they start there, and that is said."""
+    down = Path(Gaussian(np.array([-9.0, 0.0]), np.full(2, 1e-4)), 50.0, False, neck=start.Neck(0, -9.0, 30.0, 1e4))
+    wide = Path(Gaussian(np.array([4.0, 0.0]), np.ones(2)), -3.0, True, 3)
+    low = Path(Gaussian(np.array([40.0, 0.0]), np.ones(2)), -30.0, True, 3)
+    paths = iter([down, wide, down, low, wide, wide, wide])
+    monkeypatch.setattr(start, "find_path", lambda *a: next(paths))
+    flat = function(lambda a, b: 0.0, lambda a, b: (0.0, 0.0))
+    found = find_starts(flat, 3, rng(1))
+    assert np.abs(found.points[:, 0] - 4.0).max() < 5.0 and found.gaussian is wide.gaussian
+    said = found.warning(["log(sigma)", "b"])
+    assert said.startswith("the density has a neck: along log(sigma), down to -9, log p grew by 30 while widths shrank")
+    assert "Chains start elsewhere, and do not visit it" in said and "do not leave it" not in said
+    paths = iter([down] * 7)
+    found = find_starts(flat, 3, rng(1))
+    assert np.abs(found.points[:, 0] + 9.0).max() < 1e-2
+    assert "Chains that start there do not leave it: give `initial=` elsewhere" in found.warning(["", ""])
+
+
 @pytest.mark.parametrize(
     "fall, width, said",
     [(50.0, 1e-4, True), (60.0, 1e-4, False), (30.0, 2e-3, False), (19.0, 1e-4, False), (80.0, 1e-6, True)],

@@ -22,7 +22,7 @@ import numpy as np
 
 import pdmp
 from pdmp.automatic import preparing
-from tests.models.test_propriety import PROPER, SPREADS, schools
+from tests.models.helpers_propriety import PROPER, SPREADS, schools
 
 ORDINARY = {name: lambda name=name: PROPER[name] for name in (
     "correlated", "banana", "kink", "heavy", "logistic", "Cone", "Quartic", "horseshoe", "schools", "schools centred",

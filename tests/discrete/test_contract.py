@@ -1,7 +1,7 @@
 """What every fixed-step sampler owes its users, with every gradient provider that fits it.
 
-In plain Python every sampler meets every provider in one of three tests, and three of them in each; compiled, which
-costs seconds for each, every sampler and every provider are there once.
+In plain Python every sampler meets every provider in one of three tests, three of them in each. Compiled, which costs
+seconds for each, every sampler and every provider are there once.
 """
 
 import numpy as np

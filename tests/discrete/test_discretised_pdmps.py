@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from numba.core import config
-from scipy import special
 
 import discrete
 import pdmp
@@ -14,6 +13,7 @@ from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
 from pdmp.process import ADAPTING
 from tests.checks import new_chain, run_chain
+from tests.discrete.helpers_discretised_pdmps import skew
 from tests.lattice_laws import frozen_law, noisy, plane_law, splitting_law
 
 pytestmark = pytest.mark.exact
@@ -344,12 +344,6 @@ def test_what_the_splitting_schemes_cost():
 
 # ---------------------------------------------------------------------------------------------------------------
 # Orders in the step, by the laws that the Monte Carlo tests compare with
-
-
-def skew(x):
-    """∇U of the skew-normal distribution with shape 3."""
-    z = 3.0 * x
-    return x - 3.0 * math.sqrt(2.0 / math.pi) / special.erfcx(-z / math.sqrt(2.0))
 
 
 SKEW = SkewNormal(3.0)

@@ -19,7 +19,7 @@ from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
 from pdmp.process import PROPOSALS
-from tests.engine.test_run import Pickling, same
+from tests.engine.helpers_run import Pickling, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 PROCESSES = {"local": Walls, "ticks": Ticks, "coupled": Coupled}

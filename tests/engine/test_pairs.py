@@ -10,7 +10,7 @@ from pdmp.diagnostics import acf
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.process import DATA, EVENTS
-from tests.engine.test_run import same
+from tests.engine.helpers_run import same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 pytestmark = pytest.mark.exact

@@ -597,7 +597,9 @@ class Ring(pdmp.Process):
         return 0
 
 
-@pytest.mark.parametrize("how", [{}, {"moves": True}, {"every": 7}, {"clocks": 3}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{}, {"moves": True}, {"every": 7}, {"clocks": 3}], ids=["0", "moves", "every", "clocks"]
+)
 def test_what_events_change_is_seen_later_too(how):
     with pytest.raises(pdmp.SamplingError, match=r"`jump` of Ring changed coordinate \d+ outside the row of") as caught:
         pdmp.sample(Ring(200, **how), events=3_000, seed=1)

@@ -5,8 +5,6 @@ import io
 import math
 import multiprocessing
 import os
-import pathlib
-import pickle
 import signal
 import subprocess
 import sys
@@ -30,33 +28,8 @@ from pdmp.engine.executors import Segments
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
+from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
-
-ROOT = pathlib.Path(__file__).parents[2]
-PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Coupled}
-
-
-def same(one, other):
-    """Whether two runs are bitwise the same in everything but the clock on the wall."""
-    assert one.chains == other.chains
-    for a, b in zip(one.records, other.records, strict=True):
-        for name in ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-        for part in ("integrals", "grid"):
-            for name, p, q in zip(getattr(a, part)._fields, getattr(a, part), getattr(b, part), strict=True):
-                np.testing.assert_array_equal(p, q, err_msg=name)
-        assert (a.warmup, a.end, a.stopped) == (b.warmup, b.end, b.stopped)
-    return True
-
-
-class Serial(concurrent.futures.Executor):
-    """Runs everything at once, in the caller's thread."""
-
-    def submit(self, function, /, *args, **kwargs):
-        future = concurrent.futures.Future()
-        future.set_result(function(*args, **kwargs))
-        return future
-
 
 # -- budgets ------------------------------------------------------------------------------------------------------
 
@@ -219,16 +192,6 @@ def test_threads_serial_and_processes_agree():
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         assert same(one, pdmp.sample(Walls(), executor=pool, **call))
-
-
-class Pickling(Serial):
-    """Sends what it is given through pickle, and back."""
-
-    def submit(self, function, /, *args, **kwargs):
-        function, args = pickle.loads(pickle.dumps((function, args)))
-        future = concurrent.futures.Future()
-        future.set_result(pickle.loads(pickle.dumps(function(*args, **kwargs))))
-        return future
 
 
 def real_processes():

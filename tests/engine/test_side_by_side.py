@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import pdmp
-from tests.engine.test_run import ROOT, same
+from tests.engine.helpers_run import ROOT, same
 from tests.toys import Telegraph, Ticks, Walls
 
 PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks}

@@ -1,18 +1,15 @@
 """The scripts of examples/papers: committed results give the criteria that are said, and they run."""
 
 import dataclasses
-import importlib.util
 import json
-import pathlib
 import warnings
 
 import pytest
 from numba.core.config import DISABLE_JIT
 
 import pdmp
+from tests.examples.helpers_papers import FOLDER, load
 
-ROOT = pathlib.Path(__file__).parents[2]
-FOLDER = ROOT / "examples" / "papers"
 RESULTS = FOLDER / "results"
 SCRIPTS = sorted(p for p in FOLDER.glob("*.py") if not p.name.startswith("_"))
 LARGEST = 200_000  #: bytes of a committed file
@@ -22,15 +19,6 @@ PENDING: set[str] = set()
 
 scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 finished = pytest.mark.parametrize("path", [p for p in SCRIPTS if p.stem not in PENDING], ids=lambda path: path.stem)
-
-
-def load(path, monkeypatch):
-    """The script as a module; its folder is where it imports from, as when it runs by itself."""
-    monkeypatch.syspath_prepend(str(path.parent))
-    spec = importlib.util.spec_from_file_location(f"paper_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def results(path):

@@ -568,7 +568,7 @@ def test_each_datum_bounces_at_its_own_rate(name):
     anchor = process.anchor if "anchored" in name else None
     chis = np.array([chi(name, i, v, 1.0) for i in range(12)])
     share = chis / chis.sum()
-    kernel, generator, n = process.native, rng(3), 20_000
+    kernel, generator, n = process.native, rng(3), 8_000
     kernel.clock(state, TERMS, 0.0, rng())
     positions(kernel.flow, state, 0.0, state.memory.here)
     drawn, rates = np.zeros(12), np.zeros(12)

@@ -8,7 +8,7 @@ import pytest
 
 import pdmp
 from pdmp.formulas import fitting
-from tests.faults.test_clusters import fails, limited, parts
+from tests.faults.helpers_clusters import fails, limited, parts
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")

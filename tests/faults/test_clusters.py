@@ -21,8 +21,10 @@ from pdmp.engine.checkpoint import Checkpoint
 from pdmp.engine.executors import Segments
 from pdmp.formulas import fitting
 from tests.checks import plain_only
-from tests.engine.test_executors import CALL, regression, same
-from tests.engine.test_requirements import MODULE, module
+from tests.engine.helpers_executors import CALL, regression
+from tests.engine.helpers_requirements import MODULE, module
+from tests.engine.helpers_run import same
+from tests.faults.helpers_clusters import LONG, Killing, parts
 from tests.toys import Telegraph
 
 distributed = pytest.importorskip("distributed")
@@ -32,21 +34,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 ROOT = pathlib.Path(__file__).parents[2]
-LONG = {"events": 3_000, "chains": 3, "seed": 6, "warmup": 0.1}
-
-
-class Killing(Telegraph):
-    """Kills its worker in the middle of a segment, once."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.path, self.home = path, os.getpid()
-
-    def helper_threads(self, state):
-        if os.getpid() != self.home and state.now[0] > 20.0 and not os.path.exists(self.path):
-            pathlib.Path(self.path).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().helper_threads(state)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +123,7 @@ import sys
 import distributed
 import pdmp
 from pdmp.engine import chain, checkpoint
-from tests.faults.test_clusters import LONG, Killing
+from tests.faults.helpers_clusters import LONG, Killing
 
 if __name__ == "__main__":
     checkpoint.CHECKPOINT_SECONDS = 0.05
@@ -279,19 +266,6 @@ def deadly(x, path, home):
     return x
 
 
-def parts(folder, n, p, files):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    folder.mkdir()
-    rng = np.random.default_rng(5)
-    for k in range(files):
-        X = rng.standard_normal((n // files, p))
-        y = rng.poisson(np.exp(0.5 + 0.3 * X[:, 0] - 0.2 * X[:, 1]))
-        table = pandas.DataFrame(X, columns=[f"x{j}" for j in range(p)]).assign(y=y)
-        table.to_parquet(folder / f"{k:03}.parquet")
-    return folder
-
-
 @plain_only
 @pytest.mark.slow
 def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
@@ -316,20 +290,3 @@ def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
     found = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options, **more)
     assert os.path.exists(died) and len(sent) > 3
     assert np.array_equal(one["x0"], found["x0"]) and np.array_equal(one["bomb(x1)"], found["bomb(x1)"])
-
-
-def limited(more):
-    """Let this process allocate so many bytes beside what it has."""
-    import resource
-
-    status = pathlib.Path("/proc/self/status").read_text()
-    now = 1024 * int(status.split("VmData:")[1].split()[0])
-    resource.setrlimit(resource.RLIMIT_DATA, (now + more, resource.RLIM_INFINITY))
-
-
-def fails(size):
-    try:
-        np.ones(size // 8)
-    except MemoryError:
-        return True
-    return False

@@ -11,7 +11,7 @@ import pytest
 
 import discrete
 import pdmp
-from tests.engine.test_run import same
+from tests.engine.helpers_run import same
 
 pytestmark = pytest.mark.exact
 

@@ -63,6 +63,7 @@ def test_from_the_outside_it_is_the_line_itself():
 def test_nothing_else_warns():
     """No module of the library counts frames by itself."""
     for path in [*ROOT.rglob("*.py"), *(ROOT.parent / "discrete").rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "warnings.warn" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("warnings.warn"):
                 assert path.name == "errors.py", path

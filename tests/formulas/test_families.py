@@ -19,7 +19,7 @@ from pdmp.models.regressions.effect_information import effect_information
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.models.sums_of_terms import SumOfTerms
 from tests.formulas.test_regression import Frozen
-from tests.models.test_families import ORACLES, censored_density
+from tests.models.helpers_families import ORACLES, censored_density
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -50,8 +50,9 @@ DENSITIES = {
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Where effects are found to be does not matter to the law, and takes long in plain Python."""
-    monkeypatch.setattr(information_module, "MOMENTS", 2)
-    monkeypatch.setattr(information_module, "STEPS", 6)
+    monkeypatch.setattr(information_module, "MOMENTS", 1)
+    monkeypatch.setattr(information_module, "STEPS", 2)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 1)
 
 
 def table(family, n=N):
@@ -457,6 +458,9 @@ def test_default_priors():
 
 def test_what_data_say_of_effects(monkeypatch):
     """Of a normal law by hand: of a group its rows over the variance, given all others, however it is found."""
+    monkeypatch.setattr(information_module, "MOMENTS", 6)
+    monkeypatch.setattr(information_module, "STEPS", 12)
+    monkeypatch.setattr(information_module, "LAST_STEPS", 5)
     rng = np.random.default_rng(8)
     size = np.repeat([1, 3, 10, 30], 3)
     level = np.repeat(np.arange(12), size)
@@ -464,8 +468,6 @@ def test_what_data_say_of_effects(monkeypatch):
     data = pandas.DataFrame({"g": level, "y": effect[level] + rng.standard_normal(len(level))})
     model, _, _, _, _, _ = made({"y": "y ~ 1 + (1 | g)", "sigma": "~ 1"}, "gaussian", data)
     base, sets = model.base, model.reported.effect_sets()
-    monkeypatch.setattr(information_module, "MOMENTS", 6)
-    monkeypatch.setattr(information_module, "STEPS", 12)
     known = effect_information(base, sets, base.initial, [0])
     log_sigma = known.at[base.reported.places["standardised sigma: Intercept"][0]]
     expected = np.repeat([1, 3, 10, 30], 3) * data["y"].var(ddof=0) * exp(-2.0 * log_sigma)

@@ -28,7 +28,7 @@ from pdmp.processes.row_bounds import row_bounds
 from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
-from tests.processes.test_moving_regressions import diagonal_boomerang
+from tests.processes.helpers_moving_regressions import diagonal_boomerang
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -232,7 +232,8 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
             process.growth.factors[:] = process.growth.factors[0]
             paths.append(pdmp.sample(process, initial=at[0], proposals=40, seed=1, progress=False).records[0].xs)
         assert np.allclose(*paths, rtol=1e-6, atol=1e-9)
-    memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
+    metric = pdmp.Metric(scales=at[1])
+    memory, alone, spread = (RegressionZigZag(model, at[0], metric=metric) for model in (memory, alone, spread))
     for name in ("pull", "inner", "border", "own", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name
         assert np.allclose(getattr(alone, name), getattr(memory, name), rtol=1e-9, atol=1e-12), name
@@ -344,7 +345,8 @@ def test_rows_of_large_files_are_asked_for(kind, tmp_path, monkeypatch):
         monkeypatch.setattr(design, "KEPT_SHARE", share)
         model = made_by("c ~ x + w", "poisson", data, {"weights": "h"})[0]
         at = laplace(model)
-        process = kind(model, at.mean) if kind is RegressionBoomerang else kind(model, at.mean, at.sd)
+        options = {} if kind is RegressionBoomerang else {"metric": pdmp.Metric(scales=at.sd)}
+        process = kind(model, at.mean, **options)
         options = {"seed": 4, "chains": 1, "initial": at.mean, "progress": False}
         before = len(asked)
         found[share] = pdmp.sample(process, proposals=120, **options)

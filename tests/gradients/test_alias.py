@@ -10,7 +10,7 @@ from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTabl
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
 from tests.checks import plain_only
-from tests.gradients.test_gradients import Bowl, calls, quartic
+from tests.gradients.helpers_gradients import Bowl, calls, quartic
 
 pytestmark = pytest.mark.exact
 

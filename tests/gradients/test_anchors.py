@@ -51,7 +51,7 @@ def again(provider, x, memory, out, counts):
     provider.gradient_again(x, memory, out, counts)
 
 
-@pytest.mark.parametrize("bank", BANKS.values(), ids=str)
+@pytest.mark.parametrize("bank", BANKS.values(), ids=[f"{draw}-{size}" for draw, size in BANKS])
 def test_estimates_have_the_full_gradient_as_their_mean_at_every_place(bank):
     """Over all batches; they are those of the nearest anchor in units of `scale`, so without noise at each anchor."""
     memory, counts = by_name(bank.memory(None)), np.zeros(KINDS, np.int64)

@@ -18,7 +18,7 @@ from pdmp.automatic.start import find_starts
 from pdmp.models import Banana, EightSchools, Funnel, GaussianMixture, LogGaussianCox, from_jax, from_stan, from_torch
 from pdmp.models.transforms import Interval, Log, Simplex, Upper
 from tests.checks import plain_only
-from tests.models.test_models import compiled_both
+from tests.models.helpers_models import compiled_both
 
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 

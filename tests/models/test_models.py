@@ -20,6 +20,7 @@ import pdmp
 from pdmp.expressions.special import log_ndtr, mills
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal, from_function
 from pdmp.native.classes import entry
+from tests.models.helpers_models import both, compiled_both
 
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
@@ -483,17 +484,6 @@ def test_skew_normal_refuses(shape):
 
 # ---------------------------------------------------------------------------------------------------------------
 # Functions
-
-
-@entry
-def both(model, x, out):
-    model.add_gradient(x, out)
-    return model.total_potential(x)
-
-
-def compiled_both(model, x):
-    out = np.zeros(model.dim)
-    return both(model.native, x, out), out
 
 
 def test_function_is_called_from_compiled_code():

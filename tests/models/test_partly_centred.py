@@ -11,7 +11,7 @@ from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
-from tests.models.test_mixed_regression import LAWS, mixed
+from tests.models.helpers_mixed_regression import LAWS, mixed
 
 pytestmark = pytest.mark.exact
 

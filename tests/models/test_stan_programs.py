@@ -17,7 +17,7 @@ from pdmp.models import EightSchools, from_stan
 from pdmp.models.adapters import stan_model
 from pdmp.models.transforms import Interval, Log, Ordered, Upper
 from tests.checks import plain_only
-from tests.models.test_models import compiled_both
+from tests.models.helpers_models import compiled_both
 
 needs_stanli = pytest.mark.skipif(
     importlib.util.find_spec("stanli") is None, reason="stanli is not installed: pip install 'pdmp[stan]'"

@@ -58,16 +58,33 @@ def moved(model, x):
 def test_the_law_is_that_of_effects(d, together, monkeypatch):
     """Up to the Jacobian, which is by differences; with gradients."""
     monkeypatch.setattr(information_module, "TOGETHER", together)
+    monkeypatch.setattr(information_module, "MOMENTS", 1)  # wherever it is, the law is the same
     base, sets, _ = normal_rows(d=d, known=3.0)
     model = standardised(base, sets, effect_information(base, sets, base.initial, [0]))
     assert len(model.blocks) == (1 if together else 5) and (len(model.sheared) > 0) == (together == 0)
-    model.check_gradient(points=2, data=3)
+    x, v, h = model.initial + 0.4, np.random.default_rng(2).standard_normal(model.dim), 1e-5
+    slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
+    assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-6)
     usual, rng, differences = with_law(base, sets), np.random.default_rng(1), []
     for _ in range(4):
         x = model.initial + 0.7 * rng.standard_normal(model.dim)
         y = model.natural_draws(x)
         differences.append(model.potential(x) - usual(y) + np.linalg.slogdet(moved(model, x))[1])
     assert np.ptp(differences) < 1e-7 and abs(differences[0]) < 50.0
+
+
+def test_information_leaves_the_others_open(monkeypatch):
+    """Of single groups, with the coefficient and the other effects unknown: 5 groups of 4 rows of precision 3."""
+    monkeypatch.setattr(information_module, "TOGETHER", 0)
+    base, sets, _ = normal_rows(d=1, known=3.0)
+    known = effect_information(base, sets, base.initial, [0])
+    law = np.exp(-2.0 * known.at[1])
+    precision = np.diag([60.0 + 0.25, *[12.0 + law] * 5])
+    precision[0, 1:] = precision[1:, 0] = 12.0
+    expected = 1.0 / np.linalg.inv(precision)[1, 1] - law
+    assert 5.0 < expected < 8.0 and known.information[0] == pytest.approx(12.0)
+    assert [block.information[0, 0] for block in known.blocks] == pytest.approx([expected] * 5)
+    assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
 
 
 @pytest.mark.parametrize("known", [0.0, 0.05, 1.0, 40.0])

@@ -245,6 +245,10 @@ def plant(mutant, chosen, seconds=400):
         path.write_text(mutant.text(path.read_text(encoding="utf-8")), encoding="utf-8")
         code, printed = forked.run(SERVER, tree, chosen, seconds)
     said = [line for line in printed.splitlines() if line.strip()]
+    if code == 4:
+        raise RuntimeError(
+            f"pytest could not run {chosen}; the folder of --reached is of other tests: {printed[-2000:]}"
+        )
     return code not in (0, 5), time.perf_counter() - began, said[-1] if said else ""
 
 

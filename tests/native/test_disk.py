@@ -328,7 +328,7 @@ import numpy as np
 from numba import njit
 from pdmp.native import vectors
 from pdmp.native.classes import fingerprint
-from tests.native.test_fingerprints import classes_of_the_packages
+from tests.native.helpers_fingerprints import classes_of_the_packages
 
 def hashed():
     return {cls: fingerprint(cls._methods.values()) for cls in classes_of_the_packages()}

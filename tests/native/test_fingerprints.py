@@ -1,10 +1,8 @@
 """The hash that decides whether machine code on disk is still valid."""
 
 import functools
-import importlib
 import operator
 import os
-import pkgutil
 import sys
 import sysconfig
 import threading
@@ -20,8 +18,8 @@ from numba.core.typing import templates
 import pdmp
 from pdmp.engine import scheduler
 from pdmp.native import fingerprints
-from pdmp.native.classes import Compiled
 from pdmp.native.fingerprints import UNIQUE, fingerprint
+from tests.native.helpers_fingerprints import classes_of_the_packages
 from tests.native.processes import python
 
 pytestmark = pytest.mark.exact
@@ -323,24 +321,6 @@ def test_the_order_of_a_set_does_not_matter():
     code = "from pdmp.native.fingerprints import fingerprint; A = set('abcdefgh'); "
     code += 'print(fingerprint([eval(\'lambda x: (A, x in {1, "p", "q", "r"})\')]))'
     assert python("-c", code, PYTHONHASHSEED=1) == python("-c", code, PYTHONHASHSEED=2)
-
-
-def compiled_classes(cls=Compiled):
-    for inner in cls.__subclasses__():
-        yield inner
-        yield from compiled_classes(inner)
-
-
-def classes_of_the_packages():
-    """All compiled classes, after all modules have been imported."""
-    for package in ("pdmp", "discrete"):
-        module = importlib.import_module(package)
-        for info in pkgutil.walk_packages(module.__path__, f"{package}."):
-            if "_model" not in info.name and not info.name.endswith("__main__"):  # of libraries that may be missing
-                importlib.import_module(info.name)
-    classes = {cls for cls in compiled_classes() if cls.__module__.partition(".")[0] in ("pdmp", "discrete")}
-    assert len(classes) > 100
-    return classes
 
 
 def test_every_class_of_the_packages_can_be_hashed():

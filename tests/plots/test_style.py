@@ -284,8 +284,8 @@ def test_labels_of_logarithmic_axes_are_apart_and_enough(size, first):
     """Of ranges from a factor of 1.3 to eight decades, wherever they begin."""
     with pyplot.rc_context(style.STYLE):
         figure, axes = pyplot.subplots(figsize=size, layout="constrained")
-    for decades in (0.12, 0.3, 0.6, 1.0, 1.35, 1.7, 2.0, 2.6, 4.0, 8.0):
-        for begin in (-4.3, -1.9, 0.0, 0.31, 1.48, 1.75, 3.65)[first::3]:
+    for k, decades in enumerate((0.12, 0.3, 0.6, 1.0, 1.35, 1.7, 2.0, 2.6, 4.0, 8.0)):
+        for begin in (-4.3, -1.9, 0.0, 0.31, 1.48, 1.75, 3.65)[(2 * first + k) % 6 :: 6]:
             low, high = 10.0**begin, 10.0 ** (begin + decades)
             axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
             style.log_ticks(axes, "x"), style.log_ticks(axes, "y")

@@ -450,9 +450,9 @@ def test_a_start_outside_is_refused(walls, x, message):
 def test_a_start_inside_of_half_spaces_is_found():
     """From the mode, 0, into cones and boxes around other points; where there is none the message says so."""
     rng, target = np.random.default_rng(0), pdmp.models.Gaussian(np.zeros(4), np.ones(4))
-    for m in (1, 3, 11):
+    for m in (1, 3, 60):
         inside, normals = rng.normal(0.0, 3.0, 4), rng.normal(size=(m, 4))
-        walls = {"halfspaces": (normals, normals @ inside + rng.uniform(0.05, 2.0, m)), "lower": inside - 0.5}
+        walls = {"halfspaces": (normals, normals @ inside + rng.uniform(0.01, 0.3, m)), "lower": inside - 0.1}
         process = pdmp.Bounded(pdmp.BPS(target, 1.0), **walls)
         assert np.any(normals @ np.zeros(4) > walls["halfspaces"][1]) or np.any(walls["lower"] > 0.0)
         process.check_inside(process.anchor)

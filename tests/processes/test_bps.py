@@ -16,6 +16,7 @@ from pdmp.process import ADAPTING, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, CARRIED, REFRESH
 from pdmp.processes.directional_bps import BoundedRays, GradientRays, ModelRays
 from tests.checks import new_chain, plain_only, run_chain
+from tests.processes.helpers_bps import Quartic
 
 pytestmark = pytest.mark.exact
 
@@ -533,25 +534,6 @@ def test_the_bound_of_logistic_regression_is_tight():
         assert model.native.ray_bound(0.0, h, ray) == pytest.approx(expected, abs=0.2 * h * h * np.sum(v**4) * 70)
         assert model.native.ray_bound(0.0, h, ray) >= expected - 1e-9
     assert model.native.ray_bound(0.0, 1e9, ray) == pytest.approx(most, rel=1e-12)
-
-
-class Quartic(pdmp.Model):
-    """U = Σ xⱼ⁴ / 4 + xⱼ² / 2; nothing is known of its derivatives along a ray."""
-
-    no_fields: int
-
-    def __init__(self):
-        super().__init__(dim=2)
-        self.no_fields = 0
-
-    @pdmp.compiled
-    def potential(self, x):
-        return 0.25 * (x[0] ** 4 + x[1] ** 4) + 0.5 * (x[0] ** 2 + x[1] ** 2)
-
-    @pdmp.compiled
-    def add_gradient(self, x, out):
-        for j in range(2):
-            out[j] += x[j] ** 3 + x[j]
 
 
 def test_models_that_know_nothing_of_rays():

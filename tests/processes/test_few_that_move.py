@@ -18,9 +18,9 @@ from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import row_bounds
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
-from tests.processes.test_moving_regressions import Late
-from tests.processes.test_regression_boomerang import along, state_at
-from tests.processes.test_regression_zigzag import DISPERSIONS, LAWS
+from tests.processes.helpers_moving_regressions import Late
+from tests.processes.helpers_regression_boomerang import along, state_at
+from tests.processes.helpers_regression_zigzag import DISPERSIONS, LAWS
 
 pytestmark = pytest.mark.exact
 
@@ -117,7 +117,7 @@ def test_no_rate_is_above_its_bound(law, moving, away):
     np.testing.assert_array_equal(few.weights, every.weights)
     assert few.support.tolist() == SUPPORT  # of columns, though a dispersion's anchor is not 0 either
     share, proposed = few.total / few.weights, 0
-    for _ in range(3):
+    for _ in range(2):
         x, v = standing(few, rng, moving, away)
         if not np.any(v):
             assert few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0)) == (math.inf, CERTAIN)
@@ -131,7 +131,7 @@ def test_no_rate_is_above_its_bound(law, moving, away):
             ends = [np.linalg.norm((x + v * t - anchor) / sd) for t in (now, now + 1.0)]
             ends = [few.total * few.growth.share(max(ends), level) * w * 0.5 * r**2 for r in ends]
             assert first[0] == pytest.approx(ends[0], rel=1e-4) or HORIZON in first
-            for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0):
+            for e in (1e-9, 0.01, 0.1, 0.5, 2.0, 20.0):
                 time, bound = few.native.clock(state, ROW, now, Late(e))
                 if not math.isfinite(time) or bound == HORIZON:
                     continue

@@ -6,6 +6,7 @@ import warnings
 import numba
 import numpy as np
 import pytest
+import scipy.linalg
 
 import pdmp
 from pdmp.metric import LowRank
@@ -88,6 +89,113 @@ def test_steps_acceptance_and_counts(model, extra, metric):
     same = np.flatnonzero(np.all(np.diff(states, axis=0) == 0.0, axis=1))
     streaks = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1)
     assert state.memory.held[1] == max(map(len, streaks))
+
+
+def around(model, x, root, centre, step, n, u):
+    """n steps around N(m, L Lᵀ) from (x, u), by the flow of the Gaussian as a matrix exponential."""
+    d = len(x)
+    inverse = np.linalg.inv(root)
+    generator = np.block([[np.zeros((d, d)), root], [-inverse, np.zeros((d, d))]])
+    flow = scipy.linalg.expm(step * generator)
+    for _ in range(n):
+        u = u - 0.5 * step * (root.T @ model.gradient(x) - inverse @ (x - centre))
+        moved = flow @ np.concatenate([x - centre, u])
+        x, u = centre + moved[:d], moved[d:]
+        u = u - 0.5 * step * (root.T @ model.gradient(x) - inverse @ (x - centre))
+    return x, u
+
+
+@plain_only
+@pytest.mark.exact
+@pytest.mark.parametrize("mass", [[2.0, 0.5], METRIC])
+def test_steps_around_a_gaussian(mass):
+    """States, acceptances and counts, by the formulas; and with L of a few directions."""
+    centre = np.array([0.7, -0.2])
+    process, state, rng = resolved(Skew(), [0.3, -0.4], step=0.9, duration=1.3, metric=mass, around=centre)
+    state.counts[ADAPTING] = 0
+    root = state.memory.metric.root
+    root = np.diag(root) if root.ndim == 1 else root
+    other, x, gradients, model, total = np.random.Generator(np.random.PCG64(7)), state.x.copy(), 0, Skew(), 0.0
+    for k in range(60):
+        u = other.standard_normal(2)
+        n = math.ceil(2.6 * other.random() / 0.9)
+        y, end = around(model, x, root, centre, 0.9, n, u)
+        a = min(1.0, math.exp(model.potential(x) - model.potential(y) + 0.5 * (u @ u - end @ end)))
+        x, gradients, total = y if other.random() < a else x, gradients + n, total + a
+        assert process.jump(state, 0, float(k), rng) == 0
+        np.testing.assert_allclose(state.x, x, rtol=1e-9)
+        assert np.all(state.v == 0.0)
+    assert state.counts[DATA] == gradients + 62 and total < 58.0
+    assert state.memory.acceptance_sum[0] == pytest.approx(total)
+
+
+@plain_only
+@pytest.mark.exact
+def test_steps_around_a_gaussian_in_a_low_rank_mass():
+    """Those of the dense matrix with the same L Lᵀ: any root of it gives a rotation of u alone."""
+    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 1)))[0].T
+    mass = LowRank(np.array([1.0, 0.6]), directions, np.array([1.5]))
+    process = pdmp.HMC(Skew(), step=0.5, around=[0.7, -0.2])
+    process.metric = mass
+    process = process.resolve(np.zeros(2))
+    state = process.begin(np.array([0.3, -0.4]), np.random.Generator(np.random.PCG64(7)))
+    root, memory, u = mass.transform(np.eye(2)).T, state.memory, np.array([0.4, -1.1])
+    native = process.native
+    memory.proposal[:] = state.x
+    native.standardise(state)
+    memory.metric.u[:] = u
+    for _ in range(3):
+        for last in (False, True):
+            native.metric.pull(memory.metric, Skew().gradient(memory.proposal))
+            native.kick(memory.metric.u, memory.metric.pulled, memory.place, 0.5)
+            if not last:
+                native.rotate(memory, 0.5)
+    x, end = around(Skew(), state.x, root, np.array([0.7, -0.2]), 0.5, 3, u)
+    np.testing.assert_allclose(memory.proposal, x, rtol=1e-10)
+    np.testing.assert_allclose(memory.metric.u, end, rtol=1e-10)
+
+
+@pytest.mark.exact
+def test_steps_around_a_gaussian_are_symplectic_reversible_and_of_order_two():
+    """Of U = h x² / 2 around N(0, 1) a step is a matrix, of trace 2 cos θ with θ = √h ε (1 + ε² (h - 1)² / (24 h) + …).
+
+    The leapfrog's constant is h / 24.
+    """
+
+    h, one, centre = 1.6, np.eye(1), np.zeros(1)
+    spring = pdmp.models.Gaussian([0.0], [h])
+
+    def matrix(step):
+        columns = [around(spring, np.array([a]), one, centre, step, 1, np.array([b])) for a, b in ((1, 0), (0, 1))]
+        return np.array([np.concatenate(c) for c in columns]).T
+
+    for step in (0.1, 1.0, math.pi / 2):
+        m, flip = matrix(step), np.diag([1.0, -1.0])
+        assert np.linalg.det(m) == pytest.approx(1.0)
+        np.testing.assert_allclose(flip @ m @ flip @ m, np.eye(2), atol=1e-12)
+        assert np.trace(m) / 2 == pytest.approx(math.cos(step) - 0.5 * step * (h - 1.0) * math.sin(step))
+    for step, close in ((0.1, 2e-3), (0.05, 5e-4)):
+        error = math.acos(np.trace(matrix(step)) / 2.0) / (math.sqrt(h) * step) - 1.0
+        assert error == pytest.approx(step**2 * (h - 1.0) ** 2 / (24.0 * h), rel=close)
+
+
+@pytest.mark.exact
+def test_of_its_own_gaussian_steps_have_no_error():
+    """A quarter of a period is an independent draw; one gradient of the model a path, and every path accepted."""
+    covariance, mean = np.array([[4.0, 0.9], [0.9, 0.25]]), np.array([3.0, -1.0])
+    model = pdmp.models.Gaussian(mean, np.linalg.inv(covariance))
+    process = pdmp.HMC(model, step=math.pi / 2, duration=math.pi / 4, metric=np.linalg.inv(covariance), around=mean)
+    run = pdmp.sample(process, steps=2_000, initial=[5.0, 0.0], seed=1)
+    assert run.stats["mean_acceptance"] == pytest.approx(1.0, abs=1e-10) and run.stats["lost"] == 0.0
+    x = run.trajectories[0].positions[2:]
+    z = np.linalg.solve(np.linalg.cholesky(covariance), (x - mean).T).T
+    # Standard errors are 0.022; of squares 0.032.
+    np.testing.assert_allclose(z.mean(axis=0), 0.0, atol=0.08)
+    np.testing.assert_allclose(z.T @ z / len(z), np.eye(2), atol=0.12)
+    np.testing.assert_allclose(z[:-1].T @ z[1:] / len(z), 0.0, atol=0.08)
+    adapted = pdmp.HMC(model, duration=math.pi / 4, metric=np.linalg.inv(covariance), around=mean)
+    run = pdmp.sample(adapted, steps=400, warmup=0.5, initial=[5.0, 0.0], seed=1)
+    assert run.stats["mean_step"] == pytest.approx(hmc.LONGEST_STEP)
 
 
 @pytest.mark.exact
@@ -221,6 +329,9 @@ def test_a_chain_that_is_held_is_said(monkeypatch):
 @pytest.mark.parametrize(
     "options, message",
     [
+        ({"around": [0.0]}, "around"),
+        ({"around": [0.0, 0.0], "step": 1.6}, "`step` around a Gaussian must be at most π/2, .* got 1.6"),
+        ({"around": [0.0, 0.0], "metric": "diagonal"}, "`around` needs a metric that stays, .* got 'diagonal'"),
         ({"step": 0.0}, "`step`"),
         ({"step": "large"}, "`step`"),
         ({"duration": -1.0}, "`duration`"),
@@ -243,10 +354,10 @@ def test_noisy_gradients_are_refused():
         pdmp.HMC(noisy)
 
 
-@pytest.mark.parametrize("step", [0.3, 1.1])
-def test_law_at_steps_whose_own_law_is_another(step):
-    """Of x⁴/4, at a step whose paths are accepted nearly always, and at one that rejects every third."""
-    found = replicate(pdmp.HMC(Quartic(), step=step), [0.5], 32, seed=5, warmup=0.05, steps=20_000)
+@pytest.mark.parametrize("options", [{"step": 0.3}, {"step": 1.1}, {"step": 1.1, "around": [0.4]}])
+def test_law_at_steps_whose_own_law_is_another(options):
+    """Of x⁴/4: paths accepted nearly always, and a third rejected; around a Gaussian that is not at its place, too."""
+    found = replicate(pdmp.HMC(Quartic(), **options), [0.5], 32, seed=5, warmup=0.05, steps=20_000)
     second = 2.0 * math.gamma(0.75) / math.gamma(0.25)
     assert_unbiased(found.mean, 0.0, resolution=0.05)
     assert_unbiased(found.var / second, 1.0, resolution=0.05)

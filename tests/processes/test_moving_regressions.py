@@ -15,17 +15,11 @@ from pdmp.process import CERTAIN, HORIZON
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESH, REFRESHMENT, ROW, RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import KEPT_VELOCITY, Sticky
-from tests.processes.test_regression_boomerang import along, remainders, state_at
-from tests.processes.test_regression_zigzag import LAWS, regression
+from tests.processes.helpers_moving_regressions import Late, diagonal_boomerang
+from tests.processes.helpers_regression_boomerang import along, remainders, state_at
+from tests.processes.helpers_regression_zigzag import LAWS, regression
 
 pytestmark = pytest.mark.exact
-
-
-def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
-    """Under whose reference coordinates may be frozen."""
-    return RegressionBoomerang(
-        model, anchor, refresh_rate, metric=pdmp.Metric(scales="diagonal" if scale is None else scale)
-    )
 
 
 @functools.cache
@@ -56,19 +50,6 @@ def later(process, x, v, t):
     return np.where(frozen, 0.0, there), np.where(frozen, 0.0, velocity)
 
 
-class Late:
-    """A generator of one exponential number; rows are drawn by another one."""
-
-    def __init__(self, exponential):
-        self.exponential, self.rng = exponential, np.random.default_rng(0)
-
-    def standard_exponential(self):
-        return self.exponential
-
-    def __getattr__(self, name):
-        return getattr(self.rng, name)
-
-
 @BOTH
 @EVERY
 def test_rates_balance_the_flow(law, kind):
@@ -76,7 +57,8 @@ def test_rates_balance_the_flow(law, kind):
     model = regression(law)
     rng, found = np.random.default_rng(0), laplace(model)
     for shift, scale, frozen in zip((0.0, 0.3, 0.0), (None, 2.0 * found.sd, found.sd), FROZEN, strict=True):
-        process = kind(model, found.mean + shift * found.sd, scale=scale)
+        metric = "diagonal" if scale is None else pdmp.Metric(scales=scale)
+        process = kind(model, found.mean + shift * found.sd, metric=metric)
         if scale is None:
             np.testing.assert_allclose(process.reference.sd, found.sd, rtol=1e-3)
         else:
@@ -332,7 +314,7 @@ def test_all_that_moves_frozen(kind):
 
 
 def test_what_is_refused():
-    with pytest.raises(TypeError, match=r'reference="diagonal"\); got a RegressionBoomerang that'):
+    with pytest.raises(TypeError, match=r'metric="diagonal"\); got a RegressionBoomerang that'):
         Sticky(RegressionBoomerang(regression(PoissonLaw)), 0.5, (), None, None)
     for kind in (RegressionBPS, diagonal_boomerang):
         with pytest.raises(
@@ -344,10 +326,10 @@ def test_what_is_refused():
         model = regression(StudentTLaw)
         with pytest.raises(ValueError, match="`refresh_rate` must be"):
             kind(model, refresh_rate=-1.0)
-        with pytest.raises(ValueError, match="must be finite and positive"):
-            kind(model, scale=[1.0, 2.0])
-        with pytest.raises(ValueError, match="must be finite and positive"):
-            kind(model, scale=0.0)
+        with pytest.raises(ValueError, match="`metric` must be a number or have shape"):
+            kind(model, metric=[1.0, 2.0])
+        with pytest.raises(ValueError, match="`metric` must be positive definite"):
+            kind(model, metric=0.0)
         with pytest.raises(ValueError, match="`anchor`: the Hessian of data and prior is not positive definite there"):
             kind(model, laplace(model).mean + [30.0, 0.0, 0.0, 0.0, 0.0])
         process = kind(regression(PoissonLaw))

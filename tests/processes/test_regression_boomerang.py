@@ -27,8 +27,9 @@ from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import assert_unbiased
 from tests.oracles import likelihoods
 from tests.oracles.likelihoods import symmetric
-from tests.processes.test_crossed_zigzag import regression as crossed
-from tests.processes.test_regression_zigzag import LAWS, moments_on_a_grid, regression
+from tests.processes.helpers_crossed_zigzag import regression as crossed
+from tests.processes.helpers_regression_boomerang import along, remainders, state_at
+from tests.processes.helpers_regression_zigzag import LAWS, moments_on_a_grid, regression
 
 pytestmark = pytest.mark.exact
 
@@ -40,29 +41,6 @@ def somewhere(process, rng, far=1.0):
     """A position and a velocity, `far` times as far from the anchor and as fast as the reference has them."""
     y, w = far * rng.standard_normal((2, process.dim))
     return process.anchor + process.reference.root @ y, process.reference.root @ w
-
-
-def state_at(process, x, v):
-    state = process.begin(x, np.random.default_rng(0))
-    state.v[:] = v
-    return state
-
-
-def along(process, x, v, i, loss=None):
-    """v·Rᵢ(x)."""
-    loss = np.zeros(3) if loss is None else loss
-    return process.native.model.remainder_along(process.anchor, x, v, i, process.model.scratch(), loss)
-
-
-def remainders(process, x):
-    """Rᵢ(x) of each row, (N, d), and K(x)."""
-    native, d = process.native, process.dim
-    found, known, loss = np.zeros((process.model.n_data, d)), np.zeros(d), np.zeros(3)
-    for i, out in enumerate(found):
-        along(process, x, np.zeros(d), i, loss)
-        native.model.add_remainder(i, loss, out)
-    native.known(x, known)
-    return found, known
 
 
 @EVERY
@@ -294,7 +272,7 @@ def test_what_is_refused():
     for sampler, model in ((RegressionZigZag, regression(PoissonLaw)), (CrossedZigZag, crossed(PoissonLaw))):
         with pytest.raises(ValueError, match="`anchor`: the bounds of single rows are not finite there"):
             with np.errstate(all="ignore"):
-                sampler(model, np.full(model.dim, 800.0), np.ones(model.dim))
+                sampler(model, np.full(model.dim, 800.0), metric=None)
     p = pdmp.Parameters(x=1)
     terms = pdmp.models.sum_of_terms(
         p, [pdmp.terms(lambda y, z: (y - z) ** 2, [np.arange(3.0)], [p.x])], {"x": Normal(0.0, 1.0)}
@@ -356,13 +334,13 @@ def test_rows_without_weight():
     assert process.reference.sd[0] == pytest.approx(2.0) and process.anchor[0] == pytest.approx(0.5, abs=1e-2)
 
 
-@pytest.mark.parametrize("reference", ["dense", np.array([0.5, 1.0])], ids=["dense", "sd"])
-def test_a_prior_that_grows_is_bounded_where_the_path_is_farthest(reference):
+@pytest.mark.parametrize("metric", ["dense", pdmp.Metric(scales=[0.5, 1.0])], ids=["dense", "sd"])
+def test_a_prior_that_grows_is_bounded_where_the_path_is_farthest(metric):
     """Of a coordinate that data hardly inform, with a half-normal law, from the anchor with a large velocity."""
     p = pdmp.Parameters(x=1, s=1)
     rows = pdmp.terms(lambda y, m, s: 0.5 * (y - m) ** 2 + 0.01 * s * s, [np.arange(5.0) / 5.0], [p.x, p.s])
     model = pdmp.models.sum_of_terms(p, [rows], {"x": Normal(0.0, 1.0), "s": HalfNormal(1.0)})
-    process = RegressionBoomerang(model, metric=pdmp.Metric(scales=reference))
+    process = RegressionBoomerang(model, metric=metric)
     out = np.empty(2)
     for v in ([0.5, 4.0], [-0.5, -3.0]):
         state = state_at(process, process.anchor.copy(), np.array(v))

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import integrate
 
 import pdmp
-from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.priors import HalfNormal, Normal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import (
@@ -15,7 +15,6 @@ from pdmp.models.regressions.likelihoods import (
     NegativeBinomialLaw,
     NormalLaw,
     PoissonLaw,
-    ProbitLaw,
     StudentTLaw,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
@@ -23,49 +22,9 @@ from pdmp.process import HORIZON
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased
+from tests.processes.helpers_regression_zigzag import LAWS, moments_on_a_grid, regression
 
 pytestmark = pytest.mark.exact
-
-DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}
-LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
-
-
-def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
-    """A model with weights and an offset; rows in groups of several sizes, with slopes of the last columns."""
-    rng = np.random.default_rng(11)
-    X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n), rng.standard_t(4.0, n)])[:, :columns]
-    g = np.minimum(np.arange(n) % 5, groups - 1) if groups else np.zeros(n, int)
-    z = 0.4 + 0.3 * (X[:, 1:] - X[:, 1:].mean(axis=0)).sum(axis=1) / columns + 0.5 * np.cos(3.0 * g)
-    if law in (LogitLaw, ProbitLaw):
-        y = (rng.random(n) < special.expit(z)).astype(float)
-    elif law is PoissonLaw:
-        y = rng.poisson(np.exp(z))
-    elif law is NegativeBinomialLaw:
-        y = rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, n))
-    else:
-        y = z + (rng.standard_t(4.0, n) if law is StudentTLaw else rng.standard_normal(n))
-    offset, weights = rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
-    order = np.arange(n) if sort is None else np.argsort({"y": y, "x": X[:, -1], "g": g}[sort], kind="stable")
-    X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
-    column = GroupColumn("1|g", "g", tuple(range(groups)), g, np.ones(n), HalfNormal(1.5))
-    names = ["Intercept", "x", "w"][:columns]
-    own = [
-        GroupColumn(f"{names[j]}|g", "g", tuple(range(groups)), g, X[:, j].copy(), HalfNormal(0.5 + 0.2 * j))
-        for j in range(columns - slopes, columns)
-    ]
-    likelihood = law()
-    return (GroupIntercepts if groups else MixedRegression)(
-        X,
-        y,
-        likelihood,
-        names,
-        [Normal(0.0, 2.0), StudentT(3.0, 0.0, 1.0), Normal(0.0, 1.0)][:columns],
-        [column, *own] if groups else [],
-        [DISPERSIONS[name] for name in likelihood.dispersions],
-        intercept=0,
-        offset=offset,
-        weights=weights,
-    )
 
 
 def somewhere(process, rng, far=1.0):
@@ -224,7 +183,7 @@ def test_bounds_hold_whatever_flips_in_between(law, slopes):
     model = regression(law, 3, n=80 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(2)
     native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
-    for _ in range(25):
+    for _ in range(10):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
         for i in range(process.clocks):
             state = state_at(process, x, v, 0.0)
@@ -298,24 +257,6 @@ def test_sums_are_those_of_the_path(slopes):
         assert state.memory.sums[t, 5] == pytest.approx((speeds**2).sum(), rel=1e-9)
     away = (x - process.anchor)[effects]
     np.testing.assert_allclose(state.memory.cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
-
-
-def moments_on_a_grid(log_density, axes):
-    """Means and variances of each coordinate, by Simpson's rule."""
-    points = np.meshgrid(*axes, indexing="ij")
-    values = log_density(*points)
-    weight = np.exp(values - values.max())
-
-    def integral(f):
-        for axis in reversed(axes):
-            f = integrate.simpson(f, x=axis, axis=-1)
-        return f
-
-    def expectation(f):
-        return integral(weight * f) / integral(weight)
-
-    mean = np.array([expectation(p) for p in points])
-    return mean, np.array([expectation((p - m) ** 2) for p, m in zip(points, mean, strict=True)])
 
 
 def replicates(process, time, runs=16):

@@ -183,7 +183,7 @@ def test_births_and_deaths_balance(name):
     slab, given = model.slab_density(), model.prior_inclusion()
     inclusion, law = given if given is not None else INCLUSION, process.shape > 0.0
     partly = 0
-    for trial in range(6):
+    for trial in range(3):
         for g, group in enumerate(groups_of(process)):
             inside = far(process, rng)
             others = [h for k, h in enumerate(groups_of(process)) if k != g and trial % 2]
@@ -297,7 +297,7 @@ def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
 
 @pytest.mark.parametrize("name", QUICKEST)
 def test_what_is_accumulated_is_what_the_path_says(name):
-    process, options = made(name), {"events": 500, "warmup": 0.3, "chains": 2, "seed": 4}
+    process, options = made(name), {"events": 250, "warmup": 0.3, "chains": 2, "seed": 4}
     run = pdmp.sample(process, **options)
     included, models, length = np.zeros(process.dim), {}, 0.0
     for path in run.trajectories:

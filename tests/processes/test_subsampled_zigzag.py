@@ -15,7 +15,7 @@ from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
 from tests.checks import assert_exponential, assert_unbiased, new_chain, plain_only, replicate, run_chain
-from tests.statistics.test_events import integral_of_positive_part
+from tests.statistics.helpers_events import integral_of_positive_part
 
 JIT = not config.DISABLE_JIT
 N, D = 8, 2
@@ -421,7 +421,7 @@ def test_a_bound_that_does_not_hold_is_an_error_that_names_it():
 
 @pytest.mark.skipif(not JIT, reason="compares compiled code with Python")
 def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    from tests.native.test_classes import python
+    from tests.native.processes import python
 
     names = ("uniform", "importance", "batch", "distinct")
     script = (

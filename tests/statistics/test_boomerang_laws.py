@@ -2,40 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy import special
 
 import pdmp
 from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.validation import check_clocks
 from tests.checks import assert_unbiased, replicate
+from tests.statistics.helpers_boomerang_laws import LOGISTIC, moments
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MEAN = np.array([1.0, -2.0, 0.5])
 GAUSSIAN = pdmp.models.Gaussian(MEAN, PRECISION)
 WRONG = np.array([[1.0, 0.4, 0.0], [0.4, 2.0, -0.3], [0.0, -0.3, 0.5]])
-
-
-def regression():
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(20, 2))
-    y = (rng.random(20) < special.expit(X @ [1.0, -0.5])).astype(float)
-    return pdmp.models.LogisticRegression(X, y, prior_scale=2.0)
-
-
-LOGISTIC = regression()
-
-
-def moments(model, widths=9.0, points=301):
-    """Mean and variance of a posterior in two dimensions, by the trapezoid rule on a grid; its own error is 1e-8."""
-    mode, sd = model.mode(), np.sqrt(np.diag(np.linalg.inv(model.hessian(model.mode()))))
-    axes = [np.linspace(m - widths * s, m + widths * s, points) for m, s in zip(mode, sd, strict=True)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    signs = 2.0 * model.y - 1.0
-    potential = np.logaddexp(0.0, -signs * (grid @ model.X.T)).sum(axis=1) + 0.125 * (grid**2).sum(axis=1)
-    weights = np.exp(potential.min() - potential)
-    weights /= weights.sum()
-    mean = weights @ grid
-    return mean, weights @ (grid - mean) ** 2
 
 
 class OneByOne(pdmp.Boomerang):

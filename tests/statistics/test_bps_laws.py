@@ -6,8 +6,8 @@ from scipy import special
 
 import pdmp
 from tests.checks import assert_exponential, assert_unbiased, replicate
-from tests.processes.test_bps import Quartic
-from tests.statistics.test_events import GAUSSIAN, MEAN, PRECISION, gaps, integral_of_positive_part
+from tests.processes.helpers_bps import Quartic
+from tests.statistics.helpers_events import GAUSSIAN, MEAN, PRECISION, gaps, integral_of_positive_part
 
 EVENTS = 60_000
 MASS = np.array([[1.0, -0.3, 0.2], [-0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])

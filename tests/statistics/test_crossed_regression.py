@@ -7,7 +7,7 @@ import pdmp
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from tests.checks import assert_unbiased
-from tests.processes.test_crossed_zigzag import regression
+from tests.processes.helpers_crossed_zigzag import regression
 
 
 def exact_moments(model):

@@ -12,7 +12,7 @@ import discrete
 from pdmp.gradients import Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
 from tests.checks import assert_unbiased, linear_terms, replicate, sorted_blocks
-from tests.discrete.test_discretised_pdmps import skew
+from tests.discrete.helpers_discretised_pdmps import skew
 from tests.lattice_laws import (
     batches,
     epoch_frozen_law,

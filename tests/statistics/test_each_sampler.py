@@ -22,7 +22,7 @@ from pdmp.process import Process
 from tests.checks import assert_unbiased, barker_law, replicate
 from tests.kinetics import additive
 from tests.lattice_laws import frozen_law, noisy, splitting_law
-from tests.statistics.test_thermostat_laws import gaussian_kicks, kernel_law
+from tests.statistics.helpers_thermostat_laws import gaussian_kicks, kernel_law
 
 PLAIN = bool(numba.config.DISABLE_JIT)
 RESOLUTION = 0.3 if PLAIN else 0.1

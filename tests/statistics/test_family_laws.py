@@ -15,7 +15,7 @@ from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Normal
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
-from tests.models.test_families import CENSORED, ORACLES, censored_density
+from tests.models.helpers_families import CENSORED, ORACLES, censored_density
 
 N, DRAWS, REPLICATES, TIME = 1_000, 3_000, 20, 300.0
 #: Families whose bounds at 1,000 rows are 1,000 times their rates or more, and at these are not.

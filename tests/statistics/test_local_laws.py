@@ -11,7 +11,7 @@ from scipy import sparse, special
 import pdmp
 from pdmp.factors.graph import FactorGraph, from_model
 from tests.checks import assert_exponential, assert_unbiased, replicate
-from tests.statistics.test_events import integral_of_positive_part
+from tests.statistics.helpers_events import integral_of_positive_part
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MEAN = np.array([1.0, -2.0, 0.5])

@@ -10,7 +10,7 @@ import pytest
 import pdmp
 from pdmp.validation import check_clocks
 from tests.checks import assert_unbiased, replicate
-from tests.statistics.test_boomerang_laws import LOGISTIC, moments
+from tests.statistics.helpers_boomerang_laws import LOGISTIC, moments
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 COVARIANCE = np.linalg.inv(PRECISION)

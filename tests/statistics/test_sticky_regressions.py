@@ -16,7 +16,7 @@ from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
-from tests.processes.test_moving_regressions import diagonal_boomerang
+from tests.processes.helpers_moving_regressions import diagonal_boomerang
 
 BOTH = pytest.mark.parametrize("kind", [RegressionBPS, diagonal_boomerang], ids=["BPS", "Boomerang"])
 ROWS, SLAB = 150, 0.25

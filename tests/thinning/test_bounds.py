@@ -16,9 +16,7 @@ from pdmp.thinning import (
     Hessian,
     Inversion,
     Lipschitz,
-    LocalHessian,
     Maxima,
-    ModelConstant,
     Polynomial,
     grid,
 )
@@ -26,26 +24,10 @@ from pdmp.thinning.piecewise import positive_arrival
 from pdmp.validation import check_clocks
 from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
+from tests.thinning.helpers_bounds import CONE, EXACT, LOGISTIC, QUARTIC, SAMPLERS
 
 pytestmark = pytest.mark.exact
 
-RNG = np.random.default_rng(8)
-X = RNG.normal(size=(5, 2))
-LOGISTIC = pdmp.models.LogisticRegression(X, (np.arange(5) % 2 == 0).astype(float), prior_scale=2.0)
-CONE, QUARTIC = Cone(2), Quartic(2)
-#: Every bound with a target that it is exact for.
-EXACT = {
-    "constant": (CONE, Constant(2.0)),
-    "the model's constant": (CONE, ModelConstant()),
-    "affine": (CONE, Affine()),
-    "Lipschitz": (CONE, Lipschitz(1.0)),
-    "Hessian": (CONE, Hessian(np.eye(2))),
-    "local Hessian": (QUARTIC, LocalHessian()),
-    "concave-convex, quartic": (QUARTIC, ConcaveConvex()),
-    "concave-convex, logistic": (LOGISTIC, ConcaveConvex()),
-    "polynomial": (QUARTIC, Polynomial(3)),
-}
-SAMPLERS = {"BPS": pdmp.BPS, "ZigZag": pdmp.ZigZag}
 #: Tests that hand the methods a stand-in for the generator, which compiled helpers do not take.
 
 
@@ -192,7 +174,7 @@ if not DISABLE_JIT:  # compiled, each takes half a minute
 @pytest.mark.parametrize("name, sampler", CLOCKED)
 def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
     model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
-    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=800, seed=6, tolerance=1e-3)
+    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=400, seed=6, tolerance=1e-3)
     assert found.p > 1e-4, str(found)
     rings = found.clocks[0]
     assert 0.1 < rings.acceptance <= 1.0

@@ -11,7 +11,7 @@ from pdmp.engine import chain as chain_module
 from pdmp.process import ADAPTING, DATA, HORIZON, HORIZONS, KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Predicted, first_arrival, predicted
 from tests.checks import new_chain, plain_only, run_chain
-from tests.thinning.test_thinning import Draws
+from tests.thinning.helpers_thinning import Draws
 
 pytestmark = pytest.mark.exact
 

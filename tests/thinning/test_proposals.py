@@ -19,7 +19,7 @@ from pdmp.process import CERTAIN, EVENTS, HORIZON, positions, velocities
 from pdmp.validation.clocks import LONGEST, NEVER
 from tests import toys
 from tests.checks import new_chain, plain, plain_only
-from tests.thinning.test_bounds import CONE, EXACT, LOGISTIC, QUARTIC, SAMPLERS
+from tests.thinning.helpers_bounds import CONE, EXACT, LOGISTIC, QUARTIC, SAMPLERS
 
 pytestmark = [pytest.mark.exact, plain_only]
 

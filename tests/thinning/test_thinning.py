@@ -13,18 +13,9 @@ from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning import affine, grid, regression
 from pdmp.thinning.piecewise import segment_arrival
 from tests.checks import plain, plain_only
+from tests.thinning.helpers_thinning import Draws
 
 pytestmark = pytest.mark.exact
-
-
-class Draws:
-    """A random stream that is known in advance."""
-
-    def __init__(self, *exponentials):
-        self.exponentials = list(exponentials)
-
-    def standard_exponential(self):
-        return self.exponentials.pop(0)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from discrete.sghmc import EXPLICIT
 from pdmp import tuning
 from pdmp.gradients import ControlVariate, Minibatch
 from tests.checks import plain_only
-from tests.examples.test_papers import FOLDER, load
+from tests.examples.helpers_papers import FOLDER, load
 
 pytestmark = [pytest.mark.exact, plain_only]
 

@@ -421,7 +421,7 @@ def test_every_round_runs_on_the_executor():
 
 @pytest.mark.exact
 def test_arms_in_other_processes_are_the_same():
-    from tests.engine.test_executors import Elsewhere
+    from tests.engine.helpers_executors import Elsewhere
 
     arms, score = tuning.grid(step=list(np.linspace(0.05, 0.4, 9))), lambda x, m: float(np.sum(x**2))
     call = {"clock": "steps", "seed": 1, "thin": 5, "workers": 1}

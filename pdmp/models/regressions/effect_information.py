@@ -22,7 +22,7 @@ from pdmp.models.sums_of_terms import SumOfTerms
 
 INVERTED = 800  #: coordinates up to which one matrix of all is made
 TOGETHER = 32  #: coordinates of a block: a gradient costs about three multiplications for each triple of them
-STEPS = 60  #: most Newton steps
+STEPS, LAST_STEPS = 60, 10  #: most Newton steps, and those that are left for the last law of effects
 MOMENTS = 20  #: and EM steps for the law of effects
 POINTS = 2  #: pairs of points around, over which densities are averaged
 FARTHEST = 0.5  #: their largest standard deviation, of coordinates that are standardised
@@ -107,7 +107,7 @@ def effect_information(
         if change < RELATIVE or steps <= 0:
             break
     laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
-    _, precision, data = _newton(base, sets, laws, y, moving, max(steps, 10), around)
+    _, precision, data = _newton(base, sets, laws, y, moving, max(steps, LAST_STEPS), around)
     if precision is None:
         return None
     return _known(base, sets, laws, y, moving, precision, data)

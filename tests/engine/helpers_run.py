@@ -1,0 +1,44 @@
+"""What `test_run.py` and other test modules share."""
+
+import concurrent.futures
+import pathlib
+import pickle
+
+import numpy as np
+
+from tests.toys import Coupled, Telegraph, Ticks, Walls
+
+ROOT = pathlib.Path(__file__).parents[2]
+PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Coupled}
+
+
+def same(one, other):
+    """Whether two runs are bitwise the same in everything but the clock on the wall."""
+    assert one.chains == other.chains
+    for a, b in zip(one.records, other.records, strict=True):
+        for name in ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+        for part in ("integrals", "grid"):
+            for name, p, q in zip(getattr(a, part)._fields, getattr(a, part), getattr(b, part), strict=True):
+                np.testing.assert_array_equal(p, q, err_msg=name)
+        assert (a.warmup, a.end, a.stopped) == (b.warmup, b.end, b.stopped)
+    return True
+
+
+class Serial(concurrent.futures.Executor):
+    """Runs everything at once, in the caller's thread."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = concurrent.futures.Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
+class Pickling(Serial):
+    """Sends what it is given through pickle, and back."""
+
+    def submit(self, function, /, *args, **kwargs):
+        function, args = pickle.loads(pickle.dumps((function, args)))
+        future = concurrent.futures.Future()
+        future.set_result(pickle.loads(pickle.dumps(function(*args, **kwargs))))
+        return future
