@@ -47,7 +47,11 @@ BUGS += [
 UPDATING, PREDICTORS = "pdmp/formulas/updating.py", "pdmp/formulas/predictors.py"
 ROOM = "pdmp/models/regressions"
 LAW, OTHER_LAW = "test_the_law_is_that_of_all_rows", "test_the_law_of_other_families_is_that_of_all_rows"
-TWO, BEGIN, ALL = "test_rows_in_two_steps_are_those_in_one", "test_it_begins_where_the_posterior_is", "test_what_is_kept_of_the_table_is_of_all_rows"
+TWO, BEGIN, ALL = (
+    "test_rows_in_two_steps_are_those_in_one",
+    "test_it_begins_where_the_posterior_is",
+    "test_what_is_kept_of_the_table_is_of_all_rows",
+)
 MISTAKES, UNFIT, DRAWN = "test_mistakes", "test_responses_that_do_not_fit", "test_draws_of_the_priors_of_any_family"
 BUGS += [
     Bug(f"updates: {name}", file, old, new, (f"tests/formulas/test_update.py::{test}",), "formulae")
