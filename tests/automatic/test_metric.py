@@ -308,6 +308,20 @@ def test_acceptance_follows_what_windows_meet(monkeypatch):
     assert near.acceptance == metric.ACCEPTANCE and near.target_acceptance is None
 
 
+def test_a_raised_acceptance_has_a_window_of_its_own(monkeypatch):
+    """Windows that agree go on while it rises; what is returned is that of the last one that was run."""
+    monkeypatch.setattr(metric, "TOLERANCE", math.inf)
+    monkeypatch.setattr(metric, "FAR", 0.0)
+    monkeypatch.setattr(metric, "WINDOWS", 4)
+    rungs, kept, used = iter([0.91, 0.92, 0.93, 0.94]), metric.hamiltonian, []
+    monkeypatch.setattr(metric, "higher", lambda *a: next(rungs))
+    monkeypatch.setattr(metric, "hamiltonian", lambda *a, **k: used.append(kept(*a, **k)) or used[-1])
+    heavy = Plane(HEAVY)
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(2)), seed())
+    assert [process.target_acceptance for process in used] == [0.8, 0.91, 0.92, 0.93]
+    assert found.windows == 4 and found.target_acceptance == 0.93
+
+
 def test_near_normal_steps_are_around_the_gaussian_that_was_learnt():
     """Of a Gaussian the step reaches a quarter of its period, and every path is one gradient and accepted."""
     learnt = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 3, rng()), seed())

@@ -12,6 +12,27 @@ BARKER = "discrete/barker.py"
 BUGS = [
     Bug(f"metrics: {name}", file, old, new, tests)
     for name, file, old, new, tests in [
+        (
+            "a covariance is taken for its root",
+            "pdmp/metric.py",
+            "return np.sqrt(array) if array.ndim == 1 else np.linalg.cholesky(array)",
+            "return array if array.ndim == 1 else np.linalg.cholesky(array)",
+            ("tests/test_metric.py",),
+        ),
+        (
+            "variances along directions are taken for scales",
+            "pdmp/metric.py",
+            "np.sqrt(self.variances) - 1.0",
+            "self.variances - 1.0",
+            ("tests/test_metric.py",),
+        ),
+        (
+            "what is singular depends on units",
+            "pdmp/metric.py",
+            "** 2 / np.diag(array)\n",
+            "** 2\n",
+            ("tests/test_metric.py",),
+        ),
         # who gets what
         (
             "variances of the marginals alone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from pdmp.models.regressions.standardised_effects import (
 )
 from pdmp.models.sums_of_terms import SumOfTerms
 
-INVERTED = 800  #: coordinates up to which one matrix of all is made
+INVERTED = 250  #: coordinates up to which one matrix of all is made
 TOGETHER = 32  #: coordinates of a block: a gradient costs about three multiplications for each triple of them
 STEPS, LAST_STEPS = 60, 10  #: most Newton steps, and those that are left for the last law of effects
 MOMENTS = 20  #: and EM steps for the law of effects
@@ -184,6 +185,9 @@ def _positive(matrix):
     if not np.all(np.isfinite(matrix)):
         return None
     scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-12))
+    with contextlib.suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(matrix / np.outer(scale, scale))
+        return matrix
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     if values[0] >= 0.0:
         return matrix
