@@ -412,6 +412,14 @@ def fit(
     family: Annotated[
         str, typer.Option(help="gaussian, bernoulli, poisson, gamma, beta, cumulative, … as pdmp.families has them.")
     ] = "gaussian",
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FORMULA", help='Of another parameter, such as "sigma ~ x"; once for each.'),
+    ] = None,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="Instead of the family's: log, or sigma=log for another parameter."),
+    ] = None,
     offset: Annotated[str | None, typer.Option(metavar="COLUMN", help="Added to the linear predictor.")] = None,
     exposure: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of counts: its logarithm is added to the linear predictor.")
@@ -471,16 +479,18 @@ def fit(
         raise UserError(f"--sampler must be one of {', '.join(formulas.fitting.SAMPLERS)}, got {sampler!r}.")
     if unseen not in formulas.fit.UNSEEN:
         raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
-    formulas.design.check_functions(formula)
-    new = None if predict is None else _to_predict(predict, formula, [offset, exposure], file, unseen == "error")
+    asked, texts = _formulas(formula, also), [formula, *(also or [])]
+    for text in texts:
+        formulas.design.check_functions(text)
+    new = None if predict is None else _to_predict(predict, texts, [offset, exposure], file, unseen == "error")
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
-    found = formulas.regression(formula, file, family, **options, **columns)
+    found = formulas.regression(asked, file, family, link=_links(link), **options, **columns)
     _say("")
     summary, inclusion = found.summary(effects), None if chosen is None else found.inclusion()
     if as_json:
-        about = {"formula": formula, "family": found.family.name, "rows": found.n_rows}
+        about = {"formula": found.formula, "family": found.family.name, "rows": found.n_rows}
         selected = {"inclusion": inclusion or {}}
         if inclusion is not None:
             said = {"median_model": inclusion.median_model, "warnings": inclusion.warnings}
@@ -509,17 +519,44 @@ def fit(
     _end(found.run)
 
 
-def _to_predict(path, formula, others, file, refuses):
+def _formulas(formula, also):
+    """The formula of the response, with those of --also as `pdmp.regression` takes them."""
+    if not also:
+        return formula
+    sides = [formulas.words.split(text) for text in also]
+    names = [name for name, _ in sides]
+    for name, text in zip(names, also, strict=True):
+        if not name:
+            raise UserError(f'--also must name its parameter, such as "sigma ~ x", got {text!r}.')
+        if names.count(name) > 1:
+            raise UserError(f"--also gives {name} twice.")
+    return {"y": formula} | {name: f"~ {side}" for name, side in sides}
+
+
+def _links(given):
+    """Links as `pdmp.regression` takes them: of the first parameter, or by parameter."""
+    named = dict(text.partition("=")[::2] for text in given or [])
+    if len(named) < len(given or []):
+        raise UserError("--link gives a parameter twice.")
+    plain = [name for name, link in named.items() if not link]
+    if plain and len(named) > 1:
+        raise UserError(f"--link {plain[0]}: of several, each names its parameter, such as mu={plain[0]}.")
+    return plain[0] if plain else named or None
+
+
+def _to_predict(path, texts, others, file, refuses):
     """The table of --predict; an error now, not after the fit, if it cannot be predicted."""
-    model, new = formulas.design.describe(formulas.words.plainly(formula)).model, formulas.table.read_table(path)
-    names = {name for term in (*model.common_terms, *model.group_terms) for name in term.var_names}
+    new = formulas.table.read_table(path)
+    models = [formulas.design.describe(formulas.words.plainly(text)).model for text in texts]
+    terms = [term for model in models for term in (*model.common_terms, *model.group_terms)]
+    names = {name for term in terms for name in term.var_names}
     names = {name for name in (*names, *others) if name}
     formulas.table.check_names(names, new, "`formula`", f"--predict {path}")
     known = None  # the levels of a large table are looked at after the fit
     if file.is_file() and file.stat().st_size < formulas.sources.LARGE_FILE:
         known = formulas.table.read_table(file)
         formulas.table.check_names(names, known, "`formula`")
-    grouping = {name for term in model.group_terms for name in term.factor.var_names}
+    grouping = {name for model in models for term in model.group_terms for name in term.factor.var_names}
     for name in sorted(names):
         missing = np.flatnonzero(new[name].isna())
         if len(missing):

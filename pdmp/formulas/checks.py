@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from pdmp.automatic.sampling import arguments
+from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.engine.checkpoint import BUDGETS
+from pdmp.engine.checks import check_budget, check_count, check_goal, check_number
 from pdmp.formulas.design import Design
 from pdmp.formulas.totals import Totals
 from pdmp.models.priors import Flat, Prior
@@ -182,3 +186,21 @@ def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | N
     if any(isinstance(priors[j], Flat) for j in places):
         raise ValueError(f"{named} separate the labels: a Flat prior leaves no posterior; give a proper one.")
     return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that `pdmp.sample` does not have, and numbers that it would refuse, before the data are read."""
+    known = [name for name in arguments() if name != "seed"]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    chains = check_count("chains", given.get("chains", 4))
+    goals = check_goal(chains, given.get("ess"), given.get("rhat"))
+    budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
+    if budgets:
+        check_budget(None, **budgets)
+    if "warmup" in given and not 0.0 <= check_number("warmup", given["warmup"]) < 1.0:
+        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {given['warmup']}.")
+    if given.get("store", "skeleton") not in ("skeleton", "grid"):
+        raise ValueError(f'`store` must keep draws for a regression, "skeleton" or "grid", got {given["store"]!r}.')

@@ -469,7 +469,11 @@ class Design:
         it. Functions that remember the table of the fit, ``scale(x)``, are none.
     kept : Kept
         Usual values of the table's columns, and some of its rows.
+    response_labels : ndarray or None
+        Values of a response of labels or categories, in the order of their numbers.
     """
+
+    response_labels: np.ndarray | None = None
 
     def __init__(self, described: Described, table: Any, environment: Any) -> None:
         self.model, self.formula = described.model, described.formula
@@ -664,6 +668,30 @@ class Design:
         parts = [self._values(component, table).astype(str) for component in term.factor.components]
         return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
 
+    def extended(self, table: Any) -> Design:
+        """The same coding with the groups of another table besides, behind those that it has, in order.
+
+        Raises
+        ------
+        ValueError
+            For groups named by text where the fit had numbers, or the reverse.
+        """
+        pandas, found, fitted = import_pandas(), copy.copy(self), _as_fitted(table, self._first)
+        found._levels = dict(self._levels)
+        for term in self._groups:
+            name, levels = term.factor.name, self._levels[term.factor.name]
+            parts = [self._values(component, fitted) for component in term.factor.components]
+            for k, part in enumerate(parts):
+                ours = pandas.Index([one[k] for one in levels])
+                if _held(ours) != _held(pandas.Index(part)):
+                    raise ValueError(
+                        f"`new`: the groups of {name!r} are {_held(pandas.Index(part))}, and {_held(ours)} in the data "
+                        "of the fit."
+                    )
+            unseen = _codes(parts, levels, pandas) < 0
+            found._levels[name] = (*levels, *sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))))
+        return found
+
     def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
@@ -714,11 +742,53 @@ class Design:
         ValueError
             For a response that does not fit.
         """
-        component, name = self.model.response.term.components[0], self.response
-        if kind == "label" and not hasattr(component, "call") and component.reference is None:
-            return read_labels(table[component.name], name)
-        y = self.evaluate_response(table, environment)
-        return (read_labels(y, name)[0], "") if kind == "label" else (check_response(y, name, kind), "")
+        if kind != "label":
+            return check_response(self.evaluate_response(table, environment), self.response, kind), ""
+        codes, self.response_labels, said = read_labels(self.response_values(table, environment), self.response)
+        return codes, said if self.has_plain_response else ""
+
+    @property
+    def has_plain_response(self) -> bool:
+        """Whether the response is a column as it is."""
+        component = self.model.response.term.components[0]
+        return not hasattr(component, "call") and component.reference is None
+
+    def response_values(self, table: Any, environment: Any) -> Any:
+        """The response's column, whatever it holds, or what its function makes of it."""
+        plain = self.has_plain_response
+        return (
+            table[self.model.response.term.components[0].name] if plain else self.evaluate_response(table, environment)
+        )
+
+    def read_further_response(self, table: Any, environment: Any, kind: str, before: np.ndarray) -> np.ndarray:
+        """The response of rows after those of the fit, whose responses are `before`, in the same coding.
+
+        Raises
+        ------
+        ValueError
+            For a response that does not fit, a label that the fit has not seen, and a function of the whole column.
+        """
+        values, name = self.response_values(table, environment), self.response
+        if not self.has_plain_response and not self.is_by_rows(
+            values, lambda rows: self.evaluate_response(rows, environment), table
+        ):
+            raise ValueError(
+                f"`formula`: the response {name!r} is computed of the whole column, so that new rows would be coded "
+                "otherwise: add the column to the tables beforehand."
+            )
+        if self.response_labels is None:
+            found = (
+                np.asarray(values, float) if not self.has_plain_response else self.evaluate_response(table, environment)
+            )
+            return check_response(np.concatenate([before, found]), name, kind)[len(before) :]
+        codes = import_pandas().Index(self.response_labels).get_indexer(np.asarray(values))
+        if np.any(codes < 0):
+            odd = np.asarray(values)[int(np.argmax(codes < 0))]
+            raise ValueError(
+                f"`new`: the response {name!r} is {odd!r} in some row, and the fit has seen "
+                f"{', '.join(map(str, self.response_labels))} only: fit all rows."
+            )
+        return codes.astype(float)
 
     def evaluate_response(self, table: Any, environment: Any) -> np.ndarray:
         """The response of a table as numbers, (n,)."""
@@ -822,8 +892,8 @@ def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:
     return y
 
 
-def read_labels(column: Any, name: str) -> tuple[np.ndarray, str]:
-    """Labels 0.0 and 1.0, and which is which unless that is plain."""
+def read_labels(column: Any, name: str) -> tuple[np.ndarray, np.ndarray, str]:
+    """Labels 0.0 and 1.0; what they are of; and which is which unless that is plain."""
     pandas = import_pandas()
     codes, labels = pandas.factorize(np.asarray(column), sort=True)
     if len(labels) != 2:
@@ -835,4 +905,4 @@ def read_labels(column: Any, name: str) -> tuple[np.ndarray, str]:
         )
     plain = [_plain(label) for label in labels]
     said = "" if plain in ([0, 1], [False, True]) else f"label 1 of {name} is {plain[1]!r}, and 0 is {plain[0]!r}"
-    return codes.astype(float), said
+    return codes.astype(float), labels, said

@@ -8,11 +8,14 @@ from typing import Any
 
 from pdmp.data import did_you_mean
 from pdmp.formulas.totals import Totals
-from pdmp.models.families import FAMILIES, Family
-from pdmp.models.priors import LKJ, HalfNormal, Normal, Prior
+from pdmp.models.families import FAMILIES, LINKS, LOG_ODDS, Family
+from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior
 from pdmp.models.regressions import likelihoods
 
 WIDTH = 2.5  #: standard deviation of default priors, in units of the response's over the column's
+OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a parameter beside the first
+#: Slopes of links at a mean.
+RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
 #: What families are called elsewhere.
 CALLED = {
     "logit": "bernoulli",
@@ -48,40 +51,61 @@ def family_of(name: Any) -> Family:
     return FAMILIES[name]
 
 
-class Defaults:
-    """Default priors for a response and columns, in the units of the data.
+class Scale:
+    """Of a parameter: where its predictor is by default, its unit, and its default priors, in the units of the data.
 
     Parameters
     ----------
     family : Family
+    parameter : str
     totals : Totals
+        Of the responses, over the number of trials where there is one, and as the family stores them where parameters
+        have the unit of that; and of the columns and the offset of this parameter.
     """
 
-    def __init__(self, family: Family, totals: Totals) -> None:
-        self.family, self.totals = family, totals
-        self.unit = (totals.y_sd or 1.0) if family.units else 1.0
-        if family.units:
-            self.middle = totals.excess
-        elif family.response == "count":
-            self.middle = math.log(max(totals.y_sum, 0.5)) - math.log(totals.exposure)
-        else:
-            self.middle = 0.0
+    def __init__(self, family: Family, parameter: str, totals: Totals) -> None:
+        link, is_first = family.links.get(parameter, "identity"), parameter == family.named[0]
+        known = family.priors.get(parameter)
+        self.totals, self.unit, self.middle, self.width, self.intercept = totals, 1.0, 0.0, WIDTH, None
+        sd, mean = totals.y_sd or 1.0, totals.y_mean
+        own = parameter in family.units
+        if link == "identity" and own:
+            self.unit, self.middle = sd, totals.excess if is_first else mean
+        elif known is not None and not known.positive:
+            self.intercept = known
+        elif not is_first and link == "log":
+            self.width = OTHER_WIDTH
+            self.middle = math.log(known.typical() if known else 1.0) + (math.log(sd) if own else 0.0)
+        elif is_first and link == "log":
+            total = max(totals.y_sum, 0.5) if family.response == "count" else totals.y_sum
+            if family.response == "number" or total <= 0.0:
+                self.middle = math.log(mean if mean > 0.0 else sd)
+            else:
+                self.middle = math.log(total) - math.log(totals.exposure)
+        elif is_first and link in RISES and family.response in ("number", "positive", "count"):
+            mean = max(mean, 0.5 / totals.rows) if family.response != "number" else mean or sd
+            self.middle = float(LINKS[link].forward(mean))
+            self.unit = RISES[link](abs(mean)) * sd
 
-    def intercept(self) -> Prior:
-        """Around the response's mean, through the link."""
-        return Normal(self.middle, WIDTH * self.unit)
+    def of_intercept(self) -> Prior:
+        """Of a row at the means of the columns."""
+        return self.intercept or Normal(self.middle, WIDTH * self.unit)
 
-    def coefficient(self, j: int) -> Prior:
-        """Of fixed column j."""
-        return Normal(0.0, WIDTH * self.unit / float(self.totals.sd[j] or self.totals.largest[j] or 1.0))
+    def of_column(self, j: int) -> Prior:
+        """Of the coefficient of fixed column j."""
+        return Normal(0.0, self.width * self.unit / float(self.totals.sd[j] or self.totals.largest[j] or 1.0))
 
-    def group_sd(self, k: int) -> Prior:
+    def of_effects(self, k: int) -> Prior:
         """Of the standard deviation of the effects of group column k."""
-        return HalfNormal(WIDTH * self.unit / float(self.totals.value_sd[k] or self.totals.value_largest[k] or 1.0))
+        spread = float(self.totals.value_sd[k] or self.totals.value_largest[k] or 1.0)
+        return HalfNormal(self.width * self.unit / spread)
 
-    def dispersion(self, name: str) -> Prior:
-        """Of a parameter of the law."""
-        return self.family.priors[name].scaled(self.unit if name in self.family.units else 1.0)
+
+def prior_of_constant(family: Family, parameter: str, sd: float) -> Prior:
+    """The default prior of a parameter without a formula: of a positive number, or on the scale of its link."""
+    link, own = family.links[parameter], sd if parameter in family.units else 1.0
+    usual: Prior = HalfCauchy(WIDTH) if link == "log" else LOG_ODDS if link == "logit" else Normal(0.0, WIDTH)
+    return family.priors.get(parameter, usual).scaled(own)
 
 
 class Priors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas.checks import check_options
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
 from pdmp.formulas.exported import to_arviz
@@ -22,6 +24,8 @@ from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
+from pdmp.formulas.updating import refused
+from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -79,6 +83,7 @@ class Fit:
     ) -> None:
         self.formula, self.family, self.model, self.run = formula, family, model, run
         self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+        self.with_rows: Callable[[Fit, Any, int | None, Mapping[str, Any]], Fit] | None = None  #: see `update`
 
     def __repr__(self) -> str:
         return repr(self.summary())
@@ -91,12 +96,40 @@ class Fit:
     @property
     def groups(self) -> Sequence[GroupColumn]:
         """Columns of effects of groups, called as they are reported."""
-        return self.model.groups
+        return [g._replace(name=prefix + g.name) for prefix, g in self.group_columns]
 
     @property
-    def has_intercept(self) -> bool:
-        """Whether there is an intercept."""
-        return self.model.intercept is not None
+    def group_columns(self) -> Sequence[tuple[str, GroupColumn]]:
+        """The same with what their names begin with as parameters."""
+        return [("", g) for g in self.model.groups]
+
+    @property
+    def intercepts(self) -> list[str]:
+        """Parameters whose priors are for rows at the means of the other columns."""
+        return [] if self.model.intercept is None else [self.model.columns[self.model.intercept]]
+
+    def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Natural parameters but effects, (n,) each, of draws of what the priors are of."""
+        moved = {name: self.uncentred({name: 1.0}) for name in self.intercepts}
+        return dict(values) | {
+            name: sum(weight * values[one] for one, weight in weights.items()) for name, weights in moved.items()
+        }
+
+    @property
+    def laws(self) -> Mapping[str, Prior]:
+        """Independent laws of which draws of the priors are made; of correlations those of canonical partial ones."""
+        return self.priors
+
+    def effects_of_law(
+        self, natural: Mapping[str, np.ndarray], standard: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Effects (n, groups) of standard normal numbers, given the other natural parameters (n,)."""
+        spreads = {prefix + g.name: natural[prefix + g.sd_name] for prefix, g in self.group_columns}
+        return {name: spread[:, None] * standard[name] for name, spread in spreads.items()}
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Coordinates of the model (..., dim) of natural parameters, effects included."""
+        return self.model.unconstrained(natural)
 
     @property
     def in_batches(self) -> bool:
@@ -162,7 +195,7 @@ class Fit:
             for row in zip(columns, *(part.tolist() for part in parts), strict=True)
         ]
         head = f"{self.formula}, {self.family.described}, {self.n_rows:,} rows"
-        at_means = " (Intercept at the means of the other columns)" if self.has_intercept else ""
+        at_means = " (Intercept at the means of the other columns)" if self.intercepts else ""
         said = ", ".join(f"{self.prior_name(name)} ~ {prior}" for name, prior in self.priors.items())
         priors = f"priors: {said}{at_means}"
         found = self.run.summary()
@@ -279,6 +312,14 @@ class Fit:
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
         return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+
+    def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
+        """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""
+        if not isinstance(self.model, PartlyCentred):
+            return self, x
+        other = copy.copy(self)
+        other.model = self.model.centred_model
+        return other, self.model.centred_draws(x)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""
@@ -553,6 +594,46 @@ class Fit:
         first = np.sort([names.index(name) for name in dict.fromkeys(names)])
         return inclusion_of_units(self.run, [names[k] for k in first], places[first], prior[places[first]])
 
+    def update(self, new: Any, *, seed: int | None = None, **options: Any) -> Fit:
+        """A fit of the rows of this one and further ones, of which only these are read and coded.
+
+        The prior is that of this fit: defaults are not computed anew, and stay what `priors` has. The run begins where
+        the posterior of this one is. Columns stay centred and scaled as they were, so that the law is that of a fit of
+        all rows with these priors, and the draws are not the same bits; the intercept's prior is for rows at the
+        means of the first rows.
+
+        Parameters
+        ----------
+        new : table, dict of columns or path
+            With the columns of the formula, its response too, and those of offset, exposure and weights. Rows with a
+            missing value are left out. Groups may be new: their effects come behind the others'.
+        seed : int, optional
+            The same seed gives the same fit.
+        **options
+            Of `pdmp.sample`; those that this fit was given where they are not, but `initial` and `checkpoint`. A budget
+            or a goal replaces all those that it was given.
+
+        Returns
+        -------
+        Fit
+            This one stays as it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a missing column, another type of one, a level of a category or a label of the response that this fit
+            has not seen, a response that the family has not, functions of whole columns, and a fit whose rows were
+            read in batches.
+
+        Examples
+        --------
+        >>> fit = fit.update(pandas.read_parquet("2026-11.parquet"))  # doctest: +SKIP
+        """
+        if self.with_rows is None:
+            raise refused(self)
+        check_options(options)
+        return self.with_rows(self, new, seed, options)
+
     def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
         """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
 
@@ -677,7 +758,8 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            For another number of rows, other responses or weights, and as of `loo`.
+            For another number of rows, other responses or weights, a density beside probabilities, such as "gaussian"
+            and "poisson" of the same counts, and as of `loo`.
 
         Examples
         --------

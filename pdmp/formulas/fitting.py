@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import os
@@ -10,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from pdmp.automatic.sampling import ESS, RHAT, arguments, sample
+from pdmp.automatic.sampling import ESS, RHAT, sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
-from pdmp.engine.checks import check_budget, check_count, check_goal, check_number, check_seed
+from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
+    check_options,
     check_parameters,
     check_sizes,
     collinear,
@@ -28,16 +30,17 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import LAWS, Defaults, Priors, family_of
+from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import Asked, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
-from pdmp.formulas.prepared import Prepared
+from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
 from pdmp.models.families import Family
@@ -250,11 +253,11 @@ def regression(
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
-    refused["sample"] = None if sample else sample
     refused = {name: value for name, value in refused.items() if value is not None}
 
     def in_general() -> Fit:
-        return regress(asked, data, found, priors, roles, link, environment, seed, options)
+        general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
+        return make() if sample else PreparedFamily(general, seed, make)
 
     if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
         for name in refused:
@@ -284,21 +287,66 @@ def regression(
     if any(len(one) > 1 for one in design.together):  # columns of a category
         check_independent(data, refused)
         return in_general()
+    origin = Origin(environment, roles, options, notes, select is not None, sampler)
     columns = {"offset": offset, "exposure": exposure}
+    fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
+    make = functools.partial(sampled, fit, origin, seed)
+    return make() if sample else Prepared(fit, seed, make)
 
-    def sampled() -> Fit:
-        run, said = sample_model(model, seed, select is not None, options, sampler)
-        moved = run.process.model  # with the coordinates in which it was sampled
-        said += [
-            f"effects {g.name} of {len(g.levels):,} groups are {how}"
-            for g, how in zip(moved.groups, moved.centring(), strict=True)
-        ]
-        said += independence(moved.groups)
-        return Fit(asked.formula, found, moved, run, design, priors_used, [*notes, *said], columns)
 
-    if sample:
-        return sampled()
-    return Prepared(Fit(asked.formula, found, model, None, design, priors_used, notes, columns), seed, sampled)
+def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
+    """A fit whose run is None, sampled."""
+    run, said = sample_model(fit.model, seed, origin.selects, origin.run_options, origin.sampler)
+    moved = run.process.model  # with the coordinates in which it was sampled
+    said += [
+        f"effects {g.name} of {len(g.levels):,} groups are {how}"
+        for g, how in zip(moved.groups, moved.centring(), strict=True)
+    ]
+    said += independence(moved.groups)
+    found = Fit(fit.formula, fit.family, moved, run, fit.design, fit.priors, [*origin.notes, *said], fit.columns)
+    if not found.in_batches:
+        found.with_rows = functools.partial(with_rows, origin)
+    return found
+
+
+def with_rows(origin: Origin, fit: Fit, data: Any, seed: int | None, options: Mapping[str, Any]) -> Fit:
+    """See `Fit.update`."""
+    model, design, notes = extended_model(origin, fit, data)
+    origin = origin.further([*origin.notes, *notes], options)
+    found = Fit(fit.formula, fit.family, model, None, design, fit.priors, origin.notes, fit.columns)
+    return sampled(found, origin, check_seed(seed, None))
+
+
+def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression, Design, list[str]]:
+    """The model of the rows of a fit and further ones, its coding, and notes."""
+    before = getattr(fit.model, "centred_model", fit.model).as_effects()
+    table, notes = read_further(fit, data, origin, {"": fit.design})
+    added, said = added_to(fit.design, before.groups, table, origin.roles)
+    design, p = added.design, before.n_fixed
+    y = design.read_further_response(table, origin.environment, fit.family.response, before.y)
+    design.X = np.concatenate([before.X * before.scale + before.centre, added.X])
+    kind = kind_of(added.groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
+    design.X = design.X[:0]
+    design.kept = fit.kept.extended(table, [design])
+    model = kind(
+        added.X,
+        y,
+        before.likelihood,
+        before.columns,
+        before.priors,
+        added.groups,
+        before.dispersion_priors,
+        intercept=before.intercept,
+        offset=added.offset,
+        weights=further_weights(table, origin.roles),
+        response=before.response,
+        inclusion=None if before.inclusion is None else before.inclusion[:p],
+        together=before.together,
+        model_prior=before.model_prior,
+        before=before,
+    )
+    model.initial = model.unconstrained(padded(middle(fit), added.groups))
+    return model, design, [*notes, *said]
 
 
 def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
@@ -361,24 +409,6 @@ def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
             raise ValueError(f"`select` names no column; {wanted[9:]}.")
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that `pdmp.sample` does not have, and numbers that it would refuse, before the data are read."""
-    known = [name for name in arguments() if name != "seed"]
-    for name in options:
-        if name not in known:
-            raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
-    given = {name: value for name, value in options.items() if value is not None}
-    chains = check_count("chains", given.get("chains", 4))
-    goals = check_goal(chains, given.get("ess"), given.get("rhat"))
-    budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
-    if budgets:
-        check_budget(None, **budgets)
-    if "warmup" in given and not 0.0 <= check_number("warmup", given["warmup"]) < 1.0:
-        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {given['warmup']}.")
-    if given.get("store", "skeleton") not in ("skeleton", "grid"):
-        raise ValueError(f'`store` must keep draws for a regression, "skeleton" or "grid", got {given["store"]!r}.')
-
-
 def make_model(
     described: Described,
     data: Any,
@@ -434,17 +464,18 @@ def make_model(
 
     check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
-    defaults, named = Defaults(family, totals), Priors(priors)
+    scale, named = Scale(family, family.named[0], totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
     for j, column in enumerate(design.columns):
-        default = defaults.intercept() if j == design.intercept else defaults.coefficient(j)
+        default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
         of_columns.append(named.find(default, column, term_of[j]))
     groups = []
     for k, g in enumerate(design.groups):
-        column = GroupColumn(*g, prior=defaults.group_sd(k), rows=totals.sizes[k])
+        column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
-    of_law = [named.find(defaults.dispersion(name), name) for name in law.dispersions]
+    unit = totals.y_sd or 1.0
+    of_law = [named.find(prior_of_constant(family, name, unit), name) for name in law.dispersions]
     named.finish()
     check_groups(groups, notes)
     check_identified(
@@ -466,21 +497,7 @@ def make_model(
     for text in filter(None, found):
         warn(text)
         notes.append(text.rstrip("."))
-    kind: type[MixedRegression] = MixedRegression
-    if (
-        select is not None
-        or sampler != "auto"
-        or totals.rows >= SUBSAMPLED_ROWS
-        or (len(groups) == 1 and totals.rows >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
-    ) and has_intercepts(groups, design, rows):
-        kind = GroupIntercepts
-    elif (
-        select is None
-        and rows is None
-        and (sampler != "auto" or totals.rows >= SUBSAMPLED_ROWS)
-        and has_crossed(groups, design)
-    ):
-        kind = CrossedIntercepts
+    kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
     coded = None
@@ -510,6 +527,19 @@ def make_model(
     return model, design, by_name, notes
 
 
+def kind_of(
+    groups: Sequence[GroupColumn], design: Design, n: int, selects: bool, sampler: str, rows: Rows | None = None
+) -> type[MixedRegression]:
+    """In which coordinates n rows with these groups are sampled."""
+    many = sampler != "auto" or n >= SUBSAMPLED_ROWS
+    grouped = len(groups) == 1 and n >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS
+    if (selects or many or grouped) and has_intercepts(groups, design, rows):
+        return GroupIntercepts
+    if many and not selects and rows is None and has_crossed(groups, design):
+        return CrossedIntercepts
+    return MixedRegression
+
+
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
     means = means_of(groups, design.intercept, design.columns)
@@ -517,7 +547,7 @@ def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | N
         return False
     if rows is not None:
         return rows.are_fixed(means)
-    return all(np.array_equal(g.value, design.X[:, j]) for g, j in zip(groups[1:], means[1:], strict=True))
+    return all(np.allclose(g.value, design.X[:, j], 1e-9) for g, j in zip(groups[1:], means[1:], strict=True))
 
 
 def has_crossed(groups: Sequence[GroupColumn], design: Design) -> bool:

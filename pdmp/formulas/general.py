@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
+from pdmp.engine.checks import check_seed
 from pdmp.errors import warn
 from pdmp.formulas.checks import (
     check_groups,
@@ -21,25 +24,19 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Design, check_columns, describe
-from pdmp.formulas.families import Priors
+from pdmp.formulas.families import Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.predictors import (
-    Coding,
-    Predictor,
-    Scale,
-    correlation_name,
-    made,
-    made_for_sampling,
-    prior_of_constant,
-)
+from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
-from pdmp.models.families import VARIANTS, Family
+from pdmp.models.families import LINKS, VARIANTS, Family
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from pdmp.models.regressions.mixed import GroupColumn
+from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms
 
 #: Links that a parameter may have, by that of the table, which says in what range it is.
@@ -152,22 +149,100 @@ def regress(
     environment: Any,
     seed: int,
     options: Mapping[str, Any],
-) -> Fit:
-    """Sample the regression; see `pdmp.regression`."""
+) -> tuple[FamilyFit, Callable[[], FamilyFit]]:
+    """The regression whose run is None, and a function that samples it; see `pdmp.regression`."""
     check_asked(asked, family, priors, links)
     model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
-    options = {name: value for name, value in options.items() if value is not None}
-    run = sample(model, seed=seed, **options)
-    coding = model.reported
-    words = iter(model.centring if isinstance(model, StandardisedEffects) else ())
-    for one in coding.predictors:
+    columns = {name: roles[name] for name in ("offset", "exposure")}
+    fit = FamilyFit(asked, family, model, None, designs, kept, by_name, notes, columns)
+    return fit, functools.partial(sampled, fit, Origin(environment, roles, options, notes), seed)
+
+
+def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
+    """A fit whose run is None, sampled."""
+    run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
+    words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
+    for one in fit.coding.predictors:
         for both in one.sets:
             names = " and ".join(one.prefix + one.groups[k].name for k in both.columns)
             groups = len(one.groups[both.columns[0]].levels)
             notes.append(f"effects {names} of {groups:,} groups are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
-    columns = {name: roles[name] for name in ("offset", "exposure")}
-    return FamilyFit(asked, family, model, run, designs, kept, by_name, [*notes, *filter(None, [run.note])], columns)
+    notes += filter(None, [run.note])
+    found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
+    found.with_rows = functools.partial(with_rows, origin)
+    return found
+
+
+def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, options: Mapping[str, Any]) -> FamilyFit:
+    """See `Fit.update`."""
+    model, designs, notes, kept = extended_model(origin, fit, data)
+    origin = origin.further([*origin.notes, *notes], options)
+    found = FamilyFit(fit.asked, fit.family, model, None, designs, kept, fit.priors, origin.notes, fit.columns)
+    return sampled(found, origin, check_seed(seed, None))
+
+
+def extended_model(
+    origin: Origin, fit: FamilyFit, data: Any
+) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], list[str], Kept]:
+    """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
+    family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
+    first = family.named[0]
+    constant, columns = beside_response(fit.asked)
+    table = read_table(data, "`new`")
+    if "upper" in columns and columns["upper"] in table.columns:
+        table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
+    table, notes = read_further(fit, table, origin, fit.designs, columns.values())
+    kind = "category" if family.arrange is not None else family.response
+    y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
+    rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
+    rest = {
+        name: np.append(
+            rest[name], data_beside(name, table, columns[name]) if name in columns else np.full(len(y), number)
+        )
+        for name, number in (constant | dict.fromkeys(columns, 0.0)).items()
+    }
+    weight = further_weights(table, origin.roles)
+    if weight is not None:
+        weight = np.append(fit.row_weights, weight)
+    predictors, designs, said = [], {}, []
+    for one in coding.predictors:
+        roles = origin.roles if one.parameter == first else None
+        added, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
+        X = added.X if one.intercept is not None or not coding.n_cuts else np.delete(added.X, added.design.intercept, 1)
+        at = observed.at[family.named.index(one.parameter)]
+        predictors.append(one.extended(X, added.offset, added.groups, at))
+        designs[one.parameter] = added.design
+        said += new_groups
+    cuts = fit.priors["cut[1]"] if coding.n_cuts else None
+    constants = {name: fit.priors[name] for name in coding.constants}
+    y = np.append(observed.y, y)
+    model = modelled(family, predictors, y, rest, constants, cuts, weight, coding.response)
+    natural = middle(fit)
+    for one in predictors:
+        natural = padded(natural, one.groups, one.prefix)
+    x = model.reported.unconstrained(natural)
+    model.initial = model.coordinates(x) if isinstance(model, StandardisedEffects) else x
+    return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
+
+
+def modelled(
+    family: Family, predictors: list[Predictor], y: np.ndarray, rest: Mapping[str, np.ndarray], *common: Any
+) -> SumOfTerms | StandardisedEffects:
+    """The model of all rows, in the coordinates in which it is sampled; arguments as of `made`."""
+    known = (family, predictors, y, rest, *common)
+    grouped = any(one.groups for one in predictors)
+    model = made_for_sampling(predictors, y, rest, known) if grouped else made(*known)
+    for one in predictors:
+        one.slimmed()
+    return model
+
+
+def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
+    """What stands beside the response, by the family's name for it: numbers, and columns."""
+    further = {name: column_of(text) for name, text in asked.response.data.items()}
+    constant = {name: float(text) for name, text in further.items() if is_number(text)}
+    return constant, {name: text for name, text in further.items() if name not in constant}
 
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
@@ -213,9 +288,7 @@ def make_general_model(
             "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
         )
     table = read_table(data)
-    further = {name: column_of(text) for name, text in asked.response.data.items()}
-    constant = {name: float(text) for name, text in further.items() if is_number(text)}
-    columns = {name: text for name, text in further.items() if name not in constant}
+    constant, columns = beside_response(asked)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
     for role, name in roles.items():
@@ -231,7 +304,7 @@ def make_general_model(
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)
     rest = {name: np.full(n, value) for name, value in constant.items()}
-    rest |= {name: _further(name, table, column) for name, column in columns.items()}
+    rest |= {name: data_beside(name, table, column) for name, column in columns.items()}
     notes = [note for note in (left_out, coded) if note]
     weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
     if weight is not None and not (weight.min() >= 0.0 and weight.max() > 0.0):
@@ -241,16 +314,17 @@ def make_general_model(
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
     check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
     shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
+    measured = np.asarray(family.stored(shares), float) if family.units else shares
     for name, design in designs.items():
         prefix, offset = "" if name == first else f"{name}: ", design.offset
         if name == first:
             offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
         if has_cuts and design.intercept is None:
             raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
-        totals = Totals.of(design, shares, offset, weight)
+        totals = Totals.of(design, measured, offset, weight)
         check_sizes(design, totals)
-        scale = Scale(family, name, shares, totals)
-        predictors.append(Predictor(name, prefix, design, totals, scale, named, offset, has_cuts and name == first))
+        scale = Scale(family, name, totals)
+        predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first))
         check_groups(predictors[-1].groups, notes)
         noise = None if family.response in ("count", "label") or not constants_ else constants_[0]
         check_identified(
@@ -280,14 +354,7 @@ def make_general_model(
     named.finish()
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
-    common = (family, predictors, y, rest, constants, cuts, weight, designs[first].response)
-    model: SumOfTerms | StandardisedEffects
-    if any(one.groups for one in predictors):
-        model = made_for_sampling(predictors, y, rest, common)
-    else:
-        model = made(*common)
-    for one in predictors:
-        one.slimmed()
+    model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
     for design in designs.values():
         design.X = design.X[:0]
     return model, designs, by_name, notes, Kept(table, list(designs.values()))
@@ -344,6 +411,7 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
         raise ValueError(_unordered(name, "text"))
     if len(labels) < 2:
         raise ValueError(f"the response {name!r} is {labels[0]} in every row.")
+    design.response_labels = np.asarray(labels)
     shown = [str(getattr(label, "item", lambda label=label: label)()) for label in labels]
     plain = shown == [str(k) for k in range(len(labels))]
     said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
@@ -357,7 +425,7 @@ def _unordered(name, what):
     )
 
 
-def _further(name, table, column):
+def data_beside(name: str, table: Any, column: str) -> np.ndarray:
     """Numbers of a column beside the response; of censoring also words and truth values."""
     values = table[column]
     if name == "censored" and values.dtype.kind not in "biuf":
@@ -415,12 +483,68 @@ class FamilyFit(Fit):
         return self.coding.rows
 
     @property
-    def groups(self) -> list:
-        return [g._replace(name=one.prefix + g.name) for one in self.coding.predictors for g in one.groups]
+    def group_columns(self) -> list[tuple[str, GroupColumn]]:
+        return [(one.prefix, g) for one in self.coding.predictors for g in one.groups]
 
     @property
-    def has_intercept(self) -> bool:
-        return any(one.intercept is not None for one in self.coding.predictors)
+    def intercepts(self) -> list[str]:
+        return [one.prefix + one.columns[one.intercept] for one in self.coding.predictors if one.intercept is not None]
+
+    def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        coding = self.coding
+        of_constants = {
+            name: LINKS[self.family.links[name]].inverse(values[name])
+            for name in coding.constants
+            if self.prior_name(name) != name
+        }
+        natural = super().from_priors({**values, **of_constants})
+        for both in self._correlated():
+            names = both.correlation_names
+            natural |= both.correlations(np.stack([values[name] for name in names], axis=-1))
+        if coding.n_cuts:
+            first = coding.predictors[0]
+            cuts = np.sort(
+                np.stack([values[name] for name in coding.cut_names], axis=-1)
+            )  # the prior is of those that ascend
+            shift = sum((values[name] * first.centre[j] for j, name in enumerate(first.columns)), np.zeros(len(cuts)))
+            natural |= {name: cuts[:, k] + shift for k, name in enumerate(coding.cut_names)}
+        return natural
+
+    @property
+    def laws(self) -> dict[str, Prior]:
+        found = dict(self.priors)
+        for both in self._correlated():
+            found |= zip(both.correlation_names, both.prior.partial(both.width), strict=True)
+        return found
+
+    def effects_of_law(
+        self, natural: Mapping[str, np.ndarray], standard: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        found = super().effects_of_law(natural, standard)
+        for one in self.coding.predictors:
+            for both in one.sets:
+                if both.width > 1:
+                    own = [one.groups[k] for k in both.columns]
+                    spreads = np.stack([np.log(natural[one.prefix + g.sd_name]) for g in own], axis=-1)
+                    z = np.stack([standard[one.prefix + g.name] for g in own], axis=-1)
+                    u = np.einsum("sij,sgj->sgi", cholesky_factors(spreads, both.partials(natural)), z)
+                    found |= {one.prefix + g.name: u[..., i] for i, g in enumerate(own)}
+        return found
+
+    def _correlated(self):
+        """Effects that are correlated."""
+        return [both for one in self.coding.predictors for both in one.sets if both.width > 1]
+
+    def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
+        if not isinstance(self.model, StandardisedEffects):
+            return self, x
+        other = copy.copy(self)
+        other.model = self.model.base
+        return other, self.model.natural_draws(x)
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        x = self.coding.unconstrained(natural)
+        return self.model.coordinates(x) if isinstance(self.model, StandardisedEffects) else x
 
     def prior_name(self, name: str) -> str:
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"

@@ -72,6 +72,25 @@ class Kept:
             elif name in fixed or name not in response:
                 self.columns[name] = self._of(table[name], categories.get(name))
 
+    def extended(self, table: Any, designs: Sequence[Design]) -> Kept:
+        """What is known of these rows and those of another table behind them."""
+        added, both, pandas = Kept(table, designs), Kept.__new__(Kept), import_pandas()
+        n, m, both.n = self.n, added.n, self.n + added.n
+        ours, theirs = np.arange(len(self.places)), np.arange(len(added.places))
+        if both.n > ROWS:  # drawn from all rows: so many of them are of the second table
+            rng = np.random.default_rng(both.n)
+            of_second = int(rng.hypergeometric(m, n, ROWS))
+            ours = np.sort(rng.choice(ours, ROWS - of_second, replace=False))
+            theirs = np.sort(rng.choice(theirs, of_second, replace=False))
+        both.places = np.concatenate([self.places[ours], n + added.places[theirs]])
+        both.rows = pandas.concat([self.rows.iloc[ours], added.rows[list(self.rows.columns)].iloc[theirs]])
+        both.columns = {name: _joined(one, n, added.columns[name], m) for name, one in self.columns.items()}
+        both.groupings = {
+            name: (*labels, *(one for one in added.groupings[name] if one not in set(labels)))
+            for name, labels in self.groupings.items()
+        }
+        return both
+
     def _of(self, column, levels):
         nan = float("nan")
         if levels is None and column.dtype.kind == "b":
@@ -88,6 +107,23 @@ class Kept:
         with np.errstate(over="ignore"):  # values that are too large are refused later
             mean, sd = float(values.mean()), float(values.std())
         return Column(None, mean, sd, *ends, tuple(distinct.tolist()) if few else ())
+
+
+def _joined(a, n, b, m):
+    """A column of n rows and of m further ones (Chan, Golub & LeVeque, 1983)."""
+    if a.levels is not None:
+        return a._replace(levels=(*a.levels, *(one for one in b.levels or () if one not in a.levels)))
+    change = b.mean - a.mean
+    variance = (n * a.sd**2 + m * b.sd**2) / (n + m) + change**2 * n * m / (n + m) ** 2
+    distinct = tuple(sorted({*a.distinct, *b.distinct})) if a.distinct and b.distinct else ()
+    return Column(
+        None,
+        a.mean + change * m / (n + m),
+        variance**0.5,
+        min(a.low, b.low),
+        max(a.high, b.high),
+        distinct if len(distinct) <= DISTINCT else (),
+    )
 
 
 def _labels(column):

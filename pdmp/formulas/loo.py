@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -215,6 +215,7 @@ def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
         raise ValueError(f"loo needs {FEWEST} draws or more of all chains together, got {x.shape[0] * x.shape[1]}.")
     size = max(AT_ONCE // (x.shape[0] * x.shape[1]), 1)
     efficiency = relative_efficiency(fit, x)
+    fit, x = fit.centred(x)
     parts = [pareto_smoothed(fit, x, taken[k : k + size], efficiency) for k in range(0, len(taken), size)]
     loo_i, pareto_k, p_i = (np.concatenate(part) for part in zip(*parts, strict=True))
     near = None if chosen is None else at_mean(fit, x.mean(axis=(0, 1)))
@@ -265,6 +266,11 @@ def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:
     return np.concatenate([log_likelihoods(fit, mean[None], rows)[0] for rows in blocks])
 
 
+def has_probabilities(family: Any) -> bool:
+    """Whether responses of a family are counts, labels or categories, which have probabilities, not densities."""
+    return family.arrange is not None or family.response in ("count", "label")
+
+
 def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int) -> LooDifference:
     """See `Fit.compare`."""
     if not (hasattr(other, "observed") and hasattr(other, "loo")):
@@ -272,6 +278,14 @@ def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int
     ours, theirs = fit.design.response, other.design.response
     if ours != theirs:
         raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
+    kinds = [has_probabilities(one.family) for one in (fit, other)]
+    if kinds[0] != kinds[1]:
+        counted, measured = (fit, other) if kinds[0] else (other, fit)
+        raise ValueError(
+            f"`other`: {counted.family.name} gives a probability of each response, and {measured.family.name} a "
+            "density, whose value depends on the response's unit: their elpd cannot be compared; take families of the "
+            "same kind."
+        )
     if fit.n_rows != other.n_rows:
         raise ValueError(
             f"`other` has {other.n_rows:,} rows, and this fit {fit.n_rows:,}: fit both to the rows without missing "

@@ -69,7 +69,8 @@ def tail_length(draws: int, efficiency: float) -> int:
 def _of_block(values, n):
     weights = -values
     weights -= weights.max(axis=0)
-    order = np.argsort(weights, axis=0)[-n - 1 :]
+    order = np.argpartition(weights, -n - 1, axis=0)[-n - 1 :]
+    order = np.take_along_axis(order, np.argsort(np.take_along_axis(weights, order, axis=0), axis=0), axis=0)
     sorted_ = np.take_along_axis(weights, order, axis=0)
     plain = math.log(len(values)) - special.logsumexp(-values, axis=0)
     with np.errstate(all="ignore"):

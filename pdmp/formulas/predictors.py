@@ -13,6 +13,7 @@ linear in the coordinates, so that rows can be sub-sampled; where all rows are l
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,24 +25,26 @@ from numpy.typing import ArrayLike
 from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
 from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
-from pdmp.formulas.families import WIDTH, Priors
-from pdmp.formulas.totals import Totals
-from pdmp.models.families import LINKS, LOG_ODDS, Family, Observed
-from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior
+from pdmp.formulas.families import Priors, Scale
+from pdmp.models.families import LINKS, Family, Observed
+from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
-from pdmp.models.regressions.standardised_effects import EffectSet, Shear, StandardisedEffects, cholesky_factors
+from pdmp.models.regressions.standardised_effects import (
+    EffectSet,
+    Shear,
+    StandardisedEffects,
+    cholesky_factors,
+    partial_correlations,
+)
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
 
-OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a parameter beside the first
 START = 0.2  #: of its typical value a standard deviation of effects starts at, as in `MixedRegression`
 #: Where half of the effects of each column or more, in a table of so many rows or more, are known by the data to this
 #: share of their precision, they are centred if rows can be sub-sampled then.
 CENTRED, CENTRED_ROWS = 0.9, 5_000
 WIDEST = 3  #: columns of a term up to which that is so: enclosures are of expressions in all their parameters
 FEWEST = 0.25  #: least variance of effects, in that of what the data say of a usual group
-#: Slopes of links at a mean.
-RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
 DIFFERENCE = 1e-3  #: of linear predictors, for derivatives of log-likelihoods
 
 
@@ -51,66 +54,6 @@ def inside_name(name: str) -> str:
 
 
 CUTS = inside_name("cuts")
-
-
-class Scale:
-    """Of a parameter: where its predictor is by default, its unit, and how wide default priors are.
-
-    Parameters
-    ----------
-    family : Family
-    parameter : str
-    y : ndarray, shape (n,)
-        The responses, over the number of trials where there is one.
-    totals : Totals
-        Of them, and the offset of this parameter.
-    """
-
-    def __init__(self, family: Family, parameter: str, y: np.ndarray, totals: Totals) -> None:
-        link, is_first = family.links.get(parameter, "identity"), parameter == family.named[0]
-        known = family.priors.get(parameter)
-        self.unit, self.middle, self.width, self.intercept = 1.0, 0.0, WIDTH, None
-        stored = np.asarray(family.stored(y), float)
-        sd, mean = float(stored.std()) or 1.0, float(np.mean(y))
-        own = parameter in family.units
-        if link == "identity" and own:
-            self.unit, self.middle = sd, float(stored.mean()) - (totals.y_mean - totals.excess if is_first else 0.0)
-        elif known is not None and not known.positive:
-            self.intercept = known
-        elif not is_first and link == "log":
-            self.width = OTHER_WIDTH
-            self.middle = math.log(known.typical() if known else 1.0) + (math.log(sd) if own else 0.0)
-        elif is_first and link == "log":
-            largest = max(totals.y_sum, 0.5 if family.response == "count" else 1e-300)
-            self.middle = math.log(largest) - math.log(totals.exposure)
-            if family.response == "number":
-                self.middle = math.log(mean if mean > 0.0 else float(y.std()))
-        elif (
-            is_first and link in ("identity", "sqrt", "inverse") and family.response in ("number", "positive", "count")
-        ):
-            mean = max(mean, 0.5 / len(y)) if family.response != "number" else mean or sd
-            self.middle = float(LINKS[link].forward(mean))
-            self.unit = RISES[link](abs(mean)) * (float(y.std()) or 1.0)
-        self.sd = sd if own else 1.0
-
-    def of_intercept(self) -> Prior:
-        """Of a row at the means of the columns."""
-        return self.intercept or Normal(self.middle, WIDTH * self.unit)
-
-    def of_coefficient(self, spread: float) -> Prior:
-        """Of a column with this standard deviation."""
-        return Normal(0.0, self.width * self.unit / spread)
-
-    def of_effects(self, spread: float) -> Prior:
-        """Of the standard deviation of effects of a column with this standard deviation."""
-        return HalfNormal(self.width * self.unit / spread)
-
-
-def prior_of_constant(family: Family, parameter: str, sd: float) -> Prior:
-    """The default prior of a parameter without a formula: of a positive number, or on the scale of its link."""
-    link, own = family.links[parameter], sd if parameter in family.units else 1.0
-    usual: Prior = HalfCauchy(WIDTH) if link == "log" else LOG_ODDS if link == "logit" else Normal(0.0, WIDTH)
-    return family.priors.get(parameter, usual).scaled(own)
 
 
 class Together:
@@ -137,15 +80,34 @@ class Together:
         self.columns, self.width, self.grouping = list(columns), len(columns), groups[0].grouping
         labels = [g.label for g in groups]
         #: What correlations are called, of the pairs (1, 0), (2, 0), (2, 1), …
-        self.correlation_names = [
-            prefix + correlation_name(labels[j], labels[i], self.grouping) for i in range(self.width) for j in range(i)
-        ]
+        self.correlation_names = [prefix + correlation_name(labels[j], labels[i], self.grouping) for i, j in self.pairs]
         self.block = inside_name(f"{prefix}correlations of {', '.join(labels)}|{self.grouping}")
 
     @property
     def sizes(self) -> dict[str, int]:
         """The block of coordinates of the correlations, if there are some."""
         return {self.block: len(self.correlation_names)} if self.width > 1 else {}
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """(1, 0), (2, 0), (2, 1), …"""
+        return [(i, j) for i in range(self.width) for j in range(i)]
+
+    def correlations(self, partials: np.ndarray) -> dict[str, np.ndarray]:
+        """By name, of w (..., d (d - 1) / 2)."""
+        root = cholesky_factors(np.zeros((*partials.shape[:-1], self.width)), partials)
+        return {
+            name: np.sum(root[..., i, :] * root[..., j, :], axis=-1)
+            for name, (i, j) in zip(self.correlation_names, self.pairs, strict=True)
+        }
+
+    def partials(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """w (..., d (d - 1) / 2) of correlations by name."""
+        matrix = np.zeros((*np.shape(natural[self.correlation_names[0]]), self.width, self.width))
+        matrix[..., range(self.width), range(self.width)] = 1.0
+        for name, (i, j) in zip(self.correlation_names, self.pairs, strict=True):
+            matrix[..., i, j] = matrix[..., j, i] = natural[name]
+        return partial_correlations(matrix)
 
 
 class Predictor:
@@ -157,7 +119,6 @@ class Predictor:
     prefix : str
         What the names of its coefficients begin with: "" of the first parameter, and "sigma: " of another.
     design : Design
-    totals : Totals
     scale : Scale
     named : Priors
     offset : ndarray, shape (n,)
@@ -176,7 +137,6 @@ class Predictor:
         parameter: str,
         prefix: str,
         design: Any,
-        totals: Totals,
         scale: Scale,
         named: Priors,
         offset: np.ndarray,
@@ -192,17 +152,16 @@ class Predictor:
         term_of = {j: term for term, places in design.terms.items() for j in places}
         self.priors: dict[str, Prior] = {}
         for j in kept:
-            spread = float(totals.sd[j] or totals.largest[j] or 1.0)
-            default = scale.of_intercept() if j == design.intercept else scale.of_coefficient(spread)
+            default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
             names = prefix + design.columns[j], prefix + term_of[j]
             self.priors[names[0]] = named.find(default, *names)
         self.groups = []
         sets = design.together
         partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}
         for k, g in enumerate(design.groups):
-            spread = float(totals.value_sd[k] or totals.value_largest[k] or 1.0)
-            default, rows = scale.of_effects(spread), totals.sizes[k]
-            column = GroupColumn(*g, prior=default, rows=rows, partners=partners.get(k, ()))
+            column = GroupColumn(
+                *g, prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ())
+            )
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
@@ -214,6 +173,27 @@ class Predictor:
                 one.prior = named.find(LKJ(1.0), *own)
                 self.priors |= dict.fromkeys(names, one.prior)
         self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in self.groups])
+
+    def extended(
+        self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
+    ) -> Predictor:
+        """The same of further rows, in its units, behind those of the functional that it has in a model.
+
+        Parameters
+        ----------
+        X, offset : ndarray, shapes (n, p) and (n,)
+            Of the new rows; with the intercept, whether or not it has one here.
+        groups : sequence of GroupColumn
+            Of all rows.
+        known : Functional
+        """
+        found = copy.copy(self)
+        own = known.values[:, : len(self.columns)] / self.unit
+        found.X = np.concatenate([np.broadcast_to(own, (known.n, len(self.columns))), (X - self.centre) / self.scale])
+        before = np.zeros(known.n) if self.offset is None else self.offset
+        found.offset = np.concatenate([before, offset]) if self.offset is not None or np.any(offset) else None
+        found.groups = list(groups)
+        return found
 
     @property
     def fixed_names(self) -> list[str]:
@@ -351,11 +331,7 @@ class Coding:
                 )
             for one in p.sets:
                 if one.width > 1:
-                    w = values[one.block]
-                    root = cholesky_factors(np.zeros((*w.shape[:-1], one.width)), w)
-                    pairs = [(i, j) for i in range(one.width) for j in range(i)]
-                    for name, (i, j) in zip(one.correlation_names, pairs, strict=True):
-                        natural[name] = np.sum(root[..., i, :] * root[..., j, :], axis=-1)
+                    natural |= one.correlations(values[one.block])
             if self.n_cuts and p is self.predictors[0]:
                 natural |= {name: values[CUTS][..., k] + shift for k, name in enumerate(self.cut_names)}
         for name in self.constants:
@@ -363,6 +339,33 @@ class Coding:
         for p in self.predictors:
             natural |= {p.prefix + g.name: p.effects(values, k) for k, g in enumerate(p.groups)}
         return natural
+
+    def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """x (..., dim) of natural parameters, as `constrain` has them."""
+        x = np.zeros((*np.shape(next(iter(natural.values()))), self.dim))
+
+        def put(block, values):
+            first, size = self.places[block]
+            x[..., first : first + size] = values if np.ndim(values) == x.ndim else np.asarray(values)[..., None]
+
+        for p in self.predictors:
+            beta = {name: natural[p.prefix + name] for name in p.columns}
+            shift = sum((beta[name] * p.centre[j] for j, name in enumerate(p.columns)), 0.0)
+            if p.intercept is not None:
+                beta[p.columns[p.intercept]] = beta[p.columns[p.intercept]] + shift
+            for j, (block, name) in enumerate(zip(p.fixed_names, p.columns, strict=True)):
+                put(block, beta[name] * p.scale[j] / p.unit)
+            for k, g in enumerate(p.groups):
+                put(p.sd_name(k), np.log(natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit))
+                put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit)
+            for one in p.sets:
+                if one.width > 1:
+                    put(one.block, one.partials(natural))
+            if self.n_cuts and p is self.predictors[0]:
+                put(CUTS, np.stack([natural[name] - shift for name in self.cut_names], axis=-1))
+        for name in self.constants:
+            put(inside_name(name), LINKS[self.family.links[name]].forward(natural[name]))
+        return x
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
         """Functionals of the model's rows, (S, n) each, of draws (S, dim), as `Family.inverse` takes them."""

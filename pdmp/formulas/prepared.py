@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from pdmp.engine.export import NUMBERS
 from pdmp.formulas.fit import Fit
+from pdmp.formulas.general import FamilyFit
 from pdmp.formulas.predictive_checks import PredictiveCheck
 from pdmp.models.priors import CORRELATION, FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from pdmp.native.arguments import count
 
 
 def draw_prior(kind: int, numbers: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -36,32 +40,36 @@ class PriorDraws:
 
     Parameters
     ----------
-    model : MixedRegression
-        Whose coordinates are effects of groups.
-    names : sequence of str
-        Of the parameters, in the order of the model's priors.
+    fit : Fit
+        Whose model has effects of groups as they are reported.
     seed : int, optional
     """
 
     chains = 1
 
-    def __init__(self, model: MixedRegression, names: Any, seed: int | None) -> None:
-        self.model, self.names, self.dim = model, list(names), model.dim
+    def __init__(self, fit: Fit, seed: int | None) -> None:
+        self.fit, self.dim = fit, fit.model.dim
         self.seed = np.random.SeedSequence(seed).entropy
 
-    def draws(self, n: int) -> np.ndarray:
-        """n draws, (1, n, dim)."""
-        model, rng = self.model, np.random.default_rng(self.seed)
-        if model.inclusion is not None:
+    def natural(self, n: int) -> dict[str, np.ndarray]:
+        """Natural parameters, n draws of each, in the units of the data."""
+        rng, values = np.random.default_rng(self.seed), {}
+        if getattr(self.fit.model, "inclusion", None) is not None:
             raise ValueError("draws of the prior are not made for a regression with `select`.")
-        x = rng.standard_normal((n, model.dim))  # of effects, which are multiplied by their standard deviation
-        for q, kind in enumerate(model.kinds):
+        for name, prior in self.fit.laws.items():
+            kind, *numbers = prior.coded()
             if kind == FLAT:
-                raise ValueError(f"the prior of {self.names[q]!r} is Flat: it has no draws; give a proper one.")
-            x[:, model.place(q)] = draw_prior(int(kind), model.numbers[q], n, rng)
-        for k in np.flatnonzero(model.centred):
-            x[:, model.first[k] : model.first[k + 1]] *= np.exp(x[:, model.n_fixed + k, None])
-        return x[None]
+                raise ValueError(f"the prior of {name!r} is Flat: it has no draws; give a proper one.")
+            drawn = draw_prior(kind, np.array(numbers), n, rng)
+            values[name] = np.exp(drawn) if prior.positive else drawn
+        natural = self.fit.from_priors(values)
+        sizes = {prefix + g.name: len(g.levels) for prefix, g in self.fit.group_columns}
+        standard = {name: rng.standard_normal((n, size)) for name, size in sizes.items()}
+        return natural | self.fit.effects_of_law(natural, standard)
+
+    def draws(self, n: int) -> np.ndarray:
+        """n draws of coordinates, (1, n, dim)."""
+        return self.fit.unconstrained(self.natural(n))[None]
 
     def diagnostic_draws(self) -> np.ndarray:
         """1,000 draws."""
@@ -69,7 +77,7 @@ class PriorDraws:
 
     def constrain(self, draws: np.ndarray) -> dict[str, np.ndarray]:
         """Natural parameters."""
-        return self.model.constrain(draws)
+        return self.fit.model.constrain(draws)
 
 
 class Prepared(Fit):
@@ -99,21 +107,23 @@ class Prepared(Fit):
     """
 
     def __init__(self, fit: Fit, seed: int | None, sampled: Callable[[], Fit]) -> None:
-        model = fit.model.as_effects()
-        if model is None:
+        self.__dict__.update(fit.__dict__)
+        if isinstance(fit.model, MixedRegression):
+            self.model = fit.model.as_effects()
+        if isinstance(fit.model, StandardisedEffects):
+            self.model = fit.model.base
+        if self.model is None:
             raise ValueError("`sample` = False is not for effects of groups in data that are read in batches.")
-        draws: Any = PriorDraws(model, fit.priors, seed)
-        roles: Mapping[str, str | None] = fit.columns
-        super().__init__(fit.formula, fit.family, model, draws, fit.design, fit.priors, fit.notes, roles)
-        self._sampled = sampled
+        draws: Any = PriorDraws(self, seed)
+        self.run, self._sampled = draws, sampled
 
     def __repr__(self) -> str:
         lines = [f"{self.formula}, {self.family.described}, {self.n_rows:,} rows, not sampled"]
-        width = max(map(len, self.priors))
-        for j, (name, prior) in enumerate(self.priors.items()):
-            lines.append(
-                f"{name:{width}}  {prior}" + ", at the means of the other columns" * (j == self.model.intercept)
-            )
+        named = [(name, self.prior_name(name), prior) for name, prior in self.priors.items()]
+        width = max(len(called) for _, called, _ in named)
+        for name, called, prior in named:
+            at_means = name in self.intercepts or name.startswith("cut[")
+            lines.append(f"{called:{width}}  {prior}" + ", at the means of the other columns" * at_means)
         return "\n".join([*lines, *(f"{note}." for note in self.notes)])
 
     def sample(self) -> Fit:
@@ -149,7 +159,34 @@ class Prepared(Fit):
         """
         return self.pp_check(kind, by=by, statistic=statistic, probability=probability, draws=draws, seed=seed)
 
+    def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
+        """Draws of the prior for ArviZ: parameters, "prior", responses, "prior_predictive", and "observed_data".
+
+        ``data.extend(prepared.to_arviz())`` adds them to those of the fit.
+
+        Parameters
+        ----------
+        n : int, optional
+            Draws, 500 by default.
+        seed : int, optional
+            Of the noise of responses.
+        """
+        import arviz
+
+        n = count("n", 500 if n is None else n)
+        x = self.run.draws(n)
+        groups: dict[str, Any] = {"prior": {k: v for k, v in self.run.constrain(x).items()}}
+        if n * self.n_rows <= NUMBERS:
+            y = self.predicted(x[0], None, "response", "error", np.random.default_rng(seed))
+            groups["prior_predictive"] = {self.design.response: y[None]}
+        groups["observed_data"] = {self.design.response: np.asarray(self.observed, dtype=float)}
+        return arviz.from_dict(groups) if int(arviz.__version__.split(".")[0]) >= 1 else arviz.from_dict(**groups)
+
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ValueError("the regression was not sampled: call `.sample()`, which returns the fit.")
 
-    summary = hypothesis = inclusion = loo = compare = to_arviz = __getitem__ = _refuse
+    summary = hypothesis = inclusion = loo = compare = update = __getitem__ = _refuse
+
+
+class PreparedFamily(Prepared, FamilyFit):
+    """The same of a family whose model is a sum of terms."""

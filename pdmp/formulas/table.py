@@ -178,7 +178,7 @@ def is_numeric(column: Any) -> bool:
     return bool(import_pandas().api.types.is_numeric_dtype(column))
 
 
-def complete_rows(table: Any, names: Iterable[str]) -> tuple[Any, str]:
+def complete_rows(table: Any, names: Iterable[str], asked: str = "`data`") -> tuple[Any, str]:
     """The rows in which none of these columns is missing, and a sentence on what was left out, or "".
 
     Raises
@@ -194,7 +194,7 @@ def complete_rows(table: Any, names: Iterable[str]) -> tuple[Any, str]:
         return table, ""
     where = listed([name for name in names if missing[name].any()])
     if rows.all():
-        raise ValueError(f"`data`: every row has a missing value, in {where}.")
+        raise ValueError(f"{asked}: every row has a missing value, in {where}.")
     return table[~rows], f"{int(rows.sum()):,} of {len(rows):,} rows have missing values, in {where}, and are left out"
 
 

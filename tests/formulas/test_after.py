@@ -637,6 +637,10 @@ def test_comparisons_by_hand():
         with pytest.raises(ValueError) as error:
             one.compare(wrong, draws=20)
         assert says in str(error.value)
+    counts = made("c ~ age", "poisson")
+    for a, b in ((counts, made("c ~ age")), (made("c ~ age"), counts)):
+        with pytest.raises(ValueError, match="poisson gives a probability of each response, and gaussian a density"):
+            a.compare(b, draws=20)
     with pytest.raises(TypeError, match="`other` must be another fit, got int"):
         one.compare(3)
 

@@ -1692,7 +1692,8 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
     for select, names in (("x, w ,e", ["x", "w", "e"]), ("all", "all"), (None, None)):
         with pytest.raises(InterruptedError):
             cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
-        wanted = {"select": names, "sampler": "auto", "ess": 90.0, "rhat": None, "chains": 2, "seed": 7} | roles
+        wanted = {"select": names, "sampler": "auto", "ess": 90.0, "rhat": None, "chains": 2, "seed": 7}
+        wanted |= {"link": None} | roles
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
     with pytest.raises(InterruptedError):
         cli.fit("c ~ x", tmp_path / "t.csv", "poisson", sampler="bps")
@@ -1821,6 +1822,37 @@ def test_a_formula_on_the_command_line_runs_no_other_code(formula, name, tmp_pat
     said = capsys.readouterr().err
     assert stop.value.code == 2 and f"`formula` calls {name!r}: on the command line" in said and said.count("\n") == 1
     assert not list(tmp_path.glob("ran*"))
+
+
+def test_formulas_of_other_parameters_and_links_on_the_command_line(tmp_path, monkeypatch, capsys, fit):
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("t.csv", index=False)
+    asked = []
+    monkeypatch.setattr(cli.formulas, "regression", lambda *given, **options: asked.append((given[0], options)) or fit)
+
+    def said(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["fit", "y ~ x", "t.csv", *arguments])
+        return stop.value.code, capsys.readouterr().err.strip()
+
+    assert said()[0] == 0 and asked[-1][0] == "y ~ x" and asked[-1][1]["link"] is None
+    assert said("--also", "sigma ~ x + (1 | g)", "--also", "nu~1", "--link", "log")[0] == 0
+    assert asked[-1][0] == {"y": "y ~ x", "sigma": "~ x + (1 | g)", "nu": "~ 1"} and asked[-1][1]["link"] == "log"
+    assert said("--link", "mu=log", "--link", "sigma=identity")[0] == 0
+    assert asked[-1][1]["link"] == {"mu": "log", "sigma": "identity"}
+    table().drop(columns="e").to_csv("new.csv", index=False)
+    count = len(asked)
+    for arguments, says in [
+        (("--also", "~ x"), """--also must name its parameter, such as "sigma ~ x", got '~ x'."""),
+        (("--also", "sigma ~ x", "--also", "sigma ~ 1"), "--also gives sigma twice."),
+        (("--also", f"sigma ~ {RUNS}"), "`formula` calls 'os.system'"),
+        (("--link", "log", "--link", "sigma=log"), "--link log: of several, each names its parameter, such as mu=log."),
+        (("--link", "mu=log", "--link", "mu=inverse"), "--link gives a parameter twice."),
+        (("--also", "sigma ~ e", "--predict", "new.csv"), "names 'e', and --predict new.csv has no such column"),
+    ]:
+        code, text = said(*arguments)
+        assert code == 2 and says in text and "\n" not in text, arguments
+    assert len(asked) == count
 
 
 def test_what_a_formula_on_the_command_line_may_call():

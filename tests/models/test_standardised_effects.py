@@ -69,6 +69,7 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     for _ in range(4):
         x = model.initial + 0.7 * rng.standard_normal(model.dim)
         y = model.natural_draws(x)
+        np.testing.assert_allclose(model.coordinates(y), x, rtol=1e-8, atol=1e-8)
         differences.append(model.potential(x) - usual(y) + np.linalg.slogdet(moved(model, x))[1])
     assert np.ptp(differences) < 1e-7 and abs(differences[0]) < 50.0
 

@@ -11,10 +11,11 @@ MODEL, FOUND, SPREAD, PRIORS = (
         "priors",
     )
 )
-PREDICTORS, FIT, WORDS, DESIGN, CHECKS = (
-    f"pdmp/formulas/{name}.py" for name in ("predictors", "fit", "words", "design", "checks")
+PREDICTORS, FIT, WORDS, DESIGN, CHECKS, GENERAL = (
+    f"pdmp/formulas/{name}.py" for name in ("predictors", "fit", "words", "design", "checks", "general")
 )
 TESTS, FORMULAS = "tests/models/test_standardised_effects.py", "tests/formulas/test_families.py"
+UPDATES = "tests/formulas/test_update.py"
 LAW, NORMAL, LAWS, ROWS, COORDINATE = (
     f"{TESTS}::test_{name}"
     for name in (
@@ -48,6 +49,12 @@ BUGS = [
         ("the factor's second column", MODEL, "rest /= math.cosh(min(abs(w), LARGEST_LOG))", "rest /= 1.0", f"{LAW}[2-together]"),
         ("coefficients do not feel effects", MODEL, "by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]", "by_natural[self.sheared[e]] -= 0.0", f"{LAW}[1-apart]"),
         ("draws without the shear", MODEL, "y[:, self.fixed] -= y[:, self.sheared] @ self.by.T", "pass", f"{LAW}[1-apart]"),
+        ("moved back without the shear", MODEL, "x[:, self.fixed] += y[:, self.sheared] @ self.by.T", "pass", f"{LAW}[1-apart]"),
+        ("moved back without the mean", MODEL, "(np.swapaxes(root, -1, -2) @ s - mean)", "(np.swapaxes(root, -1, -2) @ s)", f"{LAW}[2-together]"),
+        ("partial correlations of unit rows", MODEL, "rest = rest * (1.0 - z * z)", "pass", f"{LAWS}[1.0-3]"),
+        ("correlations are forgotten", PREDICTORS, "put(one.block, one.partials(natural))", "pass", f"{UPDATES}::test_it_begins_where_the_posterior_is", "formulae"),
+        ("drawn effects are independent", GENERAL, "cholesky_factors(spreads, both.partials(natural))", "cholesky_factors(spreads, 0.0 * both.partials(natural))", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
+        ("drawn correlations have the law of two", GENERAL, "both.prior.partial(both.width)", "[both.prior] * len(both.correlation_names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("the score of the mean", FOUND, "score = (information + left) @ from_centre", "score = information @ from_centre", NORMAL),
         ("others are taken for known", FOUND, "np.linalg.inv(inverse[np.ix_(rows, rows)])", "turned[np.ix_(rows, rows)]", f"{TESTS}::test_information_leaves_the_others_open"),
         ("the least spread that is told from 0", FOUND, "variance = max(float(variance), least / float(np.median(positive)))", "variance = float(variance)", ROWS),

@@ -25,6 +25,7 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,6 +165,18 @@ class CrossedIntercepts(MixedRegression):
         means = {f"standardised {name}" for name in self._further}
         other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
         return other
+
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        """x (..., dim) of natural parameters, where the gauges are 0, as these do not say what they are."""
+        x = super().unconstrained(natural)
+        for k in range(self.n_groups - 1, -1, -1):  # the first mean makes the sum of all β₀
+            own = slice(self.first[k], self.first[k + 1])
+            share = self.share[own.start - self.first[0] : own.stop - self.first[0]]
+            if k:
+                x[..., self.means[k]] = -(x[..., own] @ share)
+                x[..., self.means[0]] -= x[..., self.means[k]]
+            x[..., own] += x[..., self.means[k], None]
+        return x
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

@@ -16,6 +16,8 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -131,6 +133,13 @@ class GroupIntercepts(MixedRegression):
         other.initial, other.centred = self.initial.copy(), np.zeros_like(self.centred)
         other.initial[self.first[0] : self.first[-1]] = 0.0
         return other
+
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        x, first, last = super().unconstrained(natural), self.first[0], self.first[-1]
+        effects = x[..., first:last].reshape(*x.shape[:-1], self.n_groups, -1)
+        own = np.linalg.inv(self.mixing) @ effects + x[..., self.means, None]
+        x[..., first:last] = own.reshape(*x.shape[:-1], -1)
+        return x
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

@@ -100,6 +100,9 @@ class MixedRegression(Model):
         By name, columns whose coefficients are 0 together, or not.
     coded : Coded, optional
         The rows in files, standardised; `X`, `y`, `offset` and `weights` are not looked at then.
+    before : MixedRegression, optional
+        The same regression of rows in memory that come before those of `X`, `y`, `offset` and `weights`, whose centres
+        and scales are kept; `groups` are of all rows.
 
     Raises
     ------
@@ -148,6 +151,7 @@ class MixedRegression(Model):
         model_prior: BetaBernoulli | None = None,
         together: Mapping[str, Sequence[int]] | None = None,
         coded: Coded | None = None,
+        before: MixedRegression | None = None,
     ) -> None:
         p, K = len(columns), len(groups)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
@@ -155,7 +159,7 @@ class MixedRegression(Model):
         self.first = p + K + np.concatenate([[0], np.cumsum([len(g.levels) for g in groups])]).astype(np.int64)
         self.centred = np.zeros(K, np.int64)
         if coded is None:
-            self._keep(X, y, offset, weights, scale_response)
+            self._keep(X, y, offset, weights, scale_response, before)
         else:
             self._map(coded)
         n = len(self.y)
@@ -202,7 +206,7 @@ class MixedRegression(Model):
         """Passes over rows in files; None for a model in memory."""
         return None if self.coded is None else Blocks(self, self.coded)
 
-    def _keep(self, X, y, offset, weights, scale_response):
+    def _keep(self, X, y, offset, weights, scale_response, before):
         """The rows, standardised, in memory, or `X` in the file where it is."""
         intercept, groups = self.intercept, self.groups
         if is_mapped(X):
@@ -213,17 +217,27 @@ class MixedRegression(Model):
             X = np.array(X, dtype=float)
         n = len(X)
         self.y = y = read_vector("y", y, n)
-        self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
-        self.response_scale = spread_of(y) if scale_response else 1.0
-
-        self.centre, self.scale = standardise(X, intercept)
-        self.X, self.design = read_design(X)
-        self.target = self.likelihood.stored((y - self.response_centre) / self.response_scale)
+        if before is None:
+            self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
+            self.response_scale = spread_of(y) if scale_response else 1.0
+            self.centre, self.scale = standardise(X, intercept)
+            # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
+            self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
+        else:
+            for name in ("response_centre", "response_scale", "centre", "scale", "group_scale"):
+                setattr(self, name, getattr(before, name))
+            X = (X - self.centre) / self.scale
         self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
         self.weight = np.zeros(0) if weights is None else read_vector("weights", weights, n)
+        if before is not None:
+            X, self.y = np.concatenate([before.X, X]), np.concatenate([before.y, y])
+            if before.offset.size or self.offset.size:
+                parts = [(before.offset, before.n_data), (self.offset, n)]
+                self.offset = np.concatenate([part if part.size else np.zeros(rows) for part, rows in parts])
+            self.weight, n = np.concatenate([before.weight, self.weight]), len(X)
+        self.X, self.design = read_design(X)
+        self.target = self.likelihood.stored((self.y - self.response_centre) / self.response_scale)
 
-        # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
-        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
         self.level, self.value = np.zeros((n, len(groups)), np.int64), np.zeros((n, len(groups)))
         for k, g in enumerate(groups):
             self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
@@ -510,6 +524,23 @@ class MixedRegression(Model):
         """The model whose coordinates are effects, not coefficients of groups; None where it cannot be made."""
         return self
 
+    def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
+        """x (..., dim) of natural parameters, as `constrain` has them."""
+        beta = np.stack([np.asarray(natural[name], float) for name in self.columns], axis=-1)
+        x, s, p = np.zeros((*beta.shape[:-1], self.dim)), self.response_scale, self.n_fixed
+        if self.intercept is not None:
+            beta[..., self.intercept] += beta @ self.centre - self.response_centre
+        x[..., :p] = beta * self.scale / s
+        for k, g in enumerate(self.groups):
+            x[..., p + k] = np.log(np.asarray(natural[g.sd_name]) * self.group_scale[k] / s)
+            effects = np.asarray(natural[g.name], float) * self.group_scale[k] / s
+            own = slice(self.first[k], self.first[k + 1])
+            x[..., own] = effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])
+        for k, name in enumerate(self.likelihood.dispersions):
+            unit = s if name == "sigma" else 1.0
+            x[..., self.dim - self.n_dispersions + k] = np.log(np.asarray(natural[name]) / unit)
+        return x
+
     def centring(self) -> list[str]:
         """How the effects of each group column move, for notes."""
         return ["centred" if c else "not centred" for c in self.centred]
@@ -622,9 +653,11 @@ class MixedRegression(Model):
 
     def dispersions(self, draws: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
-        natural = self.constrain(draws)
-        found = [np.log(natural[name]) for name in self.likelihood.dispersions]
-        return tuple((*found, *[np.zeros(np.shape(draws)[:-1])] * 2)[:2])
+        draws, found = np.asarray(draws, dtype=float), []
+        for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
+            unit = math.log(self.response_scale) if name == "sigma" else 0.0
+            found.append(draws[..., self.dim - self.n_dispersions + k] + unit)
+        return tuple((*found, *[np.zeros(draws.shape[:-1])] * 2)[:2])
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(yᵢ | x) of each row, times its weight, all constants included: (..., n_data) of draws (..., dim)."""

@@ -101,15 +101,19 @@ def cholesky_factors(spreads: np.ndarray, partials: np.ndarray) -> np.ndarray:
 
 
 def partial_correlations(correlation: np.ndarray) -> np.ndarray:
-    """w of a correlation matrix (d, d)."""
-    root, found = np.linalg.cholesky(correlation), []
-    for i in range(1, len(root)):
-        rest = 1.0
+    """w (..., d (d - 1) / 2) of correlation matrices (..., d, d); where they are as good as ±1, a little nearer 0."""
+    root, found = np.zeros(correlation.shape), []
+    for i in range(correlation.shape[-1]):
+        rest = np.ones(correlation.shape[:-2])
         for k in range(i):
-            z = float(np.clip(root[i, k] / math.sqrt(max(rest, 1e-300)), -1.0 + 1e-9, 1.0 - 1e-9))
-            found.append(math.atanh(z))
-            rest *= 1.0 - z * z
-    return np.array(found)
+            known = np.sum(root[..., i, :k] * root[..., k, :k], axis=-1)
+            z = (correlation[..., i, k] - known) / (root[..., k, k] * np.sqrt(rest))
+            z = np.clip(z, -1.0 + 1e-9, 1.0 - 1e-9)
+            found.append(np.arctanh(z))
+            root[..., i, k] = z * np.sqrt(rest)
+            rest = rest * (1.0 - z * z)
+        root[..., i, i] = np.sqrt(rest)
+    return np.stack(found, axis=-1)
 
 
 class StandardisedEffects(Model):
@@ -486,15 +490,36 @@ class StandardisedEffects(Model):
         found = [self._moved(x[k : k + size]) for k in range(0, len(x), size)]
         return np.concatenate([np.zeros((0, self.dim)), *found]).reshape(draws.shape)
 
+    def coordinates(self, natural: ArrayLike) -> np.ndarray:
+        """x (..., dim) of (β, t, w, u, …): the inverse of `natural_draws`."""
+        natural = np.asarray(natural, dtype=float)
+        y = natural.reshape(-1, self.dim)
+        x = y.copy()
+        x[:, self.fixed] += y[:, self.sheared] @ self.by.T
+        x[:, self.spread] = np.vectorize(coordinate_of)(y[:, self.spread] - self.middle)
+        for entries, a, root, mean in self._factored(y):
+            s = np.linalg.solve(a, (x[:, self.coordinate[entries]] - self.centre[entries])[..., None])
+            x[:, self.coordinate[entries]] = (np.swapaxes(root, -1, -2) @ s - mean)[..., 0]
+        return x.reshape(natural.shape)
+
     def _moved(self, x):
-        y, sizes = x.copy(), np.diff(self.block_first)
+        y = x.copy()
         y[:, self.spread] = self.middle + log_spreads(x[:, self.spread])
+        for entries, a, root, mean in self._factored(y):
+            s = np.linalg.solve(np.swapaxes(root, -1, -2), x[:, self.coordinate[entries]][..., None] + mean)
+            y[:, self.coordinate[entries]] = self.centre[entries] + (a @ s)[..., 0]
+        y[:, self.fixed] -= y[:, self.sheared] @ self.by.T
+        return y
+
+    def _factored(self, y):
+        """Of the blocks of each size their entries (blocks, n), and A, R and R⁻¹Aᵀb at each y."""
+        sizes = np.diff(self.block_first)
         factors = [cholesky_factors(y[:, one.spreads], y[:, one.partials]) for one in self.sets]
         for n in np.unique(sizes):
             blocks = np.flatnonzero(sizes == n)
             entries = self.block_first[blocks][:, None] + np.arange(n)  # (blocks, n)
             which, column = self.which[entries], self.column[entries]
-            a = np.zeros((len(x), len(blocks), n, n))
+            a = np.zeros((len(y), len(blocks), n, n))
             for p in range(n):
                 for q in range(p + 1):
                     if p == q:
@@ -506,10 +531,7 @@ class StandardisedEffects(Model):
             across = np.swapaxes(a, -1, -2)
             root = np.linalg.cholesky(np.eye(n) + across @ matrix @ a)
             mean = np.linalg.solve(root, across @ self.score[entries][..., None])
-            s = np.linalg.solve(np.swapaxes(root, -1, -2), x[:, self.coordinate[entries]][..., None] + mean)
-            y[:, self.coordinate[entries]] = self.centre[entries] + (a @ s)[..., 0]
-        y[:, self.fixed] -= y[:, self.sheared] @ self.by.T
-        return y
+            yield entries, a, root, mean
 
     @property
     def reported(self) -> Any:

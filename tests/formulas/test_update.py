@@ -1,0 +1,444 @@
+"""Rows added to a fit: the law is that of all rows with the priors that the fit had, whatever the coordinates."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pdmp
+from pdmp.formulas import fitting, general, kept
+from pdmp.models.priors import LKJ, Flat, HalfNormal
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from tests.formulas.test_after import Made
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("formulae")
+
+pytestmark = pytest.mark.exact
+
+N, FIRST = 130, 83  #: rows, and those of the first fit
+
+
+def table():
+    """Rows of which the first ones lack two groups of g, and have other means and spreads than the rest."""
+    rng, n = np.random.default_rng(8), N
+    found = pandas.DataFrame(
+        {
+            "x": rng.normal(3.0, 2.0, n) + np.linspace(0.0, 4.0, n),
+            "w": rng.normal(size=n),
+            "g": rng.integers(1, 5, n),
+            "h": np.array(["r", "s", "t"])[rng.integers(0, 3, n)],
+            "area": np.array(["city", "rural", "town"])[rng.integers(0, 3, n)],
+            "e": rng.uniform(0.5, 2.0, n),
+            "k": rng.uniform(0.2, 1.5, n),
+            "n": rng.integers(4, 9, n),
+            "cens": np.array(["none", "right", "left", "interval"])[rng.integers(0, 4, n)],
+        }
+    )
+    found["y"] = 1.0 + 0.4 * found.x + rng.normal(size=n)
+    found["p"] = rng.gamma(2.0, 1.0, n)
+    found["upper"] = found.p + rng.uniform(0.1, 1.0, n)
+    found.loc[found.cens != "interval", "upper"] = np.nan
+    found["c"], found["m"] = rng.poisson(2.0, n), rng.binomial(found.n, 0.4)
+    found["b"] = np.where(rng.random(n) < 0.4, "ill", "well")
+    found["o"] = pandas.Categorical(
+        np.array(["low", "mid", "high"])[rng.integers(0, 3, n)], ["low", "mid", "high"], True
+    )
+    found.loc[[FIRST + 3, FIRST + 20, N - 1], "g"] = [0, 7, 7]
+    return found
+
+
+def unsampled(formula, data, family, **options):
+    """A fit with draws that were made up, and what it was made with."""
+    fit, origin, _ = pdmp.regression(formula, data, family, sample=False, seed=1, **options)._sampled.args
+    fit.run = Made(fit.model)
+    return fit, origin
+
+
+def values(model, natural):
+    """Potentials, but for the law of the effects of other families, whose coordinates depend on the rows."""
+    plain = getattr(model, "base", model)
+    return np.array([plain.potential(x) for x in model_coordinates(model, natural)])
+
+
+def model_coordinates(model, natural):
+    return getattr(model, "reported", model).unconstrained(natural)
+
+
+def points(model, n=4):
+    """Natural parameters near where the model begins."""
+    x = model.initial + 0.2 * np.random.default_rng(3).normal(size=(n, model.dim))
+    x[:, :1] += 0.1
+    return model.constrain(x)
+
+
+def in_order(natural, ours, theirs):
+    """The same with effects in the order of the groups of another model."""
+    found = dict(natural)
+    for (prefix, a), (_, b) in zip(ours, theirs, strict=True):
+        found[prefix + a.name] = natural[prefix + a.name][..., [a.levels.index(label) for label in b.levels]]
+    return found
+
+
+SIX = [
+    ("y ~ x + area + (1 + x || g)", "gaussian", MixedRegression, {"weights": "k", "offset": "w"}),
+    ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
+    ("b ~ x + area", "bernoulli", MixedRegression, {}),
+    ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k"}),
+    ("c ~ w + (1 | g) + (1 | h)", "poisson", CrossedIntercepts, {"exposure": "e", "sampler": "zigzag"}),
+    ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
+]
+
+
+@pytest.mark.parametrize("formula, family, kind, options", SIX)
+def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch):
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 10)
+    t = table()
+    first, more = t[:FIRST], t[FIRST:]
+    fit, origin = unsampled(
+        formula, first, family, priors={"Intercept": Flat()} if "0 +" not in formula else None, **options
+    )
+    model, design, notes = fitting.extended_model(origin, fit, more)
+    assert type(model) is kind and model.n_data == N
+    priors, remembered = dict(fit.priors), "scale(x)" in formula
+    if remembered:  # what the first rows have: all rows are coded by these beforehand
+        t = t.assign(x=(t.x - first.x.mean()) / first.x.std(ddof=0))
+        formula, priors["x"] = formula.replace("scale(x)", "x"), priors.pop("scale(x)")
+    whole = pdmp.regression(formula, t, family, priors=priors, sample=False, seed=1, **options)
+    other = whole._sampled.args[0].model
+    natural = points(model)
+    theirs = {**natural, "x": natural["scale(x)"]} if remembered else natural
+    ours = [("", g) for g in model.groups]
+    theirs = in_order(theirs, ours, [("", g) for g in other.groups])
+    a, b = values(model, natural), values(other, theirs)
+    np.testing.assert_allclose(a - a[0], b - b[0], rtol=1e-8, atol=1e-7)
+    for name, value in model.constrain(model_coordinates(model, natural)).items():
+        np.testing.assert_allclose(value, natural[name], rtol=1e-9, atol=1e-9)
+    assert notes[0] == f"{N - FIRST} rows were added to {FIRST}, whose priors and units are kept"
+    if "| g)" in formula:
+        assert notes[1:] == ["2 groups of g are new"] and model.groups[0].levels == (1, 2, 3, 4, 0, 7)
+    np.testing.assert_array_equal(model.y[:FIRST], fit.model.y)
+    assert design.X.shape == (0, len(model.columns))
+
+
+FAMILIES = [
+    ({"p": "p ~ x + area + (1 | g)", "shape": "~ w + (1 | g)"}, "gamma", {"weights": "k", "offset": "w"}),
+    ("o ~ x + (1 + w | h)", "cumulative", {}),
+    ("y ~ x + (1 + x + w | g) + (1 | h)", "gaussian", {"weights": "k"}),
+    ("m | trials(n) ~ x", "binomial", {}),
+    ("m | trials(12) ~ x", "beta_binomial", {}),
+    ("p | cens(cens, upper) ~ x", "lognormal", {}),
+    ({"c": "c ~ x", "zi": "~ w"}, "zero_inflated_poisson", {"exposure": "e"}),
+]
+
+
+def _log_jacobian(model, x):
+    """log |dy / dx|, by differences."""
+    moved = np.concatenate([x + 1e-5 * np.eye(model.dim), x - 1e-5 * np.eye(model.dim)])
+    y = model.natural_draws(moved)
+    return np.linalg.slogdet((y[: model.dim] - y[model.dim :]) / 2e-5)[1]
+
+
+def _law_of_effects(reported, natural, k):
+    """Minus the log density of the coordinates of effects, without constants."""
+    total = 0.0
+    for p in reported.predictors:
+        for one in p.sets:
+            groups = [p.groups[q] for q in one.columns]
+            units = p.group_scale[one.columns] / p.unit
+            sd = np.array([natural[p.prefix + g.sd_name][k] for g in groups]) * units
+            u = np.stack([natural[p.prefix + g.name][k] for g in groups], axis=-1) * units
+            correlation = np.eye(len(sd))
+            pairs = [(i, j) for i in range(len(sd)) for j in range(i)]
+            for name, (i, j) in zip(one.correlation_names, pairs, strict=True):
+                correlation[i, j] = correlation[j, i] = natural[name][k]
+            law = stats.multivariate_normal(np.zeros(len(sd)), correlation * np.outer(sd, sd))
+            total -= np.sum(law.logpdf(u)) + 0.5 * u.size * np.log(2.0 * np.pi)
+    return total
+
+
+@pytest.mark.parametrize("formula, family, options", FAMILIES)
+def test_the_law_of_other_families_is_that_of_all_rows(formula, family, options):
+    t = table()
+    flat = {"Intercept": Flat()} if family != "cumulative" else {"cuts": Flat()}
+    if isinstance(formula, dict):
+        flat[f"{list(formula)[1]}: Intercept"] = Flat()
+    fit, origin = unsampled(formula, t[:FIRST], family, priors=flat, **options)
+    model, _, notes, seen = general.extended_model(origin, fit, t[FIRST:])
+    own = {name: prior for name, prior in fit.priors.items() if not name.startswith(("cut[", "cor("))}
+    whole = pdmp.regression(formula, t, family, priors=flat | own, sample=False, seed=1, **options)._sampled.args[0]
+    natural = points(model)
+    if any(p.groups for p in model.reported.predictors):
+        assert isinstance(model, StandardisedEffects)
+        x, reported = model.reported.unconstrained(natural), model.reported
+        inside = model.coordinates(x)
+        np.testing.assert_allclose(model.natural_draws(inside), x, rtol=1e-8, atol=1e-8)
+        for a, b in zip(reported.predictors, whole.coding.predictors, strict=True):
+            assert [one.columns for one in a.sets] == [one.columns for one in b.sets]
+        # The law of the effects: what the potential has more than that of rows, less the Jacobian, up to a constant.
+        laws = [model.potential(at) - model.base.potential(own) for at, own in zip(inside, x, strict=True)]
+        found = np.array(laws) + [_log_jacobian(model, at) for at in inside]
+        wanted = np.array([_law_of_effects(reported, natural, k) for k in range(len(x))])
+        np.testing.assert_allclose(found - found[0], wanted - wanted[0], rtol=1e-5, atol=1e-4)
+        assert np.std(wanted) > 1.0
+    if family == "cumulative":
+        cuts = np.sort(np.stack([natural[f"cut[{k}]"] for k in (1, 2)]), axis=0) + np.array([[-0.2], [0.2]])
+        natural |= {"cut[1]": cuts[0], "cut[2]": cuts[1]}
+    theirs = in_order(
+        natural,
+        [(p.prefix, g) for p in model.reported.predictors for g in p.groups],
+        [(p.prefix, g) for p in whole.coding.predictors for g in p.groups],
+    )
+    a, b = values(model, natural), values(whole.model, theirs)
+    np.testing.assert_allclose(a - a[0], b - b[0], rtol=1e-7, atol=1e-6)
+    assert model.reported.rows == N and seen.n == N and notes[0].startswith("47 rows were added to 83, ")
+    np.testing.assert_array_equal(model.observed[0].y, whole.observed)
+    np.testing.assert_array_equal(model.observed[0].further, whole.model.observed[0].further)
+
+
+def test_rows_in_two_steps_are_those_in_one():
+    """Bitwise, but for the order of groups that both bring."""
+    t = table()
+    options = {"weights": "k", "offset": "w"}
+    fit, origin = unsampled("y ~ x + area + (1 + x || g)", t[:FIRST], "gaussian", **options)
+    one, _, _ = fitting.extended_model(origin, fit, t[FIRST:])
+    some, design, _ = fitting.extended_model(origin, fit, t[FIRST:100])
+    fit.model, fit.design, fit.run = some, design, Made(some)
+    two, _, _ = fitting.extended_model(origin, fit, t[100:])
+    for name in (
+        "X",
+        "y",
+        "target",
+        "offset",
+        "weight",
+        "level",
+        "value",
+        "first",
+        "kinds",
+        "numbers",
+        "centre",
+        "scale",
+    ):
+        np.testing.assert_array_equal(getattr(two, name), getattr(one, name), err_msg=name)
+    x = one.initial + 0.1
+    assert one.potential(x) == two.potential(x)
+
+
+def test_it_begins_where_the_posterior_is(monkeypatch):
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 10)
+    t = table()
+    for formula, family, options in [
+        ("c ~ w + (1 | g) + (1 | h)", "poisson", {"exposure": "e", "sampler": "zigzag"}),
+        ("y ~ x + (1 + x || h)", "gaussian", {"sampler": "zigzag"}),
+        ({"p": "p ~ x + (1 | g)", "shape": "~ w"}, "gamma", {}),
+        ("y ~ x + (1 + x | g)", "student_t", {}),
+    ]:
+        fit, origin = unsampled(formula, t[:FIRST], family, **options)
+        make = general.extended_model if isinstance(fit, general.FamilyFit) else fitting.extended_model
+        model = make(origin, fit, t[FIRST:])[0]
+        there = model.constrain(model.initial)
+        expected = fit.model.constrain(fit.some_draws(1_000).mean(axis=0))
+        for name, value in expected.items():
+            own = there[name] if np.ndim(value) == 0 else there[name][: len(value)]
+            np.testing.assert_allclose(own, value, rtol=1e-8, atol=1e-9)
+        if "1|g" in there:
+            np.testing.assert_allclose(there["1|g"][4:], 0.0, atol=1e-12)
+
+
+def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
+    t = table()
+    formula = "y ~ x + n + area + np.log(p) + I(w > 0) + (1 | g)"
+    whole = pdmp.regression(formula, t, sample=False).kept
+    fit, origin = unsampled(formula, t[:FIRST], "gaussian")
+    found = fitting.extended_model(origin, fit, t[FIRST:])[1].kept
+    assert (
+        found.n == N
+        and found.columns.keys() == whole.columns.keys()
+        and set(found.groupings["g"]) == {0, 1, 2, 3, 4, 7}
+    )
+    for name, one in whole.columns.items():
+        assert found.columns[name].levels == one.levels and found.columns[name].distinct == one.distinct
+        np.testing.assert_allclose(found.columns[name][1:5], one[1:5], rtol=1e-12)
+    pandas.testing.assert_frame_equal(found.rows, whole.rows)
+    np.testing.assert_array_equal(found.places, np.arange(N))
+    monkeypatch.setattr(kept, "ROWS", 40)
+    few, origin = unsampled(formula, t[:FIRST], "gaussian")
+    some = fitting.extended_model(origin, few, t[FIRST:])[1].kept
+    assert len(some.places) == 40 == len(np.unique(some.places)) and np.all(np.diff(some.places) > 0)
+    pandas.testing.assert_frame_equal(some.rows, t[list(some.rows.columns)].iloc[some.places])
+    of_second = [
+        int(np.sum(kept.Kept.extended(few.kept, t[FIRST : FIRST + m], [few.design]).places >= FIRST))
+        for m in range(20, 47)
+    ]
+    expected = sum(40.0 * m / (FIRST + m) for m in range(20, 47))
+    assert abs(sum(of_second) - expected) < 4.0 * np.sqrt(
+        27 * 40 * 0.25 * 0.75
+    )  # of rows drawn from all, a binomial or less
+
+
+def test_an_update(monkeypatch):
+    """By the public name: options of the fit, the same seed, notes, and a fit that was not changed."""
+    t = table()
+    options = {"chains": 2, "gradients": 150, "progress": False}
+    fit = pdmp.regression("y ~ x + (1 | g)", t[:FIRST], seed=1, priors={"sd(g)": HalfNormal(0.3)}, **options)
+    before = str(fit.summary())
+    more = t[FIRST:].assign(x=t.x.where(t.index != 90))
+    found, again = fit.update(more, seed=5), fit.update(more.to_dict("list"), seed=5)
+    assert found.n_rows == N - 1 and found.run.chains == 2 and found.priors == fit.priors
+    assert np.array_equal(found["x"], again["x"]) and str(fit.summary()) == before
+    text = str(found.summary())
+    assert f"46 rows were added to {FIRST}, whose priors and units are kept." in text
+    assert "of the new rows, 1 of 47 rows have missing values, in 'x', and are left out." in text
+    assert "2 groups of g are new." in text and "effects 1|g of 6 groups are" in text
+    assert found.predict({"x": [1.0], "g": [7]}).shape == (1000, 1)
+    seen = []
+
+    def recorded(model, seed, selects, options, sampler):
+        seen.append(options)
+        raise KeyError
+
+    monkeypatch.setattr(fitting, "sample_model", recorded)
+    own = {"initial": np.zeros(3), "checkpoint": "c"}
+    fit.with_rows.args[0].options.update(own)
+    for given, wanted in [
+        ({"chains": 3}, {"chains": 3, "gradients": 150, "progress": False}),
+        ({"ess": 90.0, "checkpoint": "d"}, {"chains": 2, "ess": 90.0, "progress": False, "checkpoint": "d"}),
+        ({"ess": None}, options),
+    ]:
+        with pytest.raises(KeyError):
+            fit.update(more, seed=5, **given)
+        assert seen.pop() == wanted
+    with pytest.raises(TypeError, match="`regression` has no option 'chain'; did you mean 'chains'?"):
+        fit.update(more, chain=3)
+    with pytest.raises(KeyError):
+        pdmp.regression("y ~ x", t, **own)
+    assert seen.pop() == own
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda t: t.drop(columns="x"), "the fit names 'x', and `new` has no such column"),
+        (lambda t: t.drop(columns="y"), "the fit names 'y', and `new` has no such column"),
+        (lambda t: t.drop(columns="k"), "the fit names 'k', and `new` has no such column"),
+        (
+            lambda t: t.assign(x="a"),
+            "`new`: the column 'x' holds text or categories, and numbers in the data of the fit",
+        ),
+        (lambda t: t.assign(y="a"), "the response: the column 'y' must hold numbers"),
+        (
+            lambda t: t.assign(g="a"),
+            "`new`: the groups of 'g' are text or categories, and numbers in the data of the fit",
+        ),
+        (lambda t: t.assign(area="sea"), "sea"),
+        (lambda t: t.assign(k=-1.0), "`weights`: the column 'k' must not be negative, got -1"),
+        (lambda t: t.assign(x=np.nan), "`new`: every row has a missing value, in 'x'"),
+        (lambda t: t[:0], "`new` has no rows"),
+        (lambda t: t.assign(x=np.inf), "not finite"),
+        (lambda t: 3, "`new` must be a table"),
+    ],
+)
+def test_mistakes(change, says):
+    t = table()
+    fit, origin = unsampled("y ~ x + area + (1 | g)", t[:FIRST], "gaussian", weights="k")
+    with pytest.raises((ValueError, TypeError), match=says):
+        fitting.extended_model(origin, fit, change(t[FIRST:]))
+
+
+def test_responses_that_do_not_fit():
+    t = table()
+    later = t[FIRST:]
+    for formula, family, changed, says in [
+        (
+            "b ~ x",
+            "bernoulli",
+            later.assign(b="dead"),
+            "`new`: the response 'b' is 'dead' in some row, and the fit has seen ill, well",
+        ),
+        ("c ~ x", "poisson", later.assign(c=0.5), "must hold counts 0, 1, 2"),
+        ("o ~ x", "cumulative", later.assign(o="top"), "'top' in some row, and the fit has seen low, mid, high only"),
+        ("p ~ x", "gamma", later.assign(p=-1.0), "must hold finite numbers above 0"),
+        (
+            "I(y - np.mean(y)) ~ x",
+            "gaussian",
+            later,
+            "response 'I\\(y - np.mean\\(y\\)\\)' is computed of the whole column",
+        ),
+        ("y ~ I(x - np.mean(x))", "gaussian", later, "is computed of the whole column"),
+    ]:
+        fit, origin = unsampled(formula, t[:FIRST], family)
+        make = general.extended_model if isinstance(fit, general.FamilyFit) else fitting.extended_model
+        with pytest.raises(ValueError, match=says):
+            make(origin, fit, changed)
+    fit, origin = unsampled("np.log(p) ~ x", t[:FIRST], "gaussian")
+    model = fitting.extended_model(origin, fit, later)[0]
+    np.testing.assert_array_equal(model.y, np.log(t.p))
+    fit, origin = unsampled("scale(y) ~ x", t[:FIRST], "gaussian")
+    model = fitting.extended_model(origin, fit, later)[0]
+    np.testing.assert_allclose(model.y, (t.y - t.y[:FIRST].mean()) / t.y[:FIRST].std(ddof=0), rtol=1e-12)
+    with pytest.raises(ValueError, match="was not sampled: call `.sample"):
+        pdmp.regression("y ~ x", t, sample=False).update(t)
+
+
+def test_draws_of_the_priors_of_any_family():
+    """In natural parameters, and back from the coordinates of the model; cuts ascend."""
+    t, n = table(), 20_000
+    formulas = {"p": "p ~ x + (1 | g)", "shape": "~ w"}
+    gamma = pdmp.regression(formulas, t, "gamma", sample=False, seed=4)
+    found = gamma.run.natural(n)
+    laws = {"x": gamma.priors["x"], "shape: w": gamma.priors["shape: w"]}
+    for name, prior in laws.items():
+        assert stats.kstest(found[name], stats.norm(0.0, prior.sd).cdf).pvalue > 1e-4, name
+    for prefix, column in (("", "x"), ("shape: ", "w")):
+        at_means = found[prefix + "Intercept"] + found[prefix + column] * t[column].mean()
+        prior = gamma.priors[prefix + "Intercept"]
+        assert stats.kstest(at_means, stats.norm(prior.mean, prior.sd).cdf).pvalue > 1e-4, prefix
+    assert stats.kstest(found["1|g"][:, 2] / found["sd(g)"], stats.norm().cdf).pvalue > 1e-4
+    text = repr(gamma).splitlines()
+    assert text[0] == "p ~ x + (1 | g); shape ~ w, gamma with the log link, 130 rows, not sampled"
+    assert [line.split()[0] for line in text[1:6]] == ["Intercept", "x", "sd(g)", "shape:", "shape:"]
+    assert text[4].endswith(", at the means of the other columns") and "means" not in text[5]
+    inflated = pdmp.regression("c ~ x", t, "zero_inflated_poisson", sample=False, seed=4)
+    odds = inflated.run.natural(n)["zi"]
+    assert stats.kstest(np.log(odds / (1.0 - odds)), stats.norm(0.0, 1.5).cdf).pvalue > 1e-4
+    assert "logit(zi)  Normal(0, 1.5)" in repr(inflated)
+    ordinal = pdmp.regression("o ~ x", t, "cumulative", sample=False, seed=4)
+    natural = ordinal.run.natural(n)
+    cuts = np.stack([natural[f"cut[{k}]"] - natural["x"] * t.x.mean() for k in (1, 2)])
+    assert np.all(cuts[0] < cuts[1])
+    both = stats.t(3, 0.0, 2.5)
+    assert stats.kstest(cuts[0], lambda c: 1.0 - (1.0 - both.cdf(c)) ** 2).pvalue > 1e-4
+    correlated = pdmp.regression("y ~ x + (1 + x + w | g)", t, sample=False, seed=4, priors={"cor(g)": LKJ(2.0)})
+    natural = correlated.run.natural(n)
+    share = stats.beta(2.5, 2.5)  # eta - 1 + d / 2, of each pair
+    units = [natural[f"{name}|g"][:, 1] / natural["sd(g)" if name == "1" else f"sd({name}|g)"] for name in "1xw"]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        known = natural[f"cor({'1xw'[i]}, {'1xw'[j]}|g)"]
+        assert stats.kstest(0.5 + 0.5 * known, share.cdf).pvalue > 1e-4
+        rest = (units[j] - known * units[i]) / np.sqrt(1.0 - known**2)
+        assert stats.kstest(rest, stats.norm().cdf).pvalue > 1e-4
+        assert abs(np.corrcoef(rest, units[i])[0, 1]) < 4.0 / np.sqrt(n)
+    for one in (gamma, inflated, ordinal, correlated):
+        wanted, there = one.run.natural(7), one.run.constrain(one.run.draws(7))
+        for name, value in wanted.items():
+            np.testing.assert_allclose(there[name][0], value, rtol=1e-7, atol=1e-9, err_msg=name)
+        drawn = one.prior_predictive(draws=40, seed=2)
+        assert drawn.replicated.shape == (40, N)
+    with pytest.raises(ValueError, match="the prior of 'x' is Flat: it has no draws"):
+        pdmp.regression("p ~ x", t, "gamma", priors={"x": Flat()}, sample=False).prior_predictive()
+
+
+@pytest.mark.slow
+def test_prior_draws_for_arviz():
+    pytest.importorskip("arviz")
+    t = table()
+    for formula, family in [("p ~ x + (1 | g)", "gamma"), ("y ~ x", "gaussian")]:
+        prepared = pdmp.regression(formula, t, family, sample=False, seed=4)
+        found = prepared.to_arviz(30, seed=1)
+        assert np.allclose(np.asarray(found["prior"]["x"])[0], prepared.run.natural(30)["x"])
+        name = formula[0]
+        expected = prepared.predict(kind="response", draws=30, seed=1)
+        assert np.array_equal(found["prior_predictive"][name][0], expected)
+        assert np.array_equal(found["observed_data"][name], t[name])
