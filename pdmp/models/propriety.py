@@ -50,6 +50,8 @@ DENSE = 200
 TERMS = 10_000_000
 #: Steps of the search for the mode, of which the direction is tried.
 STEPS = 20
+#: Whose multiples are spread over the unit interval.
+GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 #: So many directions are enough.
 MENTIONED = 4
 #: U has a spike at 0 where it is lower by so much at 1e-12.
@@ -245,8 +247,10 @@ class _Search:
         if self.few or d == 1:
             return
         if self.dense:
-            for far in (0.0, 1e8):  # far out curvature has fallen off where tails are heavy
-                for v in self.flat_directions(far, signs):
+            # Far out curvature has fallen off where tails are heavy. Coordinates differ there, and their sums too.
+            apart = signs * (1.0 + np.arange(d) * GOLDEN % 1.0)
+            for far in (0.0, 1e8):
+                for v in self.flat_directions(far, apart):
                     yield v, 1, FAR
                     yield -v, 1, FAR
         v = self.downhill()

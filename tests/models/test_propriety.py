@@ -422,3 +422,18 @@ def test_a_limit_is_seen_in_spite_of_rounding(name):
                 assert found is None
             else:
                 assert f" {flat} → {side}∞" in found.text and "improper" in found.text
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("height", [3.0, 12.0])
+def test_a_plateau_along_a_diagonal(height, sign):
+    """Flat far from the ridge on which both coordinates are as far out, whichever diagonal it is."""
+
+    def both(x):
+        along, across = x[0] + sign * x[1], x[0] - sign * x[1]
+        fall = np.exp(-(along**2) / 8.0)
+        slope = height * fall * along / 4.0
+        return height * (1.0 - fall) + 0.5 * across**2, np.array([slope + across, sign * (slope - across)])
+
+    found, _ = find_improper(from_function(both, 2), np.zeros(2))
+    assert f"does not grow along the direction +1 x[0] {sign:+.0f} x[1]: the posterior is improper" in found.text
