@@ -435,5 +435,5 @@ def test_a_plateau_along_a_diagonal(height, sign):
         slope = height * fall * along / 4.0
         return height * (1.0 - fall) + 0.5 * across**2, np.array([slope + across, sign * (slope - across)])
 
-    found, _ = find_improper(from_function(both, 2), np.zeros(2))
+    found, _ = find_improper(pdmp.models.from_function(both, 2), np.zeros(2))
     assert f"does not grow along the direction +1 x[0] {sign:+.0f} x[1]: the posterior is improper" in found.text
