@@ -124,11 +124,16 @@ def higher(aim: float | None, residual: float, run: Run) -> float | None:
     The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some,
     which paths enter by chance and where all that follow are rejected.
     """
-    lost = np.array([record.statistics["lost"] for record in run.records])
-    lost = lost[np.isfinite(lost)]
-    if residual <= CURVED or len(lost) == 0 or lost.mean() <= LOST_PATHS:
+    if residual <= CURVED or not loses(run):
         return aim
     return next((rung for rung in HIGHER if aim is None or rung > aim), aim)
+
+
+def loses(run: Run) -> bool:
+    """Whether more of the paths of a window than `LOST_PATHS` were as good as certain to be rejected."""
+    lost = np.array([record.statistics["lost"] for record in run.records])
+    lost = lost[np.isfinite(lost)]
+    return len(lost) > 0 and bool(lost.mean() > LOST_PATHS)
 
 
 def acceptance(far: bool, given: float | None) -> float:
@@ -335,7 +340,7 @@ def learn_metric(
                 far = dense and residual > FAR
             if target_acceptance is None:
                 aim = higher(aim, residual, run) if far else None
-            if settled and far == was_far and aim == aimed:
+            if settled and far == was_far and aim == aimed and not (far and residual <= CURVED and loses(run)):
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))

@@ -264,6 +264,19 @@ def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
     assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
 
 
+@pytest.mark.parametrize("lost, curved, windows", [(True, math.inf, 4), (False, math.inf, 2), (True, 0.0, 2)])
+def test_a_window_that_loses_paths_has_not_settled(lost, curved, windows, monkeypatch):
+    """Where paths are long and the acceptance has no reason to rise."""
+    monkeypatch.setattr(metric, "TOLERANCE", math.inf)
+    monkeypatch.setattr(metric, "WINDOWS", 4)
+    monkeypatch.setattr(metric, "CURVED", curved)
+    monkeypatch.setattr(metric, "HIGHER", ())
+    monkeypatch.setattr(metric, "loses", lambda run: lost)
+    heavy = Plane(HEAVY)
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0))
+    assert found.far and found.windows == windows
+
+
 def seen(*lost):
     """A window whose chains lost so many of their paths."""
     return FakeRun([], [types.SimpleNamespace(statistics={"lost": share}) for share in lost])

@@ -38,6 +38,7 @@ BUGS += [
         ("metric: far from normal around a Gaussian", "pdmp/automatic/metric.py", "around=None if far else around", "around=around", METRIC),
         ("metric: variances around the Gaussian of the covariance", "pdmp/automatic/metric.py", "step=None, around=None)", "step=None)", METRIC),
         ("metric: the acceptance of a window that never was", "pdmp/automatic/metric.py", "spent, x, aimed, around)", "spent, x, aim, around)", METRIC),
-        ("metric: any curvature raises the acceptance", "pdmp/automatic/metric.py", "if residual <= CURVED or len(lost)", "if len(lost)", METRIC),
+        ("metric: a window that loses paths has settled", "pdmp/automatic/metric.py", "and not (far and residual <= CURVED and loses(run))", "", METRIC),
+        ("metric: any curvature raises the acceptance", "pdmp/automatic/metric.py", "if residual <= CURVED or not loses(run)", "if not loses(run)", METRIC),
     ]
 ]  # fmt: skip
