@@ -405,7 +405,7 @@ def test_groups_that_make_no_sense_are_refused(groups, options, message):
     ],
 )
 def test_processes_that_remember_positions_are_refused(make):
-    with pytest.raises(TypeError, match="groups of coordinates need .* RegressionBPS, .* without a mass"):
+    with pytest.raises(TypeError, match="groups of coordinates need .* RegressionBPS, .* without a metric"):
         StickyGroups(make(), GROUPS)
 
 
