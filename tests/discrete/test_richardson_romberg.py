@@ -510,8 +510,8 @@ def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatc
     monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
     write, calls = checkpoint_module.Checkpoint.write, []
 
-    def write_and_die(self):
-        write(self)
+    def write_and_die(self, **how):
+        write(self, **how)
         calls.append(None)
         if len(calls) % 4 == 0:
             raise MemoryError("killed")
