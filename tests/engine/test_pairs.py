@@ -88,8 +88,8 @@ def deaths(monkeypatch, after):
     monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
     write, calls = checkpoint_module.Checkpoint.write, itertools.count(1)
 
-    def write_and_die(self):
-        write(self)
+    def write_and_die(self, **how):
+        write(self, **how)
         if next(calls) % after == 0:
             raise Ended
 

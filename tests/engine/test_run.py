@@ -663,8 +663,8 @@ def test_resumed_is_uninterrupted(name, store, tmp_path, monkeypatch):
     monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
     write, calls = checkpoint_module.Checkpoint.write, []
 
-    def write_and_die(self):
-        write(self)
+    def write_and_die(self, **how):
+        write(self, **how)
         calls.append(None)
         if len(calls) % 4 == 0:
             raise MemoryError("killed")
