@@ -37,7 +37,7 @@ def test_top_level():
 
 def test_the_root_of_the_package_holds_what_a_newcomer_reads_first():
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
-    shown = {"process.py", "flow.py", "errors.py", "comparison.py", "cli.py"}
+    shown = {"process.py", "flow.py", "metric.py", "errors.py", "comparison.py", "cli.py"}
     assert files == shown | {"__init__.py", "__main__.py", "py.typed"}
 
 

@@ -149,7 +149,7 @@ class Run:
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self._extend = extend  # how it goes on
-        self._values: list[float] | None = None  # of a model that is a Python function, near the start
+        self._function: str | None = None  # what the Python function of its model was, and all that it names
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended, or its preparation
         self.process = info["process"] if process is None else process

@@ -182,7 +182,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
                         chain.stopped = None
         run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
         if hasattr(process.model, "callback"):  # a Python function, which may name what changes
-            run._values = model_values(process.model, starts[0])
+            run._function = process.model.identity()
         found = written_to(process, fields)  # later than in the rehearsal
         if found is not None:
             warn(found)
@@ -206,10 +206,9 @@ def _chains_of(run, process, budget):
     if run._chains is not None:
         if process is not None:
             raise ValueError("`process` is for a loaded run; this one has its own.")
-        model, start = run._chains[0].process.model, run.records[0].x[: run.dim]
-        if run._values is not None and not same_values(model, model_values(model, start), run._values):
+        if run._function is not None and run._chains[0].process.model.identity() != run._function:
             raise ValueError(
-                "the function of the model computes other values than in the run: what it names has changed, and two "
+                "the function of the model is another one than in the run: what it names has changed, and two "
                 "posteriors would be averaged. Start a new run, or put back what it was."
             )
         return run._chains
@@ -315,7 +314,7 @@ def extend(
             if goal is not None:
                 goal.resume(chains)
         longer = _drive(chains, info, executor, progress, file, started, goal)
-        longer._values = run._values
+        longer._function = run._function
         return longer
     finally:
         if file is not None:

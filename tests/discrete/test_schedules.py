@@ -190,7 +190,7 @@ def test_defaults():
         (lambda: discrete.SGD(NOISY, "auto"), "`step`: SGD has no rule"),
         (lambda: discrete.SGZZ(NOISY, "auto"), "`step`: SGZZ has no rule"),
         (lambda: discrete.ZigZagSplitting(NOISY, "auto"), "`step`: ZigZagSplitting has no rule"),
-        (lambda: discrete.SGLD(NOISY, metric=preconditioners.RMSprop()), "preconditioner that adapts"),
+        (lambda: discrete.SGLD(NOISY, metric=preconditioners.RMSprop()), "a metric that adapts"),
         (lambda: discrete.SGHMC(NOISY, scheme="explicit"), "splitting without refreshment"),
         (lambda: discrete.SGHMC(NOISY, refresh_every=5), "splitting without refreshment"),
         (lambda: discrete.SGHMC(NOISY, noise_estimate=0.1), "splitting without refreshment"),
