@@ -440,6 +440,7 @@ import sys
 import numpy as np
 import pdmp
 from mpi4py.futures import MPIPoolExecutor
+from pdmp.engine.executors import Segments
 from tests.engine.helpers_executors import CALL, regression
 from tests.engine.helpers_run import same
 

@@ -123,6 +123,7 @@ import sys
 import distributed
 import pdmp
 from pdmp.engine import chain, checkpoint
+from pdmp.engine.executors import Segments
 from tests.faults.helpers_clusters import LONG, Killing
 
 if __name__ == "__main__":

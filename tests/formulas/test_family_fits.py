@@ -15,11 +15,10 @@ def test_a_fit():
     for said in (
         "y ~ x + (1 + x | g); shape ~ w, gamma with the log link, 60 rows",
         "shape: w ~ Normal(0, ",
-        "effects 1|g and x|g of 4 groups are partly centred, half of them by ",
         "cor(1, x|g) ~ LKJ(1)",
         "x|g[t]",
         "Hamiltonian Monte Carlo",
-        "rows, which are few",
+        "effects 1|g and x|g of 4 groups are partly centred, half of them by 65 % or more.",
     ):
         assert said in text, said
     assert list(fit.priors) == ["Intercept", "x", "sd(g)", "sd(x|g)", "cor(1, x|g)", "shape: Intercept", "shape: w"]
