@@ -386,6 +386,8 @@ def test_what_is_no_executor_is_refused():
             Segments(None, segment)
     with pytest.raises(TypeError, match="`executor` of Segments must be an executor, got Segments"):
         Segments(Segments(None, 1.0), 2.0)
+    with pytest.raises(TypeError, match="`executor` must be a concurrent.futures.Executor, .* got int"):
+        Segments(4, 1.0)
 
     class Asynchronous:
         asynchronous = True
