@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import Compiled, compiled, helper
 from pdmp.native.representation import short
+from pdmp.native.sparse_cholesky import factorised
 from pdmp.native.velocities import dot
 from pdmp.process import ADAPTING
 
@@ -406,6 +407,113 @@ class LowRank(_Scaled):
         return (self.scale, self.vectors, self.gains)
 
 
+class SparseMemory(NamedTuple):
+    """What `Sparse` keeps."""
+
+    u: np.ndarray  #: (d,)
+    pulled: np.ndarray  #: (d,) a = Lᵀ∇U
+    scratch: np.ndarray  #: (2, d)
+    solved: np.ndarray  #: (d,) R⁻ᵀu
+
+
+class Sparse(_Scaled):
+    """L = Pᵀ R⁻ᵀ, where P M Pᵀ = R Rᵀ, R is lower triangular and sparse, and P is an order of the coordinates.
+
+    Products with L and Lᵀ solve with R, in two operations for each of its entries. It is given, and never adapted.
+    """
+
+    order: np.ndarray  #: (d,) row k of R is that of the coordinate order[k]
+    start: np.ndarray  #: (d + 1,) R in compressed rows: where each begins
+    columns: np.ndarray  #: ascending, the diagonal last
+    values: np.ndarray
+    adaptive = False
+
+    def __init__(self, order, start, columns, values):
+        self.order, self.start, self.columns, self.values = order, start, columns, values
+        self.learns = False
+
+    @classmethod
+    def of(cls, precision):
+        """The metric M of a sparse matrix, or None where it is not positive definite."""
+        found = factorised(precision)
+        return None if found is None else cls(*found)
+
+    @compiled
+    def pull(self, metric, gradient):
+        pulled = metric.pulled
+        for k in range(gradient.shape[0]):
+            last, total = self.start[k + 1] - 1, gradient[self.order[k]]
+            for e in range(self.start[k], last):
+                total -= self.values[e] * pulled[self.columns[e]]
+            pulled[k] = total / self.values[last]
+
+    @compiled
+    def push(self, metric, v):
+        solved = metric.solved
+        for k in range(v.shape[0]):
+            solved[k] = metric.u[k]
+        for k in range(v.shape[0] - 1, -1, -1):
+            last = self.start[k + 1] - 1
+            solved[k] /= self.values[last]
+            for e in range(self.start[k], last):
+                solved[self.columns[e]] -= self.values[e] * solved[k]
+            v[self.order[k]] = solved[k]
+
+    @compiled
+    def velocity_changed(self, state):
+        """u = Rᵀ P v."""
+        u = state.memory.metric.u
+        for k in range(u.shape[0]):
+            u[k] = 0.0
+            for e in range(self.start[k], self.start[k + 1]):
+                u[self.columns[e]] += self.values[e] * state.v[self.order[k]]
+
+    @compiled
+    def learn(self, metric, x, v, now):
+        """Nothing: it is given."""
+
+    @compiled
+    def learn_from(self, metric, x, v, now):
+        return 0.0
+
+    def memory(self, x):
+        d = len(self.order)
+        return SparseMemory(np.zeros(d), np.zeros(d), np.zeros((2, d)), np.zeros(d))
+
+    def factor(self):
+        """R, in compressed rows."""
+        from scipy import sparse
+
+        return sparse.csr_array((self.values, self.columns, self.start), shape=(len(self.order),) * 2)
+
+    def transform(self, z):
+        from scipy.sparse import linalg
+
+        out = np.empty_like(z)
+        out[..., self.order] = linalg.spsolve_triangular(self.factor().T.tocsr(), z.T, lower=False).T
+        return out
+
+    def inverse(self, v):
+        return (self.factor().T @ v[..., self.order].T).T
+
+    def transposed(self, g):
+        from scipy.sparse import linalg
+
+        return linalg.spsolve_triangular(self.factor(), g[..., self.order].T, lower=True).T
+
+    def product(self, v):
+        """M v, in Python."""
+        out, root = np.empty_like(v), self.factor()
+        out[..., self.order] = (root @ (root.T @ v[..., self.order].T)).T
+        return out
+
+    def trace(self, model, x):
+        return _probed_trace(self, model, x)
+
+    def identity(self):
+        return (self.order, self.start, self.columns, self.values)
+
+
 @helper
 def cholesky(matrix):
     """Overwrite the lower triangle of a symmetric matrix by its Cholesky factor; whether it is positive definite."""
@@ -459,8 +567,9 @@ class Metric:
 
     Parameters
     ----------
-    precision : float or array_like of shape (d,) or (d, d), optional
-        M, in units of 1 / θ²; a vector is its diagonal, and a number a multiple of the identity.
+    precision : float, array_like of shape (d,) or (d, d), or scipy.sparse array of shape (d, d), optional
+        M, in units of 1 / θ²; a vector is its diagonal, and a number a multiple of the identity. Of a sparse one, such
+        as that of a Gaussian field, products cost two operations for each entry of its Cholesky factor.
     covariance : float or array_like of shape (d,) or (d, d), optional
         M⁻¹, in units of θ².
     scales : float or array_like of shape (d,), optional
@@ -521,7 +630,7 @@ class Metric:
         if self.form == "scales":
             return array
         if self.form == "precision":
-            return root_of(array)
+            return root_of(array.toarray() if hasattr(array, "toarray") else array)
         return np.sqrt(array) if array.ndim == 1 else np.linalg.cholesky(array)
 
     def covariance(self, d: int) -> np.ndarray:
@@ -534,6 +643,8 @@ class Metric:
         """The metric as processes use it, in d dimensions."""
         if len(self.variances):
             return LowRank(self._in(d), self.directions.T, np.sqrt(self.variances) - 1.0)
+        if hasattr(self.array, "toarray"):
+            return Sparse.of(self._in(d))
         root = self.root(d)
         return (Diagonal if root.ndim == 1 else Dense)(root)
 
@@ -548,6 +659,8 @@ class Metric:
 
 def _checked(name, value, matrix=False):
     """A number, a vector or, where allowed, a matrix, finite and positive definite, or a `ValueError`."""
+    if matrix and hasattr(value, "tocsr"):
+        return _checked_sparse(name, value)
     refuse_unreal(name, value)
     try:
         if np.asarray(value).dtype.kind in "bSU":  # which become numbers in silence
@@ -576,6 +689,26 @@ def _checked(name, value, matrix=False):
     if not np.all(left > 4.0 * len(array) * np.finfo(float).eps):
         low = np.linalg.eigvalsh(array)[0]
         raise ValueError(f"`{name}` must be positive definite; its smallest eigenvalue is {low:.3g}.")
+    return array
+
+
+def _checked_sparse(name, value):
+    """A sparse matrix, finite, symmetric and positive definite, or a `ValueError`."""
+    from scipy import sparse
+
+    if name != "precision":
+        raise TypeError(f"`{name}` must not be sparse: the inverse of a sparse matrix is dense. Give `precision`.")
+    if value.ndim != 2 or value.shape[0] != value.shape[1] or value.shape[0] == 0:
+        raise ValueError(f"`{name}` must be a square matrix where it is sparse, got shape {value.shape}.")
+    array = sparse.csc_array(value, dtype=float)
+    if not np.all(np.isfinite(array.data)):
+        raise ValueError(f"`{name}` must be finite.")
+    difference = abs(array - array.T).max()
+    if difference > 1e-8 * abs(array).max():
+        raise ValueError(f"`{name}` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
+    array = sparse.csc_array(0.5 * (array + array.T))
+    if factorised(array) is None:
+        raise ValueError(f"`{name}` must be positive definite; a pivot of its factorisation is not positive.")
     return array
 
 
@@ -648,10 +781,11 @@ def from_root(root: np.ndarray) -> Compiled:
 
 
 def dense(metric: Compiled) -> Compiled:
-    """The same metric with a root (d,) or lower triangular (d, d), where it is of low rank."""
-    if not isinstance(metric, LowRank):
+    """The same metric with a root (d,) or lower triangular (d, d), where it is of low rank or sparse."""
+    if not isinstance(metric, (LowRank, Sparse)):
         return metric
-    return from_root(np.array([metric.transform(z) for z in np.eye(len(metric.scale))]).T)
+    d = len(metric.scale if isinstance(metric, LowRank) else metric.order)
+    return from_root(np.array([metric.transform(z) for z in np.eye(d)]).T)
 
 
 def covariance_of(metric: Compiled) -> np.ndarray:

@@ -15,18 +15,21 @@ the Fisher divergence: variances, and covariances, as geometric means.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
+import operator
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from pdmp.automatic.start import DENSE, Gaussian, Starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
-from pdmp.metric import Diagonal, LowRank, from_root, lower
+from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
@@ -42,6 +45,9 @@ FEW = 10  #: different ones among them that variances are learnt from, at least,
 RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
 CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
 RANK = 50  #: largest number of such directions
+#: Of a model with a sparse Hessian: points that its mean is taken over, entries of its Cholesky factor for a dimension
+#: up to which it is the metric, and random directions in which its change is measured.
+HESSIANS, ENTRIES, DIRECTIONS = 50, 100, 16
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
 #: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Near normal steps are around the
@@ -63,7 +69,9 @@ class Metric(NamedTuple):
     points: np.ndarray  #: (chains, d) where the chains are
     step: float | None  #: to which the chains of the last window have adapted, their geometric mean; None: not known
     far: bool  #: whether it was run as for a target that is far from normal
-    mass: Compiled  #: of that Gaussian; where only variances were learnt, with the few directions that they miss
+    #: Of that Gaussian; where only variances were learnt, with the few directions that they miss, or the mean Hessian
+    #: of a model whose Hessian is sparse.
+    mass: Compiled
     change: float  #: of the covariance in the last window, see `distance`
     windows: int
     gradients: int  #: of all windows, all chains
@@ -208,6 +216,31 @@ def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank 
     return LowRank(root, vectors[:, kept].T @ basis, np.sqrt(values[kept]) - 1.0)
 
 
+def mean_hessian(model: Model, x: np.ndarray) -> Sparse | None:
+    """The metric M = mean of H over points x (n, d), of a model whose Hessian is sparse; None if its factor is not.
+
+    The mean of H over the target is that of ∇U∇Uᵀ, so it is positive definite. Over few points it may not be: then the
+    least multiple of its diagonal, of 0.001, 0.002, 0.004, …, that makes it so is added.
+    """
+    some = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), HESSIANS)).astype(int))]
+    total = functools.reduce(operator.add, (model.sparse_hessian(point) for point in some)) / len(some)  # type: ignore
+    diagonal, ridge = scipy.sparse.diags_array(np.abs(total.diagonal()), format="csc"), 0.0
+    while ridge < 2.0:
+        found = Sparse.of(total + ridge * diagonal)
+        if found is not None:
+            return found if len(found.values) <= ENTRIES * model.dim else None
+        ridge = 2.0 * ridge or RIDGE
+    return None
+
+
+def change_of(old: Compiled, new: Sparse) -> float:
+    """√(mean over k of (λₖ - 1)²), λₖ the eigenvalues of M_old⁻¹ M_new, in random directions: `distance`, if small."""
+    z = np.random.default_rng(0).choice([-1.0, 1.0], (DIRECTIONS, len(new.order)))
+    there = old.transform(z)
+    product = old.transposed(new.product(there))
+    return float(np.sqrt(np.mean((product - z) ** 2)))
+
+
 def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank | Diagonal:
     """A mass with the directions of `mass` and of `further`, which was found where `mass` is the identity."""
     if isinstance(further, Diagonal):
@@ -307,6 +340,9 @@ def learn_metric(
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     far, mass, ones, around, aim = False, from_root(root), np.ones(model.dim), gaussian.centre, target_acceptance
+    graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
+    if graph is not None:
+        mass, length = graph, 2 * length
     for k, child in enumerate(seed.spawn(WINDOWS)):
         process = hamiltonian(model, mass, far, target_acceptance=aim, around=None if far else around)
         run, was_far, aimed = run_window(process, points, child, length), far, aim
@@ -328,8 +364,13 @@ def learn_metric(
                 change = distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
                 settled = change <= TOLERANCE
+                found = None if graph is None else mean_hessian(model, x)
                 if dense:
                     mass = from_root(root)
+                elif found is not None:
+                    change = change_of(mass, found)
+                    settled, mass = change <= TOLERANCE, found
+                    spent += min(len(x), HESSIANS)
                 elif settled:
                     further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)

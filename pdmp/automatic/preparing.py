@@ -20,7 +20,7 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.errors import warn
-from pdmp.metric import LowRank
+from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
@@ -243,6 +243,8 @@ def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tu
 def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     """One sentence on what was learnt, and how."""
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
+    if isinstance(metric.mass, Sparse):
+        kind = "the mean of the sparse Hessian"
     if isinstance(metric.mass, LowRank):
         kind += f" and {len(metric.mass.gains)} directions"
     away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in" if hidden else ""

@@ -87,6 +87,13 @@ CAPABILITIES = {
         ("Boomerang", "FactorisedBoomerang"),
         compiled=False,
     ),
+    "sparse_hessian": Capability(
+        "x",
+        "a sparse Hessian",
+        "H(x) as a sparse array of scipy, its pattern the same at every x",
+        ("HMC",),
+        compiled=False,
+    ),
     "add_parts": Capability(
         "x, v, out",
         "convex and concave parts of the rates",

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from pdmp.expressions.derivatives import Derivatives
 from pdmp.expressions.functionals import Block, Functional, Parameters
@@ -854,40 +855,71 @@ class SumOfTerms(Model):
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         x = self.check(x)
         gradient, hessian = self.data_sums(x)
-        second = [second_derivative(kind, *n, z) for kind, n, z in zip(self.kinds, self.numbers, x, strict=True)]
-        return gradient + self._prior_gradient(x), hessian + np.diag(second)
+        return gradient + self._prior_gradient(x), hessian + np.diag(self._prior_curvatures(x))
+
+    def _prior_curvatures(self, x):
+        return np.array(
+            [second_derivative(kind, *n, z) for kind, n, z in zip(self.kinds, self.numbers, x, strict=True)]
+        )
+
+    def sparse_hessian(self, x: ArrayLike) -> sparse.csc_array:
+        """The Hessian as a sparse array (dim, dim): it has an entry for two coordinates that are in one row."""
+
+        def upper(places, values):
+            return sparse.csc_array((values, places), shape=(self.dim, self.dim))
+
+        x = self.check(x)
+        found = self._sums(x, upper)[1]
+        return found + sparse.triu(found, 1).T + sparse.diags_array(self._prior_curvatures(x), format="csc")
 
     def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows."""
         if self.dim > DENSE_HESSIAN:
             raise ValueError(f"a Hessian is a matrix, and {self.dim:,} dimensions are too many for one.")
+
+        def upper(places, values):
+            out = np.zeros((self.dim, self.dim))
+            np.add.at(out.reshape(-1), places[0] * self.dim + places[1], values)
+            return out
+
+        gradient, hessian = self._sums(x, upper)
+        return gradient, hessian + np.triu(hessian, 1).T
+
+    def _sums(self, x, upper):
+        """Gradient of all terms, and the upper triangle of their Hessian, which `upper` makes of its entries."""
         native = self.native
 
         def part(k, first, stop):
             gradient, m = np.zeros(self.dim), int(self.layout[k, COUNT])
             second = np.empty((m * (m + 1) // 2, stop - first))
             _add_curvatures(native, x, first, stop, gradient, second, *self.scratch(LANES))
-            hessian = np.zeros((self.dim, self.dim))
-            self._add_products(k, first, stop, second, hessian)
-            return gradient, hessian
+            return gradient, upper(*self._products(k, first, stop, second))
 
         with readable("SumOfTerms"):
-            gradient, hessian = added(each(part, self.pieces()))
-        return gradient, np.triu(hessian) + np.triu(hessian, 1).T
+            return added(each(part, self.pieces()))
 
-    def _add_products(self, k, first, stop, second, hessian):
-        """Add Σ h_fg a_f a_gᵀ over rows; what counts is the upper triangle."""
-        m = int(self.layout[k, COUNT])
-        if self.layout[k, COLUMN_STEP]:
-            _add_outer(self.native, k, first, stop, second, hessian)
-            return
+    def _products(self, k, first, stop, second):
+        """Places (2, n) and values (n,) of the upper triangle of Σ h_fg a_f a_gᵀ over rows; of one place, several."""
+        m, layout = int(self.layout[k, COUNT]), self.layout[k]
+        if layout[COLUMN_STEP]:
+            widths = np.diff(self.start[layout[START] : layout[START] + m + 1])
+            most = (stop - first) * sum(
+                (1 + (f != g)) * int(widths[f] * widths[g])
+                for f, g in itertools.combinations_with_replacement(range(m), 2)
+            )
+            places, values = np.empty((2, most), np.int64), np.empty(most)
+            n = _write_products(self.native, k, first, stop, second, places, values)
+            return places[:, :n], values[:n]
         parts = [self.matrix_of(k, f, first, stop) for f in range(m)]
+        found: list = []
         for place, (f, g) in enumerate(itertools.combinations_with_replacement(range(m), 2)):
             (rows, left), (columns, right) = parts[f], parts[g]
+            a, b = np.broadcast_arrays(rows[:, None], columns)
             product = left.T @ (second[place][:, None] * right)
-            np.add.at(hessian, np.ix_(rows, columns), product)
-            if f != g:
-                np.add.at(hessian, np.ix_(columns, rows), product.T)
+            for one, other in ((a, b), (b, a))[: 1 + (f != g)]:
+                above = one <= other
+                found.append((np.array([one[above], other[above]]), product[above]))
+        return np.concatenate([p for p, _ in found], axis=1), np.concatenate([v for _, v in found])
 
 
 @entry
@@ -938,9 +970,9 @@ def _add_curvatures(model, x, first, stop, gradient, second, eta, there, data, r
 
 
 @entry
-def _add_outer(model, k, first, stop, second, hessian):
-    """Add Σ h_fg a_f a_gᵀ over rows whose columns differ, to the upper triangle."""
-    layout, m = model.layout, model.layout[k, COUNT]
+def _write_products(model, k, first, stop, second, places, values):
+    """The entries of Σ h_fg a_f a_gᵀ over rows whose columns differ, in the upper triangle; their number."""
+    layout, m, n = model.layout, model.layout[k, COUNT], 0
     for i in range(first, stop):
         row = i - layout[k, FIRST]
         c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
@@ -956,9 +988,12 @@ def _add_outer(model, k, first, stop, second, hessian):
                     for q in range(model.start[layout[k, START] + g], model.start[layout[k, START] + g + 1]):
                         b, product = model.columns[c + q], one * model.values[v + q]
                         if a <= b:
-                            hessian[a, b] += product
+                            places[0, n], places[1, n], values[n] = a, b, product
+                            n += 1
                         if f != g and b <= a:
-                            hessian[b, a] += product
+                            places[0, n], places[1, n], values[n] = b, a, product
+                            n += 1
+    return n
 
 
 @inlined

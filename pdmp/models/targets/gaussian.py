@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
+from pdmp.native.sparse_cholesky import ROUNDING, factorised
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 #: Largest dimension for which a dense (dim, dim) matrix is made on request.
 DENSE = 5_000
 #: Above this share of non-zeros, products with the precision matrix run over a dense copy of it.
 FULL = 0.25
-#: A pivot smaller than this share of its diagonal entry is a zero and its rounding: the matrix is singular.
-ROUNDING = 4.0 * np.finfo(float).eps
 
 
 @inlined
@@ -219,6 +223,12 @@ class Gaussian(Model):
         """The precision matrix, dense, shape (dim, dim); the same at every x."""
         return self._dense()
 
+    def sparse_hessian(self, x: ArrayLike | None = None) -> csc_array:
+        """The precision matrix, a sparse array of shape (dim, dim); the same at every x."""
+        from scipy import sparse
+
+        return sparse.csc_array((self.data, self.indices, self.indptr), shape=(self.dim, self.dim))
+
     def hessian_bounds(self) -> np.ndarray | None:
         """The precision matrix twice: it is the Hessian everywhere. None above 5000 dimensions."""
         return None if self.dim > DENSE else (self._dense(), self._dense())
@@ -311,22 +321,6 @@ def _sparse_rows(precision):
         i = int(np.argmin(diagonal))
         raise ValueError(f"`precision` must be positive definite; entry {i} of its diagonal is {diagonal[i]:g}.")
     others = np.asarray(abs(matrix).sum(axis=1)).ravel() - diagonal
-    if not np.all(diagonal > others) and not _pivots_positive(matrix):
+    if not np.all(diagonal > others) and factorised(matrix) is None:
         raise ValueError("`precision` must be positive definite; a pivot of its factorisation is not positive.")
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
-
-
-def _pivots_positive(matrix):
-    """Whether a symmetric sparse matrix factorises along its diagonal with positive pivots: is positive definite."""
-    from scipy.sparse import linalg
-
-    try:
-        factor = linalg.splu(
-            matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
-    except RuntimeError:  # exactly singular
-        return False
-    if not np.array_equal(factor.perm_r, factor.perm_c):  # a zero on the diagonal was stepped around
-        return False
-    pivots = factor.U.diagonal()[factor.perm_r]
-    return bool(np.all(pivots > ROUNDING * matrix.diagonal()))
