@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import discrete
 import pdmp
@@ -37,6 +38,7 @@ FORMS = {
     "scales": (pdmp.Metric(scales=SCALES), np.diag(SCALES**2)),
     "one scale": (pdmp.Metric(scales=3.0), 9.0 * np.eye(3)),
     "low rank": (LOW, LOW_COVARIANCE),
+    "sparse": (pdmp.Metric(sparse.csr_array(PRECISION[::-1, ::-1])), np.linalg.inv(PRECISION)[::-1, ::-1]),
     "none": (None, np.eye(3)),
 }
 
@@ -254,3 +256,31 @@ def test_it_is_printed():
     assert repr(pdmp.Metric(covariance=[1.0, 4.0])) == "Metric(covariance=[1, 4])"
     assert repr(pdmp.Metric(2.0)) == "Metric(precision=2)"
     assert "directions=" in repr(LOW) and repr(pdmp.BPS(TARGET, metric=2.0)).endswith("metric=2)")
+
+
+def test_a_sparse_matrix_is_solved_with_in_an_order_without_fill():
+    """An arrow, which fills entirely if its point comes first; and what is refused."""
+    d = 40
+    arrow = np.diag(2.0 + np.arange(d) / d)
+    arrow[0, 1:] = arrow[1:, 0] = 0.1
+    made = check_metric(sparse.coo_array(arrow), d, "BPS")
+    assert len(made.values) == 2 * d - 1
+    np.testing.assert_allclose(made.product(np.eye(d)), arrow, atol=1e-12)
+    np.testing.assert_allclose(covariance_of(made), np.linalg.inv(arrow), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(made.inverse(made.transform(np.eye(d))), np.eye(d), atol=1e-12)
+    for value, expected in (
+        (
+            {"covariance": sparse.eye_array(3)},
+            "`covariance` must not be sparse: the inverse of a sparse matrix is dense",
+        ),
+        ({"precision": sparse.csr_array([[1.0, 2.0], [2.0, 1.0]])}, "`precision` must be positive definite; a pivot"),
+        ({"precision": sparse.csr_array([[1.0, 1.0], [1.0, 1.0]])}, "`precision` must be positive definite; a pivot"),
+        ({"precision": sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])}, "`precision` must be positive definite; a pivot"),
+        ({"precision": sparse.csr_array([[1.0, 0.5], [0.0, 1.0]])}, "`precision` must be symmetric; .* up to 0.5"),
+        ({"precision": sparse.csr_array([[1.0, np.nan], [np.nan, 1.0]])}, "`precision` must be finite"),
+        ({"precision": sparse.csr_array(np.ones((2, 3)))}, r"must be a square matrix where it is sparse.*\(2, 3\)"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=expected):
+            pdmp.Metric(**value)
+    with pytest.raises(ValueError, match=r"must be a number or have shape \(2,\) or \(2, 2\), got \(3, 3\)"):
+        pdmp.HMC(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), metric=sparse.eye_array(3))

@@ -6,14 +6,17 @@ import types
 import numpy as np
 import pytest
 import scipy
+import scipy.sparse
 import threadpoolctl
 
 import pdmp
-from pdmp.automatic import metric, start
+from pdmp.automatic import metric, preparing, start
 from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
 from pdmp.automatic.windows import WARMUP, ends, gradients_of, run_window
-from pdmp.metric import Diagonal, LowRank
+from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
+from pdmp.models.base import Model
+from pdmp.native.classes import compiled
 from tests.targets import HEAVY, Plane
 
 pytestmark = pytest.mark.exact
@@ -110,6 +113,7 @@ def test_windows_are_fitted_on_one_thread(monkeypatch):
 
     for name in ("run_window", "fitted_gaussian", "low_rank"):
         noted(name)
+    monkeypatch.setattr(metric, "ENTRIES", 0)
     with threadpoolctl.threadpool_limits(2, "blas"):
         for dense in (200, 0):
             monkeypatch.setattr(metric, "DENSE", dense)
@@ -156,6 +160,7 @@ def test_directions_are_combined():
 
 
 def test_many_dimensions_with_few_directions(monkeypatch):
+    monkeypatch.setattr(metric, "ENTRIES", 0)
     monkeypatch.setattr(metric, "DENSE", 1)
     monkeypatch.setattr(start, "DENSE", 1)
     scale = np.array([1.0, 10.0, 0.1, 3.0])
@@ -170,6 +175,83 @@ def test_many_dimensions_with_few_directions(monkeypatch):
     starts = find_starts(model, 2, rng())._replace(gaussian=Gaussian(np.zeros(4), best))
     again = learn_metric(model, starts, seed())
     assert isinstance(again.mass, LowRank) and again.windows >= 2
+
+
+class Ridge(Model):
+    """U = Σ xⱼ² cosh(x₀) / 2 + x₀² / 2: an arrow, whose mean over x₀ is not its value at 0; not definite far out."""
+
+    def __init__(self):
+        super().__init__(4)
+
+    @compiled
+    def potential(self, x):
+        return 0.5 * (x[1] ** 2 + 2.0 * x[2] ** 2 + 3.0 * x[3] ** 2) * math.cosh(x[0]) + 0.5 * x[0] ** 2
+
+    @compiled
+    def add_gradient(self, x, out):
+        out[0] += 0.5 * (x[1] ** 2 + 2.0 * x[2] ** 2 + 3.0 * x[3] ** 2) * math.sinh(x[0]) + x[0]
+        for j in range(1, 4):
+            out[j] += j * x[j] * math.cosh(x[0])
+
+    def sparse_hessian(self, x):
+        out = np.diag(np.arange(4.0) * math.cosh(x[0]))
+        out[0, 0] = 1.0 + 0.5 * (x[1] ** 2 + 2.0 * x[2] ** 2 + 3.0 * x[3] ** 2) * math.cosh(x[0])
+        out[0, 1:] = out[1:, 0] = np.arange(1, 4) * x[1:] * math.sinh(x[0])
+        return scipy.sparse.csc_array(out)
+
+
+def test_the_mean_of_a_sparse_hessian():
+    """Over points that are not alike; made definite by its own diagonal where it is not; None where it would fill."""
+    model, points = Ridge(), rng(5).normal(size=(7, 4))
+    mean = sum(model.sparse_hessian(x).toarray() for x in points) / 7.0
+    np.testing.assert_allclose(metric.mean_hessian(model, points).product(np.eye(4)), mean, rtol=1e-10, atol=1e-12)
+    many = np.repeat(points, 100, axis=0)  # of which 50 are looked at, the first and the last among them
+    taken = many[np.linspace(0, 699, 50).astype(int)]
+    expected = sum(model.sparse_hessian(x).toarray() for x in taken) / 50.0
+    np.testing.assert_allclose(metric.mean_hessian(model, many).product(np.eye(4)), expected, rtol=1e-10, atol=1e-12)
+
+    steep = np.array([[2.0, 3.0, 0.0, 0.0]])
+    hessian = model.sparse_hessian(steep[0]).toarray()
+    assert np.linalg.eigvalsh(hessian)[0] < 0.0
+    found = metric.mean_hessian(model, steep).product(np.eye(4)) - hessian
+    added = found[0, 0] / hessian[0, 0]
+    np.testing.assert_allclose(found, np.diag(np.diag(hessian)) * added, atol=1e-9)
+    assert math.log2(added / metric.RIDGE) == pytest.approx(round(math.log2(added / metric.RIDGE)), abs=1e-6)
+    half = hessian + 0.5 * found
+    assert np.linalg.eigvalsh(half)[0] <= 0.0
+
+
+def test_no_sparse_metric_where_its_factor_is_full(monkeypatch):
+    monkeypatch.setattr(metric, "ENTRIES", 1)
+    assert metric.mean_hessian(Ridge(), rng(5).normal(size=(3, 4))) is None
+
+
+def test_the_change_of_a_sparse_metric():
+    """√(mean (λ - 1)²) of M_old⁻¹ M_new, here diagonal in the old coordinates, so that every direction gives it."""
+    old = pdmp.Metric(scipy.sparse.diags_array([1.0, 4.0, 9.0])).made(3)
+    new = pdmp.Metric(scipy.sparse.diags_array([1.1, 4.0, 7.2])).made(3)
+    assert metric.change_of(old, new) == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 3.0))
+    assert metric.change_of(Diagonal(np.ones(3)), old) == pytest.approx(math.sqrt((3.0**2 + 8.0**2) / 3.0))
+
+
+def test_many_dimensions_with_a_sparse_hessian(monkeypatch):
+    """The metric is the mean Hessian of the last window's points, and steps are around the Gaussian that it makes."""
+    monkeypatch.setattr(metric, "DENSE", 1)
+    monkeypatch.setattr(start, "DENSE", 1)
+    precision = 2.2 * np.eye(4) - np.eye(4, k=1) - np.eye(4, k=-1)
+    model = pdmp.models.Gaussian([1.0, 0.0, -1.0, 5.0], scipy.sparse.csr_array(precision))
+    found = learn_metric(model, find_starts(model, 3, rng()), seed())
+    assert isinstance(found.mass, Sparse) and found.windows == 1 and found.change < 1e-9
+    np.testing.assert_allclose(covariance_of(found.mass), np.linalg.inv(precision), rtol=1e-9)
+    np.testing.assert_allclose(found.around, [1.0, 0.0, -1.0, 5.0], atol=1e-9)
+    ridge = learn_metric(Ridge(), find_starts(Ridge(), 3, rng()), seed())
+    some = ridge.visited[np.linspace(0, len(ridge.visited) - 1, 50).astype(int)]
+    expected = sum(Ridge().sparse_hessian(x).toarray() for x in some) / 50.0
+    np.testing.assert_allclose(ridge.mass.product(np.eye(4)), expected, rtol=1e-9, atol=1e-12)
+    assert ridge.settled and ridge.change > 0.0
+    process = pdmp.HMC.in_metric(Ridge(), ridge)
+    assert process.metric is ridge.mass
+    assert "the mean of the sparse Hessian learnt in" in preparing.describe(process, ridge)
 
 
 def test_a_singular_direction_is_limited():
@@ -234,6 +316,7 @@ def test_a_window_without_a_move_changes_nothing(dense, monkeypatch):
         monkeypatch.setattr(metric, "DENSE", 2)
         monkeypatch.setattr(start, "DENSE", 2)
     monkeypatch.setattr(metric, "WINDOWS", 2)
+    monkeypatch.setattr(metric, "ENTRIES", 0)
     kept, used = metric.hamiltonian, []
 
     def stuck(model, mass, far, step=None, **rest):

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import discrete
 import pdmp
 from pdmp.automatic import preparing
 from pdmp.automatic.metric import DURATION, Metric
 from pdmp.automatic.start import Gaussian
-from pdmp.metric import LowRank, from_root
+from pdmp.metric import LowRank, covariance_of, from_root
 from pdmp.process import Process, takers_of_metrics
 from pdmp.processes.hmc import FIRST_STEP, LONGEST_STEP
 from tests.targets import LOGISTIC, Plane
@@ -204,11 +205,15 @@ def test_a_diagonal_preconditioner(name):
     np.testing.assert_allclose(diagonal.trajectories[0].positions, dense.trajectories[0].positions, rtol=1e-12)
 
 
-def test_a_mass_of_few_directions():
-    """`LowRank` moves BPS and the samplers with a momentum as the same matrix does."""
+@pytest.mark.parametrize("kind", ["few directions", "sparse"])
+def test_a_mass_that_is_no_array(kind):
+    """`LowRank` and `Sparse` move BPS as their matrix does."""
     vectors = np.array([[0.6, 0.8]])
-    root = np.diag([2.0, 0.5]) @ (np.eye(2) + 3.0 * vectors.T @ vectors)
     low = LowRank(np.array([2.0, 0.5]), vectors, np.array([3.0]))
+    if kind == "sparse":
+        low = pdmp.Metric(scipy.sparse.csr_array([[0.5, 0.3], [0.3, 4.0]])).made(2)
+        np.testing.assert_allclose(covariance_of(low) @ [[0.5, 0.3], [0.3, 4.0]], np.eye(2), atol=1e-12)
+    root = low.transform(np.eye(2)).T
     process = pdmp.BPS(PAIR, refresh_rate=0.3)
     process.metric = low
     state = process.resolve(np.zeros(2)).begin(np.zeros(2), np.random.default_rng(0))

@@ -5,7 +5,7 @@
 Right is as in "Metropolis Adjusted Microcanonical Hamiltonian Monte Carlo" (2025, arXiv:2503.01707): the squared error
 of the mean of z² over the chain so far is below 0.01 of the variance of z², in every coordinate, from there to the end.
 z is x, or what the table of `TARGETS` makes of it. Columns: gradients of the warm-up, all chains; the median over four
-chains of those to the error, inf where one is not reached; effective draws of z and of z² per 1,000 gradients of the
+chains of those to the error, inf where one is not reached, nan where the moments are not known; effective draws of z and of z² per 1,000 gradients of the
 run; the step, the acceptance that it was adapted to; divergences, and the longest hold.
 """
 
@@ -62,7 +62,34 @@ def funnel(d=20):
     return pdmp.models.from_function(both, d), standardised, np.ones(d), np.full(d, 2.0)
 
 
+def volatility(n=2_427):
+    """Log volatilities s of n days, a random walk with steps N(0, σ²), and returns exp(s) t_ν: d = n + 2, as terms.
+
+    U has no lower bound: it falls without end along s = 0, σ → 0. Moments are not known, so that the error is not.
+    """
+    rng, days, e = np.random.default_rng(1), np.arange(n), pdmp.terms
+    returns = np.exp(np.cumsum(0.08 * rng.standard_normal(n)) - 1.0) * rng.standard_t(12.0, n)
+    p = pdmp.Parameters(s=n, log_scale=1, log_nu=1)
+    step = scipy.sparse.csr_array(scipy.sparse.eye_array(n) - scipy.sparse.eye_array(n, k=-1))
+
+    def walk(change, log_scale):
+        return log_scale + 0.5 * (change / 0.02 * e.exp(-log_scale)) ** 2
+
+    def student(y, s, log_nu):
+        nu = 10.0 * e.exp(log_nu)
+        constant = e.lgamma(0.5 * nu) - e.lgamma(0.5 * nu + 0.5) + 0.5 * e.log(nu)
+        return constant + s + 0.5 * (nu + 1.0) * e.log1p((y * e.exp(-s)) ** 2 / nu)
+
+    def exponential(log_x):
+        return e.exp(log_x) - log_x
+
+    rows = [e(walk, at=[step @ p.s, p.log_scale]), e(student, [returns], [p.s[days], p.log_nu])]
+    rows += [e(exponential, at=[part]) for part in (p.log_scale, p.log_nu)]
+    return pdmp.models.sum_of_terms(p, rows), lambda x: x, np.full(n + 2, np.nan), np.ones(n + 2)
+
+
 TARGETS = {
+    "volatility": volatility,
     "Gaussian, d = 100": lambda: gaussian(100, 1_000.0),
     "Gaussian, d = 10,000": lambda: gaussian(10_000, 100.0),
     "banana": banana,
@@ -73,6 +100,8 @@ TARGETS = {
 def reached(z, square, variance):
     """How many draws (n, d) it takes until the error is small and stays so; inf if it does not."""
     means = np.cumsum(z**2, axis=0) / np.arange(1.0, len(z) + 1.0)[:, None]
+    if np.isnan(square).any():
+        return np.nan
     large = np.flatnonzero(np.max((means - square) ** 2 / variance, axis=1) >= 0.01)
     return 1.0 if len(large) == 0 else large[-1] + 2.0 if large[-1] + 1 < len(z) else np.inf
 

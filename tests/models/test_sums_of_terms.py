@@ -116,8 +116,12 @@ def test_potential_gradient_and_hessian_are_those_by_hand():
         changes.append(value - MODEL.potential(x))
         np.testing.assert_allclose(MODEL.gradient(x), gradient, rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(MODEL.hessian(x), hessian, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(MODEL.sparse_hessian(x).toarray(), hessian, rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(MODEL.gradient_and_hessian(x)[0], gradient, rtol=1e-11, atol=1e-11)
     assert changes[0] == pytest.approx(changes[1], abs=1e-10)  # constants of priors
+    # Two effects are in no row together, nor is an effect with a rate of another group's.
+    pattern = MODEL.sparse_hessian(POINT).toarray() != 0.0
+    assert np.array_equal(pattern[2 : 2 + G, 2 : 2 + G], np.eye(G, dtype=bool)) and not pattern[:2, 2 + G :].any()
 
 
 def test_each_row_and_factor_is_its_own():

@@ -33,6 +33,27 @@ BUGS = [
             "** 2\n",
             ("tests/test_metric.py",),
         ),
+        (
+            "a sparse precision in another order of coordinates",
+            "pdmp/metric.py",
+            "v[self.order[k]] = solved[k]",
+            "v[k] = solved[k]",
+            ("tests/processes/test_hmc.py", "tests/test_metric.py"),
+        ),
+        (
+            "the sparse Hessian where the chains were before the window",
+            METRIC,
+            "found = None if graph is None else mean_hessian(model, x)",
+            "found = None if graph is None else mean_hessian(model, starts.points)",
+            ("tests/automatic/test_metric.py",),
+        ),
+        (
+            "the same entry of two functionals once",
+            "pdmp/models/sums_of_terms.py",
+            "if f != g and b <= a:",
+            "if f != g and b < a:",
+            ("tests/models/test_sums_of_terms.py",),
+        ),
         # who gets what
         (
             "variances of the marginals alone",

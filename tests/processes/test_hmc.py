@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 
 import pdmp
 from pdmp.metric import LowRank
@@ -199,9 +200,14 @@ def test_of_its_own_gaussian_steps_have_no_error():
 
 
 @pytest.mark.exact
-def test_low_rank_mass():
+@pytest.mark.parametrize("kind", ["low rank", "sparse"])
+def test_products_with_a_mass(kind):
     directions = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 2)))[0].T
     metric = LowRank(np.array([1.0, 2.0, 0.5, 3.0, 1.0]), directions, np.array([2.0, -0.6]))
+    if kind == "sparse":
+        across = np.zeros((5, 5))
+        across[[0, 0, 2], [3, 4, 3]] = 0.5, -0.3, 0.2
+        metric = pdmp.Metric(scipy.sparse.csr_array(np.diag([1.0, 2.0, 0.5, 3.0, 1.0]) + across + across.T)).made(5)
     root = metric.transform(np.eye(5)).T
     np.testing.assert_allclose(metric.inverse(root.T), np.eye(5), atol=1e-12)
     np.testing.assert_allclose(metric.transposed(np.eye(5)), root, atol=1e-12)
