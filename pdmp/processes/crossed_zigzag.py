@@ -44,7 +44,7 @@ first grouping. The bounds are convex in r and D, which are at most linear in ti
 with the factor at its end, are bounds.
 
 A proposal costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
-`CrossedIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
+`GroupIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
 time. A flip of a coefficient costs that and an entry of h for each group that shares a row with it; h has 12 bytes for
 each such pair and direction, at most 24 a row with two groupings. No rate is ever above its bound.
 
@@ -68,8 +68,8 @@ from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasTables
 from pdmp.metric import Metric
 from pdmp.models.priors import second_derivative_bound
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
-from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import THIRD
 from pdmp.native.classes import compiled, entry, positive
 from pdmp.native.threads import each
@@ -129,13 +129,13 @@ class CrossedZigZag(AnchoredZigZag):
 
     Parameters
     ----------
-    model : CrossedIntercepts
+    model : GroupIntercepts
         What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
     anchor : array_like, shape (dim,), optional
-        Where the gradient of all rows is known; that of `laplace_crossed` when omitted.
+        Where the gradient of all rows is known; that of `laplace` when omitted.
     metric : "auto", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
         1 / σ². Speeds σ are given by ``pdmp.Metric(scales=...)``, best the posterior's standard deviations; "auto" and
-        "diagonal": those of `laplace_crossed`, None: 1.
+        "diagonal": those of `laplace`, None: 1.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class CrossedZigZag(AnchoredZigZag):
     --------
     >>> import numpy as np, pdmp
     >>> from pdmp.models.priors import HalfNormal, Normal
-    >>> from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+    >>> from pdmp.models.regressions.group_intercepts import GroupIntercepts
     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
     >>> from pdmp.models.regressions.mixed import GroupColumn
     >>> from pdmp.processes.crossed_zigzag import CrossedZigZag
@@ -157,7 +157,7 @@ class CrossedZigZag(AnchoredZigZag):
     ...     GroupColumn("1|g", "g", (0, 1, 2), i % 3, one, HalfNormal(1.0)),
     ...     GroupColumn("1|h", "h", (0, 1, 2, 3), i // 3 % 4, one, HalfNormal(1.0)),
     ... ]
-    >>> model = CrossedIntercepts(
+    >>> model = GroupIntercepts(
     ...     one[:, None], i % 5, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], groups=groups, intercept=0
     ... )
     >>> run = pdmp.sample(CrossedZigZag(model), events=200, seed=1)
@@ -180,14 +180,14 @@ class CrossedZigZag(AnchoredZigZag):
 
     def __init__(
         self,
-        model: CrossedIntercepts,
+        model: GroupIntercepts,
         anchor: ArrayLike | None = None,
         *,
         metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
-        if not isinstance(model, CrossedIntercepts):
-            raise TypeError(f"CrossedZigZag takes CrossedIntercepts, got a {type(model).__name__}.")
-        fixed = self._expand(model, anchor, metric, laplace_crossed, model.means)
+        if not isinstance(model, GroupIntercepts):
+            raise TypeError(f"CrossedZigZag takes GroupIntercepts, got a {type(model).__name__}.")
+        fixed = self._expand(model, anchor, metric, laplace, model.means)
         K = model.n_groups
         self.groups = int(model.first[-1]) - self.first_effect
         sizes = np.diff(model.first)

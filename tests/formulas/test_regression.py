@@ -24,7 +24,7 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.partly_centred import PartlyCentred
@@ -1321,7 +1321,7 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
         for name, value in limits.items():
             monkeypatch.setattr(fitting, name, value + (name == over))
         model = made(formula, "poisson")[0]
-        assert type(model) is (CrossedIntercepts if over is None else mixed.MixedRegression)
+        assert type(model) is (GroupIntercepts if over is None else mixed.MixedRegression)
     for name, value in limits.items():
         monkeypatch.setattr(fitting, name, value)
     assert type(made("c ~ 0 + x + (1 | g) + (1 | h)", "poisson")[0]) is mixed.MixedRegression

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
     NegativeBinomialLaw,
@@ -18,7 +18,7 @@ DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha":
 SIZES = 3, 4, 2  #: groups of the groupings
 
 
-def regression(law, groupings=2, n=36, columns=2, sort=None, kind=CrossedIntercepts, intercept=2.0):
+def regression(law, groupings=2, n=36, columns=2, sort=None, kind=GroupIntercepts, intercept=2.0):
     """A model with weights and an offset; groups of several sizes, not every pair of which has a row."""
     rng = np.random.default_rng(12)
     X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)])[:, :columns]

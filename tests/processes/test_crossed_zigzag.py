@@ -8,9 +8,9 @@ import pytest
 import pdmp
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models.priors import HalfNormal, Normal, derivative
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import _log_spread, row_curvatures
-from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
     NegativeBinomialLaw,
@@ -71,7 +71,7 @@ def test_the_law_is_that_of_mixed_regression(law, groupings):
 def test_rates_balance_the_flow(law, groupings):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
     model = regression(law, groupings)
-    rng, found = np.random.default_rng(0), laplace_crossed(model)
+    rng, found = np.random.default_rng(0), laplace(model)
     for move in (0.0, 0.5):
         process = CrossedZigZag(model, found.mean + move * found.sd, metric=pdmp.Metric(scales=found.sd))
         x, v = somewhere(process, rng)
@@ -413,7 +413,7 @@ def test_sorted_rows_are_shuffled_rows(sort):
 def test_the_approximation_is_at_the_mode(law, groupings):
     """Of all but the dispersions, which have the effects integrated out, and the spreads, whose EM steps have ended."""
     model = regression(law, groupings, n=200)
-    found, p, first = laplace_crossed(model), model.n_fixed, model.first[0]
+    found, p, first = laplace(model), model.n_fixed, model.first[0]
     effects, gradient = np.arange(first, model.first[-1]), model.gradient(found.mean)
     laws = np.arange(model.dim - model.n_dispersions, model.dim)
     given = np.setdiff1d(np.arange(model.dim), np.r_[np.arange(p, first), laws])
@@ -446,12 +446,12 @@ def test_the_approximation_is_at_the_mode(law, groupings):
 
 
 def test_what_is_refused():
-    with pytest.raises(TypeError, match="CrossedZigZag takes CrossedIntercepts, got a Gaussian"):
+    with pytest.raises(TypeError, match="CrossedZigZag takes GroupIntercepts, got a Gaussian"):
         CrossedZigZag(pdmp.models.Gaussian(0.0, [1.0]))
     n = 6
     column = GroupColumn("1|g", "g", (0, 1), np.arange(n) % 2, np.ones(n), HalfNormal(1.0))
     slope = GroupColumn("x|h", "h", (0, 1), np.arange(n) % 2, np.arange(n) + 1.0, HalfNormal(1.0))
     arguments = np.ones((n, 1)), np.arange(n), PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)]
-    for groups, intercept in (([column], 0), ([column, slope], 0), ([column, column], None)):
-        with pytest.raises(ValueError, match="crossed intercepts are for rows in memory"):
-            CrossedIntercepts(*arguments, groups=groups, intercept=intercept)
+    for groups, intercept in (([column, slope], 0), ([column, column], None)):
+        with pytest.raises(ValueError, match="intercepts of groups are for"):
+            GroupIntercepts(*arguments, groups=groups, intercept=intercept)

@@ -285,7 +285,7 @@ def test_what_is_refused():
 def test_an_anchor_is_asked_for_where_there_is_no_mode(sampler, monkeypatch):
     for module in (regression_boomerang, regression_zigzag):
         monkeypatch.setattr(module, "laplace", lambda model: None)
-    monkeypatch.setattr(crossed_zigzag, "laplace_crossed", lambda model: None)
+    monkeypatch.setattr(crossed_zigzag, "laplace", lambda model: None)
     model = crossed(PoissonLaw) if sampler is CrossedZigZag else regression(PoissonLaw)
     with pytest.raises(ValueError, match="must be given: the posterior's mode was not found"):
         sampler(model)
