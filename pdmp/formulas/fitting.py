@@ -53,7 +53,6 @@ from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
 from pdmp.processes import ZigZag
-from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -219,11 +218,10 @@ def regression(
     number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
     coefficients have a condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`.
     That is so of tables in memory and of those read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``,
-    of tables in memory are sampled so by `pdmp.processes.crossed_zigzag`, where half of the groups of each have at
-    least 10 rows, and a unit of time looks at fewer than a tenth of all rows; a flip there costs an addition for each
-    group that shares a row with its own, for which, of two groupings, 24 bytes a row are kept. Other group effects, and
-    tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the
-    notes of the summary say which it was.
+    of tables in memory are sampled so, where half of the groups of each have at least 10 rows, and a unit of time looks
+    at fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with its own, for
+    which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say too little of a
+    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -617,7 +615,7 @@ def sample_model(
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(partly_centred(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
-    if type(process) is RegressionZigZag:
+    if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)
         process.preparation_gradients = math.ceil(passes)
@@ -648,7 +646,6 @@ def name_of(process: Any, sampler: str) -> str:
         RegressionZigZag: "the Zig-Zag process",
         RegressionBPS: "the Bouncy Particle Sampler",
         RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
-        CrossedZigZag: "the Zig-Zag process",
         Sticky: "the sticky Zig-Zag process",
     }.get(type(process), f"pdmp.{type(process).__name__}")
     if type(process) is StickyGroups:
@@ -769,7 +766,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return bouncing
         if not model.together:
             return from_all_rows(model, found.sd, found.draws)
-    process: Any = (CrossedZigZag if crossed else RegressionZigZag)(model, found.mean, metric=Metric(scales=found.sd))
+    process: Any = RegressionZigZag(model, found.mean, metric=Metric(scales=found.sd))
     if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
         few = "there are too few for the number of groups"
         return None, None, few if crossed else "they say too little for the bounds on single rows"

@@ -8,7 +8,6 @@ import pdmp
 from pdmp.formulas import fitting, general, kept
 from pdmp.models.priors import LKJ, Flat, HalfNormal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from tests.formulas.test_after import Made

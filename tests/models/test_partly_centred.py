@@ -5,7 +5,6 @@ import pytest
 
 from pdmp.models.priors import HalfNormal, HalfStudentT, Normal
 from pdmp.models.regressions import group_information as information_module
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
@@ -132,7 +131,7 @@ def test_the_mode_of_effects_that_data_know_little(inverted, monkeypatch):
 
 
 def test_effects_of_coefficients_of_groups():
-    """`GroupIntercepts` and `GroupIntercepts` give the model that was written with effects."""
+    """`GroupIntercepts`, of one grouping and of crossed ones, gives the model that was written with effects."""
     rng, n = np.random.default_rng(6), 12
     g, h = np.arange(n) % 3, np.arange(n) % 4
     X, y = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)]), rng.normal(2.0, 1.0, n)

@@ -9,11 +9,11 @@ with cₖ and sₖ mean and standard deviation of column k, and rₖ its root me
 it. Data that say what each wᵍ and bₖᵍ is say little of m and βₖ beside them, so that these are nearly independent, and
 effects and means are not (hierarchical centring).
 
-With one grouping m is the intercept β₀. With several, which are crossed, each has a mean of its own, β₀ = Σ mₕ. The data
-say nothing of a constant that is added to one grouping and subtracted from another. In the coordinates (β₀, u) all
+With one grouping m is the intercept β₀. With several, which are crossed, each has a mean of its own, β₀ = Σ mₕ. The
+data say nothing of a constant that is added to one grouping and subtracted from another. In the coordinates (β₀, u) all
 effects have to move together for it, much farther than the rows let any sum of them move otherwise, and a sampler takes
-the longer the more groups there are. Here such a shift, of wₕ and mₕ by cₕ with Σₕ cₕ = 0, changes nothing of the model,
-and has a law that is chosen: the gauges
+the longer the more groups there are. Here such a shift, of wₕ and mₕ by cₕ with Σₕ cₕ = 0, changes nothing of the
+model, and has a law that is chosen: the gauges
 
     qₕ = Σ_g aₕᵍ wₕᵍ ~ N(0, 1/κₕ),     of all groupings but the first,
 
@@ -52,8 +52,8 @@ class GroupIntercepts(MixedRegression):
     Parameters
     ----------
     X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
-        Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column; its
-        further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
+        Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column;
+        its further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
 
     Raises
     ------
@@ -104,7 +104,8 @@ class GroupIntercepts(MixedRegression):
         self.means, self.mixing = places.copy(), np.eye(K)
         self.means[places == FURTHER] = np.arange(last - len(self._further), last)
         self.head = np.array([names.index(name) for name in names], dtype=np.int64)
-        self.end = np.array([names.index(g) + names.count(g) if names.index(g) == k else k + 1 for k, g in enumerate(names)])
+        self.end = np.arange(1, K + 1)
+        np.maximum.at(self.end, self.head, np.arange(1, K + 1))
         for k in np.flatnonzero(self.head < np.arange(K)):
             j = self.means[k]
             self.mixing[k, k] = self.group_scale[k] / self.scale[j]
@@ -254,7 +255,7 @@ class GroupIntercepts(MixedRegression):
 
 
 def means_of(groups: Sequence[GroupColumn], intercept: int | None, columns: Sequence[str]) -> np.ndarray | None:
-    """Of group columns the places of the fixed ones that are their means, or None where `GroupIntercepts` are not theirs.
+    """Of group columns the places of the fixed ones that are their means, or None where there are none.
 
     Of the intercepts of every grouping but the first it is `FURTHER`: their means are coordinates of their own.
     """

@@ -126,7 +126,7 @@ class _Rows:
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
 
         The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
-        None; of models that have it rows that are not concave are left out, as those of a Student-t law that are far off.
+        None; of models that have it concave rows are left out, as those of a Student-t law that are far off.
         """
         model, rows, crossed = self.model, row_curvatures(self.model, x), None
         border = np.zeros((model.n_fixed, model.first[-1] - model.first[0]))
@@ -247,7 +247,7 @@ class _Curvature:
         return out
 
     def solve(self, b):
-        """The inverse of the coefficients' Hessian times the rows of b: conjugate gradients, preconditioned by blocks."""
+        """The inverse of the coefficients' Hessian times the rows of b, preconditioned by its blocks."""
         if self.crossed is None:
             return self.by_blocks(b, self.inverses)
         blocks = [np.linalg.inv(inverse) for inverse in self.inverses]
