@@ -726,7 +726,7 @@ class RegressionZigZag(Process):
 
     @compiled
     def parts_of(self, u):
-        """Of how many coordinates the clock of group u proposes remainders: its own, in the first grouping all shared."""
+        """Coordinates whose remainders the clock of group u proposes: its own; in the first grouping the shared too."""
         own = self.units[u, 1] - self.units[u, 0]
         return own + self.shared.shape[0] if self.units[u, 0] == 0 else own
 

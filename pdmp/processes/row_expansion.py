@@ -1,4 +1,4 @@
-"""The data of a regression, expanded at an anchor for processes of single rows: sums over the rows, and their weights."""
+"""The data of a regression, expanded at an anchor for processes of single rows: sums over rows, and their weights."""
 
 from __future__ import annotations
 

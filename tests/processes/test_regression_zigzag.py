@@ -416,7 +416,7 @@ def test_the_crossing_is_that_of_the_path(law, groupings):
     bends, rows = row_curvatures(model, process.anchor), np.zeros((model.n_data, process.groups))
     rows[np.arange(model.n_data)[:, None], model.level - process.first_effect] = 1.0
     assert process.pairs.nbytes + process.pair_curvature.nbytes <= 12 * groupings * (groupings - 1) * model.n_data
-    crossed = np.where(process.column[:, None] != process.column, rows.T @ (bends[:, None] * rows), 0.0)
+    across = np.where(process.column[:, None] != process.column, rows.T @ (bends[:, None] * rows), 0.0)
     native.renew(state, now)
     for _ in range(3_000):
         j = int(rng.integers(model.dim))
@@ -429,7 +429,7 @@ def test_the_crossing_is_that_of_the_path(law, groupings):
         native.renew(state, later)
         assert state.memory.since[0] == since
         away = (state.x + state.v * (later - state.moved) - process.anchor)[effects]
-        expected = np.stack([away, state.v[effects]]) @ crossed
+        expected = np.stack([away, state.v[effects]]) @ across
         lines = state.memory.across
         found = lines[:, 0] + lines[:, 1] * (later - since), lines[:, 1]
         np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy * np.abs(expected).max())
