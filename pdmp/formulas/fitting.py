@@ -45,17 +45,14 @@ from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, s
 from pdmp.metric import Metric
 from pdmp.models.families import Family
 from pdmp.models.priors import BetaBernoulli, Prior
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.group_information import group_information
-from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
-from pdmp.models.regressions.laplace import Laplace, laplace
-from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
+from pdmp.models.regressions.laplace import Laplace, is_crossed, laplace
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
 from pdmp.processes import ZigZag
-from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -221,11 +218,10 @@ def regression(
     number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
     coefficients have a condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`.
     That is so of tables in memory and of those read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``,
-    of tables in memory are sampled so by `pdmp.processes.crossed_zigzag`, where half of the groups of each have at
-    least 10 rows, and a unit of time looks at fewer than a tenth of all rows; a flip there costs an addition for each
-    group that shares a row with its own, for which, of two groupings, 24 bytes a row are kept. Other group effects, and
-    tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the
-    notes of the summary say which it was.
+    of tables in memory are sampled so, where half of the groups of each have at least 10 rows, and a unit of time looks
+    at fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with its own, for
+    which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say too little of a
+    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -533,26 +529,23 @@ def kind_of(
     """In which coordinates n rows with these groups are sampled."""
     many = sampler != "auto" or n >= SUBSAMPLED_ROWS
     grouped = len(groups) == 1 and n >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS
-    if (selects or many or grouped) and has_intercepts(groups, design, rows):
-        return GroupIntercepts
-    if many and not selects and rows is None and has_crossed(groups, design):
-        return CrossedIntercepts
-    return MixedRegression
+    crossed = len({g.grouping for g in groups}) > 1
+    asked = many and not selects and rows is None if crossed else selects or many or grouped
+    return GroupIntercepts if asked and has_intercepts(groups, design, rows) else MixedRegression
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
     means = means_of(groups, design.intercept, design.columns)
-    if means is None or groups[0].usual_rows < (INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS):
+    if means is None:
+        return False
+    if FURTHER in means:
+        return all(g.label == "1" and g.usual_rows >= INTERCEPT_ROWS for g in groups)
+    if groups[0].usual_rows < (INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS):
         return False
     if rows is not None:
         return rows.are_fixed(means)
     return all(np.allclose(g.value, design.X[:, j], 1e-9) for g, j in zip(groups[1:], means[1:], strict=True))
-
-
-def has_crossed(groups: Sequence[GroupColumn], design: Design) -> bool:
-    """Whether the effects are those that `CrossedIntercepts` is for, and the data say what each is."""
-    return are_crossed(groups, design.intercept) and min(g.usual_rows for g in groups) >= INTERCEPT_ROWS
 
 
 def prior_of_models(
@@ -622,7 +615,7 @@ def sample_model(
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(partly_centred(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
-    if type(process) is RegressionZigZag:
+    if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)
         process.preparation_gradients = math.ceil(passes)
@@ -653,7 +646,6 @@ def name_of(process: Any, sampler: str) -> str:
         RegressionZigZag: "the Zig-Zag process",
         RegressionBPS: "the Bouncy Particle Sampler",
         RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
-        CrossedZigZag: "the Zig-Zag process",
         Sticky: "the sticky Zig-Zag process",
     }.get(type(process), f"pdmp.{type(process).__name__}")
     if type(process) is StickyGroups:
@@ -744,7 +736,7 @@ def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGr
     return StickyGroups(process, [*whole, *single], model.model_prior, rate=rate)
 
 
-def little_known(model: GroupIntercepts | CrossedIntercepts, found: Laplace) -> str:
+def little_known(model: GroupIntercepts, found: Laplace) -> str:
     """What is said where the data know so little of the effects of a group column that rows are not sub-sampled."""
     for k, g in enumerate(model.groups):
         variances = found.sd[model.first[k] : model.first[k + 1]] ** 2
@@ -759,10 +751,10 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
 
     The process is None where there is none, and the text is then the reason.
     """
-    free, crossed = sampler == "auto", isinstance(model, CrossedIntercepts)
-    if model.n_groups and not crossed and not isinstance(model, GroupIntercepts):
+    free, grouped = sampler == "auto", isinstance(model, GroupIntercepts)
+    if model.n_groups and not grouped:
         return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
-    found = laplace_crossed(model) if crossed else laplace(model)
+    found, crossed = laplace(model), is_crossed(model)
     if found is None:
         return None, None, "the mode was not found, give proper priors"
     if free and not selects and model.coded is None and (said := little_known(model, found)):
@@ -774,7 +766,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return bouncing
         if not model.together:
             return from_all_rows(model, found.sd, found.draws)
-    process: Any = (CrossedZigZag if crossed else RegressionZigZag)(model, found.mean, metric=Metric(scales=found.sd))
+    process: Any = RegressionZigZag(model, found.mean, metric=Metric(scales=found.sd))
     if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
         few = "there are too few for the number of groups"
         return None, None, few if crossed else "they say too little for the bounds on single rows"

@@ -71,9 +71,9 @@ from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
-from pdmp.processes.regression_zigzag import survey_rows
 from pdmp.processes.remainders import Shells, beyond
 from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
+from pdmp.processes.row_expansion import survey_rows
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -478,7 +478,7 @@ def _hessian(model, anchor):
 
 
 def _sums(model, files, first, anchor):
-    return survey_rows(model, anchor, np.arange(model.dim))[:2]
+    return survey_rows(model, anchor, np.arange(model.dim))[0][:2]
 
 
 def _weigh_block(block, files, first, plan, anchor, root, table, name):

@@ -3,29 +3,52 @@ r"""The Zig-Zag process of a regression with dispersions and coefficients of gro
 =====  =================================================================================================
 flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
 clock  one for the rows of each group (of all rows, without groups), one for the priors of β and the
-       dispersions; with groups, one for each mean β₀, βₖ and one for each log τ
-rate   of coordinate j: Σᵢ (vⱼ Rᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
+       dispersions; with groups, one for each mean of their coefficients and one for each log τ
+rate   of coordinate j: Σᵢ (vⱼ Tᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
 jump   vⱼ ← -vⱼ
 =====  =================================================================================================
 
 The gradient of the data is expanded at the anchor x̂: G = Σᵢ [∇Uᵢ(x̂) + Hᵢ(x̂) (x - x̂)] is known, and the remainders
-Rᵢ = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂) are looked at row by row. The rates balance the flow: their difference from those
-of the velocity -vⱼ is vⱼ ∂ⱼU. (Control variates of first order alone would be exact too. Their noise, from the effects
-of all groups, would make β flip √G times as often as it needs.)
+Tᵢ = Rᵢ = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂) are looked at row by row. The rates balance the flow whatever is left to the
+rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU. (Control variates of first order alone would be exact
+too. Their noise, from the effects of all groups, would make β flip √G times as often as it needs.)
 
-A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ and slopes bᵍ alone, which have the
-distance r = |(x - x̂) / scale| from the anchor. With the bounds by functional of `pdmp.processes.row_bounds`
+**One grouping.** A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ and slopes bᵍ alone,
+which have the distance r = |(x - x̂) / scale| from the anchor. With the bounds by functional of
+`pdmp.processes.row_bounds`
 
     |Rᵢⱼ| <= Lᵢⱼ φ(r),     φ(r) = F r² / 2,     F the group's factor of the first shell of a radius of at least r,
 
 so that the clock of group g proposes remainders at the rate φ(r) Σᵢⱼ σⱼ Lᵢⱼ, draws a row in proportion to Σⱼ σⱼ Lᵢⱼ by
-an alias table, a coordinate in proportion to σⱼ Lᵢⱼ, and evaluates that row alone.
+an alias table, a coordinate in proportion to σⱼ Lᵢⱼ, and evaluates that row alone. All is in units of a typical
+distance r̂: ωᵢⱼ = Lᵢⱼ r̂² / 2.
 
 All speeds being known, r(t + s) <= r(t) + |σ / scale| s whatever flips in between. So a flip redraws no clock but its
 own, and costs the same for every number of rows and groups. φ is bounded by its chord over a horizon, with the factor
-at its end, when the clock is drawn anew. Likewise for the others, which see all groups:
-with the effects e = M (w - β₀, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ² and what the groups add to G are kept up to date,
-as lines and parabolas in time.
+at its end, when the clock is drawn anew. Likewise for the others, which see all groups: with the effects
+e = M (w - m, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ², the gauges and what the groups add to G are kept up to date, as
+lines and parabolas in time.
+
+**Crossed groupings.** A row then has coefficients of several groups. For the shared coordinates, β and the dispersions,
+θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and
+Tᵢⱼ = Rᵢⱼ less that. (Without it all rows say of σ that they fit worse than at the anchor, by as much as there are
+coefficients, and σ would flip G / √N times as often as it needs.) For a coefficient j of one grouping, what those of
+the others add to G is
+
+    Cⱼ = Σₕ hⱼₕ (x - x̂)ₕ,     hⱼₕ = Σ ℓ''ᵢ(x̂) valueᵢⱼ valueᵢₕ over the rows of both j and h.
+
+Between flips Cⱼ is a line in time. A flip of h changes the lines of the groups that share a row with it, 16 bytes each.
+No clock is drawn anew for that: |Ċⱼ| <= Σₕ |hⱼₕ| σₕ. (Were ℓ''ᵢ(x̂) (x - x̂)ₕ left to the rows, that would be exact too,
+and a flip would cost the same for every number of rows. But the more rows a group has, the more often it would flip
+beyond what its gradient asks for, and diffuse.)
+
+Let Dₖ be the largest distance |x - x̂| / σ of all coefficients of group column k. As each changes by 1 a unit of time at
+most, Dₖ at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
+each group. In the clock of a group the distance r has those of its own coefficients, and Dₖ of the columns of other
+groupings; a row's multiple of ωᵢⱼ is max(F r² / r̂², D² / D̂²), with D = max Dₖ, D̂ a typical value, and
+ωᵢⱼ = Lᵢⱼ r̂² / 2 + |θᵢⱼ| Σₖ (value σ)² D̂² of the shared coordinates, which belong to the clocks of the first grouping.
+That is convex in r and D, which are at most linear in time, so that its chord is a bound. h has 12 bytes for each pair
+of groups that share a row and direction, at most 24 a row with two groupings.
 
 No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
 
@@ -44,39 +67,34 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.expressions.tape import CURVATURE, LANES
-from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
-from pdmp.metric import Metric
-from pdmp.models.priors import second_derivative_bound
-from pdmp.models.regressions.blocks import Chunks
+from pdmp.expressions.tape import Scratch
+from pdmp.gradients.alias import AliasBlocks, AliasTables
+from pdmp.metric import WORDS, Diagonal, Metric, check_metric
+from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
-from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace import is_crossed, laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.native.classes import compiled, entry, positive
-from pdmp.native.threads import added, each
+from pdmp.native.classes import compiled, positive
 from pdmp.native.vectors import exp
-from pdmp.process import DATA, HORIZON
-from pdmp.processes.anchored_zigzag import (
-    FIRST,
-    KNOWN,
-    KNOWN_SLOPE,
-    LEVEL,
-    PRODUCT,
-    ROW,
-    SLOPE,
-    SPEED,
-    SPREAD_CHORD,
-    SQUARE,
-    START,
-    TIME,
-    VELOCITY,
-    AnchoredZigZag,
-    add_inner,
-    products_of_shared,
-)
-from pdmp.processes.remainders import Shells
-from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_pieces, in_shells, together
+from pdmp.process import DATA, HORIZON, Process, State, last_moved
+from pdmp.processes.remainders import Shells, beyond
+from pdmp.processes.row_bounds import Plan, together
+from pdmp.processes.row_expansion import layout_of, mean_squares, survey_blocks, surveyed, units_of, weigh
 from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.bound import draw_component
+
+CHORD = 1.5  #: by how much bounds of rows may grow in a horizon, with crossed groups
+SPREAD_CHORD = 1.2  #: and where τ² may have changed by this one
+LONGEST = 4.0  #: no clock of rows waits longer than this before it is drawn anew
+RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
+RECOUNT = 64.0  #: and the lines C after this, before rounding errors of their flips add up
+
+#: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
+#: part that is known; the row of the proposal, -1 of the known part.
+START, LEVEL, SLOPE, KNOWN, KNOWN_SLOPE, ROW = range(6)
+#: `Memory.sums`, with d = M (w - m̂, b - β̂), m̂ and β̂ the anchor of the means: their time, Σd, Σv, Σd², Σdv, Σv²; the
+#: gauge, and its slope.
+TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED, GAUGE, GAUGE_SLOPE = range(8)
 
 
 class Memory(NamedTuple):
@@ -87,15 +105,18 @@ class Memory(NamedTuple):
     known: np.ndarray  #: (m,) bounds of the clock of priors, coordinate by coordinate, when it was drawn
     slopes: np.ndarray  #: (m,)
     flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
-    sums: np.ndarray  #: (K, 6), with d = M (w - ŵ, b - b̂) of the anchor (ŵ, b̂) of the means
-    own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
-    cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
+    sums: np.ndarray  #: (K, 8)
+    own: np.ndarray  #: (U, 2 W) bounds on the known part of each of the group's coordinates, and their slopes
+    cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
     ahead: tuple  #: rows drawn ahead
+    reach: np.ndarray  #: (K + 1,) D of each group column when it was computed last, and when that was
+    across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
+    since: np.ndarray  #: (1,) when they were computed from all pairs
     loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
     evaluation: tuple  #: what the model needs for it
 
 
-class RegressionZigZag(AnchoredZigZag):
+class RegressionZigZag(Process):
     """Zig-Zag process of a regression, sub-sampled exactly.
 
     Parameters
@@ -118,19 +139,71 @@ class RegressionZigZag(AnchoredZigZag):
     Examples
     --------
     >>> import numpy as np, pdmp
-    >>> from pdmp.models.priors import Normal
+    >>> from pdmp.models.priors import HalfNormal, Normal
+    >>> from pdmp.models.regressions.group_intercepts import GroupIntercepts
     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
-    >>> from pdmp.models.regressions.mixed import MixedRegression
+    >>> from pdmp.models.regressions.mixed import GroupColumn
     >>> from pdmp.processes.regression_zigzag import RegressionZigZag
-    >>> model = MixedRegression(np.ones((40, 1)), np.arange(40) % 4, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)])
+    >>> i, one = np.arange(60), np.ones(60)
+    >>> groups = [
+    ...     GroupColumn("1|g", "g", (0, 1, 2), i % 3, one, HalfNormal(1.0)),
+    ...     GroupColumn("1|h", "h", (0, 1, 2, 3), i // 3 % 4, one, HalfNormal(1.0)),
+    ... ]
+    >>> model = GroupIntercepts(
+    ...     one[:, None], i % 5, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], groups=groups, intercept=0
+    ... )
     >>> run = pdmp.sample(RegressionZigZag(model), events=200, seed=1)
     >>> run.stats["data_terms"] <= run.stats["proposals"]
     True
     """
 
-    own: np.ndarray  #: (K G, K) Hessian of the data at the anchor, of the coordinates of one group, intercepts first
-    own_rises: np.ndarray  #: (K G,) the largest slope of G of the groups' coordinates
+    model: object
+    anchor: np.ndarray
+    speed: np.ndarray
+    scale: np.ndarray  #: units of distances from the anchor
+    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
+    inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
+    border: np.ndarray  #: (E, m) of these and the groups' coefficients
+    own: np.ndarray  #: (E, W) of coefficients of one group, W the most group columns of a grouping
+    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each coefficient; (0, m) where groups are not crossed
+    rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
+    bulge_rises: np.ndarray  #: (m,) and of Σθd² where no d is above σ
+    own_rises: np.ndarray  #: (E,) the largest slope of G of the coefficients, C and gauges included
+    shared: np.ndarray  #: (m,) the coordinates of which all rows depend
+    priors: np.ndarray  #: (m,) places of their priors
+    prior_horizon: float
+    tables: object
+    growth: object  #: φ, of each group
+    parts: np.ndarray  #: (N, n) ωᵢ by the functionals; of crossed groups (N, 1 + n), that of coefficients first
+    first_part: int  #: where in it those of the shared coordinates begin
+    thirds: np.ndarray  #: (N, n) θᵢ by the functionals, of crossed groups
+    horizon: np.ndarray  #: of the groups' clocks
+    pace: float  #: |σ / scale| of the coordinates of a row
+    typical_distance: float  #: r̂
+    typical_reach: float  #: D̂
+    groups: int  #: clocks of rows
+    slots: int  #: K, the group columns
+    crossed: bool  #: whether they are of several groupings
+    first_effect: int
+    spread: int  #: place of the first log τ
+    units: np.ndarray  #: (U, 3) of each group: its first group column, one after the last, its place in the grouping
+    head: np.ndarray  #: (K,) the first column of the grouping
+    end: np.ndarray  #: (K,) one after the last column of effect k
+    column: np.ndarray  #: (E,) of the coefficients
     mixing: np.ndarray  #: (K, K) M
+    means: np.ndarray  #: (K,) places of the means
+    share: np.ndarray  #: (E,) of the gauges
+    stiffness: np.ndarray  #: (K,)
+    pairs: np.ndarray  #: (P,) h, coefficient by coefficient: those of other groupings that share a row with it
+    pair_curvature: np.ndarray  #: (P,) hⱼₕ
+    first_pair: np.ndarray  #: (E + 1,)
+    pace_of_means: float  #: the largest |dβ₀/dt|
+    mean_speeds: np.ndarray  #: (K,) the largest slope of an effect by the means alone
+    sum_of_speeds: np.ndarray  #: (K,) Σ over the groups of the largest slope of an effect by its coefficients
+    root_of_speeds: np.ndarray  #: (K,) root of the sum of their squares
+
+    events = ("flip",)
+    local = True
 
     def __init__(
         self,
@@ -145,86 +218,152 @@ class RegressionZigZag(AnchoredZigZag):
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."
             )
-        fixed = self._expand(model, anchor, metric, laplace, model.means if grouped else np.zeros(0, np.int64))
-        self.mixing = model.mixing if grouped else np.zeros((0, 0))
-        self.groups = int(model.first[1]) - self.first_effect if grouped else 1
-
-        effects = slice(self.first_effect, int(model.first[-1]))
-        if grouped and len(fixed):
-            self._weigh(fixed, *_mean_squares(model, self.speed))
-        self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.slots)
-        speeds = np.abs(self.mixing) @ self.speed[effects].reshape(self.slots, self.groups if grouped else 0)
-        self.mean_speeds = np.abs(self.mixing) @ self.speed[self.means]
-        self.sum_of_speeds, self.root_of_speeds = speeds.sum(axis=1), np.sqrt(np.sum(speeds**2, axis=1))
-
-        plan = Plan(model.n_data, self.pace)
-        if model.blocks is None:
-            group = _group_of(model)
-            self.pull, self.inner, self.border, self.own = surveyed(model, self.anchor, self.shared)
-            found, shares = zip(*each(self._norms_of_piece(model, plan), model.pieces()), strict=True)
-            share = np.concatenate(shares, axis=1)
-            bounds = in_shells(np.concatenate(found, axis=2), share, group, self.groups)
-            self.parts, weights = np.ascontiguousarray(bounds.weights.T), np.sum(share * bounds.weights, axis=0)
-            self.growth = Shells(*together(plan, [bounds.factors]))
-            order = np.argsort(group, kind="stable")
-            self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
-        else:
-            self.pull, self.inner, self.border, self.own = self._survey_blocks(model, plan)
-        sums = self.tables.totals, self.pull, self.inner
+        metric = check_metric(metric, model.dim, type(self).__name__, WORDS[:2], diagonal=True)
+        if anchor is None or isinstance(metric, str):
+            found = laplace(model)
+            if found is None:
+                raise ValueError("`anchor` and `metric` must be given: the posterior's mode was not found.")
+            anchor = found.mean if anchor is None else anchor
+            metric = Diagonal(np.array(found.sd)) if isinstance(metric, str) else metric
+        self.model, self.anchor = model, model.check(anchor, "anchor")
+        self.speed = np.ones(model.dim) if metric is None else metric.root
+        self._read_layout(model)
+        effects, sigma = slice(self.first_effect, int(model.first[-1])), self.speed[self.shared]
+        sigmas, K = self.speed[effects], self.slots
+        of_shared = float(np.sum((sigma / self.scale[self.shared]) ** 2))
+        self.pace = math.sqrt(of_shared + K)
+        self.typical_reach = math.sqrt(2.0 * math.log(self.groups)) + RENEWAL if self.crossed else 1.0
+        self.typical_distance = math.sqrt(of_shared + 1.0 + (K - 1) * self.typical_reach**2) if K else self.pace
+        crossed = self._survey(model)
+        sums = self.tables.totals, self.pull, self.inner, self.own
         if not all(np.all(np.isfinite(part)) for part in sums):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
-        sigma, sigmas = self.speed[self.shared], self.speed[effects]
-        self.rises = np.abs(self.inner) @ sigma
-        self.own_rises = np.abs(self.border) @ sigma
-        self.rises += sigmas @ np.abs(self.border)
-        for k in range(self.slots):
-            self.own_rises += np.abs(self.own[:, k]) * np.tile(
-                sigmas[k * self.groups : (k + 1) * self.groups], self.slots
-            )
-        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
+
+        self.pairs, self.pair_curvature = np.zeros(0, np.uint32), np.zeros(0)
+        self.first_pair = np.zeros(len(sigmas) + 1, np.int32)
+        self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
+        self.own_rises, self.bulge_rises = np.abs(self.border) @ sigma, np.zeros(len(sigma))
+        for k in range(K):
+            for q in range(self.head[k], self.end[self.head[k]]):
+                own = model.of_column(k)
+                self.own_rises[own] += np.abs(self.own[own, q - self.head[k]]) * sigmas[model.of_column(q)]
+        if self.crossed:
+            self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
+            self.pairs = crossed.indices.astype(np.uint32)  # compiled code walks numbers without a sign twice as fast
+            gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
+            self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
+            self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
+        self.prior_horizon = 1.0 / max(
+            1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * self.typical_reach * self.crossed))
+        )
         self.horizon = np.full(self.groups, 1.0 / self.pace)
-        if grouped:
+        if self.crossed:  # bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time
+            with np.errstate(divide="ignore"):
+                rise = np.log(np.maximum(CHORD, 1.0 + 1.0 / self.tables.totals))
+            self.horizon = np.minimum(rise * self.typical_distance / (2.0 * self.pace), LONGEST)
+        if K:
             fastest = self.speed[self.spread : self.first_effect].max()
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
-        clocks = self.groups + 1 + 2 * self.slots
+        clocks = self.groups + 1 + 2 * K
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
-    def _norms_of_piece(self, model, plan):
-        args = plan, self.anchor, self.speed, self.scale, self.shared
-        return lambda _, first, stop: norms_by_functional(model, first, stop, *args)
+    def _read_layout(self, model):
+        """The group columns, their coefficients and means; the shared coordinates, and the units of distances."""
+        p, K, E = model.n_fixed, model.n_groups, int(model.first[-1] - model.first[0])
+        self.layout = layout = layout_of(model)
+        self.head, self.end, self.units, self.groups = layout.head, layout.end, layout.units, len(layout.units)
+        self.spread, self.first_effect, self.slots, self.crossed = p, int(model.first[0]), K, is_crossed(model)
+        self.column = np.repeat(np.arange(K), np.diff(model.first))
+        self.means, self.mixing = np.zeros(0, np.int64), np.zeros((0, 0))
+        self.share, self.stiffness = np.zeros(E), np.zeros(K)
+        if K:
+            self.means, self.mixing, self.share, self.stiffness = (
+                model.means,
+                model.mixing,
+                model.share,
+                model.stiffness,
+            )
+        laws, fixed = np.arange(model.dim - model.n_dispersions, model.dim), np.setdiff1d(np.arange(p), self.means)
+        self.shared = np.r_[fixed, laws].astype(np.int64)
+        self.priors = np.r_[fixed, p + K + np.arange(len(laws))].astype(np.int64)
+        self.scale, size = self.speed.copy(), np.abs(self.mixing)
+        if K and len(fixed):  # Σⱼ of the bounds is smallest where both parts of a linear predictor weigh as they vary
+            squares, inside = mean_squares(model, self.speed)
+            inner, outer = math.sqrt(inside), math.sqrt(max(float(self.speed[fixed] ** 2 @ squares[fixed]), 1e-300))
+            self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
+        self.mean_speeds = size @ self.speed[self.means]
+        self.pace_of_means = float(self.speed[self.means[self.head == np.arange(K)]].sum())
+        self.sum_of_speeds, self.root_of_speeds = np.zeros((2, K))
+        for k in range(K):
+            speeds = sum(size[k, q] * self.speed[model.first[q] : model.first[q + 1]] for q in range(k, self.end[k]))
+            self.sum_of_speeds[k], self.root_of_speeds[k] = speeds.sum(), math.sqrt(speeds @ speeds)
 
-    def _survey_blocks(self, model, plan):
-        """The same from rows in files, block by block; the tables are in a file as well."""
-        blocks, files, n = model.blocks, model.coded.files, model.n_data
-        name, of_rows = files.unused("alias"), files.unused("parts")
-        files.create(name, (n,) if self.slots else (n, 2))
-        files.create(of_rows, (n, model.n_functionals))
-        sums, factors, first, totals = [], [], [0], []
-        args = plan, self.anchor, self.speed, self.scale, self.shared, self.groups, name, of_rows
-        for *parts, of_block, rows, total in blocks.map(_survey_block, *args):
-            sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
-            factors = [together(plan, [*factors, of_block])[1]]
-            first.append(first[-1] + rows)
-            totals.append(total)
-        self.growth, self.parts = Shells(*together(plan, factors)), files.mapped(of_rows)
+    def _survey(self, model):
+        """The sums over the rows at the anchor, their weights and tables; h of crossed groups is returned."""
+        plan, crossed = Plan(model.n_data, self.typical_distance), None
+        args = self.layout, plan, self.anchor, self.speed, self.scale, self.shared, self.typical_distance
+        self.first_part, self.thirds = int(self.crossed), np.zeros((0, 0))
+        if model.blocks is None:
+            sums, thirds, crossed = surveyed(model, self.anchor, self.shared)
+            parts, drawn, factors = weigh(model, *args, np.abs(thirds), self.typical_reach)
+            self.growth = Shells(*together(plan, [factors]))
+            self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
+            units = units_of(model, self.layout)
+            order = np.argsort(units, axis=1, kind="stable")
+            places = np.searchsorted(np.take_along_axis(units, order, axis=1).ravel(), np.arange(self.groups + 1))
+            self.tables = AliasTables(order.ravel(), places, np.take_along_axis(drawn, order, axis=1).ravel())
+        else:
+            sums, self.growth, names, first, totals = survey_blocks(model, *args)
+            self.parts = model.coded.files.mapped(names[1])
+            self.tables = self._tables_in_files(model, names[0], first, totals)
+        self.pull, self.inner, self.border, self.own, self.bulge = sums
+        return crossed
+
+    def _tables_in_files(self, model, name, first, totals):
+        """The tables of rows in files are in a file as well."""
+        files, n = model.coded.files, model.n_data
         if not self.slots:
             finite = np.isfinite(totals).all()
             totals = np.array(totals) if finite else np.ones(len(totals))
             further = self.parts.reshape(-1) if self.parts.shape[1] == 1 else None
-            self.tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks, further)
-            self.tables.totals[:] *= 1.0 if finite else math.nan
-        else:  # the rows of a group are in any block: sorted here, in memory
-            group = _group_of(model)
-            order = np.argsort(group, kind="stable")
-            places = np.searchsorted(group[order], np.arange(self.groups + 1))
-            self.tables = AliasTables(order, places, files.read(name, 0, n)[order])
-            files.remove(name)
-            files.create(name, (n, 4))
-            files.write(name, 0, self.tables.table)
-            self.tables.table = files.mapped(name)
-        return tuple(sums)
+            tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks, further)
+            tables.totals[:] *= 1.0 if finite else math.nan
+            return tables
+        # The rows of a group are in any block: sorted here, in memory.
+        group = units_of(model, self.layout)[0]
+        order = np.argsort(group, kind="stable")
+        places = np.searchsorted(group[order], np.arange(self.groups + 1))
+        tables = AliasTables(order, places, files.read(name, 0, n)[order])
+        files.remove(name)
+        files.create(name, (n, 4))
+        files.write(name, 0, tables.table)
+        tables.table = files.mapped(name)
+        return tables
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
+
+    @compiled
+    def at(self, state, j, now):
+        """Coordinate j at the time `now`."""
+        return self.flow.position(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
+
+    @compiled
+    def place(self, state, j, now):
+        """Write it into the memory; returns the square of its distance from the anchor."""
+        x = self.at(state, j, now)
+        state.memory.here[j] = x
+        z = (x - self.anchor[j]) / self.scale[j]
+        return z * z
+
+    @compiled
+    def place_of(self, u, k):
+        """The coordinate of group u in group column k."""
+        return self.model.first[k] + self.units[u, 2]
+
+    @compiled
+    def size(self, k):
+        """Groups of group column k."""
+        return self.model.first[k + 1] - self.model.first[k]
 
     @compiled
     def advance_sums(self, memory, now):
@@ -237,126 +376,249 @@ class RegressionZigZag(AnchoredZigZag):
             sums[k, FIRST] += sums[k, VELOCITY] * s
             sums[k, SQUARE] += (2.0 * sums[k, PRODUCT] + sums[k, SPEED] * s) * s
             sums[k, PRODUCT] += sums[k, SPEED] * s
+            sums[k, GAUGE] += sums[k, GAUGE_SLOPE] * s
             sums[k, TIME] = now
         for k in range(memory.cross.shape[0]):
             memory.cross[k, 0] += memory.cross[k, 1] * s
+            if self.crossed:
+                memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
+                memory.cross[k, 3] += memory.cross[k, 4] * s
+
+    @compiled
+    def renew(self, state, now):
+        """Compute the largest distances D, and the lines C, where that was long ago."""
+        reach = state.memory.reach
+        if not now - reach[self.slots] < RENEWAL:
+            for k in range(self.slots):
+                reach[k] = 0.0
+            for e in range(self.column.shape[0]):
+                j = self.first_effect + e
+                far = abs(self.at(state, j, now) - self.anchor[j]) / self.scale[j]
+                if not far <= reach[self.column[e]]:  # a coordinate that is not a number is seen
+                    reach[self.column[e]] = far
+            reach[self.slots] = now
+        if not now - state.memory.since[0] < RECOUNT:
+            self.count_across(state, now)
+
+    @compiled
+    def count_across(self, state, now):
+        """C of all coefficients, from all pairs."""
+        state.memory.since[0] = now
+        for e in range(self.column.shape[0]):
+            value, slope = 0.0, 0.0
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                j, h = self.first_effect + self.pairs[n], self.pair_curvature[n]
+                value += h * (self.at(state, j, now) - self.anchor[j])
+                slope += h * state.v[j]
+            state.memory.across[e, 0], state.memory.across[e, 1] = value, slope
 
     @compiled
     def known(self, state, k, now):
         """G of the k-th shared coordinate; the shared ones are in the memory, and the sums are those of `now`."""
-        total = self.pull[self.shared[k]] + state.memory.cross[k, 0]
+        total = self.pull[self.shared[k]] + state.memory.cross[k, 0] + state.memory.cross[k, 2]
         for q in range(self.shared.shape[0]):
             total += self.inner[k, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
         return total
 
     @compiled
-    def place_of(self, g, k):
-        """The coordinate of group g in group column k."""
-        return self.first_effect + k * self.groups + g
+    def rise(self, state, k, now):
+        """The largest slope of G of the k-th shared coordinate within its horizon."""
+        if not self.crossed:
+            return self.rises[k]
+        self.renew(state, now)
+        reach = 0.0
+        for q in range(self.slots):
+            reach = max(reach, state.memory.reach[q])
+        reach += (now - state.memory.reach[self.slots]) + self.prior_horizon
+        return self.rises[k] + self.bulge_rises[k] * reach
 
     @compiled
-    def known_own(self, state, g, k):
-        """G of the k-th coordinate of group g, from the positions in the memory."""
-        j, here = self.place_of(g, k), state.memory.here
+    def known_own(self, state, u, k, now):
+        """G of the coefficient of group u in column k, and the gauge's derivative; positions are in the memory."""
+        j, here, first = self.place_of(u, k), state.memory.here, self.units[u, 0]
         e = j - self.first_effect
         total = self.pull[j]
-        for q in range(self.slots):
-            i = self.place_of(g, q)
-            total += self.own[e, q] * (here[i] - self.anchor[i])
+        for q in range(first, self.units[u, 1]):
+            i = self.place_of(u, q)
+            total += self.own[e, q - first] * (here[i] - self.anchor[i])
         for q in range(self.shared.shape[0]):
             total += self.border[e, q] * (here[self.shared[q]] - self.anchor[self.shared[q]])
+        if self.crossed:
+            across, sums = state.memory.across, state.memory.sums
+            total += across[e, 0] + across[e, 1] * (now - state.memory.since[0])
+            gauge = sums[k, GAUGE] + sums[k, GAUGE_SLOPE] * (now - sums[k, TIME])
+            total += self.stiffness[k] * self.share[e] * gauge
         return total
 
     @compiled
     def terms(self, k):
-        """The effects eₜ on which the prior of coordinate k depends are those of t = 0 and of t = k; how many."""
-        return 1 if k == 0 else 2
+        """The effects on which the prior of column k depends are that of k and that of its head; how many."""
+        return 1 if self.head[k] == k else 2
 
     @compiled
-    def effect(self, state, g, t, now):
-        """eₜ of group g, from its positions in the memory."""
+    def effect(self, state, u, t, now):
+        """eₜ of group u, from its positions in the memory."""
         here, total = state.memory.here, 0.0
-        for q in range(t, self.slots if t == 0 else t + 1):
-            total += self.mixing[t, q] * (here[self.place_of(g, q)] - self.at(state, self.means[q], now))
+        for q in range(t, self.end[t]):
+            total += self.mixing[t, q] * (here[self.place_of(u, q)] - self.at(state, self.means[q], now))
         return total
 
     @compiled
     def mean_part(self, state, t, now):
         """What the means subtract from each dₜ: M of their distances from the anchor."""
         total = 0.0
-        for q in range(t, self.slots if t == 0 else t + 1):
+        for q in range(t, self.end[t]):
             total += self.mixing[t, q] * (self.at(state, self.means[q], now) - self.anchor[self.means[q]])
         return total
 
     @compiled
-    def size(self, k):
-        """Groups, of each column."""
-        return self.groups
+    def overall(self, state, now):
+        """β₀."""
+        total = 0.0
+        for k in range(self.slots):
+            if self.head[k] == k:
+                total += self.at(state, self.means[k], now)
+        return total
 
     @compiled
-    def rise(self, state, k, now):
-        return self.rises[k]
+    def prior_derivative(self, q, x):
+        n = self.model.numbers
+        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def prior_of_mean(self, state, k, now):
+        """The prior's derivative by the k-th mean, its prior, and how fast that prior's argument moves at most."""
+        if self.head[k] == k:
+            q = self.means[0]
+            return self.prior_derivative(q, self.overall(state, now)), q, self.pace_of_means
+        j = self.means[k]
+        return self.prior_derivative(j, self.at(state, j, now)), j, self.speed[j]
+
+    @compiled
+    def excess(self, state, k, now):
+        """-Σ of the effects of group column k."""
+        self.advance_sums(state.memory, now)
+        return self.size(k) * self.mean_part(state, k, now) - state.memory.sums[k, FIRST]
+
+    @compiled
+    def square_sum(self, state, k, now):
+        """The sum of their squares."""
+        self.advance_sums(state.memory, now)
+        b, sums = self.mean_part(state, k, now), state.memory.sums
+        return positive(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
     @compiled
-    def propose_row(self, state, g, now, rng):
-        memory, horizon, square = state.memory, self.horizon[g], 0.0
-        for k in range(self.shared.shape[0]):
-            square += self.place(state, self.shared[k], now)
-        row = memory.clocks
-        row[g, KNOWN], row[g, KNOWN_SLOPE] = 0.0, 0.0
-        for k in range(self.slots):
-            square += self.place(state, self.place_of(g, k), now)
-        for k in range(self.slots):
-            j = self.place_of(g, k)
+    def clock(self, state, i, now, rng):
+        if i < self.groups:
+            return self.propose_row(state, i, now, rng)
+        if i == self.groups:
+            return self.propose_prior(state, i, now, rng)
+        if i <= self.groups + self.slots:
+            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
+        else:
+            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
+        s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
+        return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def multiple(self, share, r, reach):
+        """max(F r² / r̂², D² / D̂²): by what the weights ω are multiplied."""
+        near, far = r / self.typical_distance, reach / self.typical_reach
+        return max(share * (near * near), far * far)
+
+    @compiled
+    def propose_row(self, state, u, now, rng):
+        memory, horizon, square, reach, row = state.memory, self.horizon[u], 0.0, 0.0, state.memory.clocks
+        first, last, width = self.units[u, 0], self.units[u, 1], memory.own.shape[1] // 2
+        for q in range(self.shared.shape[0]):
+            square += self.place(state, self.shared[q], now)
+        for k in range(first, last):
+            square += self.place(state, self.place_of(u, k), now)
+        if self.crossed:
+            self.renew(state, now)
+            for q in range(self.slots):
+                far = memory.reach[q] + (now - memory.reach[self.slots])
+                reach = max(reach, far)
+                if q < first or q >= last:
+                    square += far * far
+
+        row[u, KNOWN], row[u, KNOWN_SLOPE] = 0.0, 0.0
+        for k in range(first, last):
+            j = self.place_of(u, k)
             sign = 1.0 if state.v[j] >= 0.0 else -1.0
-            known, rise = sign * self.known_own(state, g, k), self.own_rises[j - self.first_effect]
+            known, rise = sign * self.known_own(state, u, k, now), self.own_rises[j - self.first_effect]
             for n in range(self.terms(k)):  # mixing * precision * effect, each factor at its worst
-                t = k if n == 0 else 0
+                t = k if n == 0 else first
                 s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t] * horizon
                 low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
-                u = sign * self.mixing[t, k] * self.effect(state, g, t, now)
-                known += (high if u > 0.0 else low) * u
+                e = sign * self.mixing[t, k] * self.effect(state, u, t, now)
+                known += (high if e > 0.0 else low) * e
                 fastest = self.mean_speeds[t]
-                for q in range(t, self.slots if t == 0 else t + 1):
-                    fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(g, q)]
+                for q in range(t, self.end[t]):
+                    fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(u, q)]
                 rise += high * abs(self.mixing[t, k]) * fastest
-            memory.own[g, k], memory.own[g, self.slots + k] = self.speed[j] * positive(known), self.speed[j] * rise
-            row[g, KNOWN] += memory.own[g, k]
-            row[g, KNOWN_SLOPE] += memory.own[g, self.slots + k]
-        far, total = math.sqrt(square) + self.pace * horizon, 0.5 * self.tables.totals[g]
-        share = self.growth.share(far, g)
+            known, rise = self.speed[j] * positive(known), self.speed[j] * rise
+            memory.own[u, k - first], memory.own[u, width + k - first] = known, rise
+            row[u, KNOWN] += known
+            row[u, KNOWN_SLOPE] += rise
+
+        r, total = math.sqrt(square), self.tables.totals[u]
+        share = self.growth.share(r + self.pace * horizon, u)
         if not share < math.inf:
             return math.nan, HORIZON
-        row[g, LEVEL], row[g, SLOPE] = total * share * square, total * share * (far * far - square) / horizon
-        row[g, START] = now
-        if total > 0.0:
-            row[g, ROW] = self.tables.next(g, memory.ahead, self.model, rng)
-        level, rise = row[g, LEVEL] + row[g, KNOWN], row[g, SLOPE] + row[g, KNOWN_SLOPE]
+        begin = self.multiple(share, r, reach)
+        end = self.multiple(share, r + self.pace * horizon, reach + horizon if self.crossed else 0.0)
+        row[u, LEVEL], row[u, SLOPE] = total * begin, total * (end - begin) / horizon
+        row[u, START] = now
+        level, rise = row[u, LEVEL] + row[u, KNOWN], row[u, SLOPE] + row[u, KNOWN_SLOPE]
+        s = first_arrival(level, rise, rng.standard_exponential())
+        if s >= horizon:
+            return now + horizon, HORIZON
+        row[u, ROW] = -1.0
+        if first == last or rng.random() * (level + rise * s) < row[u, LEVEL] + row[u, SLOPE] * s:
+            row[u, ROW] = self.tables.next(u, memory.ahead, self.model, rng)
+        return now + s, level + rise * s
+
+    @compiled
+    def propose_prior(self, state, i, now, rng):
+        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
+        self.advance_sums(memory, now)
+        for k in range(self.shared.shape[0]):
+            self.place(state, self.shared[k], now)
+        for k in range(self.shared.shape[0]):
+            j, q = self.shared[k], self.priors[k]
+            x, speed = memory.here[j], self.speed[j]
+            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
+            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
+            memory.slopes[k] = speed * (speed * bound + self.rise(state, k, now))
+            level += memory.known[k]
+            rise += memory.slopes[k]
+        memory.clocks[i, START] = now
         s = first_arrival(level, rise, rng.standard_exponential())
         return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
 
     @compiled
     def bound_of_mean(self, state, k, now):
         """A bound on the rate of the k-th mean, and for how long it holds."""
-        j, n = self.means[k], self.model.numbers
-        speed, x = self.speed[j], self.at(state, j, now)
-        sign = 1.0 if state.v[j] >= 0.0 else -1.0
-        curvature = second_derivative_bound(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2])
-        slope = curvature * speed
+        j, n, total = self.means[k], self.model.numbers, 0.0
+        speed, sign = self.speed[j], 1.0 if state.v[j] >= 0.0 else -1.0
+        partial, q, pace = self.prior_of_mean(state, k, now)
+        curvature = second_derivative_bound(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2])
+        slope = curvature * pace
         for i in range(self.terms(k)):
-            t = k if i == 0 else 0
+            t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.groups * self.mean_speeds[t] + self.sum_of_speeds[t]
+            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
             size = abs(self.mixing[t, k])
             slope += size * exp(-2.0 * s) * (fastest + 2.0 * turn * abs(self.excess(state, t, now)))
         h = 1.0 / max(1.0, math.sqrt(speed * slope))
-        total = sign * self.prior_derivative(j, x) + curvature * speed * h
+        total = sign * partial + curvature * pace * h
         for i in range(self.terms(k)):
-            t = k if i == 0 else 0
+            t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.groups * self.mean_speeds[t] + self.sum_of_speeds[t]
+            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
             top = sign * self.mixing[t, k] * self.excess(state, t, now) + abs(self.mixing[t, k]) * fastest * h
             top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
             total += top
@@ -365,121 +627,243 @@ class RegressionZigZag(AnchoredZigZag):
     @compiled
     def slope_of_mean(self, state, k, now):
         """The derivative by the k-th mean."""
-        partial = 0.0
+        partial, _, _ = self.prior_of_mean(state, k, now)
         for n in range(self.terms(k)):
-            t = k if n == 0 else 0
+            t = k if n == 0 else self.head[k]
             precision = exp(-2.0 * self.at(state, self.spread + t, now))
             partial += self.mixing[t, k] * precision * self.excess(state, t, now)
-        return self.prior_derivative(self.means[k], self.at(state, self.means[k], now)) + partial
+        return partial
 
     @compiled
-    def rate_of_row(self, state, g, now, rng):
-        memory, row = state.memory, state.memory.clocks
-        s = now - row[g, START]
-        data, prior = row[g, LEVEL] + row[g, SLOPE] * s, row[g, KNOWN] + row[g, KNOWN_SLOPE] * s
-        total = data + prior
-        for k in range(self.shared.shape[0]):
-            self.place(state, self.shared[k], now)
-        for k in range(self.slots):
-            self.place(state, self.place_of(g, k), now)
-        rest = rng.random() * total - data
-        if rest >= 0.0:
-            k, bound = 0, 0.0
-            for q in range(self.slots):
-                k, bound = q, memory.own[g, q] + memory.own[g, self.slots + q] * s
-                rest -= bound
-                if rest < 0.0:
-                    break
-            j = self.place_of(g, k)
+    def bound_of_spread(self, state, k, now):
+        """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
+        j, n = self.spread + k, self.size(k)
+        speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
+        fastest = self.root_of_speeds[k] + math.sqrt(float(n)) * self.mean_speeds[k]
+        sign = 1.0 if state.v[j] >= 0.0 else -1.0
+        slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
+        h = 1.0 / max(1.0, math.sqrt(slope))
+        end = s + sign * speed * h
+        size = positive(root - sign * fastest * h)
+        return speed * positive(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        if state.bounds[i] == HORIZON:
+            return 0.0
+        if i < self.groups:
+            return self.rate_of_row(state, i, now, rng)
+        memory = state.memory
+        if i == self.groups:
+            s, total = now - memory.clocks[i, START], 0.0
+            for k in range(self.shared.shape[0]):
+                memory.known[k] += memory.slopes[k] * s
+                total += memory.known[k]
+            k = draw_component(memory.known, rng.random() * total)
+            j = self.shared[k]
             memory.flipping[0] = j
-            partial = self.known_own(state, g, k)
+            self.advance_sums(memory, now)
+            for q in range(self.shared.shape[0]):
+                self.place(state, self.shared[q], now)
+            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
+            return positive(state.v[j] * partial) * (total / memory.known[k])
+        k = i - self.groups - 1
+        if k < self.slots:
+            j, partial = self.means[k], self.slope_of_mean(state, k, now)
+        else:
+            k -= self.slots
+            j = self.spread + k
+            s = self.at(state, j, now)
+            partial = self.prior_derivative(j, s) + (self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now))
+        memory.flipping[0] = j
+        return positive(state.v[j] * partial)
+
+    @compiled
+    def rate_of_row(self, state, u, now, rng):
+        memory, row, first, last = state.memory, state.memory.clocks, self.units[u, 0], self.units[u, 1]
+        s = now - row[u, START]
+        data, known = row[u, LEVEL] + row[u, SLOPE] * s, row[u, KNOWN] + row[u, KNOWN_SLOPE] * s
+        total = data + known
+        for q in range(self.shared.shape[0]):
+            self.place(state, self.shared[q], now)
+        if row[u, ROW] < 0.0:
+            k, bound = first, known
+            if last - first > 1:
+                rest, width = rng.random() * known, memory.own.shape[1] // 2
+                for q in range(first, last):
+                    k, bound = q, memory.own[u, q - first] + memory.own[u, width + q - first] * s
+                    rest -= bound
+                    if rest < 0.0:
+                        break
+            for q in range(first, last):
+                self.place(state, self.place_of(u, q), now)
+            j = self.place_of(u, k)
+            memory.flipping[0] = j
+            partial = self.known_own(state, u, k, now)
             for n in range(self.terms(k)):
-                t = k if n == 0 else 0
+                t = k if n == 0 else first
                 precision = exp(-2.0 * self.at(state, self.spread + t, now))
-                partial += precision * self.mixing[t, k] * self.effect(state, g, t, now)
+                partial += precision * self.mixing[t, k] * self.effect(state, u, t, now)
             return positive(state.v[j] * partial) * (total / bound)
-        i = int(row[g, ROW])
+        i = int(row[u, ROW])
         state.counts[DATA] += 1
-        rest, j, part = rng.random() * self.row_weight(i), 0, 0.0
-        for k in range(self.shared.shape[0] + self.slots):
-            j, part = self.row_part(g, i, k)
-            rest -= part
-            if rest < 0.0:
-                break
+        for q in range(self.slots):
+            self.place(state, self.model.level[i, q], now)
+        count = self.parts_of(u)
+        j, part = self.row_part(u, i, 0)
+        if count > 1:
+            rest, k = rng.random() * self.row_weight(u, i) - part, 1
+            while rest >= 0.0 and k < count:
+                j, part = self.row_part(u, i, k)
+                rest -= part
+                k += 1
         memory.flipping[0] = j
         if part == 0.0:
             return 0.0
         # The row is drawn in proportion to its weight, then the coordinate to `part`: both together to `part`.
-        share = data * part / self.tables.totals[g]
+        share = data * part / self.tables.totals[u]
         return positive(state.v[j] * self.rest_of(memory.here, i, j, memory.evaluation, memory.loss)) * (total / share)
 
     @compiled
-    def row_part(self, g, i, k):
-        """The k-th coordinate of row i, and σⱼ Lᵢⱼ of it."""
-        n, fixed = self.shared.shape[0], self.shared.shape[0] - self.model.n_dispersions
-        if k >= n:
-            j = self.place_of(g, k - n)
-            return j, self.speed[j] * abs(self.model.value[i, k - n]) * self.parts[i, 0]
-        j = self.shared[k]
-        if k < fixed:
-            return j, self.speed[j] * abs(self.model.design.feature(i, j)) * self.parts[i, 0]
-        return j, self.speed[j] * self.parts[i, 1 + k - fixed]
+    def parts_of(self, u):
+        """Coordinates whose remainders the clock of group u proposes: its own; in the first grouping the shared too."""
+        own = self.units[u, 1] - self.units[u, 0]
+        return own + self.shared.shape[0] if self.units[u, 0] == 0 else own
 
     @compiled
-    def row_weight(self, i):
-        """Σⱼ σⱼ Lᵢⱼ."""
+    def row_part(self, u, i, k):
+        """The k-th of these coordinates, and σⱼ ωᵢⱼ of row i."""
+        own, fixed = self.units[u, 1] - self.units[u, 0], self.shared.shape[0] - self.model.n_dispersions
+        if k < own:
+            q = self.units[u, 0] + k
+            j = self.place_of(u, q)
+            return j, self.speed[j] * abs(self.model.value[i, q]) * self.parts[i, 0]
+        j = self.shared[k - own]
+        if k - own < fixed:
+            return j, self.speed[j] * abs(self.model.design.feature(i, j)) * self.parts[i, self.first_part]
+        return j, self.speed[j] * self.parts[i, self.first_part + 1 + k - own - fixed]
+
+    @compiled
+    def row_weight(self, u, i):
+        """Σⱼ σⱼ ωᵢⱼ of them."""
         total = 0.0
-        for k in range(self.shared.shape[0] + self.slots):
-            g = self.model.level[i, 0] - self.first_effect if self.slots > 0 else 0
-            total += self.row_part(g, i, k)[1]
+        for k in range(self.parts_of(u)):
+            total += self.row_part(u, i, k)[1]
         return total
 
     @compiled
     def rest_of(self, x, i, j, evaluation, rho):
-        """Rᵢⱼ."""
-        model, value = self.model, self.remainder_by(x, i, j, evaluation, rho)
-        if j < model.n_fixed:
-            value *= model.design.feature(i, j)
-        elif j < self.dim - model.n_dispersions:
-            value *= model.value[i, (j - self.first_effect) // self.groups]
-        return value
+        """Tᵢⱼ."""
+        model, there, own = self.model, self.anchor, self.dim - self.model.n_dispersions
+        model.expand_row(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
+        f = j - own + 1 if j >= own else 0  # by the dispersion j, or by the linear predictor for any other j
+        value, effect = rho[f], model.n_fixed <= j < own
+        if self.crossed and not effect:
+            for k in range(self.slots):
+                d = (x[model.level[i, k]] - there[model.level[i, k]]) * model.value[i, k]
+                value -= self.thirds[i, f] * (d * d)
+        if effect:
+            return value * model.value[i, self.column[j - self.first_effect]]
+        return value * model.design.feature(i, j) if f == 0 else value
+
+    @compiled
+    def jump(self, state, clock, now, rng):
+        j = state.memory.flipping[0]
+        e = j - self.first_effect
+        if 0 <= e < self.border.shape[0]:
+            self.advance_sums(state.memory, now)
+            self.turn(state, e, now)
+        state.v[j] = -state.v[j]
+        return 0
 
     @compiled
     def turn(self, state, e, now):
-        """What the flip of a coordinate of a group changes in the sums, which are those of `now`."""
-        sums, j = state.memory.sums, self.first_effect + e
-        k, g = e // self.groups, e % self.groups
+        """What the flip of a coefficient changes in the sums, which are those of `now`, and in the lines."""
+        memory, sums, j, k = state.memory, state.memory.sums, self.first_effect + e, self.column[e]
+        group, turned = j - self.model.first[k], -2.0 * state.v[j]
         for n in range(self.terms(k)):
-            t, d, v = k if n == 0 else 0, 0.0, 0.0
-            for q in range(t, self.slots if t == 0 else t + 1):
-                i = self.place_of(g, q)
+            t, d, v = k if n == 0 else self.head[k], 0.0, 0.0
+            for q in range(t, self.end[t]):
+                i = self.model.first[q] + group
                 d += self.mixing[t, q] * (self.at(state, i, now) - self.anchor[self.means[q]])
                 v += self.mixing[t, q] * state.v[i]
-            change = -2.0 * self.mixing[t, k] * state.v[j]
+            change = self.mixing[t, k] * turned
             sums[t, PRODUCT] += change * d
             sums[t, VELOCITY] += change
             sums[t, SPEED] += change * (2.0 * v + change)
-        for k in range(self.shared.shape[0]):
-            state.memory.cross[k, 1] -= 2.0 * self.border[e, k] * state.v[j]
+        for q in range(self.shared.shape[0]):
+            memory.cross[q, 1] += turned * self.border[e, q]
+        if self.crossed:
+            sums[k, GAUGE_SLOPE] += turned * self.share[e]
+            away = self.at(state, j, now) - self.anchor[j]
+            for q in range(self.shared.shape[0]):
+                memory.cross[q, 3] += turned * self.bulge[e, q] * away
+            across, s = memory.across, now - memory.since[0]
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                rise = turned * self.pair_curvature[n]
+                across[self.pairs[n], 0] -= rise * s
+                across[self.pairs[n], 1] += rise
+
+    @compiled(allocates=True, inline=False)
+    def true_rates(self, x, v, scratch, out):
+        """The rate of each coordinate, from all rows."""
+        model, m, law = self.model, self.shared.shape[0], self.model.likelihood
+        evaluation = Scratch(
+            np.empty((law.count, 1)), np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
+        )
+        rho = np.empty(law.count)
+        for j in range(x.shape[0]):
+            scratch[j] = self.pull[j]
+        for k in range(m):
+            for q in range(m):
+                scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+        self.add_of_groups(x, scratch)
+        model.add_prior_gradient(x, scratch)
+        for j in range(x.shape[0]):
+            out[j] = positive(v[j] * scratch[j])
+        for i in range(model.n_data):
+            for k in range(m):
+                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k], evaluation, rho))
+            for k in range(self.slots):
+                j = model.level[i, k]
+                out[j] += positive(v[j] * self.rest_of(x, i, j, evaluation, rho))
 
     @compiled
     def add_of_groups(self, x, out):
         """What the expansion has of the coefficients of groups."""
-        for e in range(self.slots * self.groups):
-            j, g = self.first_effect + e, e % self.groups
-            for k in range(self.slots):
-                i = self.place_of(g, k)
-                out[j] += self.own[e, k] * (x[i] - self.anchor[i])
-            for k in range(self.shared.shape[0]):
-                out[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
-                out[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
+        for e in range(self.column.shape[0]):
+            j, k = self.first_effect + e, self.column[e]
+            first, d = self.head[k], x[j] - self.anchor[j]
+            for q in range(first, self.end[first]):
+                i = self.model.first[q] + j - self.model.first[k]
+                out[j] += self.own[e, q - first] * (x[i] - self.anchor[i])
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                i = self.first_effect + self.pairs[n]
+                out[j] += self.pair_curvature[n] * (x[i] - self.anchor[i])
+            for q in range(self.shared.shape[0]):
+                out[j] += self.border[e, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+                out[self.shared[q]] += self.border[e, q] * d
+                if self.crossed:
+                    out[self.shared[q]] += self.bulge[e, q] * (d * d)
+
+    @compiled
+    def touches(self, state, i):
+        return state.memory.flipping[0], state.memory.flipping[0] + 1
+
+    @compiled
+    def coordinate(self, k):
+        return k
+
+    @compiled
+    def channel(self, state, i):
+        return state.memory.flipping[0]
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @property
     def expected_data(self) -> float:
-        """Rows looked at in a unit of time, about: where the distances from the anchor have their mean squares."""
-        return float(0.5 * self.pace**2 * self.tables.totals.sum())
+        """Rows looked at in a unit of time, about: where the distances have their typical values."""
+        return float(self.tables.totals.sum())
 
     #: What a run says that was far from its anchor.
     anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), metric=pdmp.Metric(covariance=run.var()))"
@@ -491,136 +875,49 @@ class RegressionZigZag(AnchoredZigZag):
     def among_moving(self) -> Self:
         return self
 
+    def channels(self) -> list[str]:
+        return [f"coordinate {j}" for j in range(self.dim)]
+
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], self.dim) * self.speed
+
+    def lost(self, state: State) -> str | None:
+        return beyond(self, state)
+
+    def describe_bound(self) -> str:
+        return f"the bound on single rows of {self.model.likelihood.name}"
+
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        m = len(self.shared)
+        m, E = len(self.shared), len(self.column)
         return Memory(
             here=self.anchor.copy(),
             clocks=np.zeros((self.clocks, 6)),
             known=np.zeros(m),
             slopes=np.zeros(m),
             flipping=np.zeros(1, np.int64),
-            sums=np.zeros((self.slots, 6)),
-            own=np.zeros((self.groups, 2 * self.slots)),
-            cross=np.zeros((m, 2)),
+            sums=np.zeros((self.slots, 8)),
+            own=np.zeros((self.groups, 2 * self.own.shape[1])),
+            cross=np.zeros((m, 5)),
             ahead=self.tables.queue(),
+            reach=np.full(self.slots + 1, -math.inf),
+            across=np.zeros((E if self.crossed else 0, 2)),
+            since=np.full(1, -math.inf),
             loss=np.zeros(self.model.n_functionals),
             evaluation=self.model.scratch(),
         )
 
     def prepare(self, state) -> None:
-        K, G = self.slots, self.groups
-        if K:
-            effects = slice(self.first_effect, self.first_effect + K * G)
-            d = self.mixing @ (state.x[effects].reshape(K, G) - self.anchor[self.means, None])
-            v, sums = self.mixing @ state.v[effects].reshape(K, G), state.memory.sums
-            columns = (np.zeros(K), d.sum(1), v.sum(1), np.sum(d * d, 1), np.sum(d * v, 1), np.sum(v * v, 1))
-            sums[:] = np.stack(columns, axis=1)
-            state.memory.cross[:, 0] = (state.x[effects] - self.anchor[effects]) @ self.border
-            state.memory.cross[:, 1] = state.v[effects] @ self.border
-
-
-def _group_of(model):
-    """The group of each row, (N,)."""
-    return model.level[:, 0] - model.first[0] if model.n_groups else np.zeros(model.n_data, np.int64)
-
-
-def _mean_squares(model, speed):
-    """Of the fixed columns, (p,), and of what the speeds of the groups' coordinates add to a linear predictor."""
-    if model.blocks is None:
-        return np.mean(np.square(model.X), axis=0), _squares_of_groups(model, speed) / model.n_data
-    squares, of_groups = model.blocks.total(_squares, speed)
-    return squares / model.n_data, of_groups / model.n_data
-
-
-def _squares(block, files, first, speed):
-    return np.square(block.design.data).sum(axis=0), _squares_of_groups(block, speed)
-
-
-def _squares_of_groups(model, speed):
-    return float(sum(np.sum((speed[j] * z) ** 2) for j, z in zip(model.level.T, model.value.T, strict=True)))
-
-
-def norms_by_functional(model, first, stop, plan, anchor, speed, scale, shared):
-    """Of rows the norms |T_k| (shells, n, rows), and by what each is multiplied in Σⱼ σⱼ Lᵢⱼ (n, rows)."""
-    rows, own, fixed = slice(first, stop), model.dim - model.n_dispersions, shared[: len(shared) - model.n_dispersions]
-    share = np.empty((model.n_functionals, stop - first))
-    share[0] = np.abs(model.design.data[rows][:, fixed]) @ speed[fixed]
-    for k in range(model.n_groups):
-        share[0] += speed[model.level[rows, k]] * np.abs(model.value[rows, k])
-    share[1:] = speed[own:, None]
-    block = model.row_block(0, first, stop, anchor, scale)
-    return plan.norms(model.enclosures[0], block, BY_FUNCTIONAL), share
-
-
-def surveyed(model, anchor, shared):
-    """Of all rows of a model: Σ ∇Uᵢ, and blocks of the Hessian."""
-    if len(model.row_chunks()) == 1:
-        return survey_rows(model, anchor, shared)
-    return added(Chunks(model).map(_survey_chunk, anchor, shared))
-
-
-def _survey_chunk(block, files, first, *args):
-    return survey_rows(block, *args)
-
-
-def survey_rows(model, anchor, shared):
-    """`surveyed` of some rows, in one thread."""
-    m, K, n = len(shared), model.n_groups, model.n_functionals
-    groups = int(model.first[1] - model.first[0]) if K else 1
-    inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
-    pull, curvature = np.zeros(model.dim), np.zeros(model.n_data)
-    _survey(
-        model.native, anchor, _group_of(model), groups, shared, pull, inner, border, own, curvature, np.zeros(m),
-        np.zeros((n, n)), *model.scratch(LANES),
-    )  # fmt: skip
-    inner += products_of_shared(model, shared, curvature)
-    return pull, inner, border, own
-
-
-def _survey_block(block, files, first, plan, anchor, speed, scale, shared, groups, name, of_rows):
-    pieces = [
-        norms_by_functional(block, *where, plan, anchor, speed, scale, shared) for where in in_pieces(block.n_data)
-    ]
-    found, shares = zip(*pieces, strict=True)
-    share = np.concatenate(shares, axis=1)
-    bounds = in_shells(np.concatenate(found, axis=2), share, _group_of(block), groups)
-    weights = np.sum(share * bounds.weights, axis=0)
-    total = float(weights.sum())
-    files.write(of_rows, first, bounds.weights.T)
-    if block.n_groups:
-        files.write(name, first, weights)
-    elif math.isfinite(total):
-        table, total = table_of_block(weights)
-        files.write(name, first, table)
-    return (*survey_rows(block, anchor, shared), bounds.factors, block.n_data, total)
-
-
-@entry
-def _survey(
-    model, anchor, group, groups, shared, pull, inner, border, own, curvature, features, hessian, eta, there, data, room
-):  # fmt: skip
-    """Gradient and Hessian of all rows at the anchor.
-
-    Of the Hessian's part of two fixed columns the weight of each row is in `curvature`.
-    """
-    m, fixed, first = shared.shape[0], shared.shape[0] - model.n_dispersions, 0
-    while first < model.n_data:
-        lanes = min(LANES, model.n_data - first)
-        place = model.run_rows(CURVATURE, anchor, first, lanes, eta, data, room)
-        for lane in range(lanes):
-            i = first + lane
-            g = group[i]
-            model.distribute(anchor, i, place, lane, room, pull)
-            model.hessian_of(i, place, lane, room, hessian)
-            curvature[i] = hessian[0, 0]
-            for k in range(fixed):
-                features[k] = model.design.feature(i, shared[k])
-            add_inner(inner, features, fixed, hessian)
-            for e in range(model.n_groups):
-                for k in range(fixed):
-                    border[e * groups + g, k] += hessian[0, 0] * features[k] * model.value[i, e]
-                for k in range(fixed, m):
-                    border[e * groups + g, k] += hessian[0, 1 + k - fixed] * model.value[i, e]
-                for q in range(model.n_groups):
-                    own[e * groups + g, q] += hessian[0, 0] * model.value[i, e] * model.value[i, q]
-        first += lanes
+        if not self.slots:
+            return
+        effects = slice(self.first_effect, self.first_effect + len(self.column))
+        x, v, sums = state.x[effects], state.v[effects], state.memory.sums
+        for k in range(self.slots):
+            own = [self.model.of_column(q) for q in range(k, self.end[k])]
+            mixing = self.mixing[k, k : self.end[k]]
+            d = mixing @ np.stack([x[s] - self.anchor[self.means[k + n]] for n, s in enumerate(own)])
+            w, share = mixing @ np.stack([v[s] for s in own]), self.share[own[0]]
+            sums[k] = 0.0, d.sum(), w.sum(), d @ d, d @ w, w @ w, share @ x[own[0]], share @ v[own[0]]
+        d, cross = x - self.anchor[effects], state.memory.cross
+        cross[:, 0], cross[:, 1] = d @ self.border, v @ self.border
+        if self.crossed:
+            cross[:, 2:] = np.stack([d * d @ self.bulge, d * v @ self.bulge, v * v @ self.bulge], axis=1)

@@ -303,7 +303,7 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     process = RegressionZigZag(model, at.mean, metric=pdmp.Metric(scales=at.sd))
     tables, weights = process.tables, np.zeros(N)
     for i in range(N):
-        weights[i] = process.row_weight(i)
+        weights[i] = process.row_weight(0, i)
     found, of_blocks = np.zeros(N), tables.blocks.probabilities()
     for b, (first, stop) in enumerate(zip(tables.first[:-1], tables.first[1:], strict=True)):
         for k in range(first, stop):

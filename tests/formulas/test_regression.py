@@ -24,11 +24,9 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.partly_centred import PartlyCentred
-from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -1321,7 +1319,7 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
         for name, value in limits.items():
             monkeypatch.setattr(fitting, name, value + (name == over))
         model = made(formula, "poisson")[0]
-        assert type(model) is (CrossedIntercepts if over is None else mixed.MixedRegression)
+        assert type(model) is (GroupIntercepts if over is None else mixed.MixedRegression)
     for name, value in limits.items():
         monkeypatch.setattr(fitting, name, value)
     assert type(made("c ~ 0 + x + (1 | g) + (1 | h)", "poisson")[0]) is mixed.MixedRegression
@@ -1333,7 +1331,7 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
     process, _, said = fitting.subsampled(model, False)
     assert process is None and said == "there are too few for the number of groups"
     for share, taken in ((0.099, True), (0.101, False)):  # a tenth of all rows
-        monkeypatch.setattr(CrossedZigZag, "expected_data", share * model.n_data)
+        monkeypatch.setattr(RegressionZigZag, "expected_data", share * model.n_data)
         assert (fitting.subsampled(model, False)[0] is not None) == taken
     monkeypatch.undo()
     monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)
@@ -1342,7 +1340,7 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
     data = pandas.concat([table()] * 40, ignore_index=True)
     fit = pdmp.regression(formula, data, "poisson", events=200, chains=2, seed=1, progress=False)
     process = fit.run.process
-    assert isinstance(process, CrossedZigZag) and process.slots == 2
+    assert isinstance(process, RegressionZigZag) and process.slots == 2
     assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
     assert "effects 1|h of 5 groups are centred" in fit.notes
     assert fit.run.stats["bound_violations"] == 0 and fit.run.stats["data_terms"] <= fit.run.stats["proposals"]

@@ -7,7 +7,6 @@ from scipy import stats
 import pdmp
 from pdmp.formulas import fitting, general, kept
 from pdmp.models.priors import LKJ, Flat, HalfNormal
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
@@ -87,7 +86,7 @@ SIX = [
     ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
     ("b ~ x + area", "bernoulli", MixedRegression, {}),
     ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k"}),
-    ("c ~ w + (1 | g) + (1 | h)", "poisson", CrossedIntercepts, {"exposure": "e", "sampler": "zigzag"}),
+    ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
     ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
 ]
 

@@ -5,7 +5,6 @@ import pytest
 
 from pdmp.models.priors import HalfNormal, HalfStudentT, Normal
 from pdmp.models.regressions import group_information as information_module
-from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
@@ -132,14 +131,14 @@ def test_the_mode_of_effects_that_data_know_little(inverted, monkeypatch):
 
 
 def test_effects_of_coefficients_of_groups():
-    """`GroupIntercepts` and `CrossedIntercepts` give the model that was written with effects."""
+    """`GroupIntercepts`, of one grouping and of crossed ones, gives the model that was written with effects."""
     rng, n = np.random.default_rng(6), 12
     g, h = np.arange(n) % 3, np.arange(n) % 4
     X, y = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)]), rng.normal(2.0, 1.0, n)
     slopes = [GroupColumn("1|g", "g", (0, 1, 2), g, np.ones(n), HalfNormal(1.5))]
     slopes.append(GroupColumn("x|g", "g", (0, 1, 2), g, X[:, 1].copy(), HalfNormal(0.5)))
     crossed = [slopes[0], GroupColumn("1|h", "h", (0, 1, 2, 3), h, np.ones(n), HalfNormal(1.0))]
-    for kind, groups in ((GroupIntercepts, slopes), (CrossedIntercepts, crossed)):
+    for kind, groups in ((GroupIntercepts, slopes), (GroupIntercepts, crossed)):
         arguments = X, y, NormalLaw(), ["Intercept", "x"], [Normal(0.0, 2.0)] * 2, groups, [HalfNormal(1.0)]
         usual, made = (k(*arguments, intercept=0, scale_response=True) for k in (MixedRegression, kind))
         other = made.as_effects()

@@ -19,21 +19,27 @@ DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha":
 LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
 
 
+SIZES = 3, 4, 2  #: groups of crossed groupings
+
+
+def responses(law, z, rng):
+    """Of the linear predictors z."""
+    if law in (LogitLaw, ProbitLaw):
+        return (rng.random(len(z)) < special.expit(z)).astype(float)
+    if law is PoissonLaw:
+        return rng.poisson(np.exp(z))
+    if law is NegativeBinomialLaw:
+        return rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, len(z)))
+    return z + (rng.standard_t(4.0, len(z)) if law is StudentTLaw else rng.standard_normal(len(z)))
+
+
 def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
     """A model with weights and an offset; rows in groups of several sizes, with slopes of the last columns."""
     rng = np.random.default_rng(11)
     X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n), rng.standard_t(4.0, n)])[:, :columns]
     g = np.minimum(np.arange(n) % 5, groups - 1) if groups else np.zeros(n, int)
     z = 0.4 + 0.3 * (X[:, 1:] - X[:, 1:].mean(axis=0)).sum(axis=1) / columns + 0.5 * np.cos(3.0 * g)
-    if law in (LogitLaw, ProbitLaw):
-        y = (rng.random(n) < special.expit(z)).astype(float)
-    elif law is PoissonLaw:
-        y = rng.poisson(np.exp(z))
-    elif law is NegativeBinomialLaw:
-        y = rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, n))
-    else:
-        y = z + (rng.standard_t(4.0, n) if law is StudentTLaw else rng.standard_normal(n))
-    offset, weights = rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
+    y, offset, weights = responses(law, z, rng), rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
     order = np.arange(n) if sort is None else np.argsort({"y": y, "x": X[:, -1], "g": g}[sort], kind="stable")
     X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
     column = GroupColumn("1|g", "g", tuple(range(groups)), g, np.ones(n), HalfNormal(1.5))
@@ -54,6 +60,43 @@ def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
         intercept=0,
         offset=offset,
         weights=weights,
+    )
+
+
+def crossed(law, groupings=2, n=36, columns=2, sort=None, kind=GroupIntercepts, intercept=2.0, slope=None):
+    """A model with weights and an offset; groups of several sizes, not every pair of which has a row.
+
+    The groups of the grouping number `slope` have slopes of the last column.
+    """
+    rng = np.random.default_rng(12)
+    X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)])[:, :columns]
+    level = [np.minimum(rng.integers(0, size + 1, n), size - 1) for size in SIZES[:groupings]]
+    for g, size in zip(level, SIZES[:groupings], strict=True):
+        g[:size] = np.arange(size)
+    z = 0.4 + 0.1 * (X[:, -1] - X[:, -1].mean()) + sum(0.5 * np.cos((3.0 + k) * g) for k, g in enumerate(level))
+    y, offset, weights = responses(law, z, rng), rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
+    order = {None: np.arange(n), "y": np.argsort(y), "g": np.argsort(level[0]), "h": np.argsort(level[1])}[sort]
+    groups = [
+        GroupColumn(f"1|{name}", name, tuple(range(size)), g[order], np.ones(n), HalfNormal(1.5 + 0.1 * size))
+        for name, size, g in zip("ghk", SIZES, level, strict=False)
+    ]
+    if slope is not None:
+        own = groups[slope]
+        groups.insert(
+            slope + 1, own._replace(name=f"x|{own.grouping}", value=X[order, 1].copy(), prior=HalfNormal(0.7))
+        )
+    likelihood = law()
+    return kind(
+        X[order],
+        y[order],
+        likelihood,
+        ["Intercept", "x"][:columns],
+        [Normal(0.0, intercept), StudentT(3.0, 0.0, 1.0)][:columns],
+        groups=groups,
+        dispersion_priors=[DISPERSIONS[name] for name in likelihood.dispersions],
+        intercept=0,
+        offset=offset[order],
+        weights=weights[order],
     )
 
 

@@ -19,17 +19,15 @@ from pdmp.models.regressions.likelihoods import (
     StudentTLaw,
 )
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.processes import crossed_zigzag, regression_boomerang, regression_zigzag
-from pdmp.processes.crossed_zigzag import CrossedZigZag
+from pdmp.processes import regression_boomerang, regression_zigzag
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESHMENT, ROW, RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import assert_unbiased
 from tests.oracles import likelihoods
 from tests.oracles.likelihoods import symmetric
-from tests.processes.helpers_crossed_zigzag import regression as crossed
 from tests.processes.helpers_regression_boomerang import along, remainders, state_at
-from tests.processes.helpers_regression_zigzag import LAWS, moments_on_a_grid, regression
+from tests.processes.helpers_regression_zigzag import LAWS, crossed, moments_on_a_grid, regression
 
 pytestmark = pytest.mark.exact
 
@@ -269,10 +267,10 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="`anchor`: the Hessian of the data is not finite there"):
         with np.errstate(all="ignore"):
             RegressionBoomerang(regression(PoissonLaw), [800.0, 0.0, 0.0])
-    for sampler, model in ((RegressionZigZag, regression(PoissonLaw)), (CrossedZigZag, crossed(PoissonLaw))):
+    for model in (regression(PoissonLaw), crossed(PoissonLaw)):
         with pytest.raises(ValueError, match="`anchor`: the bounds of single rows are not finite there"):
             with np.errstate(all="ignore"):
-                sampler(model, np.full(model.dim, 800.0), metric=None)
+                RegressionZigZag(model, np.full(model.dim, 800.0), metric=None)
     p = pdmp.Parameters(x=1)
     terms = pdmp.models.sum_of_terms(
         p, [pdmp.terms(lambda y, z: (y - z) ** 2, [np.arange(3.0)], [p.x])], {"x": Normal(0.0, 1.0)}
@@ -281,15 +279,14 @@ def test_what_is_refused():
         RegressionBPS(terms, few_move=True)
 
 
-@pytest.mark.parametrize("sampler", [RegressionBoomerang, RegressionBPS, RegressionZigZag, CrossedZigZag])
+@pytest.mark.parametrize("sampler", [RegressionBoomerang, RegressionBPS, RegressionZigZag])
 def test_an_anchor_is_asked_for_where_there_is_no_mode(sampler, monkeypatch):
     for module in (regression_boomerang, regression_zigzag):
         monkeypatch.setattr(module, "laplace", lambda model: None)
-    monkeypatch.setattr(crossed_zigzag, "laplace_crossed", lambda model: None)
-    model = crossed(PoissonLaw) if sampler is CrossedZigZag else regression(PoissonLaw)
+    model = regression(PoissonLaw)
     with pytest.raises(ValueError, match="must be given: the posterior's mode was not found"):
         sampler(model)
-    if sampler in (RegressionZigZag, CrossedZigZag):  # both, or the approximation is asked for the other
+    if sampler is RegressionZigZag:  # both, or the approximation is asked for the other
         for known in ("anchor", "metric"):
             with pytest.raises(ValueError, match="`anchor` and `metric` must be given"):
                 sampler(model, **{known: np.full(model.dim, 0.1)})

@@ -1,4 +1,4 @@
-"""Sub-sampled Zig-Zag of regressions with dispersions and group intercepts: its rates, bounds, sums and laws."""
+"""Sub-sampled Zig-Zag of regressions with dispersions and coefficients of groups: rates, bounds, sums and laws."""
 
 import math
 
@@ -7,9 +7,10 @@ import pytest
 from scipy import integrate
 
 import pdmp
-from pdmp.models.priors import HalfNormal, Normal
+from pdmp.expressions.tape import CURVATURE
+from pdmp.models.priors import HalfNormal, Normal, derivative
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
-from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace import _log_spread, laplace, row_curvatures
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
     NegativeBinomialLaw,
@@ -19,10 +20,12 @@ from pdmp.models.regressions.likelihoods import (
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.process import HORIZON
-from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.regression_zigzag import RECOUNT, RegressionZigZag
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan
+from pdmp.processes.row_expansion import units_of
 from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased
-from tests.processes.helpers_regression_zigzag import LAWS, moments_on_a_grid, regression
+from tests.processes.helpers_regression_zigzag import LAWS, SIZES, crossed, moments_on_a_grid, regression
 
 pytestmark = pytest.mark.exact
 
@@ -31,17 +34,60 @@ def somewhere(process, rng, far=1.0):
     return process.anchor + far * process.speed * rng.standard_normal(process.dim), process.velocity(None, rng)
 
 
-CASES = [(law, groups, 0) for law in LAWS.values() for groups in (0, 3)]
-CASES += [(NormalLaw, 3, 1), (NegativeBinomialLaw, 3, 2), (LogitLaw, 2, 2)]
-NAMES = [
-    f"{law.__name__}{', groups' * (groups > 0)}{f', {slopes} slopes' * (slopes > 0)}" for law, groups, slopes in CASES
-]
+#: By what groups they have, models of each law.
+MODELS = {
+    **{f"{name}": lambda law=law: regression(law) for name, law in LAWS.items()},
+    **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in LAWS.items()},
+    **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, StudentTLaw, LogitLaw)},
+    "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=80, slopes=1),
+    "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=60, slopes=2),
+    "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=80, slopes=2),
+    "PoissonLaw, 3 crossed": lambda: crossed(PoissonLaw, 3),
+    "PoissonLaw, crossed, slopes of the first": lambda: crossed(PoissonLaw, slope=0),
+    "NormalLaw, crossed, slopes of the second": lambda: crossed(NormalLaw, 3, slope=1),
+}
 
 
-@pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
-def test_rates_balance_the_flow(law, groups, slopes):
+@pytest.mark.parametrize(("groupings", "slope"), [(2, None), (3, None), (2, 0), (3, 1)])
+def test_the_law_of_crossed_groups_is_that_of_mixed_regression(groupings, slope):
+    """U of the coefficients is U of the effects and a normal law of the gauges, whatever the shifts."""
+    model, usual = (
+        crossed(NormalLaw, groupings, slope=slope, kind=kind) for kind in (GroupIntercepts, MixedRegression)
+    )
+    usual.centred[:] = 1
+    rng, first, last, found = np.random.default_rng(0), model.first[0], model.first[-1], []
+    heads = np.flatnonzero(model.head == np.arange(model.n_groups))
+    assert model.dim == usual.dim + groupings - 1
+    assert (model.stiffness > 0.0).tolist() == [k in heads[1:] for k in range(model.n_groups)]
+    for _ in range(4):
+        u, shifts = usual.initial + 0.5 * rng.standard_normal(usual.dim), rng.standard_normal(groupings - 1)
+        x, gauges = np.r_[u[:last], np.zeros(groupings - 1), u[last:]], 0.0
+        x[model.means[heads]] = np.r_[u[0] - shifts.sum(), shifts]
+        for columns in model.groupings():
+            own = slice(model.first[columns[0]], model.first[columns[-1] + 1])
+            mixing = np.linalg.inv(model.mixing[np.ix_(columns, columns)])
+            means = x[model.means[list(columns)], None]
+            x[own] = (mixing @ x[own].reshape(len(columns), -1) + means).ravel()
+        for k in heads[1:]:
+            own = model.of_column(k)
+            assert model.share[own].sum() == pytest.approx(1.0)
+            gauges += 0.5 * model.stiffness[k] * (model.share[own] @ x[first:last][own]) ** 2
+        found.append(model.potential(x) - usual.potential(u) - gauges)
+        for name, value in usual.constrain(u).items():
+            np.testing.assert_allclose(model.constrain(x)[name], value, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(model.margins(x), usual.margins(u), rtol=1e-9)
+        natural = model.unconstrained(model.constrain(x))
+        for name, value in usual.constrain(u).items():
+            np.testing.assert_allclose(model.constrain(natural)[name], value, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose([model.native.gauge(natural, k) for k in heads[1:]], 0.0, atol=1e-12)
+    # A shift moves each gauge by itself: their law is normal whatever the rest, and integrates to a constant.
+    np.testing.assert_allclose(found, 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rates_balance_the_flow(name):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
-    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
+    model = MODELS[name]()
     model.check_gradient()
     rng, found = np.random.default_rng(0), laplace(model)
     for shift in (0.0, 0.5):
@@ -49,7 +95,6 @@ def test_rates_balance_the_flow(law, groups, slopes):
         x, v = somewhere(process, rng)
         rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
         process.native.true_rates(x, v, scratch, rates[0])
-        scratch[:] = 0.0
         process.native.true_rates(x, -v, scratch, rates[1])
         expected = v * model.gradient(x)
         np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
@@ -83,90 +128,112 @@ class Fixed:
 
 
 def state_at(process, x, v, at):
+    """At x at the time `at`, and begun at the time 0."""
     state = process.begin(x, np.random.default_rng(0))
     state.x[:], state.v[:], state.moved[:] = x - at * v, v, 0.0
     process.prepare(state)
-    state.memory.sums[:, 0] = 0.0
     return state
 
 
-@pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
-def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
+def rows_of(process, u):
+    """The rows of group u, in its grouping."""
+    return np.flatnonzero((units_of(process.model, process.layout) == u).any(axis=0))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_proposals_have_the_true_rates_and_bounds(name):
     """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
-    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
-    process, rng = RegressionZigZag(model), np.random.default_rng(1)
-    native = process.native
-    for far in (0.3, 0.5 if law in (NegativeBinomialLaw, StudentTLaw) else 2.0):  # shells of few rows do not reach far
+    model = MODELS[name]()
+    process, rng, near = RegressionZigZag(model), np.random.default_rng(1), "Binomial" in name or "Student" in name
+    native, m = process.native, len(process.shared)
+    for far in (0.3, 0.5 if near else 2.0):  # shells of few rows do not reach far
         x, v = somewhere(process, rng, far)
-        out, scratch = np.zeros(model.dim), np.zeros(model.dim)
+        out, scratch, found = np.zeros(model.dim), np.zeros(model.dim), np.zeros(model.dim)
         native.true_rates(x, v, scratch, out)
-        found = np.zeros(model.dim)
         for i in range(process.clocks):
-            for at in (0.0, 0.7):  # of the horizon
-                horizon = process.horizon[i] if i < process.groups else process.prior_horizon
-                if i > process.groups:
-                    horizon = 0.05
-                state = state_at(process, x, v, at * horizon)
-                _, bound = native.clock(state, i, 0.0, Fixed(0.5, 0.5))
-                now = at * horizon
-                if bound == HORIZON:  # so near that nothing is proposed first
-                    bound = 1.0
-                state.bounds[i] = bound
-                memory = state.memory
-                parts = np.zeros(model.dim)
-                if i < process.groups:
-                    line, weights = memory.clocks[i], 0.0
-                    data, known = line[1] + line[2] * now, line[3] + line[4] * now
-                    rows = (
-                        np.flatnonzero(model.level[:, 0] == process.first_effect + i) if groups else range(model.n_data)
-                    )
-                    for row in rows:
-                        memory.clocks[i, 5] = row
-                        weight = native.row_weight(row)
-                        weights += weight
-                        below = 0.0
-                        for k in range(len(process.shared) + process.slots):
-                            _, part = native.row_part(i, row, k)
-                            if part > 0.0:
-                                uniform = Fixed(0.0, (below + 0.5 * part) / weight)
-                                rate = native.rate(state, i, now, uniform)
-                                assert rate <= (data + known) * (1.0 + 1e-9)
-                                chance = data / (data + known) * part / process.tables.totals[i]
-                                parts[memory.flipping[0]] += chance * rate
-                            below += part
-                    assert weights == pytest.approx(process.tables.totals[i], rel=1e-12)  # rows drawn in proportion
-                    bounds = memory.own[i, : process.slots] + memory.own[i, process.slots :] * now
-                    assert bounds.sum() == pytest.approx(known, rel=1e-12)
-                    memory.clocks[i, 1:3] = 0.0  # so that a uniform number finds each part, however small
-                    for k, one in enumerate(bounds):
-                        if one > 0.0:
-                            rate = native.rate(state, i, now, Fixed((bounds[:k].sum() + 0.5 * one) / known))
-                            assert memory.flipping[0] == process.place_of(i, k)
-                            assert rate <= known * (1.0 + 1e-9)
-                            parts[memory.flipping[0]] += rate * one / known
-                elif i == process.groups:
-                    for k in range(len(process.shared)):
+            horizon = process.horizon[i] if i < process.groups else process.prior_horizon
+            if i > process.groups:
+                _, horizon = limit_of(process, i)(state_at(process, x, v, 0.0), 0.0)
+            now = 0.7 * horizon
+            state = state_at(process, x, v, now)
+            memory = state.memory
+            native.clock(state, i, 0.0, Fixed(0.5, 0.5, 0.5))
+            state.bounds[i] = 1.0
+            if i < process.groups:
+                line, total, weights = memory.clocks[i], process.tables.totals[i], 0.0
+                data, known = line[1] + line[2] * now, line[3] + line[4] * now
+                for row in rows_of(process, i):
+                    memory.clocks[i, 5] = row
+                    places, parts = zip(*(native.row_part(i, row, n) for n in range(native.parts_of(i))), strict=True)
+                    parts = np.array(parts)
+                    assert np.all(weights_of(process, row, i) <= parts * (1.0 + 1e-6))  # thirds are differences there
+                    assert parts.sum() == pytest.approx(native.row_weight(i, row), rel=1e-12)
+                    weights += parts.sum()
+                    for n, part in enumerate(parts):
+                        if part > 0.0:
+                            uniform = Fixed((parts[:n].sum() + 0.5 * part) / parts.sum())
+                            rate = native.rate(state, i, now, uniform)
+                            assert memory.flipping[0] == places[n]
+                            assert rate <= (data + known) * (1.0 + 1e-9)
+                            found[places[n]] += rate * data / (data + known) * part / total
+                assert weights == pytest.approx(total, rel=1e-12)  # rows are drawn in proportion
+                own, width = columns_of(process, i), memory.own.shape[1] // 2
+                bounds = np.array([memory.own[i, n] + memory.own[i, width + n] * now for n in range(len(own))])
+                assert bounds.sum() == pytest.approx(known, rel=1e-12, abs=1e-300)
+                memory.clocks[i, 5] = -1.0
+                for n, one in enumerate(bounds):
+                    if one > 0.0:
+                        rate = native.rate(state, i, now, Fixed((bounds[:n].sum() + 0.5 * one) / known))
+                        assert memory.flipping[0] == model.first[own[n]] + process.units[i, 2]
+                        assert rate <= (data + known) * (1.0 + 1e-9)
+                        found[memory.flipping[0]] += rate * one / (data + known)
+            elif i == process.groups:
+                bounds = memory.known + memory.slopes * now
+                for k in range(m):
+                    if bounds[k] > 1e-12 * bounds.sum():
                         state = state_at(process, x, v, now)
                         native.clock(state, i, 0.0, Fixed())
                         state.bounds[i] = 1.0
-                        bounds = state.memory.known + state.memory.slopes * now
-                        total = bounds.sum()
-                        if bounds[k] > 1e-12 * total:
-                            rate = native.rate(state, i, now, Fixed((bounds[:k].sum() + 0.5 * bounds[k]) / total))
-                            assert state.memory.flipping[0] == process.shared[k]
-                            assert rate <= total * (1.0 + 1e-9)
-                            parts[process.shared[k]] += rate * bounds[k] / total
-                else:
-                    state = state_at(process, x, v, now)
-                    state.bounds[i] = bound
-                    top, length = limit_of(process, i)(state, 0.0)
-                    rate = native.rate(state, i, now, None)
-                    assert now > length or rate <= top * (1.0 + 1e-9)
-                    parts[memory.flipping[0]] += 0.0
-                    parts[state.memory.flipping[0]] += rate
-                if at == 0.7:
-                    found += parts
+                        uniform = Fixed((bounds[:k].sum() + 0.5 * bounds[k]) / bounds.sum())
+                        rate = native.rate(state, i, now, uniform)
+                        assert state.memory.flipping[0] == process.shared[k]
+                        assert rate <= bounds.sum() * (1.0 + 1e-9)
+                        found[process.shared[k]] += rate * bounds[k] / bounds.sum()
+            else:
+                top, length = limit_of(process, i)(state_at(process, x, v, now), 0.0)
+                rate = native.rate(state, i, now, None)
+                assert now > length or rate <= top * (1.0 + 1e-9)
+                found[memory.flipping[0]] += rate
         np.testing.assert_allclose(found, out, rtol=1e-8, atol=1e-9 * np.abs(out).max())
+
+
+def columns_of(process, u):
+    """The group columns of a group."""
+    return range(*process.units[u, :2])
+
+
+def weights_of(process, row, u):
+    """σⱼ ωᵢⱼ of a row's coordinates in the clock of its group u, from the bounds of the model alone."""
+    model, anchor, speed = process.model, process.anchor, process.speed
+    r, levels, m = process.typical_distance, model.level[row], model.n_functionals
+    rows = model.row_block(0, row, row + 1, anchor, process.scale)
+    plan = Plan(model.n_data, r)
+    bounds = 0.5 * r * r * plan.norms(model.enclosures[0], rows, BY_FUNCTIONAL)[0, :, 0]
+    parts = [speed[levels[k]] * abs(model.value[row, k]) * bounds[0] for k in columns_of(process, u)]
+    if process.crossed:
+        law, y, h = model.likelihood, model.target[row], 1e-4
+        at, thirds = np.array([model.native.margin(anchor, row), 0.0, 0.0]), []
+        at[1:m] = anchor[model.dim - model.n_dispersions :]
+        for step in h * np.eye(3)[:m]:
+            ahead, behind = (law.at(CURVATURE, m, z, y, *others) for z, *others in (at + step, at - step))
+            thirds.append(abs(ahead - behind) * model.weight[row] / (4.0 * h))
+        square = np.sum((speed[levels] * model.value[row]) ** 2) * process.typical_reach**2
+        bounds = bounds + np.array(thirds) * square
+    if process.units[u, 0] == 0:
+        fixed = len(process.shared) - model.n_dispersions
+        parts += [speed[j] * abs(model.X[row, j]) * bounds[0] for j in process.shared[:fixed]]
+        parts += [speed[j] * one for j, one in zip(process.shared[fixed:], bounds[1:], strict=True)]
+    return np.array(parts)
 
 
 def limit_of(process, i):
@@ -177,86 +244,215 @@ def limit_of(process, i):
     return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
 
 
-@pytest.mark.parametrize(("law", "slopes"), [(PoissonLaw, 0), (NormalLaw, 0), (PoissonLaw, 1), (NormalLaw, 2)])
-def test_bounds_hold_whatever_flips_in_between(law, slopes):
-    """Within the horizon of a clock all other coordinates may flip, at any times."""
-    model = regression(law, 3, n=80 if slopes else 24, slopes=slopes)
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: regression(PoissonLaw, 3),
+        lambda: regression(NormalLaw, 3),
+        lambda: regression(NormalLaw, 3, n=40, slopes=2),
+        lambda: crossed(PoissonLaw),
+        lambda: crossed(NormalLaw, slope=0),
+        lambda: crossed(LogitLaw, 3, intercept=0.05),
+    ],
+    ids=["counts", "normal", "slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
+)
+def test_bounds_hold_whatever_flips_in_between(model):
+    """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""
+    model = model()
     process, rng = RegressionZigZag(model), np.random.default_rng(2)
-    native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
-    for _ in range(10):
+    native, worst, K, spare = process.native, np.zeros(4), process.slots, (model.scratch(), np.zeros(3))
+    for _ in range(5):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
+        before = rng.uniform(0.0, 0.24)
         for i in range(process.clocks):
-            state = state_at(process, x, v, 0.0)
-            native.clock(state, i, 0.0, Fixed(0.5, 0.5))
+            state = state_at(process, x, v, before)
+            outwards = np.sign(x - process.anchor) * process.speed / v  # as far as anything can go
+            far_away = rng.random() < 0.5
+            ways = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
+            if process.crossed:
+                earlier = state_at(process, x - before * ways * v, v, 0.0)
+                native.renew(earlier, 0.0)
+                state.memory.reach[:] = earlier.memory.reach
+            native.clock(state, i, before, Fixed(0.5, 0.5, 0.5))
+            line, own = state.memory.clocks[i], []
             if i < process.groups:
-                end, line, slots = process.horizon[i], state.memory.clocks[i], process.slots
-                own = [process.place_of(i, k) for k in range(slots)]
-                each = state.memory.own[i].copy()
+                end, each = process.horizon[i], state.memory.own[i]
+                own = [native.place_of(i, k) for k in columns_of(process, i)]
             elif i == process.groups:
-                end, own = process.prior_horizon, []
-                line = [0.0, state.memory.known.sum(), state.memory.slopes.sum()]
+                end, bounds, slopes = process.prior_horizon, state.memory.known, state.memory.slopes
             else:
-                top, end = limit_of(process, i)(state, 0.0)
+                top, end = limit_of(process, i)(state, before)
                 k = i - process.groups - 1
-                line = [0.0, top, 0.0]
-                own = [process.means[k] if k < process.slots else process.spread + k - process.slots]
-            flips = rng.choice([-1.0, 1.0], model.dim)
+                own = [process.means[k] if k < K else process.spread + k - K]
+            flips = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
             flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
             t = rng.uniform(0.0, end)
             there, velocity = x + t * flips * v, v * rng.choice([-1.0, 1.0], model.dim)
             velocity[own] = v[own]
-            state = state_at(process, there, velocity, 0.0)
-            bound = line[1] + line[2] * t
+            after = state_at(process, there, velocity, 0.0)
+            after.memory.here[:] = there
+            if process.crossed:
+                native.renew(after, 0.0)
+            prior, out = np.zeros(model.dim), np.zeros(model.dim)
+            model.native.add_prior_gradient(there, prior)
+            native.true_rates(there, velocity, np.zeros(model.dim), out)
             if i < process.groups:
-                r = np.linalg.norm(((there - process.anchor) / process.scale)[[*process.shared, *own]])
-                assert process.tables.totals[i] * process.growth.at(r, i) <= bound * (1.0 + 1e-9)
-                state.memory.here[:] = there
-                prior, laws = np.zeros(model.dim), [*process.means, *range(process.spread, process.first_effect)]
-                model.native.add_prior_gradient(there, prior)
-                assert not set(own) & set(laws)
-                for k, j in enumerate(own):  # each of the group's coordinates has a bound of its own
-                    rate = max(velocity[j] * (prior[j] + native.known_own(state, i, k)), 0.0)
-                    bound = each[k] + each[slots + k] * t
-                    assert rate <= bound * (1.0 + 1e-9)
-                    worst = max(worst, rate / bound) if bound > 0.0 else worst
+                data, total, width, pairs = line[1] + line[2] * t, process.tables.totals[i], len(each) // 2, []
+                for n, (j, k) in enumerate(zip(own, columns_of(process, i), strict=True)):
+                    gauge = model.stiffness[k] * model.share[j - process.first_effect] * model.native.gauge(there, k)
+                    partial = native.known_own(after, i, k, 0.0) + prior[j] - gauge  # which is in both
+                    pairs.append((velocity[j] * partial, each[n] + each[width + n] * t, 0))
+                for row in rows_of(process, i):
+                    for n, part in enumerate(weights_of(process, row, i)):
+                        q = native.row_part(i, row, n)[0]
+                        pairs.append((velocity[q] * native.rest_of(there, row, q, *spare), data * part / total, 1))
             elif i == process.groups:
-                state.memory.here[:] = there
-                rate = 0.0
+                pairs = []
                 for k, j in enumerate(process.shared):
-                    slope = native.prior_derivative(process.priors[k], there[j]) + native.known(state, k, 0.0)
-                    rate += max(velocity[j] * slope, 0.0)
+                    slope = native.prior_derivative(process.priors[k], there[j]) + native.known(after, k, 0.0)
+                    pairs.append((velocity[j] * slope, bounds[k] + slopes[k] * t, 2))
             else:
-                native.true_rates(there, velocity, scratch, out)
-                rate = out[own[0]]
-            assert rate <= bound * (1.0 + 1e-9)
-            worst = max(worst, rate / bound) if bound > 0.0 else worst
-    assert worst > 0.7  # no bound is far above what it bounds
+                pairs = [(out[own[0]], top, 3)]
+            for rate, bound, what in pairs:
+                assert rate <= bound * (1.0 + 1e-9)
+                worst[what] = max(worst[what], rate / bound) if bound > 0.0 else worst[what]
+            if i < process.groups:  # the multiple of the weights, from the positions of all coefficients
+                far = (np.abs(there - process.anchor) / process.scale)[process.first_effect :]
+                far = np.array([far[model.of_column(k)].max() for k in range(K)])
+                others = np.delete(far, columns_of(process, i))
+                square = np.sum((((there - process.anchor) / process.scale)[[*process.shared, *own]]) ** 2)
+                r = math.sqrt(square + np.sum(others**2))
+                ratio = process.growth.share(r, i) * (r / process.typical_distance) ** 2
+                if process.crossed:
+                    ratio = max(ratio, (far.max() / process.typical_reach) ** 2)
+                assert total * ratio <= data * (1.0 + 1e-9)
+    assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
 
 
-@pytest.mark.parametrize("slopes", [0, 2])
-def test_sums_are_those_of_the_path(slopes):
-    model = regression(PoissonLaw, 3, slopes=slopes)
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: regression(PoissonLaw, 3),
+        lambda: regression(PoissonLaw, 3, slopes=2),
+        lambda: crossed(StudentTLaw, slope=1),
+    ],
+    ids=["intercepts", "slopes", "crossed, slopes"],
+)
+def test_sums_are_those_of_the_path(model):
+    model = model()
     process = RegressionZigZag(model)
-    run = pdmp.sample(process, initial=process.anchor, events=120, seed=3, progress=False)
-    assert run.stats["bound_violations"] == 0
     state = process.begin(process.anchor, np.random.default_rng(0))
-    rng, now = np.random.default_rng(4), 0.0
+    native, rng, now = process.native, np.random.default_rng(4), 0.0
+    if process.crossed:
+        native.renew(state, now)
     for _ in range(60):
         j = int(rng.integers(model.dim))
         now += rng.exponential(0.3)
         state.x[j] += state.v[j] * (now - state.moved[j])
         state.moved[j], state.memory.flipping[0] = now, j
-        process.native.jump(state, 0, now, None)
-    x = state.x + state.v * (now - state.moved)
-    effects = slice(process.first_effect, process.first_effect + 3 * (1 + slopes))
-    for t in range(1 + slopes):
-        e = np.array([model.native.deviation(x, t, g) for g in range(3)])
-        assert process.native.excess(state, t, now) == pytest.approx(-e.sum(), rel=1e-9)
-        assert process.native.square_sum(state, t, now) == pytest.approx((e**2).sum(), rel=1e-9)
-        speeds = (model.mixing @ state.v[effects].reshape(1 + slopes, 3))[t]
-        assert state.memory.sums[t, 5] == pytest.approx((speeds**2).sum(), rel=1e-9)
-    away = (x - process.anchor)[effects]
-    np.testing.assert_allclose(state.memory.cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
+        native.jump(state, 0, now, None)
+    x, first, sums = state.x + state.v * (now - state.moved), process.first_effect, state.memory.sums
+    effects = slice(first, int(model.first[-1]))
+    for t in range(process.slots):
+        e = np.array([model.native.deviation(x, t, g) for g in range(native.size(t))])
+        assert native.excess(state, t, now) == pytest.approx(-e.sum(), rel=1e-9)
+        assert native.square_sum(state, t, now) == pytest.approx((e**2).sum(), rel=1e-9)
+        own = [state.v[effects][model.of_column(q)] for q in range(t, model.end[t])]
+        speeds = model.mixing[t, t : model.end[t]] @ np.stack(own)
+        assert sums[t, 5] == pytest.approx((speeds**2).sum(), rel=1e-9)
+        if process.stiffness[t] > 0.0:
+            gauges = model.native.gauge(x, t), model.native.gauge(state.v, t)
+            np.testing.assert_allclose(sums[t, 6:], gauges, rtol=1e-9, atol=1e-9)
+    away, v, cross = (x - process.anchor)[effects], state.v[effects], state.memory.cross
+    np.testing.assert_allclose(cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
+    if process.crossed:
+        np.testing.assert_allclose(cross[:, 2], away**2 @ process.bulge, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(cross[:, 3], away * v @ process.bulge, rtol=1e-9, atol=1e-9)
+
+
+def test_shifts_change_nothing_of_means_and_spreads():
+    """Of a constant that is added to one grouping and its mean, and subtracted from another, they do not know."""
+    model = crossed(PoissonLaw, 3)
+    process = RegressionZigZag(model)
+    x, v = somewhere(process, np.random.default_rng(7))
+    found = []
+    for shift in (0.0, 3.0):
+        y = x.copy()
+        for k, c in ((0, shift), (2, -shift)):
+            y[model.means[k]] += c
+            y[model.first[k] : model.first[k + 1]] += c
+        state = state_at(process, y, v, 0.0)
+        clocks = range(process.groups + 1, process.clocks)
+        state.bounds[:] = 1.0
+        found.append([(*limit_of(process, i)(state, 0.0), process.native.rate(state, i, 0.0, None)) for i in clocks])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
+def test_the_slope_of_shared_coordinates_is_bounded_from_the_last_distances(law, groupings):
+    """The largest distance may have grown by the time since it was computed, and grows until the horizon."""
+    process = RegressionZigZag(crossed(law, groupings))
+    x, v = somewhere(process, np.random.default_rng(8), 1.5)
+    state, native = state_at(process, x, v, 0.0), process.native
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    state.memory.reach[-1] = -math.inf
+    native.renew(state, 0.0)
+    farthest = np.max((np.abs(x - process.anchor) / process.scale)[effects])
+    assert np.all(process.bulge_rises > 0.0)
+    for later in (0.0, 0.1, 0.24):
+        found = [native.rise(state, k, later) for k in range(len(process.shared))]
+        reach = farthest + later + process.prior_horizon
+        np.testing.assert_allclose(found, process.rises + process.bulge_rises * reach, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
+def test_the_crossing_is_that_of_the_path(law, groupings):
+    """After thousands of flips, by which its lines are moved; they are summed anew now and then."""
+    model = crossed(law, groupings)
+    process = RegressionZigZag(model)
+    state = process.begin(process.anchor, np.random.default_rng(0))
+    native, rng, now = process.native, np.random.default_rng(5), 0.0
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    bends, rows = row_curvatures(model, process.anchor), np.zeros((model.n_data, process.groups))
+    rows[np.arange(model.n_data)[:, None], model.level - process.first_effect] = 1.0
+    assert process.pairs.nbytes + process.pair_curvature.nbytes <= 12 * groupings * (groupings - 1) * model.n_data
+    across = np.where(process.column[:, None] != process.column, rows.T @ (bends[:, None] * rows), 0.0)
+    native.renew(state, now)
+    for _ in range(3_000):
+        j = int(rng.integers(model.dim))
+        now += rng.exponential(RECOUNT / 3_200)
+        state.x[j] += state.v[j] * (now - state.moved[j])
+        state.moved[j], state.memory.flipping[0] = now, j
+        native.jump(state, 0, now, None)
+    for since, accuracy in ((0.0, 1e-10), (now + RECOUNT, 1e-13)):  # before and after they are summed anew
+        later = since if since else now
+        native.renew(state, later)
+        assert state.memory.since[0] == since
+        away = (state.x + state.v * (later - state.moved) - process.anchor)[effects]
+        expected = np.stack([away, state.v[effects]]) @ across
+        lines = state.memory.across
+        found = lines[:, 0] + lines[:, 1] * (later - since), lines[:, 1]
+        np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy * np.abs(expected).max())
+
+
+def test_rows_are_proposed_as_often_as_they_bound():
+    """A proposal is of the rows with the share that they have in the bound at its time, and then one of the group's."""
+    model = crossed(PoissonLaw, 3)
+    process = RegressionZigZag(model)
+    x, v = somewhere(process, np.random.default_rng(6))
+    for e in range(process.groups):
+        rows = []
+        for side in (-1e-9, 1e-9):
+            state = state_at(process, x, v, 0.0)
+            line = state.memory.clocks[e]
+            time, bound = process.native.clock(state, e, 0.0, Fixed(0.5, 0.5, 0.5))
+            share = (line[1] + line[2] * time) / bound
+            assert bound > HORIZON and 0.0 < share <= 1.0
+            again, _ = process.native.clock(state, e, 0.0, Fixed(share + side, 0.5, 0.0))
+            assert again == time
+            rows.append(int(line[5]))
+        assert model.level[rows[0], process.column[e]] == process.first_effect + e
+        assert rows[1] == -1
 
 
 def replicates(process, time, runs=16):
@@ -350,12 +546,41 @@ def test_inclusion_of_a_column_of_counts():
     assert_unbiased(np.array(found)[:, None], [truth], resolution=0.45)
 
 
-def test_each_proposal_looks_at_one_row_at_most():
-    process = RegressionZigZag(regression(PoissonLaw, 3))
-    run = pdmp.sample(process, initial=process.anchor, events=60, seed=1, progress=False)
-    assert 0 < run.stats["data_terms"] <= run.stats["proposals"]
-    growth = [process.growth.at(process.pace, g) for g in range(process.groups)]
-    assert process.expected_data == pytest.approx(process.tables.totals @ growth)
+@pytest.mark.parametrize("model", [lambda: regression(PoissonLaw, 3), lambda: crossed(PoissonLaw, 3)])
+def test_each_proposal_looks_at_one_row_at_most_and_a_run_goes_on_from_its_checkpoint(model, tmp_path):
+    process = RegressionZigZag(model())
+    options = {"initial": process.anchor, "seed": 1, "chains": 1, "progress": False}
+    whole = pdmp.sample(process, events=80, **options)
+    for events in (40, 80):
+        parts = pdmp.sample(process, events=events, checkpoint=tmp_path / "run", **options)
+    assert parts.stats["proposals"] == whole.stats["proposals"]
+    np.testing.assert_array_equal(parts.draws(20), whole.draws(20))
+    assert 0 < whole.stats["data_terms"] <= whole.stats["proposals"] and whole.stats["bound_violations"] == 0
+    assert process.expected_data == pytest.approx(process.tables.totals.sum())
+
+
+@pytest.mark.parametrize("sort", ["y", "g", "h"])
+def test_sorted_rows_are_shuffled_rows(sort):
+    """All that the process knows of the rows is the same, but for the order in which they are listed."""
+    for law in (NormalLaw, PoissonLaw):
+        one, other = (RegressionZigZag(crossed(law, 3, sort=order)) for order in (None, sort))
+        for name in (
+            "anchor",
+            "speed",
+            "pull",
+            "inner",
+            "border",
+            "own",
+            "own_rises",
+            "horizon",
+            "pairs",
+            "pair_curvature",
+        ):
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(other.tables.totals, one.tables.totals, rtol=1e-6)
+        for e in range(one.groups):  # the rows of each table are those of its group
+            rows = other.tables.table[other.tables.first[e] : other.tables.first[e + 1], 1].astype(int)
+            assert np.all(other.model.level[rows, other.column[e]] == other.first_effect + e)
 
 
 def test_the_approximation_is_at_the_mode():
@@ -378,6 +603,42 @@ def _correlation(found):
     return found.covariance / np.outer(found.sd[found.dense], found.sd[found.dense])
 
 
+@pytest.mark.parametrize(("law", "groupings"), [(NormalLaw, 2), (NegativeBinomialLaw, 2), (PoissonLaw, 3)])
+def test_the_approximation_of_crossed_groups_is_at_the_mode(law, groupings):
+    """Of all but the dispersions, which have the effects integrated out, and the spreads, whose EM steps have ended."""
+    model = crossed(law, groupings, n=200)
+    found, p, first = laplace(model), model.n_fixed, model.first[0]
+    effects, gradient = np.arange(first, model.first[-1]), model.gradient(found.mean)
+    laws = np.arange(model.dim - model.n_dispersions, model.dim)
+    given = np.setdiff1d(np.arange(model.dim), np.r_[np.arange(p, first), laws])
+    assert np.abs((gradient * found.sd)[given]).max() < 1e-2
+    for j in laws:
+        step = 1e-4 * (np.arange(model.dim) == j)
+        hessians = [model.hessian(found.mean + sign * step)[np.ix_(effects, effects)] for sign in (1.0, -1.0)]
+        slope = 0.5 * np.subtract(*[np.linalg.slogdet(h)[1] for h in hessians]) / 2e-4
+        assert abs((gradient[j] + slope) * found.sd[j]) < 0.25  # by the diagonal of the Hessian
+        assert abs(gradient[j]) > 4.0 * abs(gradient[j] + slope)
+    for k in range(groupings):  # so few groups say little beside the prior
+        s, numbers = _log_spread(model, k, 2.0), model.numbers[p + k]
+        zero = derivative(model.kinds[p + k], *numbers, s) + SIZES[k] - 2.0 * math.exp(-2.0 * s)
+        assert zero == pytest.approx(0.0, abs=1e-6)
+        own = slice(model.first[k], model.first[k + 1])
+        square = np.mean((found.mean[own] - found.mean[model.means[k]]) ** 2 + found.sd[own] ** 2)
+        assert math.exp(found.mean[p + k]) == pytest.approx(math.sqrt(square), rel=0.5)
+    inverse = np.linalg.inv(model.hessian(found.mean)[np.ix_(given, given)])  # given τ and the dispersions
+    ratio = found.sd[given] / np.sqrt(np.diag(inverse))
+    assert np.all((ratio > 0.7) & (ratio < 2.3))  # every pair of groups has rows: the worst case for the diagonal
+    hessian = model.hessian(found.mean)
+    variances = np.diag(np.linalg.inv(hessian[np.ix_(effects, effects)]))
+    for k in range(groupings):  # the information on log τ without what the rows leave open; of two groups it is rough
+        own = variances[model.first[k] - first : model.first[k + 1] - first] * math.exp(-2.0 * found.mean[p + k])
+        expected = 1.0 / math.sqrt(2.0 * np.sum((1.0 - own) ** 2))
+        assert found.sd[p + k] == pytest.approx(expected, rel=0.4 if k == 2 else 0.05)
+    both = np.r_[given, laws]
+    expected = np.sqrt(np.diag(np.linalg.inv(hessian[np.ix_(both, both)])))[len(given) :]
+    np.testing.assert_allclose(found.sd[laws], expected, rtol=1e-3)
+
+
 def test_what_is_refused():
     with pytest.raises(TypeError, match="takes a MixedRegression without groups, or GroupIntercepts, got a Gaussian"):
         RegressionZigZag(pdmp.models.Gaussian(0.0, [1.0]))
@@ -386,5 +647,5 @@ def test_what_is_refused():
     arguments = np.ones((n, 1)), np.arange(n), PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], [column]
     with pytest.raises(TypeError, match="without groups"):
         RegressionZigZag(MixedRegression(*arguments))
-    with pytest.raises(ValueError, match="intercepts of groups are for a fixed intercept and one grouping"):
+    with pytest.raises(ValueError, match="intercepts of groups are for a fixed intercept and groupings"):
         GroupIntercepts(*arguments, intercept=0)

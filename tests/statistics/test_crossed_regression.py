@@ -5,9 +5,9 @@ import pytest
 
 import pdmp
 from pdmp.models.regressions.likelihoods import NormalLaw
-from pdmp.processes.crossed_zigzag import CrossedZigZag
+from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import assert_unbiased
-from tests.processes.helpers_crossed_zigzag import regression
+from tests.processes.helpers_regression_zigzag import crossed
 
 
 def exact_moments(model):
@@ -48,10 +48,10 @@ def exact_moments(model):
 @pytest.mark.slow
 def test_the_law_of_normal_observations():
     """All coordinates, against the normal law given σ and τ, and quadrature over these."""
-    model = regression(NormalLaw, n=60, columns=1)
+    model = crossed(NormalLaw, n=60, columns=1)
     mean, variance = exact_moments(model)
     sd = np.sqrt(variance)
-    process, means, variances = CrossedZigZag(model, mean, metric=pdmp.Metric(scales=sd)), [], []
+    process, means, variances = RegressionZigZag(model, mean, metric=pdmp.Metric(scales=sd)), [], []
     for seed in range(12):
         start = mean + sd * np.random.default_rng(100 + seed).standard_normal(model.dim)
         run = pdmp.sample(process, initial=start, time=1_200.0, seed=seed, warmup=0.1, progress=False)

@@ -152,9 +152,13 @@ class Blocks:
     def gradient(self, x: np.ndarray) -> np.ndarray:
         return self.shell.gradient(x) + self._at(x)[1]
 
-    def curvature(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
-        return self._at(x, True)[2:5]
+    def curvature(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, None]:
+        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G).
+
+        The second in a list, and last that there are no crossed groups.
+        """
+        squares, own, border = self._at(x, True)[2:5]
+        return squares, [own] if self.shell.n_groups else [], border, None
 
     def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
         """Of each dispersion the derivative of ∇U along it, (d,): exact for the data, a difference for the prior."""

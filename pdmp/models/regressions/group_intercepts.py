@@ -1,41 +1,59 @@
-r"""Regressions whose groups have intercepts, and slopes, of their own, whose means are the fixed coefficients.
+r"""Regressions whose groups have intercepts, and slopes, of their own, whose means are coordinates of the state.
 
 `MixedRegression` has the same law with the effects uᵍ ~ N(0, τ²) of the intercept and vₖᵍ ~ N(0, τₖ²) of columns. Here
 the state has instead, of each group, its linear predictor where the columns are at their means, and its slopes,
 
-    wᵍ = β₀ + uᵍ + Σₖ κₖ vₖᵍ / ρₖ,     bₖᵍ = βₖ + vₖᵍ / ρₖ,     ρₖ = rₖ / sₖ,  κₖ = cₖ / sₖ,
+    wᵍ = m + uᵍ + Σₖ κₖ vₖᵍ / ρₖ,     bₖᵍ = βₖ + vₖᵍ / ρₖ,     ρₖ = rₖ / sₖ,  κₖ = cₖ / sₖ,
 
 with cₖ and sₖ mean and standard deviation of column k, and rₖ its root mean square, by which `MixedRegression` divides
-it. Data that say what each wᵍ and bₖᵍ is say little of β₀ and βₖ beside them, so that these are nearly independent, and
+it. Data that say what each wᵍ and bₖᵍ is say little of m and βₖ beside them, so that these are nearly independent, and
 effects and means are not (hierarchical centring).
+
+With one grouping m is the intercept β₀. With several, which are crossed, each has a mean of its own, β₀ = Σ mₕ. The
+data say nothing of a constant that is added to one grouping and subtracted from another. In the coordinates (β₀, u) all
+effects have to move together for it, much farther than the rows let any sum of them move otherwise, and a sampler takes
+the longer the more groups there are. Here such a shift, of wₕ and mₕ by cₕ with Σₕ cₕ = 0, changes nothing of the
+model, and has a law that is chosen: the gauges
+
+    qₕ = Σ_g aₕᵍ wₕᵍ ~ N(0, 1/κₕ),     of all groupings but the first,
+
+with aₕᵍ the share of the rows that group g has and κₕ of the order of the data's curvature. As a shift by c takes q to
+q + c, and leaves β₀ and the effects as they are, their law is that of `MixedRegression`, exactly, for every κ > 0.
 
 References
 ----------
-Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixed models, Biometrika 82.
+Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixed models, Biometrika 82. Liu & Wu
+(1999), Parameter expansion for data augmentation, JASA 94 (shifts as a group). Papaspiliopoulos, Roberts & Zanella
+(2020), Scalable inference for crossed random effects models, Biometrika 107 (why the mean is what is slow).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.priors import derivative, potential
 from pdmp.models.regressions.design import read_design
-from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.classes import compiled
 from pdmp.native.vectors import exp
 
+DIFFERENCE = 1e-3  #: of linear predictors, for second derivatives of the log-likelihood
+FURTHER = -1  #: place of a mean, see `means_of`
+
 
 class GroupIntercepts(MixedRegression):
-    """`MixedRegression` with the state x = (β, log τ, w, b, a, c): effects of one grouping are coefficients.
+    """`MixedRegression` with the state x = (β, log τ, w, b, m, a, c): effects of groups are coefficients.
+
+    The first grouping's m has the place of β₀; those of the others come after the coefficients.
 
     Parameters
     ----------
-    *args, **options
-        Of `MixedRegression`, with an intercept, one grouping, whose first group column is ``"1|g"``, and further ones
-        each of which is one of the fixed columns.
+    X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
+        Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column;
+        its further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
 
     Raises
     ------
@@ -45,72 +63,146 @@ class GroupIntercepts(MixedRegression):
     Attributes
     ----------
     means : ndarray, shape (K,)
-        Places of the fixed coefficients of the group columns, the intercept first.
+        Places of the means of the group columns' coefficients.
     mixing : ndarray, shape (K, K)
-        M: the effects in the coordinates of `MixedRegression` are M (w - β₀, b - β).
+        M: the effects in the coordinates of `MixedRegression` are M (w - m, b - β).
+    head, end : ndarray of int, shape (K,)
+        Of a group column the intercept of its grouping; effect k is a sum over the columns k … end - 1.
+    share : ndarray, shape (coefficients,)
+        aₕᵍ; 0 of the first grouping, and of slopes.
+    stiffness : ndarray, shape (K,)
+        κₕ; 0 of the first grouping, and of slopes.
     """
 
     means: np.ndarray
     mixing: np.ndarray
+    head: np.ndarray
+    end: np.ndarray
+    share: np.ndarray
+    stiffness: np.ndarray
 
-    def __init__(self, *args, **options) -> None:
-        super().__init__(*args, **options)
-        self.means = means_of(self.groups, self.intercept, self.columns)
-        found = self.means is not None
-        if found and self.coded is None:
-            columns = [self.scale[j] * self.X[:, j] + self.centre[j] for j in self.means[1:]]
-            found = all(np.allclose(g.value, x) for g, x in zip(self.groups[1:], columns, strict=True))
+    def __init__(
+        self, X, y, likelihood, columns, priors, groups=(), *args, intercept=None, coded=None, **options
+    ) -> None:
+        places = means_of(groups, intercept, columns)
+        several = places is not None and FURTHER in places
+        self._further = tuple(
+            f"mean of {g.name}" for k, g in enumerate(groups) if places is not None and places[k] == FURTHER
+        )
+        super().__init__(X, y, likelihood, columns, priors, groups, *args, intercept=intercept, coded=coded, **options)
+        found, names = places is not None and not (several and coded), [g.grouping for g in groups]
+        if found and coded is None:
+            fixed = [(g, j) for g, j in zip(groups, places, strict=True) if j not in (FURTHER, intercept)]
+            found = all(np.allclose(g.value, self.scale[j] * self.X[:, j] + self.centre[j]) for g, j in fixed)
         if not found:
             raise ValueError(
-                "intercepts of groups are for a fixed intercept and one grouping, (1 | g), or (1 + x | g) with x fixed."
+                "intercepts of groups are for a fixed intercept and groupings (1 | g), or (1 + x | g) with x fixed and "
+                "in no other; of rows in files for one grouping."
             )
         self.centred[:] = 1
-        self.mixing = np.diag(np.append(1.0, self.group_scale[1:] / self.scale[self.means[1:]]))
-        self.mixing[0, 1:] = -self.centre[self.means[1:]] / self.scale[self.means[1:]]
+        last, K = self.dim - self.n_dispersions, len(groups)
+        self.means, self.mixing = places.copy(), np.eye(K)
+        self.means[places == FURTHER] = np.arange(last - len(self._further), last)
+        self.head = np.array([names.index(name) for name in names], dtype=np.int64)
+        self.end = np.arange(1, K + 1)
+        np.maximum.at(self.end, self.head, np.arange(1, K + 1))
+        for k in np.flatnonzero(self.head < np.arange(K)):
+            j = self.means[k]
+            self.mixing[k, k] = self.group_scale[k] / self.scale[j]
+            self.mixing[self.head[k], k] = -self.centre[j] / self.scale[j]
         for k, j in enumerate(self.means):
             self.initial[self.first[k] : self.first[k + 1]] = self.initial[j]
-            if self.coded is None:  # in files it is so already
-                if k:
+            if coded is None and j < self.n_fixed:  # in files it is so already
+                if j != intercept:
                     self.value[:, k] = self.X[:, j]
-                self.X[:, j] = 0.0  # β₀ and βₖ act through w and b alone
-        if self.coded is None:
+                self.X[:, j] = 0.0  # the coefficients act through w and b alone
+        self.share, self.stiffness = np.zeros(self.first[-1] - self.first[0]), np.zeros(K)
+        if several:
+            weight = self.weight if self.weight.size else np.ones(self.n_data)
+            self.stiffness[places == FURTHER] = self._typical_curvature(weight)
+            for k in np.flatnonzero(places == FURTHER):
+                rows = np.bincount(self.level[:, k] - self.first[k], weight, self.first[k + 1] - self.first[k])
+                self.share[self.of_column(k)] = rows / rows.sum()
+        if coded is None:
             self.X, self.design = read_design(self.X)
+
+    def of_column(self, k: int) -> slice:
+        """The coefficients of group column k, among those of all."""
+        return slice(self.first[k] - self.first[0], self.first[k + 1] - self.first[0])
+
+    def groupings(self) -> list[range]:
+        """The group columns of each grouping."""
+        return [range(k, self.end[k]) for k in np.unique(self.head)]
+
+    def _typical_curvature(self, weight):
+        """Σᵢ |ℓᵢ''| by the linear predictor, where the model begins."""
+        y = (self.y - self.response_centre) / self.response_scale
+        z = self.initial[self.intercept] + (self.offset if self.offset.size else np.zeros(self.n_data))
+        a, c = (*self.initial[self.dim - self.n_dispersions :], 0.0, 0.0)[:2]
+        low, here, high = (self.likelihood.log_density(z + h, y, a, c) for h in (-DIFFERENCE, 0.0, DIFFERENCE))
+        found = float(np.sum(weight * np.abs(low - 2.0 * here + high))) / DIFFERENCE**2
+        return found if np.isfinite(found) and found > 0.0 else float(weight.sum())
+
+    @compiled
+    def overall(self, x):
+        """β₀."""
+        total = 0.0
+        for k in range(self.n_groups):
+            if self.head[k] == k:
+                total += x[self.means[k]]
+        return total
+
+    @compiled
+    def gauge(self, x, k):
+        """qₕ, of the grouping whose intercepts column k has."""
+        total = 0.0
+        if self.stiffness[k] > 0.0:
+            for j in range(self.first[k], self.first[k + 1]):
+                total += self.share[j - self.first[0]] * x[j]
+        return total
 
     @compiled
     def deviation(self, x, k, g):
         """The effect of group g in column k, from the coefficients."""
-        if k > 0:
-            return self.mixing[k, k] * (x[self.first[k] + g] - x[self.means[k]])
-        total = x[self.first[0] + g] - x[self.means[0]]
-        for q in range(1, self.n_groups):
-            total += self.mixing[0, q] * (x[self.first[q] + g] - x[self.means[q]])
+        total = 0.0
+        for q in range(k, self.end[k]):
+            total += self.mixing[k, q] * (x[self.first[q] + g] - x[self.means[q]])
         return total
 
     @compiled
     def prior_potential(self, x):
         total = 0.0
         for q in range(self.kinds.shape[0]):
-            n = self.numbers
-            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
+            n, j = self.numbers, self.place(q)
+            total += potential(
+                self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.overall(x) if j == self.means[0] else x[j]
+            )
         for k in range(self.n_groups):
-            s = x[self.n_fixed + k]
+            s, gauge = x[self.n_fixed + k], self.gauge(x, k)
             precision = exp(-2.0 * s)
-            for g in range(self.first[1] - self.first[0]):
+            for g in range(self.first[k + 1] - self.first[k]):
                 u = self.deviation(x, k, g)
                 total += 0.5 * precision * (u * u) + s
+            total += 0.5 * self.stiffness[k] * (gauge * gauge)
         return total
 
     @compiled
     def add_prior_gradient(self, x, out):
         for q in range(self.kinds.shape[0]):
-            j, n = self.place(q), self.numbers
-            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+            n, j = self.numbers, self.place(q)
+            pull = derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.overall(x) if j == self.means[0] else x[j])
+            out[j] += pull
+            if j == self.means[0]:
+                for k in range(1, self.n_groups):
+                    if self.head[k] == k:
+                        out[self.means[k]] += pull
         for k in range(self.n_groups):
-            precision = exp(-2.0 * x[self.n_fixed + k])
-            for g in range(self.first[1] - self.first[0]):
+            precision, gauge = exp(-2.0 * x[self.n_fixed + k]), self.stiffness[k] * self.gauge(x, k)
+            for g in range(self.first[k + 1] - self.first[k]):
                 u = self.deviation(x, k, g)
                 out[self.n_fixed + k] += 1.0 - precision * (u * u)
-                for q in range(k, self.n_groups if k == 0 else k + 1):
+                out[self.first[k] + g] += gauge * self.share[self.first[k] - self.first[0] + g]
+                for q in range(k, self.end[k]):
                     pull = self.mixing[k, q] * precision * u
                     out[self.first[q] + g] += pull
                     out[self.means[q]] -= pull
@@ -125,37 +217,54 @@ class GroupIntercepts(MixedRegression):
             return None
         other = MixedRegression.__new__(MixedRegression)
         other.__dict__.update(self.__dict__)
-        X, other.value = np.array(self.X), self.value.copy()
-        X[:, self.means[0]] = 1.0
-        for k, j in enumerate(self.means[1:], 1):
-            X[:, j], other.value[:, k] = self.value[:, k], self.groups[k].value / self.group_scale[k]
+        X, other.value, last = np.array(self.X), self.value.copy(), int(self.first[-1])
+        X[:, self.intercept] = 1.0
+        for k in np.flatnonzero(self.head < np.arange(self.n_groups)):
+            X[:, self.means[k]], other.value[:, k] = self.value[:, k], self.groups[k].value / self.group_scale[k]
         other.X, other.design = read_design(X)
-        other.initial, other.centred = self.initial.copy(), np.zeros_like(self.centred)
-        other.initial[self.first[0] : self.first[-1]] = 0.0
+        other.initial = np.r_[self.initial[:last], self.initial[self.dim - self.n_dispersions :]]
+        other.initial[self.first[0] : last] = 0.0
+        other.dim, other._further, other.centred = len(other.initial), (), np.zeros_like(self.centred)
+        means = {f"standardised {name}" for name in self._further}
+        other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
         return other
 
     def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
-        x, first, last = super().unconstrained(natural), self.first[0], self.first[-1]
-        effects = x[..., first:last].reshape(*x.shape[:-1], self.n_groups, -1)
-        own = np.linalg.inv(self.mixing) @ effects + x[..., self.means, None]
-        x[..., first:last] = own.reshape(*x.shape[:-1], -1)
+        """x (..., dim) of natural parameters, where the gauges are 0, as these do not say what they are."""
+        x, inverse = super().unconstrained(natural), np.linalg.inv(self.mixing)
+        for columns in self.groupings()[::-1]:  # the first mean makes the sum of all β₀
+            own, k, part = slice(self.first[columns[0]], self.first[columns[-1] + 1]), columns[0], list(columns)
+            effects = x[..., own].reshape(*x.shape[:-1], len(columns), -1)
+            effects = inverse[np.ix_(part, part)] @ effects
+            if self.stiffness[k] > 0.0:
+                x[..., self.means[k]] = -(effects[..., 0, :] @ self.share[self.of_column(k)])
+                x[..., self.means[0]] -= x[..., self.means[k]]
+            x[..., own] = (effects + x[..., self.means[part], None]).reshape(*x.shape[:-1], -1)
         return x
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""
         draws = np.array(draws, dtype=float)
         if draws.shape[-1:] == (self.dim,):
-            first, last, K = self.first[0], self.first[-1], self.n_groups
-            own = draws[..., first:last].reshape(*draws.shape[:-1], K, -1) - draws[..., self.means, None]
-            draws[..., first:last] = (self.mixing @ own).reshape(*draws.shape[:-1], -1)
+            for columns in self.groupings():
+                own, part = slice(self.first[columns[0]], self.first[columns[-1] + 1]), list(columns)
+                away = draws[..., own].reshape(*draws.shape[:-1], len(columns), -1) - draws[..., self.means[part], None]
+                draws[..., own] = (self.mixing[np.ix_(part, part)] @ away).reshape(*draws.shape[:-1], -1)
+            draws[..., self.intercept] = draws[..., self.means[self.head == np.arange(self.n_groups)]].sum(axis=-1)
         return super().constrain(draws)
 
 
-def means_of(groups, intercept, columns) -> np.ndarray | None:
-    """Places of the fixed columns of the group columns, or None where these are not as `GroupIntercepts` needs."""
-    names = [g.name.partition("|")[0] for g in groups]
-    if intercept is None or not names or names[0] != "1" or len({g.grouping for g in groups}) > 1:
+def means_of(groups: Sequence[GroupColumn], intercept: int | None, columns: Sequence[str]) -> np.ndarray | None:
+    """Of group columns the places of the fixed ones that are their means, or None where there are none.
+
+    Of the intercepts of every grouping but the first it is `FURTHER`: their means are coordinates of their own.
+    """
+    names, of = [g.label for g in groups], [g.grouping for g in groups]
+    heads = [k for k, name in enumerate(of) if k == 0 or name != of[k - 1]]
+    slopes = [name for k, name in enumerate(names) if k not in heads]
+    if intercept is None or not names or len(heads) > len(set(of)) or any(names[k] != "1" for k in heads):
         return None
-    if any(name not in columns for name in names[1:]) or len(set(names)) < len(names):
+    if any(name not in columns for name in slopes) or len(set(slopes)) < len(slopes) or "1" in slopes:
         return None
-    return np.array([intercept, *(columns.index(name) for name in names[1:])], dtype=np.int64)
+    places = [FURTHER if k in heads else list(columns).index(name) for k, name in enumerate(names)]
+    return np.array([intercept, *places[1:]], dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ STEPS = 100  #: most steps of Newton's method
 DECREMENT = 1e-3  #: a step by less, in posterior standard deviations, is the last
 HALVINGS = 30
 LONGEST = 2.0  #: largest change of a coordinate in a step; all are standardised
+ACCURACY = 1e-5  #: of conjugate gradients, relative to the right-hand side
+ROUNDS = 200  #: most of them
 
 
 class Laplace(NamedTuple):
@@ -43,24 +46,36 @@ def laplace(model: MixedRegression) -> Laplace | None:
     Of `GroupIntercepts` the mode is that of all others given τ, and τ the one whose square is the mean square of the
     effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
     grows without bound where all effects are equal and τ is 0.
+
+    Of several groupings the border of their coefficients is sparse, with an entry a row. The equations are solved by
+    conjugate gradients, whose condition depends on how groups are crossed, but not on how many there are: the gauges
+    leave no direction in which all of them are loose. The variances of coefficients are those given the means and all
+    groups that share no row with theirs, and what the uncertainty of the others adds; exact sub-sampling needs no more
+    than their size. And of the dispersions it is the mode with the coefficients integrated out, by half the logarithm
+    of the determinant of their Hessian without the border: at the joint mode σ is too small by the share of the
+    coefficients in the number of rows, which with crossed groups is many posterior standard deviations.
     """
-    grouped, rows = isinstance(model, GroupIntercepts), _rows_of(model)
-    first, stop = int(model.first[0]), int(model.first[-1])
-    effects = np.arange(first, stop)
+    rows, first, stop = _rows_of(model), int(model.first[0]), int(model.first[-1])
+    effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
-    x, spread = model.initial.copy(), model.n_fixed
+    x, spread, grouped = model.initial.copy(), model.n_fixed, isinstance(model, GroupIntercepts)
+    sizes = np.diff(model.first)
     for _ in range(STEPS):
-        gradient = rows.gradient(x)
-        inverse, border, schur = _curvature(model, rows, x, dense, effects)
-        share = _times_blocks(border, inverse)
+        gradient, here = rows.gradient(x), _Curvature(model, rows, x, dense)
+        gradient[laws] += here.volume_slopes()
+        border = here.border[:, effects]
+        solved = here.solve(np.vstack([gradient[effects], border]))
+        share = solved[1:]
+        schur = here.border[:, dense] - share @ border.T
+        schur = 0.5 * (schur + schur.T)
         step = np.zeros(model.dim)
         step[dense] = np.linalg.solve(_definite(schur), gradient[dense] - share @ gradient[effects])
-        step[effects] = _times_blocks((gradient[effects] - border.T @ step[dense])[None], inverse)[0]
+        step[effects] = solved[0] - step[dense] @ share
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-        now = rows.potential(x)
+        now = rows.potential(x) + here.volume(x[laws])
         for _ in range(HALVINGS):
-            there = rows.potential(x - step)
+            there = rows.potential(x - step) + here.volume(x[laws] - step[laws])
             if there <= now + 1e-9 * (1.0 + abs(now)):
                 break
             step *= 0.5
@@ -69,12 +84,12 @@ def laplace(model: MixedRegression) -> Laplace | None:
         x -= step
         moved = 0.0
         if grouped:
-            own = x[effects].reshape(model.n_groups, -1) - x[model.means, None]
-            among = np.einsum("kl,glm,km->gk", model.mixing, inverse, model.mixing)  # variances of the effects
-            squares = ((model.mixing @ own) ** 2 + among.T).sum(axis=1)
-            for k, square in enumerate(squares):
+            variances, of_effects = here.variances()
+            for k, part in enumerate(of_effects):
+                own = [x[model.first[q] : model.first[q + 1]] - x[model.means[q]] for q in range(k, model.end[k])]
+                square = np.sum((model.mixing[k, k : model.end[k]] @ np.stack(own)) ** 2 + part)
                 wider = _log_spread(model, k, float(square))
-                moved = max(moved, abs(wider - x[spread + k]) * math.sqrt(2.0 * len(inverse)))
+                moved = max(moved, abs(wider - x[spread + k]) * math.sqrt(2.0 * sizes[k]))
                 x[spread + k] = wider
         if not np.all(np.isfinite(x)):
             return None
@@ -84,13 +99,13 @@ def laplace(model: MixedRegression) -> Laplace | None:
         return None
     if np.linalg.eigvalsh(schur)[0] <= 0.0:
         return None
-    covariance = np.linalg.inv(schur)
-    sd = np.zeros(model.dim)
+    covariance, sd = np.linalg.inv(schur), np.zeros(model.dim)
     sd[dense] = np.sqrt(np.diag(covariance))
     if grouped:
-        own = np.einsum("gkk->kg", inverse).ravel()
-        sd[effects] = np.sqrt(own + np.einsum("ig,ij,jg->g", share, covariance, share))
-        sd[spread:first] = 1.0 / math.sqrt(2.0 * len(inverse))
+        sd[effects] = np.sqrt(variances + np.einsum("ig,ij,jg->g", share, covariance, share))
+        for k, part in enumerate(of_effects):  # the information on log τ, without that which the rows leave open
+            known = 1.0 - part * math.exp(-2.0 * x[spread + k])
+            sd[spread + k] = 1.0 / math.sqrt(2.0 * np.sum(np.maximum(known, 0.1) ** 2))
     return Laplace(x, sd, dense, covariance)
 
 
@@ -108,20 +123,26 @@ class _Rows:
         self.model, self.potential, self.gradient = model, model.potential, model.gradient
 
     def curvature(self, x):
-        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
-        model, rows = self.model, row_curvatures(self.model, x)
-        p, K = model.n_fixed, model.n_groups
-        if not K:
-            return gram(model.X, rows), np.zeros((0, 0, 0)), np.zeros((p, 0))
-        G, level = int(model.first[1] - model.first[0]), model.level[:, 0] - model.first[0]
-        own, border = np.zeros((G, K, K)), np.zeros((p, K * G))
-        for k in range(K):
-            for q in range(K):
-                own[:, k, q] = np.bincount(level, rows * model.value[:, k] * model.value[:, q], G)
-            for j in range(p):
-                column = np.asarray(model.X[:, j], float) * model.value[:, k]
-                border[j, k * G : (k + 1) * G] = np.bincount(level, rows * column, G)
-        return gram(model.X, rows), own, border
+        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
+
+        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
+        None; of models that have it concave rows are left out, as those of a Student-t law that are far off.
+        """
+        model, rows, crossed = self.model, row_curvatures(self.model, x), None
+        border = np.zeros((model.n_fixed, model.first[-1] - model.first[0]))
+        if is_crossed(model):
+            rows = np.maximum(rows, 0.0)
+            crossed = crossed_rows(model, rows)
+        for k in range(model.n_groups):
+            level, groups = model.level[:, k] - model.first[k], model.first[k + 1] - model.first[k]
+            for j in range(model.n_fixed):
+                column = rows * np.asarray(model.X[:, j], float) * model.value[:, k]
+                border[j, model.of_column(k)] = np.bincount(level, column, groups)
+        return gram(model.X, rows), own_blocks(model, rows), border, crossed
+
+    def own_blocks(self, x):
+        """The second of these."""
+        return own_blocks(self.model, np.maximum(row_curvatures(self.model, x), 0.0))
 
     def differences(self, x, step):
         """Of each dispersion the central difference of ∇U along it, (d,)."""
@@ -131,38 +152,136 @@ class _Rows:
             yield (self.model.gradient(x + e) - self.model.gradient(x - e)) / (2.0 * step)
 
 
-def _curvature(model, rows, x, dense, effects):
-    """Blocks of the Hessian: inverses (G, K, K) of the groups' own, their border with the others, Schur complement."""
-    p, hessian = model.n_fixed, np.zeros((len(dense), model.dim))
-    hessian[:p, :p], blocks, hessian[:p, effects] = rows.curvature(x)
-    for j in range(p):
-        hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
-    if len(effects):
-        K, G = model.n_groups, len(effects) // model.n_groups
-        precision = (model.mixing.T * np.exp(-2.0 * x[p : p + K])) @ model.mixing
-        for k in range(K):
-            own = slice(effects[0] + k * G, effects[0] + (k + 1) * G)
-            for q, j in enumerate(model.means):
-                hessian[j, own] -= precision[k, q]
-                hessian[j, model.means[k]] += precision[k, q] * G
-        # Rows of a Student-t law that are far off are concave.
-        values, vectors = np.linalg.eigh(blocks)
-        blocks = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1) + precision
-        blocks = np.linalg.inv(blocks)
-    for k, difference in enumerate(rows.differences(x, DIFFERENCE), p):
-        hessian[k] = difference
-        hessian[:p, dense[k]] = hessian[k, :p]
-    border = hessian[:, effects]
-    schur = hessian[:, dense] - _times_blocks(border, blocks) @ border.T
-    return blocks, border, 0.5 * (schur + schur.T)
+def own_blocks(model, rows):
+    """Of each grouping Σ rows times products of a group's columns, (G, K, K)."""
+    found = []
+    for columns in model.groupings() if model.n_groups else []:
+        k, K = columns[0], len(columns)
+        G, level = int(model.first[k + 1] - model.first[k]), model.level[:, k] - model.first[k]
+        block = np.empty((G, K, K))
+        for a, b in itertools.product(range(K), repeat=2):
+            block[:, a, b] = np.bincount(level, rows * model.value[:, k + a] * model.value[:, k + b], G)
+        found.append(block)
+    return found
 
 
-def _times_blocks(rows, blocks):
-    """The product of rows (m, K G) with the block matrix of (G, K, K), coordinates ordered by column, then group."""
-    if not len(blocks):
-        return rows
-    G, K, _ = blocks.shape
-    return np.einsum("ikg,gkl->ilg", rows.reshape(-1, K, G), blocks).reshape(len(rows), -1)
+def is_crossed(model: MixedRegression) -> bool:
+    """Whether a model has coefficients of several groupings."""
+    return model.n_groups > 0 and len(model.groupings()) > 1
+
+
+def crossed_rows(model, rows):
+    """Σ rows times products of two columns of different groupings, a sparse matrix (E, E)."""
+    from scipy import sparse
+
+    size, first = model.first[-1] - model.first[0], model.first[0]
+    upper = sparse.csr_array((size, size))
+    for one, other in itertools.combinations(range(model.n_groups), 2):
+        if model.head[one] != model.head[other]:
+            entries = rows * model.value[:, one] * model.value[:, other]
+            places = model.level[:, one] - first, model.level[:, other] - first
+            upper = upper + sparse.coo_array((entries, places), shape=(size, size)).tocsr()
+    return (upper + upper.T).tocsr()
+
+
+class _Curvature:
+    """The Hessian at a point: the border of the `dense` coordinates (m, d), and the blocks of groups' coefficients."""
+
+    def __init__(self, model, rows, x, dense):
+        self.model, self.rows, self.x = model, rows, x
+        p, K, first, means = model.n_fixed, model.n_groups, int(model.first[0]), len(dense) - model.n_dispersions
+        self.border = hessian = np.zeros((len(dense), model.dim))
+        hessian[:p, :p], blocks, hessian[:p, first : int(model.first[-1])], self.crossed = rows.curvature(x)
+        bounds = [second_derivative_bound(model.kinds[j], *model.numbers[j]) for j in range(p)]
+        hessian[np.arange(p), np.arange(p)] += bounds
+        self.parts, self.priors, self.inverses, self.gauges = [], [], [], np.zeros((0, model.first[-1] - first))
+        if blocks:
+            precision, heads = np.exp(-2.0 * x[p : p + K]), model.means[model.head == np.arange(K)]
+            others = np.searchsorted(dense, heads[1:])
+            hessian[np.ix_(others, heads)] = hessian[heads[0], heads[1:]] = bounds[heads[0]]
+            place = np.searchsorted(dense, model.means)
+            for columns, block in zip(model.groupings(), blocks, strict=True):
+                part = list(columns)
+                M = model.mixing[np.ix_(part, part)]
+                prior = (M.T * precision[part]) @ M
+                for a, k in enumerate(columns):
+                    for b, q in enumerate(columns):
+                        hessian[place[k], model.first[q] : model.first[q + 1]] -= prior[a, b]
+                        hessian[place[k], model.means[q]] += prior[a, b] * len(block)
+                self.parts.append(slice(model.first[columns[0]] - first, model.first[columns[-1] + 1] - first))
+                self.priors.append(prior)
+                # Rows of a Student-t law that are far off are concave.
+                values, vectors = np.linalg.eigh(block)
+                block = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1) + prior
+                self.inverses.append(np.linalg.inv(block))
+            stiff = np.flatnonzero(model.stiffness)
+            self.gauges = np.zeros((len(stiff), model.first[-1] - first))
+            for n, k in enumerate(stiff):
+                self.gauges[n, model.of_column(k)] = math.sqrt(model.stiffness[k]) * model.share[model.of_column(k)]
+        for k, difference in enumerate(rows.differences(x, DIFFERENCE), means):
+            hessian[k] = difference
+            hessian[:means, dense[k]] = difference[dense[:means]]
+
+    def volume(self, laws):
+        """½ log det of the blocks with other dispersions, of crossed groups."""
+        if self.crossed is None or not len(laws):
+            return 0.0
+        x = self.x.copy()
+        x[len(x) - len(laws) :] = laws
+        blocks = zip(self.rows.own_blocks(x), self.priors, strict=True)
+        return 0.5 * float(sum(np.linalg.slogdet(block + prior)[1].sum() for block, prior in blocks))
+
+    def volume_slopes(self):
+        """Its derivatives by the dispersions."""
+        laws, found = self.x[len(self.x) - self.model.n_dispersions :], []
+        for step in DIFFERENCE * np.eye(len(laws)):
+            found.append((self.volume(laws + step) - self.volume(laws - step)) / (2.0 * DIFFERENCE))
+        return np.array(found)
+
+    def by_blocks(self, y, blocks):
+        """The product of the rows of y (n, E) with a block matrix; coordinates are ordered by column, then group."""
+        out = np.empty_like(y)
+        for part, block in zip(self.parts, blocks, strict=True):
+            G, K, _ = block.shape
+            out[:, part] = np.einsum("ikg,gkl->ilg", y[:, part].reshape(-1, K, G), block).reshape(len(y), -1)
+        return out
+
+    def solve(self, b):
+        """The inverse of the coefficients' Hessian times the rows of b, preconditioned by its blocks."""
+        if self.crossed is None:
+            return self.by_blocks(b, self.inverses)
+        blocks = [np.linalg.inv(inverse) for inverse in self.inverses]
+        y, left, ready = np.zeros_like(b), b.copy(), self.by_blocks(b, self.inverses)
+        now = (left * ready).sum(axis=1)
+        enough, way = ACCURACY**2 * now, ready
+        for _ in range(ROUNDS):
+            if np.all(now <= enough):
+                break
+            there = self.by_blocks(way, blocks) + (way @ self.gauges.T) @ self.gauges + (self.crossed @ way.T).T
+            far = np.divide(now, (way * there).sum(axis=1), out=np.zeros(len(b)), where=now > enough)[:, None]
+            y += far * way
+            left -= far * there
+            ready = self.by_blocks(left, self.inverses)
+            before, now = now, (left * ready).sum(axis=1)
+            way = ready + np.divide(now, before, out=np.zeros(len(b)), where=before > 0.0)[:, None] * way
+        return y
+
+    def variances(self):
+        """Of the coefficients given the dense coordinates, (E,), and of the effects of each group column, (G,).
+
+        1 / (D - Σₕ H² / Dₕ) of each coefficient, 1 / D its variance given all other groups, h those that share rows.
+        """
+        given = np.concatenate([np.einsum("gkk->kg", inverse).ravel() for inverse in self.inverses])
+        found = given
+        if self.crossed is not None:
+            found = 1.0 / np.maximum(1.0 / given - self.crossed.power(2) @ given, 0.1 / given)
+        wider, of_effects = np.sqrt(found / given), []
+        for part, inverse, columns in zip(self.parts, self.inverses, self.model.groupings(), strict=True):
+            G, K, _ = inverse.shape
+            M = self.model.mixing[np.ix_(list(columns), list(columns))]
+            turned = np.einsum("kl,lg->gkl", M, wider[part].reshape(K, G))
+            of_effects += list(np.einsum("gkl,glm,gkm->kg", turned, inverse, turned))
+        return found, of_effects
 
 
 def _definite(matrix):

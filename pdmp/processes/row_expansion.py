@@ -1,0 +1,238 @@
+"""The data of a regression, expanded at an anchor for processes of single rows: sums over rows, and their weights."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.expressions.tape import CURVATURE, LANES
+from pdmp.gradients.alias import table_of_block
+from pdmp.models.regressions.blocks import Chunks
+from pdmp.models.regressions.design import products
+from pdmp.models.regressions.laplace import crossed_rows, is_crossed
+from pdmp.models.regressions.likelihoods import THIRD
+from pdmp.native.classes import entry, inlined
+from pdmp.native.threads import added, each
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, in_pieces, in_shells, together
+
+
+class Sums(NamedTuple):
+    """Sums over the rows at the anchor; E coefficients of groups, m shared coordinates, of which all rows depend."""
+
+    pull: np.ndarray  #: (d,) Σ ∇Uᵢ
+    inner: np.ndarray  #: (m, m) Hessian of the shared coordinates
+    border: np.ndarray  #: (E, m) of these and the coefficients
+    own: np.ndarray  #: (E, W) of coefficients of one group, those of each in the order of the group columns
+    bulge: np.ndarray  #: (E, m) of crossed groups Σ θᵢ of each coefficient, of others (0, m)
+
+
+class Layout(NamedTuple):
+    """Which group columns belong together; empty without groups."""
+
+    head: np.ndarray  #: (K,) the first column of the grouping
+    end: np.ndarray  #: (K,) one after the last column of effect k
+    width: int  #: W, the most columns of a grouping
+    units: np.ndarray  #: (U, 3) of each group of each grouping: first column, one after the last; place in the grouping
+    first_unit: np.ndarray  #: (K,) of the grouping
+
+
+def layout_of(model) -> Layout:
+    """The layout of a model; all rows are one group where it has none."""
+    if not model.n_groups:
+        none = np.zeros(0, np.int64)
+        return Layout(none, none, 0, np.zeros((1, 3), np.int64), none)
+    units, first_unit, K = [], np.zeros(model.n_groups, np.int64), 0
+    for columns in model.groupings():
+        k, groups = columns[0], int(model.first[columns[0] + 1] - model.first[columns[0]])
+        first_unit[list(columns)] = sum(map(len, units))
+        units.append(np.column_stack([np.full(groups, k), np.full(groups, k + len(columns)), np.arange(groups)]))
+        K = max(K, len(columns))
+    return Layout(model.head, model.end, K, np.concatenate(units), first_unit)
+
+
+def units_of(model, layout):
+    """The group of each row in each grouping, (groupings, N)."""
+    if not model.n_groups:
+        return np.zeros((1, model.n_data), np.int64)
+    heads = np.unique(layout.head)
+    return np.ascontiguousarray((model.level[:, heads] - model.first[heads] + layout.first_unit[heads]).T)
+
+
+class Weights(NamedTuple):
+    """Of rows, what bounds them."""
+
+    parts: np.ndarray  #: (n, N) ωᵢ by the functionals; of crossed groups (1 + n, N), those of coefficients first
+    drawn: np.ndarray  #: (groupings, N) Σⱼ σⱼ ωᵢⱼ in the clock of their group
+    factors: np.ndarray  #: (groups, shells)
+
+
+def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, reach, alone=False) -> Weights:
+    """Weights of all rows, on threads, or in this one `alone`.
+
+    Parameters
+    ----------
+    typical, reach
+        r̂, and the typical D̂ of crossed groups.
+    thirds : ndarray, shape (n, N)
+        |θᵢ| by the functionals; without rows where groups are not crossed.
+    """
+    own = model.dim - model.n_dispersions
+    fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals
+
+    def part(_, first, stop):
+        rows, of_shared, of_groups = slice(first, stop), np.empty((m, stop - first)), []
+        of_shared[0] = np.abs(model.design.data[rows][:, fixed]) @ speed[fixed]
+        of_shared[1:] = speed[own:, None]
+        for k in range(model.n_groups):
+            size = speed[model.level[rows, k]] * np.abs(model.value[rows, k])
+            if layout.head[k] == k:
+                of_groups.append(size)
+            else:
+                of_groups[-1] = of_groups[-1] + size
+        block = model.row_block(0, first, stop, anchor, scale)
+        norms = plan.norms(model.enclosures[0], block, BY_FUNCTIONAL)
+        return norms, of_shared, np.array(of_groups).reshape(-1, stop - first)
+
+    pieces = (part(0, *where) for where in in_pieces(model.n_data)) if alone else each(part, model.pieces())
+    found, of_shared, of_groups = (np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True))
+    share, units = of_shared.copy(), units_of(model, layout)
+    share[0] += of_groups.sum(axis=0)
+    bounds = in_shells(found, share, units, len(layout.units))
+    by = 0.5 * typical**2 * bounds.weights
+    parts = by
+    if len(thirds):
+        by = by + thirds * (reach**2 * np.sum((scale[model.level] * model.value) ** 2, axis=1))
+        parts = np.vstack([parts[:1], by])
+    drawn = of_groups * parts[0] if model.n_groups else np.zeros((1, model.n_data))
+    drawn[0] += np.sum(of_shared * by, axis=0)
+    return Weights(parts, drawn, bounds.factors)
+
+
+def mean_squares(model, speed):
+    """Of the fixed columns, (p,), and of what the speeds of the groups' coordinates add to a linear predictor."""
+    squares, of_groups = (
+        _squares(model, None, 0, speed) if model.blocks is None else model.blocks.total(_squares, speed)
+    )
+    return squares / model.n_data, of_groups / model.n_data
+
+
+def _squares(block, files, first, speed):
+    of_groups = sum(np.sum((speed[j] * z) ** 2) for j, z in zip(block.level.T, block.value.T, strict=True))
+    return np.square(block.design.data[:, : block.n_fixed]).sum(axis=0), float(of_groups)
+
+
+def surveyed(model, anchor, shared):
+    """`Sums` of all rows of a model in memory, ℓ'' and θ of each, and the Hessian of coefficients of crossed groups."""
+    if len(model.row_chunks()) == 1:
+        sums, curvature, thirds = survey_rows(model, anchor, shared)
+        return sums, thirds, crossed_rows(model, curvature) if is_crossed(model) else None
+    return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None
+
+
+def _survey_chunk(block, files, first, *args):
+    return survey_rows(block, *args)[0]
+
+
+def survey_rows(model, anchor, shared):
+    """Of some rows, in one thread: `Sums`, ℓ'' (N,), and of crossed groups half its derivatives θ (n, N)."""
+    layout, m, n, E = layout_of(model), len(shared), model.n_functionals, int(model.first[-1] - model.first[0])
+    crossed = is_crossed(model)
+    pull, inner, border, own = np.zeros(model.dim), np.zeros((m, m)), np.zeros((E, m)), np.zeros((E, layout.width))
+    curvature, thirds = np.zeros(model.n_data), np.zeros((n, model.n_data) if crossed else (0, 0))
+    bulge = np.zeros((E if crossed else 0, m))
+    _survey(
+        model.native, anchor, layout.head, shared, pull, inner, border, own, bulge, curvature, thirds, np.zeros(m),
+        np.zeros((n, n)), *model.scratch(LANES),
+    )  # fmt: skip
+    fixed = shared[: m - model.n_dispersions]
+    of_fixed = products(model.design.data, curvature, model.n_fixed)[np.ix_(fixed, fixed)]
+    inner[: len(fixed), : len(fixed)] += of_fixed
+    return Sums(pull, inner, border, own, bulge), curvature, thirds
+
+
+def survey_blocks(model, layout, plan, anchor, speed, scale, shared, typical):
+    """The same of rows in files, block by block, whose groups are not crossed.
+
+    Returns `Sums`, `Shells`, and for tables of the rows: names of files of these and of ω, where blocks begin, and the
+    sums of their weights.
+    """
+    blocks, files, n = model.blocks, model.coded.files, model.n_data
+    names = files.unused("alias"), files.unused("parts")
+    files.create(names[0], (n,) if model.n_groups else (n, 2))
+    files.create(names[1], (n, model.n_functionals))
+    sums, factors, first, totals = [], [], [0], []
+    args = layout, plan, anchor, speed, scale, shared, typical, *names
+    for parts, of_block, rows, total in blocks.map(_survey_block, *args):
+        sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
+        factors = [together(plan, [*factors, of_block])[1]]
+        first.append(first[-1] + rows)
+        totals.append(total)
+    return Sums(*sums), Shells(*together(plan, factors)), names, first, totals
+
+
+def _survey_block(block, files, first, layout, plan, anchor, speed, scale, shared, typical, name, of_rows):
+    found = weigh(block, layout, plan, anchor, speed, scale, shared, typical, np.zeros((0, 0)), 0.0, True)
+    weights = found.drawn[0]
+    total = float(weights.sum())
+    files.write(of_rows, first, found.parts.T)
+    if block.n_groups:
+        files.write(name, first, weights)
+    elif math.isfinite(total):
+        table, total = table_of_block(weights)
+        files.write(name, first, table)
+    return survey_rows(block, anchor, shared)[0], found.factors, block.n_data, total
+
+
+@inlined
+def _add_inner(inner, features, fixed, hessian):
+    """Add a row's Hessian by the shared coordinates, of which the first `fixed` have features.
+
+    But for the part of two features, which is added of all rows together.
+    """
+    for k in range(fixed, inner.shape[0]):
+        for q in range(fixed):
+            inner[q, k] += hessian[0, 1 + k - fixed] * features[q]
+            inner[k, q] += hessian[0, 1 + k - fixed] * features[q]
+        for q in range(fixed, inner.shape[0]):
+            inner[k, q] += hessian[1 + k - fixed, 1 + q - fixed]
+
+
+@entry
+def _survey(
+    model, anchor, head, shared, pull, inner, border, own, bulge, curvature, thirds, features, hessian, eta, there,
+    data, room,
+):  # fmt: skip
+    """Write `Sums` and what there is of each row, but for the part of the Hessian of two fixed columns."""
+    m, fixed, first, law = shared.shape[0], shared.shape[0] - model.n_dispersions, 0, model.likelihood
+    while first < model.n_data:
+        lanes = min(LANES, model.n_data - first)
+        if thirds.shape[0] > 0:
+            place = model.run_rows(THIRD, anchor, first, lanes, eta, data, room)
+            for k in range(law.count):
+                for lane in range(lanes):
+                    thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
+            place = law.run(CURVATURE, lanes, data, eta, room)
+        else:
+            place = model.run_rows(CURVATURE, anchor, first, lanes, eta, data, room)
+        for lane in range(lanes):
+            i = first + lane
+            model.distribute(anchor, i, place, lane, room, pull)
+            model.hessian_of(i, place, lane, room, hessian)
+            curvature[i] = hessian[0, 0]
+            for k in range(fixed):
+                features[k] = model.design.feature(i, shared[k])
+            _add_inner(inner, features, fixed, hessian)
+            for k in range(model.n_groups):
+                e, value = model.level[i, k] - model.first[0], model.value[i, k]
+                for q in range(m):
+                    f, feature = (0, features[q]) if q < fixed else (1 + q - fixed, 1.0)
+                    border[e, q] += hessian[0, f] * feature * value
+                    if thirds.shape[0] > 0:
+                        bulge[e, q] += thirds[f, i] * feature * (value * value)
+                for q in range(model.n_groups):
+                    if head[q] == head[k]:
+                        own[e, q - head[k]] += hessian[0, 0] * value * model.value[i, q]
+        first += lanes
