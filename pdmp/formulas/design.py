@@ -16,6 +16,7 @@ from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.kept import Kept
+from pdmp.formulas.smooths import Said, Smooth, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, plainly
 from pdmp.models.families import RANGES
@@ -67,6 +68,7 @@ class Described(NamedTuple):
     fixed: frozenset  #: terms that are columns of the table as they are
     #: Effects of groups that correlate: of a term and its grouping, the number of the bar that they stand before.
     correlated: Mapping[tuple[str, str], int]
+    smooths: tuple[Said, ...] = ()
 
     def correlates(self) -> bool:
         """Whether effects of two terms are correlated; those of columns of one category may be besides."""
@@ -357,7 +359,8 @@ def describe(formula: str) -> Described:
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
         with _deep(len(formula)):
-            plain, found = bars(formula)
+            plain, smooths = taken_out(formula)
+            plain, found = bars(plain)
             model = model_description(plain)
             _check_end(plain)
             correlated = {
@@ -395,7 +398,8 @@ def describe(formula: str) -> Described:
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     fixed = names & {term.name for term in model.common_terms}
-    return Described(formula, model, names, fixed, correlated)
+    names = names.union(*(one.names for one in smooths))
+    return Described(formula, model, names, fixed, correlated, smooths)
 
 
 def _check_end(formula):
@@ -493,12 +497,18 @@ class Design:
                 raise ValueError(f"`formula`: {term.name!r} has one level only: leave it out.")
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
+        n = len(table)
+        self.X = self._stack([term.data for term in self._fixed], n)
+        self.smooths, bent = [Smooth(said, table) for said in described.smooths], []
+        for one in self.smooths:
+            self.terms |= {name: [len(self.columns) + k] for k, name in enumerate(one.columns)}
+            self.columns += one.columns
+            linear, parts = one.coded(table)
+            self.X, bent = np.hstack([self.X, linear]), [*bent, *parts]
         if len(set(self.columns)) < len(self.columns):
             repeated = next(name for name in self.columns if self.columns.count(name) > 1)
             raise ValueError(f"`formula` gives two columns the name {repeated!r}: rename the column.")
         self.intercept = self.columns.index("Intercept") if "Intercept" in self.columns else None
-        n = len(table)
-        self.X = self._stack([term.data for term in self._fixed], n)
         self.offset = sum((np.asarray(t.data, float).reshape(n) for t in self._offsets), np.zeros(n))
         self._check_finite(self.X, table)
         if not np.all(np.isfinite(self.offset)):
@@ -511,6 +521,8 @@ class Design:
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.together = self._find_together(described.correlated)
+        self.together += [[len(self.groups) + k] for k in range(len(bent))]
+        self.groups += bent
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table)
         self.kept = Kept(table, [self])
@@ -584,6 +596,7 @@ class Design:
         """Names of columns: those of the "fixed" part, what effects of groups multiply included; and of "groups"."""
         fixed = [name for term in self.model.common_terms for name in getattr(term, "var_names", ())]
         fixed += [name for term in self._groups for name in term.expr.var_names]
+        fixed += [name for one in self.smooths for name in one.said.names]
         of_groups = [name for term in self._groups for part in term.factor.components for name in part.var_names]
         return {"fixed": {name for name in fixed if name}, "groups": {name for name in of_groups if name}}
 
@@ -600,7 +613,7 @@ class Design:
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
-        return found
+        return {one.said.by: one.levels for one in self.smooths if one.said.by is not None} | found
 
     def _without(self, term, part):
         """Levels of a category that have no column."""
@@ -721,7 +734,10 @@ class Design:
         self._check_finite(X, table)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
-        return X, sum(parts, np.zeros(n)), self._number(table, expressions, named)
+        smooths = [one.coded(table, "`new`") for one in self.smooths]
+        X = np.hstack([X, *(linear for linear, _ in smooths)])
+        groups = [*self._number(table, expressions, named), *(one for _, bent in smooths for one in bent)]
+        return X, sum(parts, np.zeros(n)), groups
 
     def _check_types(self, table, names):
         """Refuse text where the fit had numbers, and the reverse: a function may take "no" for a truth value.

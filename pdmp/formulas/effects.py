@@ -10,6 +10,7 @@ import numpy as np
 from pdmp.formulas.estimates import Estimates, shown
 from pdmp.formulas.grids import check_at, grid, names_of, typical, values_of
 from pdmp.formulas.kept import DISTINCT
+from pdmp.formulas.smooths import is_smooth
 from pdmp.native.arguments import one_of
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def conditional_effects(
     table = grid(names, values, others)
     found = fit.predict(table, kind=SCALES[scale], effects=effects, draws=draws, seed=seed)
     held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
-    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(fit.groups)
+    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * (
+        not all(is_smooth(g) for g in fit.groups)
+    )
     note = f"with {', '.join(held)}" if held else ""
     if fit.in_batches:
         note = f"{note}\nmeans and ranges are those of the first {fit.kept.n:,} rows that were read".strip()

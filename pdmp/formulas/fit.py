@@ -23,6 +23,7 @@ from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
 from pdmp.models.regressions.partly_centred import PartlyCentred
@@ -820,6 +821,9 @@ def effects_of(
     """
     drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
     for g, fitted in zip(groups, fitted_groups, strict=True):
+        if is_smooth(g):
+            z += natural[prefix + g.name] @ g.value.T
+            continue
         new = g.level < 0
         effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
         if new.any():

@@ -29,6 +29,7 @@ from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.sources import open_source
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
@@ -164,9 +165,10 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
     for one in fit.coding.predictors:
         for both in one.sets:
-            names = " and ".join(one.prefix + one.groups[k].name for k in both.columns)
-            groups = len(one.groups[both.columns[0]].levels)
-            notes.append(f"effects {names} of {groups:,} groups are {next(words, 'centred')}")
+            own = [one.groups[k] for k in both.columns]
+            names, many = " and ".join(one.prefix + g.name for g in own), len(own[0].levels)
+            whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
+            notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
     notes += filter(None, [run.note])
     found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)

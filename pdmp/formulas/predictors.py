@@ -26,6 +26,7 @@ from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
 from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
+from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed
 from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
@@ -172,7 +173,8 @@ class Predictor:
                 own = [prefix + f"cor({one.grouping})", *(names if len(names) == 1 else ())]
                 one.prior = named.find(LKJ(1.0), *own)
                 self.priors |= dict.fromkeys(names, one.prior)
-        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in self.groups])
+        squares = [np.mean(g.value**2) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
+        self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
     def extended(
         self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
@@ -232,7 +234,7 @@ class Predictor:
         return found
 
     def values(self, k: int) -> np.ndarray:
-        """What effects of a group column are multiplied by, (n,)."""
+        """What effects of a group column are multiplied by, (n,) or (n, w)."""
         return self.groups[k].value * (self.unit / self.group_scale[k])
 
     def functional(self, p: Parameters, with_groups: bool = True) -> Functional:
@@ -242,7 +244,11 @@ class Predictor:
         if self.columns:
             found = Functional(firsts, self.X * self.unit, None, p.sizes)
         for k, g in enumerate(self.groups if with_groups else ()):
-            part = getattr(p, self.effect_name(k))[g.level] * self.values(k)
+            block, values = getattr(p, self.effect_name(k)), self.values(k)
+            if g.value.ndim > 1:
+                part = Functional(block.first + g.level, values, None, p.sizes)
+            else:
+                part = block[g.level] * values
             found = part if found is None else found + part
         if found is None:  # of cuts alone
             found = Functional(np.zeros((1, 1), np.int64), np.zeros((1, 1)), None, p.sizes)
@@ -562,9 +568,9 @@ def _by_rows(predictors, y, data, without, base, sets):
             values = [one.values(k) for k in both.columns]
             if slope is not None:
                 for i in range(width):
-                    score[:, i] = np.bincount(level, slope * values[i], groups)
+                    score[:, i] = summed(level, _times(slope, values[i]), groups)
                     for j in range(width):
-                        information[:, i, j] = np.bincount(level, bend * values[i] * values[j], groups)
+                        information[:, i, j] = summed(level, _times(bend, values[i] * values[j]), groups)
             informations.append(information)
             scores.append(score)
         if slope is not None and one.columns:
@@ -602,6 +608,11 @@ def _by_predictor(one, y, without, mode):
     return (slope, bend) if np.all(np.isfinite(slope)) and np.all(np.isfinite(bend)) else (None, None)
 
 
+def _times(row, values):
+    """A number of each row times what its effects are multiplied by."""
+    return (row * values.T).T
+
+
 def _shear_of(one, bend, coding):
     """Coordinates of the coefficients of a predictor, those of its effects, and how the former follow the latter."""
     X = one.X * one.unit
@@ -612,7 +623,7 @@ def _shear_of(one, bend, coding):
     for k, g in enumerate(one.groups):
         first, size = coding.places[one.effect_name(k)]
         effects.append(first + np.arange(size))
-        across = [np.bincount(g.level, column * bend * one.values(k), size) for column in X.T]
+        across = [summed(g.level, _times(column * bend, one.values(k)), size) for column in X.T]
         parts.append(np.linalg.solve(precision, np.array(across)))
     if not effects:
         return fixed, np.zeros(0, np.int64), np.zeros((len(fixed), 0))

@@ -12,18 +12,16 @@ import numpy as np
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
-    "s": "a spline without a penalty is bs({0}, df=6)",
-    "t2": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
-    "te": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
+    "te": "a surface is t2({0}, {1})",
+    "ti": "a surface is t2({0}, {1})",
     "gp": "a smooth curve is bs({0}, df=10)",
     "hsgp": "a smooth curve is bs({0}, df=10)",
     "mo": "an effect of each level is C({0}), one of equal steps {0} as a number",
     "mi": "rows with missing values are left out: write {0}, or fill them in beforehand",
     "me": "the measured column is taken as it is: write {0}",
-    "mm": "effects of both groupings, each with its own, are (1 | {0}) + (1 | {1})",
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
-    "lo": "a spline is bs({0}, df=6)",
+    "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
@@ -61,7 +59,7 @@ def read_response(text: str) -> Response:
     """
     own, bar, rest = text.partition("|")
     own, data = own.strip(), {}
-    called = _call(own)
+    called = read_call(own)
     if called and called[0] in PROPORTIONS and len(called[1]) == 2:
         own, data["trials"] = called[1]
     elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
@@ -75,7 +73,7 @@ def read_response(text: str) -> Response:
         )
     if bar:
         for part in _parts(rest, "+"):
-            found = _call(part)
+            found = read_call(part)
             name, given = found or (part.strip(), [])
             if name == "trials" and len(given) == 1 and "trials" not in data:
                 data["trials"] = given[0]
@@ -160,7 +158,7 @@ def check_words(text: str, environment: Any) -> None:
         try:
             environment.namespace[name]
         except KeyError:
-            given = (_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
+            given = (read_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
             raise ValueError(f"`formula`: {name}(...) is no term here; {_filled(INSTEAD[name], given)}.") from None
 
 
@@ -181,12 +179,25 @@ def _filled(template, given):
     return template.format(*plain, *["z"] * 2)
 
 
-def _call(text):
+def read_call(text: str) -> tuple[str, list[str]] | None:
     """Name and arguments of a text that is one call; None of others."""
     found = re.match(r"(\w+)\((.*)\)$", text.strip(), re.DOTALL)
     if not found or _end(text.strip(), found.start(2)) != len(text.strip()):
         return None
     return found.group(1), [part.strip() for part in _parts(found.group(2), ",")]
+
+
+def pieces_between(text: str) -> list[tuple[str, str]]:
+    """What stands between + and - that are in no brackets and no names, each with the sign before it."""
+    found, depth, quoted = [["+", ""]], 0, False
+    for letter in text:
+        quoted ^= letter == "`"
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter in "+-" and depth == 0 and not quoted:
+            found.append([letter, ""])
+        else:
+            found[-1][1] += letter
+    return [(sign, piece.strip()) for sign, piece in found if piece.strip()]
 
 
 def _end(text, first):
