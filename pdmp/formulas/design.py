@@ -75,6 +75,11 @@ class Described(NamedTuple):
         sets = [(bar, grouping) for (_, grouping), bar in self.correlated.items()]
         return len(set(sets)) < len(sets)
 
+    def beyond(self) -> list[str]:
+        """Terms that only regressions as sums of terms have."""
+        members = [term.factor.name for term in self.model.group_terms if any(c.callee == "mm" for c in _calls(term.factor))]
+        return [*(one.name for one in self.smooths), *members]
+
     def plain(self, of_groups: bool = False) -> set[str]:
         """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
         terms = [self.model.response.term, *self.model.common_terms, *(t.expr for t in self.model.group_terms)]
@@ -633,6 +638,23 @@ class Design:
             row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
             raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
 
+    def _members(self, term, table):
+        """Values of the factors of a grouping, for each group of a row: one, or of (1 | mm(g, h)) several."""
+        call = getattr(term.factor.components[0], "call", None)
+        if getattr(call, "callee", None) != "mm":
+            return [[self._values(component, table) for component in term.factor.components]]
+        if len(call.args) < 2 or call.kwargs or len(term.factor.components) > 1:
+            raise ValueError(
+                f"`formula`: {term.factor.name} is a grouping by itself, of two columns or more with equal weights, "
+                "such as (1 | mm(g, h))."
+            )
+        columns, env = FloatColumns(table), term.factor.components[0].env
+        found = [np.asarray(part.eval(columns, env)) for part in call.args]
+        held = {_held(import_pandas().Index(one)) for one in found}
+        if len(held) > 1:
+            raise ValueError(f"`formula`: {term.factor.name} has groups named by {' and by '.join(sorted(held))}.")
+        return [[one] for one in found]
+
     def _values(self, component, table):
         """Values of one factor of a grouping."""
         if hasattr(component, "call"):
@@ -645,13 +667,16 @@ class Design:
         pandas, n, found = import_pandas(), len(table), []
         for term, expression in zip(self._groups, expressions, strict=True):
             name = term.factor.name
-            parts = [self._values(component, table) for component in term.factor.components] if named else []
+            members = self._members(term, table) if named else []
             if first and name not in self._levels:
-                coded = [pandas.factorize(part, sort=True) for part in parts]
+                coded = [pandas.factorize(np.concatenate(part), sort=True) for part in zip(*members, strict=True)]
                 rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
                 self._levels[name] = tuple(tuple(labels[k] for k, (_, labels) in zip(row, coded)) for row in rows)  # noqa: B905
             levels = self._levels[name]
-            level = _codes(parts, levels, pandas) if named else np.full(n, -1)
+            level = np.full(n, -1)
+            if named:
+                each = [_codes(parts, levels, pandas) for parts in members]
+                level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
@@ -659,7 +684,10 @@ class Design:
                 row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
-                found.append(Groups(f"{label}|{name}", name, labels, level, values[:, k].copy()))
+                value = values[:, k].copy()
+                if level.ndim > 1:
+                    value = np.repeat(value[:, None] / level.shape[1], level.shape[1], axis=1)
+                found.append(Groups(f"{label}|{name}", name, labels, level, value))
         return found
 
     def _find_together(self, correlated):
@@ -675,11 +703,12 @@ class Design:
         return list(sets.values())
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
-        """The group of each row of a table, (n,) labels."""
+        """The groups of each row of a table, (n, 1) labels, or of mm(g, h) several."""
         table = _as_fitted(table, self._first)
         term = next(term for term in self._groups if term.factor.name == grouping)
-        parts = [self._values(component, table).astype(str) for component in term.factor.components]
-        return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
+        each = [[part.astype(str) for part in parts] for parts in self._members(term, table)]
+        labels = [[":".join(row) for row in zip(*parts, strict=True)] for parts in each]
+        return np.array(labels, dtype=object).T
 
     def extended(self, table: Any) -> Design:
         """The same coding with the groups of another table besides, behind those that it has, in order.
@@ -693,7 +722,7 @@ class Design:
         found._levels = dict(self._levels)
         for term in self._groups:
             name, levels = term.factor.name, self._levels[term.factor.name]
-            parts = [self._values(component, fitted) for component in term.factor.components]
+            parts = [np.concatenate(part) for part in zip(*self._members(term, fitted), strict=True)]
             for k, part in enumerate(parts):
                 ours = pandas.Index([one[k] for one in levels])
                 if _held(ours) != _held(pandas.Index(part)):

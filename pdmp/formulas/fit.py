@@ -824,10 +824,11 @@ def effects_of(
         if is_smooth(g):
             z += natural[prefix + g.name] @ g.value.T
             continue
-        new = g.level < 0
-        effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
+        level = g.level.reshape(len(table), -1)  # several of a row by mm(g, h)
+        new = level < 0
+        effects = natural[prefix + g.name][:, np.where(new, 0, level)]
         if new.any():
-            labels = design.labels(table, g.grouping) if named else np.zeros(len(table))
+            labels = design.labels(table, g.grouping) if named else np.zeros(level.shape)
             if unseen == "error":
                 raise ValueError(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
@@ -835,7 +836,7 @@ def effects_of(
                 )
             if new.all() and named and g.name == (fitted.partners or (g.name,))[0]:
                 warn(
-                    f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
+                    f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0, 0]!r}; it has "
                     f"{listed(fitted.levels[:3])}."
                 )
             effects[:, new] = 0.0
@@ -848,7 +849,7 @@ def effects_of(
                     drawn[together] = np.einsum("sij,jsg->isg", roots, normal)
                 own = drawn[together][together.index(g.name)] * natural[prefix + fitted.sd_name][:, None]
                 effects[:, new] = own[:, place.ravel()]
-        z += effects * g.value
+        z += np.einsum("snm,nm->sn", effects, g.value.reshape(len(table), -1))
     return z
 
 

@@ -266,9 +266,9 @@ def regression(
         return in_general()
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
-    if described.smooths:
+    if beyond := described.beyond():
         for name in refused:
-            raise ValueError(f"`formula`: {described.smooths[0].name} is not estimated with `{name}`.")
+            raise ValueError(f"`formula`: {beyond[0]} is not estimated with `{name}`.")
         return in_general()
     if described.correlates():
         check_independent(data, refused)

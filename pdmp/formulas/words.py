@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+
+
+def mm(*columns: Any) -> Any:
+    """Groupings of which a row has several, (1 | mm(g, h)): formulae is shown the first, and `Design` has all."""
+    return columns[0]
+
+
 #: Functions that are called without ``np.``, unless the user's code has others of these names.
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
+FUNCTIONS["mm"] = mm
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
     "te": "a surface is t2({0}, {1})",
