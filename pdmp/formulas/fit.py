@@ -95,6 +95,11 @@ class Fit:
         return self.model.n_data
 
     @property
+    def categories(self) -> list:
+        """Of a family of more than two categories: what they are called, in order; else empty."""
+        return []
+
+    @property
     def groups(self) -> Sequence[GroupColumn]:
         """Columns of effects of groups, called as they are reported."""
         return [g._replace(name=prefix + g.name) for prefix, g in self.group_columns]
@@ -243,8 +248,9 @@ class Fit:
         new : table, dict of columns or path, optional
             With the columns of the formula but the response, and those of offset and exposure; the data of the fit
             when omitted.
-        kind : {"mean", "link", "response"}, default "mean"
-            The expected response, the linear predictor, which is its link, or a response drawn with its noise.
+        kind : {"mean", "link", "response", "probability"}, default "mean"
+            The expected response, the linear predictor, which is its link, a response drawn with its noise, or, of
+            families of categories, the probability of each, in the order of `categories`.
         unseen : {"error", "zero", "draw"}, default "error"
             For groups that the fit has not seen: refuse them, take their effects as 0, or draw these from the law of
             effects, the same for all rows of a group.
@@ -258,7 +264,7 @@ class Fit:
 
         Returns
         -------
-        ndarray, shape (draws, n)
+        ndarray, shape (draws, n), or (draws, n, categories)
             ``.mean(axis=0)`` is the prediction.
 
         Raises
@@ -272,12 +278,17 @@ class Fit:
         UserWarning
             Where the fit has seen none of the groups of a grouping: they may be written otherwise.
         """
-        one_of("kind", kind, ("mean", "link", "response"))
+        one_of("kind", kind, ("mean", "link", "response", "probability"))
+        if kind == "probability" and not self.categories:
+            raise ValueError(
+                "`kind` = 'probability' is for families of more than two categories, such as cumulative and "
+                f"categorical; of {self.family.name} ask for the mean."
+            )
         one_of("unseen", unseen, UNSEEN)
         one_of("effects", effects, EFFECTS)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
-        rows = self.n_rows if table is None else len(table)
+        rows = (self.n_rows if table is None else len(table)) * (len(self.categories) if kind == "probability" else 1)
         if draws * rows > NUMBERS:
             most = max(NUMBERS // rows, 1)
             raise ValueError(
@@ -375,8 +386,9 @@ class Fit:
         effects : {"zero", "draw", "fitted"}, default "zero"
             Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
             intervals have their spread; or of a group that `term` or `at` names.
-        scale : {"response", "link"}, default "response"
-            Whether expected responses, or linear predictors.
+        scale : {"response", "link", "probability"}, default "response"
+            Whether expected responses, linear predictors, or the probability of each category, along one column; which
+            it is for categories without an order.
         probability : float, default 0.95
             Of the intervals.
         draws : int, default 1,000

@@ -30,9 +30,9 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
+from pdmp.formulas.families import LAWS, NOMINAL, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.general import Asked, linked, read_formulas, regress
+from pdmp.formulas.general import Asked, check_asked, expanded, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
@@ -252,6 +252,9 @@ def regression(
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
+    if found.name in NOMINAL and found.is_nominal:
+        check_asked(asked, found, priors, link)
+        found, asked = expanded(found, asked, data)
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
     refused = {name: value for name, value in refused.items() if value is not None}
 

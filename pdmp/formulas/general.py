@@ -24,7 +24,7 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Design, check_columns, describe
-from pdmp.formulas.families import Priors, Scale, prior_of_constant
+from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
@@ -34,7 +34,7 @@ from pdmp.formulas.table import check_names, complete_rows, import_pandas, linea
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
-from pdmp.models.families import LINKS, VARIANTS, Family
+from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family
 from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
@@ -70,6 +70,8 @@ def linked(family: Family, link: Any) -> Family:
     """
     if link is None:
         return family
+    if family.is_nominal:
+        raise ValueError(f"`link`: of {family.name} it is the logit, of the odds against the first category.")
     asked = {family.named[0]: link} if isinstance(link, str) else link
     if not isinstance(asked, Mapping):
         raise TypeError(f'`link` must be a name, or a dict such as {{"sigma": "log"}}, got {type(link).__name__}.')
@@ -195,7 +197,7 @@ def extended_model(
     if "upper" in columns and columns["upper"] in table.columns:
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     table, notes = read_further(fit, table, origin, fit.designs, columns.values())
-    kind = "category" if family.arrange is not None else family.response
+    kind = "category" if family.chances is not None and family.name != "multinomial" else family.response
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
     rest = {
@@ -249,8 +251,17 @@ def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
     """Refuse what the family cannot be asked, before the data are read."""
+    counts = [column_of(text) for name, text in asked.response.data.items() if name.startswith(COUNTED)]
+    if counts and family.name != "multinomial":
+        own = f"cbind({', '.join([asked.response.text, *counts])})"
+        raise ValueError(
+            f"`formula`: {own} is of the family multinomial; of successes and failures write k | trials(n), with n "
+            "their sum."
+        )
+    if family.name == "multinomial" and not counts:
+        raise ValueError("`formula`: the response of multinomial is counts of each category: cbind(a, b, c) ~ x.")
     for name in asked.response.data:
-        if name not in family.data:
+        if name not in family.data and not name.startswith(COUNTED):
             word = {"trials": "trials", "censored": "cens", "upper": "cens"}[name]
             raise ValueError(f"`formula`: {family.name} takes no `| {word}(...)`.")
     if family.data.get("trials", 0.0) is None and "trials" not in asked.response.data:
@@ -271,6 +282,35 @@ def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
                 )
 
 
+def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
+    """A family of categories without an order with those of the data, and the same formula for each but the first."""
+    if family.name == "multinomial":
+        names = [column_of(text) for text in asked.response.data.values()]
+    else:
+        if open_source(data) is not None:
+            raise in_memory(family, asked)
+        table, column = read_table(data), column_of(asked.response.text)
+        check_names([column], table, "`formula`")
+        names = [str(label) for label in labels_of(table[column])[1:]]
+        if not names:
+            raise ValueError(f"the response {column!r} is {labels_of(table[column])[0]} in every row.")
+    right = asked.sides[family.named[0]]
+    return NOMINAL[family.name](names), asked._replace(sides=dict.fromkeys(names, right))
+
+
+def in_memory(family: Family, asked: Asked) -> ValueError:
+    """What is said of data that are read in batches."""
+    return ValueError(
+        f"`data`: {family.described}, with formulas of {listed(list(asked.sides))}, is for tables in memory; give "
+        "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
+    )
+
+
+def prefix_of(family: Family, parameter: str) -> str:
+    """What names of coefficients begin with: of the first parameter nothing, unless it is one of several categories."""
+    return "" if parameter == family.named[0] and not family.is_nominal else f"{parameter}: "
+
+
 def make_general_model(
     asked: Asked,
     data: Any,
@@ -285,10 +325,9 @@ def make_general_model(
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
     described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
     if open_source(data) is not None:
-        raise ValueError(
-            f"`data`: {family.described}, with formulas of {listed(list(asked.sides))}, is for tables in memory; give "
-            "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
-        )
+        raise in_memory(family, asked)
+    if family.is_nominal and roles["offset"] is not None:
+        raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
     table = read_table(data)
     constant, columns = beside_response(asked)
     names = frozenset().union(*(one.names for one in described.values()))
@@ -314,11 +353,11 @@ def make_general_model(
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
-    check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
+    check_names_apart(designs, family, constants_, int(y.max()) if has_cuts else 0)
     shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
     measured = np.asarray(family.stored(shares), float) if family.units else shares
     for name, design in designs.items():
-        prefix, offset = "" if name == first else f"{name}: ", design.offset
+        prefix, offset = prefix_of(family, name), design.offset
         if name == first:
             offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
         if has_cuts and design.intercept is None:
@@ -332,7 +371,9 @@ def make_general_model(
         check_identified(
             predictors[-1].groups, noise if name == first else None, roles["weights"], weight, priors or {}
         )
-        notes += [f"{prefix}{said}" for said in design.baselines()]
+        if family.is_nominal and name != first:  # whose formula is the same
+            continue
+        notes += [f"{'' if family.is_nominal else prefix}{said}" for said in design.baselines()]
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         for text in filter(
             None,
@@ -362,11 +403,12 @@ def make_general_model(
     return model, designs, by_name, notes, Kept(table, list(designs.values()))
 
 
-def check_names_apart(designs: Mapping[str, Design], first: str, constants: list[str], n_cuts: int) -> None:
+def check_names_apart(designs: Mapping[str, Design], family: Family, constants: list[str], n_cuts: int) -> None:
     """Refuse columns that are called as another parameter is."""
+    first = family.named[0]
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
-        prefix = "" if name == first else f"{name}: "
+        prefix = prefix_of(family, name)
         groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
         for one in design.together:
             own = [design.groups[k] for k in one]
@@ -390,6 +432,16 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
     """The response as the family takes it, and a sentence on how it was coded, or ""."""
     if family.arrange is not None:
         return read_categories(design, table, environment)
+    if family.name == "categorical":
+        labels = labels_of(column := design.response_values(table, environment))
+        if [str(label) for label in labels[1:]] != list(family.named):
+            gone = sorted({*family.named} - {str(label) for label in labels})
+            raise ValueError(f"the response {design.response!r} is {gone or 'another'} in rows with missing values only.")
+        design.response_labels = np.asarray(labels)
+        codes = import_pandas().Index(labels).get_indexer(np.asarray(column)).astype(float)
+        return codes, f"categories of {design.response} are compared with {labels[0]}"
+    if family.name == "multinomial":
+        design.response_labels = None
     return design.read_response(table, environment, family.response)
 
 
@@ -418,6 +470,11 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
     plain = shown == [str(k) for k in range(len(labels))]
     said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
     return codes.astype(float), said
+
+
+def labels_of(column: Any) -> list:
+    """Different values of a column, in the order of a category of pandas, else sorted."""
+    return [getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]]
 
 
 def _unordered(name, what):
@@ -505,9 +562,9 @@ class FamilyFit(Fit):
             natural |= both.correlations(np.stack([values[name] for name in names], axis=-1))
         if coding.n_cuts:
             first = coding.predictors[0]
-            cuts = np.sort(
-                np.stack([values[name] for name in coding.cut_names], axis=-1)
-            )  # the prior is of those that ascend
+            cuts = np.stack([values[name] for name in coding.cut_names], axis=-1)
+            if self.family.has_ascending_cuts:  # the prior is of those that do
+                cuts = np.sort(cuts)
             shift = sum((values[name] * first.centre[j] for j, name in enumerate(first.columns)), np.zeros(len(cuts)))
             natural |= {name: cuts[:, k] + shift for k, name in enumerate(coding.cut_names)}
         return natural
@@ -603,6 +660,8 @@ class FamilyFit(Fit):
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         coding, noise = self.coding, rng if kind == "response" else None
+        if kind == "link" and self.family.is_nominal:
+            raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
         if isinstance(self.model, StandardisedEffects):
             x = self.model.natural_draws(x)
         if table is None:
@@ -610,7 +669,7 @@ class FamilyFit(Fit):
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
             if kind == "link":
                 return functionals[0] + coding.shift(x)[:, None]
-            return coding.responses(functionals, further, noise)
+            return coding.responses(functionals, further, kind, noise)
         named = effects == "fitted"
         unseen = unseen if named else effects
         further = self._further(table)
@@ -626,13 +685,20 @@ class FamilyFit(Fit):
             z = np.zeros((len(x), len(table))) + offset
             if one.columns:
                 z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
-            if one.prefix == "":
+            if one.parameter == self.family.named[0]:
                 z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
             z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
             found[one.parameter] = z
         if kind == "link":
             return found[self.family.named[0]]
-        return coding.responses(coding.arranged(found, x), further, noise)
+        return coding.responses(coding.arranged(found, x), further, kind, noise)
+
+    @property
+    def categories(self) -> list:
+        if self.family.name == "multinomial":
+            return [self.design.response, *self.family.named]
+        labels = self.design.response_labels
+        return [] if self.family.chances is None or labels is None else np.asarray(labels).tolist()
 
     def _functionals(self, x, rows):
         """Functionals of some rows of the fit, (draws, rows) each, from all of them for some draws at a time."""

@@ -411,17 +411,29 @@ class Coding:
         """Means of the model's rows, or responses drawn with `rng`: (..., n) of draws (..., dim)."""
         x = np.asarray(draws, dtype=float)
         flat = x.reshape(-1, self.dim)
-        return self.responses(self.own(observed, flat), self.further, rng).reshape(*x.shape[:-1], self.rows)
+        kind = "mean" if rng is None else "response"
+        return self.responses(self.own(observed, flat), self.further, kind, rng).reshape(*x.shape[:-1], self.rows)
 
     def responses(
-        self, functionals: Sequence[np.ndarray], further: Sequence, rng: np.random.Generator | None = None
+        self,
+        functionals: Sequence[np.ndarray],
+        further: Sequence,
+        kind: str = "mean",
+        rng: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Means, or responses drawn with `rng`, at functionals (S, n) or (S, 1)."""
-        what = "mean" if rng is None else "draw"
-        if getattr(self.family, what) is None:
+        """Means, responses drawn with `rng`, or chances of categories (S, n, K), at functionals (S, n) or (S, 1)."""
+        what = {"mean": "mean", "response": "draw", "probability": "chances"}[kind]
+        if what == "mean" and self.family.is_nominal:
+            raise ValueError(
+                f"categories of {self.family.name} have no order, and so no mean: ask for probabilities, "
+                'kind="probability", or of conditional_effects.'
+            )
+        if what != "chances" and getattr(self.family, what) is None:
             raise ValueError(f"{self.family.name} knows no `{what}`: give it to pdmp.Family.")
         n = max(np.shape(z)[-1] for z in functionals)
         values = self.family.inverse([np.broadcast_to(z, (len(z), n)) for z in functionals])
+        if what == "chances":
+            return np.asarray(self.family.chances(*values), float)
         found = self.family.mean(*values, *further) if rng is None else self.family.draw(rng, *values, *further)
         return np.asarray(found, float)
 
@@ -597,10 +609,8 @@ def _by_predictor(one, y, without, mode):
         eta[place] = eta[place] + move
         if family.arrange is None:
             return np.broadcast_to(family.log_density(y, *eta, data=observed.further), y.shape)
-        cuts = np.array([z[0] for z in eta[1:]])
-        upper, inner = np.minimum(y.astype(int), len(cuts) - 1), np.clip(y.astype(int), 1, max(len(cuts) - 1, 1))
-        gap = cuts[np.minimum(inner, len(cuts) - 1)] - cuts[inner - 1]
-        return np.asarray(family.log_density(y, cuts[upper] - eta[0], gap, data=(float(len(cuts)),)))
+        chances = family.chances(*eta)
+        return np.log(np.maximum(chances[np.arange(len(y)), y.astype(int)], 1e-300))
 
     h, weight = DIFFERENCE * one.unit, getattr(observed, "weight", 1.0)
     low, mid, high = density(-h), density(0.0), density(h)

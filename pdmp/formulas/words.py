@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.models.families import COUNTED
+
 
 
 def mm(*columns: Any) -> Any:
@@ -73,8 +75,9 @@ def read_response(text: str) -> Response:
     elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
         own, *rest_of = called[1]
         data |= dict(zip(("censored", "upper"), rest_of, strict=False))
-    elif called and called[0] == "cbind":
-        raise ValueError(f"`formula`: {own} is written k | trials(n), with n the sum of successes and failures.")
+    elif called and called[0] == "cbind" and len(called[1]) > 1 and not bar:
+        own, *others = called[1]
+        data |= {COUNTED + column_of(other): other for other in others}
     elif called and called[0] == "Surv":
         raise ValueError(
             f"`formula`: {own} is written {called[1][0]} | cens(c), with c 0 where the event was seen and 1 where not."
