@@ -43,7 +43,7 @@ from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
-from pdmp.models.families import Family
+from pdmp.models.families import Family, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.group_information import group_information
@@ -252,6 +252,8 @@ def regression(
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
+    if bounds := {"lb", "ub"} & set(asked.response.data):
+        found = truncated(found, "lb" in bounds, "ub" in bounds)
     if found.name in NOMINAL and found.is_nominal:
         check_asked(asked, found, priors, link)
         found, asked = expanded(found, asked, data)

@@ -48,6 +48,8 @@ ALLOWED = {
     "probit": ("logit", "probit"),
 }
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
+#: What is written beside the response, by the family's name for it.
+CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -262,7 +264,7 @@ def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
         raise ValueError("`formula`: the response of multinomial is counts of each category: cbind(a, b, c) ~ x.")
     for name in asked.response.data:
         if name not in family.data and not name.startswith(COUNTED):
-            word = {"trials": "trials", "censored": "cens", "upper": "cens"}[name]
+            word = CALLED_BESIDE[name]
             raise ValueError(f"`formula`: {family.name} takes no `| {word}(...)`.")
     if family.data.get("trials", 0.0) is None and "trials" not in asked.response.data:
         own = asked.response.text
@@ -496,7 +498,7 @@ def data_beside(name: str, table: Any, column: str) -> np.ndarray:
                 f"or 2, got {odd[0]!r}."
             )
         return words.map(CENSORING).to_numpy(float)
-    return numbers(table, column, f"`formula`: {'cens' if name != 'trials' else 'trials'}")
+    return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, 'cbind')}")
 
 
 class FamilyFit(Fit):
@@ -628,8 +630,8 @@ class FamilyFit(Fit):
     def names_of_columns(self) -> set[str]:
         found = {name for design in self.designs.values() for name in design.names_of_columns()["fixed"]}
         found |= {name for name in self.columns.values() if name}
-        trials = self.asked.response.data.get("trials")
-        return found | ({column_of(trials)} if trials is not None and not is_number(trials) else set())
+        beside = [self.asked.response.data.get(name, "0") for name in ("trials", "lb", "ub")]
+        return found | {column_of(text) for text in beside if not is_number(text)}
 
     def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
         found = dict(weights)
@@ -710,17 +712,17 @@ class FamilyFit(Fit):
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _further(self, table):
-        """Further data of new rows: what predictions look at is the number of trials alone."""
+        """Further data of new rows: what predictions look at is the number of trials, and where responses are cut."""
         if self.family.arrange is not None:
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name == "trials" else None
+            text = self.asked.response.data.get(name) if name in ("trials", "lb", "ub") else None
             if text is None:
                 found.append(usual)
             elif is_number(text):
                 found.append(np.full(len(table), float(text)))
             else:
                 check_names([column_of(text)], table, "`formula`", "`new`")
-                found.append(numbers(table, column_of(text), "`formula`: trials"))
+                found.append(numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE[name]}"))
         return tuple(found)

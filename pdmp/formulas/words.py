@@ -37,7 +37,6 @@ INSTEAD = {
 BESIDE = {
     "weights": 'give weights="{0}"',
     "se": "known standard errors are no column of a regression",
-    "trunc": "truncated responses are no family",
     "mi": "rows with missing responses are left out",
     "rate": 'give exposure="{0}"',
     "dec": "decisions are no family",
@@ -90,11 +89,18 @@ def read_response(text: str) -> Response:
                 data["trials"] = given[0]
             elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
                 data |= dict(zip(("censored", "upper"), given, strict=False))
+            elif name == "trunc" and given:
+                bounds = dict(zip(("lb", "ub"), (one for one in given if "=" not in one), strict=False))
+                bounds |= {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
+                if not bounds.keys() <= {"lb", "ub"}:
+                    raise ValueError(f"`formula`: `| {part.strip()}` takes lb=, ub= or both.")
+                data |= {end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")}
             elif name in BESIDE:
                 raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
             else:
                 raise ValueError(
-                    f"`formula`: beside the response may stand `| trials(n)` or `| cens(c)`, got `| {part.strip()}`."
+                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)` or `| trunc(lb=a)`, got "
+                    f"`| {part.strip()}`."
                 )
     return Response(own, data)
 

@@ -23,7 +23,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -347,6 +347,15 @@ class Family:
             if np.any(y > columns["trials"]):
                 i = int(np.argmax(y > columns["trials"]))
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
+        for name, sign in (("lb", 1.0), ("ub", -1.0)):
+            if name in columns and not np.all(sign * (y - columns[name]) >= 0.0):
+                i = int(np.argmin(sign * (y - columns[name])))
+                raise ValueError(
+                    f"`y` must be at {'least' if sign > 0.0 else 'most'} `{name}`, where it is cut off, got {y[i]:g} "
+                    f"and {columns[name][i]:g} in row {i}."
+                )
+            if name in columns and self.response == "positive" and columns[name].min() <= 0.0:
+                raise ValueError(f"`{name}` must be above 0, as {self.name} is, got {columns[name].min():g}.")
         if "censored" in self.data:
             censored = columns.get("censored", np.zeros_like(y))
             if not np.isin(censored, (-1.0, 0.0, 1.0, 2.0)).all():
@@ -1038,3 +1047,151 @@ VARIANTS = {
     ("sratio", "logit"): sratio,
     ("acat", "logit"): acat,
 }
+
+# ---------------------------------------------------------------------------------------------------------------
+# Truncation
+
+
+class Tails(NamedTuple):
+    """Of a family: what is below and above t, as the loss has t, at functionals; and its law by parameters."""
+
+    log_distribution: Callable
+    log_survival: Callable
+    law: Callable  #: (parameters…) -> one of scipy.stats
+    partial_mean: Callable  #: (a, b, parameters…) -> E(y; a < y < b)
+
+
+def _stats(name, *args, **kwargs):
+    from scipy import stats
+
+    return getattr(stats, name)(*args, **kwargs)
+
+
+def _weibull_partial_mean(a, b, mu, shape=1.0):
+    p = 1.0 + 1.0 / shape
+    ends = [_scipy("gammainc", p, (np.maximum(t, 0.0) / mu) ** shape) for t in (a, b)]
+    return mu * _scipy("gamma", p) * (ends[1] - ends[0])
+
+
+def _normal_partial_mean(a, b, mu, sigma):
+    p, q = (a - mu) / sigma, (b - mu) / sigma
+    heights = [np.exp(-0.5 * t**2 - HALF_LOG_2PI) for t in (p, q)]
+    return mu * (_scipy("ndtr", q) - _scipy("ndtr", p)) + sigma * (heights[0] - heights[1])
+
+
+def _lognormal_partial_mean(a, b, mu, sigma):
+    with np.errstate(divide="ignore"):
+        ends = [_scipy("ndtr", (np.log(t) - mu) / sigma - sigma) for t in (a, b)]
+    return np.exp(mu + 0.5 * sigma**2) * (ends[1] - ends[0])
+
+
+TAILS = {
+    "gaussian": Tails(
+        _lognormal_left,
+        lambda t, z, a: _lognormal_left(-t, -z, a),
+        lambda mu, sigma: _stats("norm", mu, sigma),
+        _normal_partial_mean,
+    ),
+    "lognormal": Tails(
+        _lognormal_left,
+        lambda t, z, a: _lognormal_left(-t, -z, a),
+        lambda mu, sigma: _stats("lognorm", sigma, scale=np.exp(mu)),
+        _lognormal_partial_mean,
+    ),
+    "weibull": Tails(
+        _weibull_left,
+        lambda t, z, a: -exp(_hazard(t, z, a)),
+        lambda mu, shape: _stats("weibull_min", shape, scale=mu),
+        _weibull_partial_mean,
+    ),
+    "exponential": Tails(
+        _weibull_left,
+        lambda t, z: -exp(t - z),
+        lambda mu: _stats("expon", scale=mu),
+        _weibull_partial_mean,
+    ),
+}
+
+
+def truncated(family: Family, lower: bool, upper: bool) -> Family:
+    """A family whose responses are seen only where they are above `lb`, or below `ub`, or between both.
+
+    With further data of these names, and
+
+        log p(y | lb < y < ub) = log p(y) - log P(lb < y < ub).
+
+    Between two bounds that is a difference of probabilities beyond the one that y is nearer to.
+
+    Parameters
+    ----------
+    family : Family
+        Of `gaussian`, `lognormal`, `weibull` and `exponential`, with its own links.
+    lower, upper : bool
+        Which bounds there are.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        For another family, and without a bound.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> family, p = pdmp.families.truncated(pdmp.families.gaussian, True, False), pdmp.Parameters(mu=1, sigma=1)
+    >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
+    """
+    if FAMILIES.get(family.name) is not family or family.name not in TAILS:
+        raise ValueError(f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}.")
+    if not (lower or upper):
+        raise ValueError("truncation needs a lower bound, an upper one, or both.")
+    tails, m, is_log = TAILS[family.name], len(family.data), family.stored is np.log
+    bounds = ["lb"] * lower + ["ub"] * upper
+
+    def inside(y, eta, lb=None, ub=None):
+        """log P(lb < y < ub)."""
+        a, b = (t if t is None or not is_log else log(t) for t in (lb, ub))
+        if ub is None:
+            return tails.log_survival(a, *eta)
+        if lb is None:
+            return tails.log_distribution(b, *eta)
+        above, below = ([tail(t, *eta) for t in (a, b)] for tail in (tails.log_survival, tails.log_distribution))
+        return where(
+            y - a < b - y,
+            above[0] + log1mexp(above[0] - above[1]),
+            below[1] + log1mexp(below[1] - below[0]),
+        )
+
+    def loss(y, *rest):
+        known, eta = rest[m : m + len(bounds)], rest[m + len(bounds) :]
+        return family.loss(y, *rest[:m], *eta) + inside(y, eta, **dict(zip(bounds, known, strict=True)))
+
+    def split(values):
+        ends = dict(zip(bounds, values[-len(bounds) :], strict=True))
+        return values[: -len(bounds) - m], ends.get("lb", -math.inf), ends.get("ub", math.inf)
+
+    def draw(rng, *values):
+        parameters, a, b = split(values)
+        law, u = tails.law(*parameters), rng.random(np.shape(parameters[0]))
+        left, right = law.cdf(a), law.sf(a)
+        in_tail = law.isf(right + u * (law.sf(b) - right))  # without rounding where all is far above
+        return np.clip(np.where(left > 0.5, in_tail, law.ppf(left + u * (law.cdf(b) - left))), a, b)
+
+    def mean(*values):
+        parameters, a, b = split(values)
+        law = tails.law(*parameters)
+        chance = np.where(law.cdf(a) > 0.5, law.sf(a) - law.sf(b), law.cdf(b) - law.cdf(a))
+        return np.clip(tails.partial_mean(a, b, *parameters) / chance, a, b)
+
+    constant = family.constant
+    return replace(
+        family,
+        loss=loss,
+        draw=draw,
+        mean=mean,
+        constant=constant and (lambda y, *further: constant(y, *further[:m])),
+        data={**family.data, **dict.fromkeys(bounds)},
+    )
