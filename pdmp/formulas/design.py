@@ -16,7 +16,7 @@ from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.smooths import Said, Smooth, taken_out
+from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, plainly
 from pdmp.models.families import RANGES
@@ -504,10 +504,12 @@ class Design:
             self.columns += labels
         n = len(table)
         self.X = self._stack([term.data for term in self._fixed], n)
-        self.smooths, bent = [Smooth(said, table) for said in described.smooths], []
+        self.smooths, bent = [smooth_of(said, table) for said in described.smooths], []
+        self.warps: dict[str, Warp] = {}
         for one in self.smooths:
             self.terms |= {name: [len(self.columns) + k] for k, name in enumerate(one.columns)}
             self.columns += one.columns
+            self.warps |= one.warps
             linear, parts = one.coded(table)
             self.X, bent = np.hstack([self.X, linear]), [*bent, *parts]
         if len(set(self.columns)) < len(self.columns):
@@ -618,7 +620,9 @@ class Design:
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
-        return {one.said.by: one.levels for one in self.smooths if one.said.by is not None} | found
+        curves = {one.said.by: one.levels for one in self.smooths if one.said.by is not None}
+        monotonic = {one.said.columns[0]: tuple(one.labels) for one in self.smooths if getattr(one, "labels", None)}
+        return curves | monotonic | found
 
     def _without(self, term, part):
         """Levels of a category that have no column."""

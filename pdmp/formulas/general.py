@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
@@ -36,6 +38,7 @@ from pdmp.formulas.updating import Origin, added_to, further_weights, middle, pa
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family
 from pdmp.models.priors import LKJ, Prior
+from pdmp.models.regressions.curved_effects import CurvedEffects
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms
@@ -47,6 +50,7 @@ ALLOWED = {
     "logit": ("logit", "probit"),
     "probit": ("logit", "probit"),
 }
+Posterior = SumOfTerms | CurvedEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
@@ -190,7 +194,7 @@ def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, optio
 
 def extended_model(
     origin: Origin, fit: FamilyFit, data: Any
-) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], list[str], Kept]:
+) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
     """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
@@ -228,16 +232,23 @@ def extended_model(
     for one in predictors:
         natural = padded(natural, one.groups, one.prefix)
     x = model.reported.unconstrained(natural)
-    model.initial = model.coordinates(x) if isinstance(model, StandardisedEffects) else x
+    model.initial = coordinates_of(model, x)
     return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
+
+
+def coordinates_of(model: Posterior, natural: np.ndarray) -> np.ndarray:
+    """Coordinates of a model (..., dim) of those that its rows are linear in."""
+    if isinstance(model, SumOfTerms):
+        return natural
+    return model.coordinates(coordinates_of(model.base, natural))
 
 
 def modelled(
     family: Family, predictors: list[Predictor], y: np.ndarray, rest: Mapping[str, np.ndarray], *common: Any
-) -> SumOfTerms | StandardisedEffects:
+) -> Posterior:
     """The model of all rows, in the coordinates in which it is sampled; arguments as of `made`."""
     known = (family, predictors, y, rest, *common)
-    grouped = any(one.groups for one in predictors)
+    grouped = any(one.sets for one in predictors)
     model = made_for_sampling(predictors, y, rest, known) if grouped else made(*known)
     for one in predictors:
         one.slimmed()
@@ -320,7 +331,7 @@ def make_general_model(
     priors: Mapping[str, Prior] | None,
     roles: Mapping[str, str | None],
     environment: Any,
-) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], dict[str, Prior], list[str], Kept]:
+) -> tuple[Posterior, dict[str, Design], dict[str, Prior], list[str], Kept]:
     """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
@@ -412,6 +423,7 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     for name, design in designs.items():
         prefix = prefix_of(family, name)
         groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
+        groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
         for one in design.together:
             own = [design.groups[k] for k in one]
             labels = [g.name.removesuffix(f"|{g.grouping}") for g in own]
@@ -522,7 +534,7 @@ class FamilyFit(Fit):
         self,
         asked: Asked,
         family: Family,
-        model: SumOfTerms | StandardisedEffects,
+        model: Posterior,
         run: Any,
         designs: Mapping[str, Design],
         kept: Kept,
@@ -583,6 +595,16 @@ class FamilyFit(Fit):
     ) -> dict[str, np.ndarray]:
         found = super().effects_of_law(natural, standard)
         for one in self.coding.predictors:
+            for k in one.warped:
+                name, warp, sd = one.prefix + one.groups[k].name, one.groups[k].warp, one.prefix + one.groups[k].sd_name
+                if warp.is_monotonic:  # shares are those of exponential variables
+                    steps = -log_ndtr(standard[name])
+                    shares = steps / steps.sum(axis=-1, keepdims=True)
+                    found[name] = natural[sd][:, None] * shares.shape[-1] * shares
+                else:
+                    ratio = natural[one.prefix + warp.length][:, None] / warp.unit
+                    spread = natural[sd][:, None] * np.sqrt(ratio * math.sqrt(2.0 * math.pi))
+                    found[name] = spread * np.exp(-0.25 * warp.eigenvalues * ratio**2) * standard[name]
             for both in one.sets:
                 if both.width > 1:
                     own = [one.groups[k] for k in both.columns]
@@ -604,8 +626,7 @@ class FamilyFit(Fit):
         return other, self.model.natural_draws(x)
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
-        x = self.coding.unconstrained(natural)
-        return self.model.coordinates(x) if isinstance(self.model, StandardisedEffects) else x
+        return coordinates_of(self.model, self.coding.unconstrained(natural))
 
     def prior_name(self, name: str) -> str:
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
@@ -664,8 +685,9 @@ class FamilyFit(Fit):
         coding, noise = self.coding, rng if kind == "response" else None
         if kind == "link" and self.family.is_nominal:
             raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
-        if isinstance(self.model, StandardisedEffects):
-            x = self.model.natural_draws(x)
+        model = self.model
+        while not isinstance(model, SumOfTerms):
+            x, model = model.natural_draws(x), model.base
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]

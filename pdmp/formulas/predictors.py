@@ -28,7 +28,8 @@ from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
 from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed
-from pdmp.models.priors import LKJ, Prior
+from pdmp.models.priors import LKJ, Gamma, Normal, Prior
+from pdmp.models.regressions.curved_effects import Curved, CurvedEffects
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
 from pdmp.models.regressions.standardised_effects import (
@@ -163,10 +164,17 @@ class Predictor:
             column = GroupColumn(
                 *g, prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ())
             )
+            warp = design.warps.get(g.name)
+            if warp is not None:
+                default = warp.prior.scaled(scale.width * scale.unit) if warp.is_monotonic else column.prior
+                column = column._replace(warp=warp, prior=default)
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
-        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in sets]
+            if warp is not None and not warp.is_monotonic:
+                self.priors[prefix + warp.length] = named.find(warp.prior, prefix + warp.length)
+        straight = [one for one in sets if self.groups[one[0]].warp is None]
+        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in straight]
         for one in self.sets:
             if one.width > 1:
                 names = one.correlation_names
@@ -210,6 +218,15 @@ class Predictor:
         """The block of effects."""
         return inside_name(self.prefix + self.groups[k].name)
 
+    @property
+    def warped(self) -> list[int]:
+        """Places of the groups whose effects are made of others."""
+        return [k for k, g in enumerate(self.groups) if g.warp is not None]
+
+    def length_name(self, k: int) -> str:
+        """The block of a length scale, whose logarithm moves; none of a monotonic effect."""
+        return inside_name(self.prefix + self.groups[k].warp.length)
+
     def sizes(self, with_groups: bool = True) -> dict[str, int]:
         """Blocks of coordinates."""
         found = dict.fromkeys(self.fixed_names, 1)
@@ -217,6 +234,7 @@ class Predictor:
             found |= {self.sd_name(k): 1 for k in range(len(self.groups))}
             for one in self.sets:
                 found |= one.sizes
+            found |= {self.length_name(k): 1 for k in self.warped if self.groups[k].warp.length}
             found |= {self.effect_name(k): len(g.levels) for k, g in enumerate(self.groups)}
         return found
 
@@ -231,6 +249,11 @@ class Predictor:
         for one in self.sets if with_groups else ():
             if one.width > 1:
                 found[one.block] = one.prior.partial(one.width)
+        for k in self.warped if with_groups else ():
+            warp = self.groups[k].warp
+            found[self.effect_name(k)] = Gamma(1.0, 1.0) if warp.is_monotonic else Normal(0.0, 1.0)
+            if warp.length:
+                found[self.length_name(k)] = self.priors[self.prefix + warp.length].scaled(1.0 / warp.unit)
         return found
 
     def values(self, k: int) -> np.ndarray:
@@ -331,10 +354,12 @@ class Coding:
             if p.intercept is not None:
                 beta[p.columns[p.intercept]] = beta[p.columns[p.intercept]] - shift
             natural |= {p.prefix + name: value for name, value in beta.items()}
-            for k in range(len(p.groups)):
-                natural[p.prefix + p.groups[k].sd_name] = (
-                    p.unit / p.group_scale[k] * np.exp(values[p.sd_name(k)][..., 0])
-                )
+            for k, g in enumerate(p.groups):
+                size = values[p.sd_name(k)][..., 0]
+                is_free = g.warp is not None and g.warp.is_monotonic
+                natural[p.prefix + g.sd_name] = p.unit / p.group_scale[k] * (size if is_free else np.exp(size))
+                if g.warp is not None and g.warp.length:
+                    natural[p.prefix + g.warp.length] = g.warp.unit * np.exp(values[p.length_name(k)][..., 0])
             for one in p.sets:
                 if one.width > 1:
                     natural |= one.correlations(values[one.block])
@@ -362,7 +387,10 @@ class Coding:
             for j, (block, name) in enumerate(zip(p.fixed_names, p.columns, strict=True)):
                 put(block, beta[name] * p.scale[j] / p.unit)
             for k, g in enumerate(p.groups):
-                put(p.sd_name(k), np.log(natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit))
+                size = natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit
+                put(p.sd_name(k), size if g.warp is not None and g.warp.is_monotonic else np.log(size))
+                if g.warp is not None and g.warp.length:
+                    put(p.length_name(k), np.log(natural[p.prefix + g.warp.length] / g.warp.unit))
                 put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit)
             for one in p.sets:
                 if one.width > 1:
@@ -388,6 +416,19 @@ class Coding:
                 columns = np.stack([begin + np.arange(size) for begin, size in effects], axis=-1)
                 found.append(EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns))
         return found
+
+    def curved(self) -> list[Curved]:
+        """Coordinates of effects that are made of others, of all predictors."""
+        return [
+            Curved(
+                self.places[p.effect_name(k)][0] + np.arange(len(p.groups[k].levels)),
+                self.places[p.sd_name(k)][0],
+                self.places[p.length_name(k)][0] if p.groups[k].warp.length else -1,
+                p.groups[k].warp.eigenvalues,
+            )
+            for p in self.predictors
+            for k in p.warped
+        ]
 
     def arranged(self, found: Mapping[str, np.ndarray], draws: np.ndarray) -> list[np.ndarray]:
         """Functionals in the order of the family: those of predictors (S, n), the others' (S, 1), and cuts."""
@@ -472,7 +513,7 @@ def made(
     response: str,
     with_groups: bool = True,
     with_laws: bool = True,
-) -> SumOfTerms:
+) -> SumOfTerms | CurvedEffects:
     """The model of all rows; without effects of groups, or without their laws, where these are left out."""
     n_cuts = int(y.max()) if cuts is not None else 0
     sizes: dict[str, int] = {}
@@ -502,7 +543,8 @@ def made(
         rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
     model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
     model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
-    return model
+    curved = model.reported.curved() if with_groups else []
+    return CurvedEffects(model, curved) if curved else model
 
 
 def _law(p, one, both):
@@ -533,7 +575,7 @@ def _weighted(family, rows, weight):
 
 def made_for_sampling(
     predictors: Sequence[Predictor], y: np.ndarray, data: Mapping[str, np.ndarray], common: tuple
-) -> SumOfTerms | StandardisedEffects:
+) -> SumOfTerms | CurvedEffects | StandardisedEffects:
     """The model with effects of groups in the coordinates in which it is sampled.
 
     Parameters
@@ -551,6 +593,7 @@ def made_for_sampling(
         known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
     if (
         len(y) >= CENTRED_ROWS
+        and isinstance(base, SumOfTerms)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
         and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)

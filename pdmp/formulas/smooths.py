@@ -1,4 +1,4 @@
-r"""Penalised smooths of a formula, s(x), s(x, z) and t2(x, z), as coefficients and normal effects.
+r"""Curves of a formula, s(x), s(x, z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
 
 A thin-plate regression spline [1]_ has the knots t and the functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
 
@@ -25,6 +25,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +34,14 @@ import numpy as np
 from pdmp.data.formats import is_number
 from pdmp.formulas.table import import_pandas, numbers
 from pdmp.formulas.words import column_of, pieces_between, read_call
+from pdmp.models.priors import Gamma, Normal, Prior
 
-KINDS = {"s": (1, 2), "t2": (2, 2)}  #: and how many columns they take
-K = {"s": (10, 30), "t2": (5, 5)}  #: functions of a smooth of one or two columns; of t2 for each of them
+KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 1), "mo": (1, 1)}  #: and how many columns they take
+OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c"), "mo": ()}
+#: Functions of a smooth of one or two columns; of t2 for each of them.
+K = {"s": (10, 30), "t2": (5, 5), "gp": (20,), "mo": (0,)}
+C = 1.5  #: half-width of the interval of a Gaussian process, in that of the data
+LENGTH = Gamma(4.0, 0.125)  #: of its length scale, in the same unit: 0.14 to 1.1 in 95 of 100 cases
 MOST_KNOTS = 1_000  #: of thin-plate splines with more distinct values so many of these are taken
 
 
@@ -47,6 +54,7 @@ class Said(NamedTuple):
     by: str | None
     k: int
     basis: str  #: "tp" or "cr"
+    c: float = C
 
     @property
     def names(self) -> set[str]:
@@ -91,7 +99,7 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
     if inside:
         raise ValueError(
             f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category is "
-            f"{inside.group(1)}(x, by=a), one that varies between groups is no term here."
+            "s(x, by=a), one that varies between groups is no term here."
         )
     return (f"{left}{tilde} {rest}" if found else formula), tuple(found)
 
@@ -106,17 +114,101 @@ def _read(piece, kind, given):
         if not name.isidentifier() and not plain.startswith("`") or is_number(name):
             raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
     for name in options:
-        if name not in ("k", "bs", "by"):
-            raise ValueError(f"{piece} knows k, bs and by, not {name!r}.")
+        if name not in OPTIONS[kind]:
+            raise ValueError(f"{piece} knows {' and '.join(OPTIONS[kind]) or 'no options'}, not {name!r}.")
+    c = options.get("c", str(C))
+    if not is_number(c) or not 1.0 < float(c) < math.inf:
+        raise ValueError(f"{piece}: c is how far beyond the data its interval goes, above 1, got {c}.")
     basis = options.get("bs", '"tp"' if kind == "s" else '"cr"').strip("\"'")
     if basis not in ("tp", "cr") or (basis == "cr" and kind == "s" and len(columns) == 2):
         raise ValueError(f'{piece}: bs is "tp" (thin plates) or, of single columns, "cr" (cubic), not {basis!r}.')
     k, dim = options.get("k", str(K[kind][len(columns) - 1])), len(columns) if kind == "s" else 1
-    if not k.isdigit() or int(k) < dim + 2:
+    if not k.isdigit() or int(k) < dim + 2 and kind != "mo":
         raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2}, got {k}.")
     by = column_of(options["by"]) if "by" in options else None
     inner = ", ".join([*columns, *([f"by={by}"] if by else [])])
-    return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis)
+    return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis, float(c))
+
+
+class Warp(NamedTuple):
+    """Effects that are no linear functions of what has a simple law, see `pdmp.models.regressions.curved_effects`."""
+
+    parameter: str  #: their standard deviation, or the size of a monotonic effect
+    prior: Prior  #: of the latter, with a unit of 1; of a Gaussian process of the length scale
+    eigenvalues: np.ndarray  #: (K,)
+    length: str = ""  #: the name of the length scale, if there is one
+    unit: float = 1.0  #: of the length scale
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether they are steps."""
+        return not self.length
+
+
+class Process:
+    """A Gaussian process of one column, by sines on an interval around the data."""
+
+    columns: tuple = ()
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said, x = said, numbers(table, said.columns[0], "`formula`")
+        self.middle, self.half = 0.5 * float(x.max() + x.min()), 0.5 * float(np.ptp(x))
+        if self.half == 0.0:
+            raise ValueError(f"`formula`: the column of {said.name} is {x[0]:g} in every row.")
+        roots = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c)
+        self.warps = {said.name: Warp("", LENGTH.scaled(self.half), roots**2, f"length({said.name})", self.half)}
+        self.roots = roots
+
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+        """No columns, and the effects, of a table."""
+        u, c = (numbers(table, self.said.columns[0], asked) - self.middle) / self.half, self.said.c
+        if np.abs(u).max() > c:
+            ends = self.middle - c * self.half, self.middle + c * self.half
+            raise ValueError(f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c.")
+        value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
+        return np.zeros((len(u), 0)), [
+            Part(name, name, tuple(range(1, self.said.k + 1)), np.arange(self.said.k)[None], value)
+        ]
+
+
+class Monotonic:
+    """A monotonic effect of whole numbers, or of an ordered category."""
+
+    columns: tuple = ()
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said, self.labels, column = said, None, table[said.columns[0]]
+        if getattr(column.dtype, "ordered", False):
+            self.labels = list(column.cat.remove_unused_categories().cat.categories)
+        self.low, self.high = 0, 0
+        x = self._read(table, "`formula`")
+        self.low, self.high = int(x.min()), int(x.max())
+        if self.high - self.low < 2:
+            raise ValueError(f"`formula`: {said.name} needs three levels or more: with two it is {said.columns[0]}.")
+        self.name = f"steps of {said.name}"
+        spread = float(np.std(x))
+        self.warps = {self.name: Warp(said.name, Normal(0.0, 1.0 / spread), np.zeros(self.high - self.low))}
+
+    def _read(self, table, asked):
+        name = self.said.columns[0]
+        if self.labels is not None:
+            x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
+        else:
+            x = numbers(table, name, asked)
+            if np.any(x != np.floor(x)):
+                raise ValueError(
+                    f"{asked}: {self.said.name} takes whole numbers or an ordered category of pandas, got {x[x != np.floor(x)][0]:g}."
+                )
+        if self.high > self.low and (x.min() < self.low or x.max() > self.high) or x.min() < 0.0 <= self.low:
+            known = f"{self.low} to {self.high}" if self.labels is None else ", ".join(map(str, self.labels))
+            raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
+        return x
+
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+        """No columns, and the steps up to the level of each row."""
+        x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
+        value = (x[:, None] >= self.low + steps).astype(float)
+        return np.zeros((len(x), 0)), [Part(self.name, self.name, tuple(steps.tolist()), (steps - 1)[None], value)]
 
 
 class Basis:
@@ -195,6 +287,8 @@ class Smooth:
         Of the category `by`, with a curve each; ``(None,)`` without.
     """
 
+    warps: Mapping[str, Warp] = MappingProxyType({})
+
     def __init__(self, said: Said, table: Any) -> None:
         self.said = said
         x = self._read(table, "`formula`")
@@ -259,6 +353,11 @@ class Smooth:
             Part(name, name, tuple(range(1, value.shape[1] + 1)), np.arange(value.shape[1])[None], value)
             for name, value in zip(self.parts, values, strict=True)
         ]
+
+
+def smooth_of(said: Said, table: Any) -> Smooth | Process | Monotonic:
+    """The smooth of the rows of a table."""
+    return {"gp": Process, "mo": Monotonic}.get(said.kind, Smooth)(said, table)
 
 
 def is_smooth(group: Any) -> bool:

@@ -24,9 +24,7 @@ FUNCTIONS["mm"] = mm
 INSTEAD = {
     "te": "a surface is t2({0}, {1})",
     "ti": "a surface is t2({0}, {1})",
-    "gp": "a smooth curve is bs({0}, df=10)",
-    "hsgp": "a smooth curve is bs({0}, df=10)",
-    "mo": "an effect of each level is C({0}), one of equal steps {0} as a number",
+    "hsgp": "a Gaussian process is gp({0})",
     "mi": "rows with missing values are left out: write {0}, or fill them in beforehand",
     "me": "the measured column is taken as it is: write {0}",
     "cs": "an effect that is the same for all categories is {0}",

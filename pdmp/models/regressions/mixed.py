@@ -15,7 +15,7 @@ import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,7 @@ class GroupColumn(NamedTuple):
     prior: Prior  #: of the standard deviation of the effects
     rows: np.ndarray | None = None  #: (groups,) how many rows each has, where that is known
     partners: tuple = ()  #: names of the columns whose effects correlate, this one among them
+    warp: Any = None  #: `pdmp.formulas.smooths.Warp` of effects that are made of others
 
     @property
     def label(self) -> str:
@@ -61,7 +62,9 @@ class GroupColumn(NamedTuple):
 
     @property
     def sd_name(self) -> str:
-        """What the standard deviation is called."""
+        """What the standard deviation is called, or, of a monotonic effect, its size."""
+        if self.warp is not None and self.warp.parameter:
+            return str(self.warp.parameter)
         return f"sd({self.grouping if self.name.startswith('1|') else self.name})"
 
 
