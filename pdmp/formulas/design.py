@@ -77,7 +77,9 @@ class Described(NamedTuple):
 
     def beyond(self) -> list[str]:
         """Terms that only regressions as sums of terms have."""
-        members = [term.factor.name for term in self.model.group_terms if any(c.callee == "mm" for c in _calls(term.factor))]
+        members = [
+            term.factor.name for term in self.model.group_terms if any(c.callee == "mm" for c in _calls(term.factor))
+        ]
         return [*(one.name for one in self.smooths), *members]
 
     def plain(self, of_groups: bool = False) -> set[str]:

@@ -30,8 +30,8 @@ from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
-from pdmp.formulas.sources import open_source
 from pdmp.formulas.smooths import is_smooth
+from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
@@ -192,9 +192,7 @@ def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, optio
     return sampled(found, origin, check_seed(seed, None))
 
 
-def extended_model(
-    origin: Origin, fit: FamilyFit, data: Any
-) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
+def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
     """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
@@ -450,7 +448,9 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
         labels = labels_of(column := design.response_values(table, environment))
         if [str(label) for label in labels[1:]] != list(family.named):
             gone = sorted({*family.named} - {str(label) for label in labels})
-            raise ValueError(f"the response {design.response!r} is {gone or 'another'} in rows with missing values only.")
+            raise ValueError(
+                f"the response {design.response!r} is {gone or 'another'} in rows with missing values only."
+            )
         design.response_labels = np.asarray(labels)
         codes = import_pandas().Index(labels).get_indexer(np.asarray(column)).astype(float)
         return codes, f"categories of {design.response} are compared with {labels[0]}"
@@ -488,7 +488,9 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
 
 def labels_of(column: Any) -> list:
     """Different values of a column, in the order of a category of pandas, else sorted."""
-    return [getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]]
+    return [
+        getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]
+    ]
 
 
 def _unordered(name, what):

@@ -1,6 +1,6 @@
 r"""Curves of a formula, s(x), s(x, z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
 
-A thin-plate regression spline [1]_ has the knots t and the functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
+A thin-plate regression spline [1]_ has knots t and functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
 
     f(x) = α₀ + α·x + Σⱼ η(|x - tⱼ|) δⱼ,     Σⱼ δⱼ = Σⱼ δⱼ tⱼ = 0,     penalty δ·Eδ,     E = η(|tᵢ - tⱼ|),
 
@@ -98,8 +98,8 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
     inside = re.search(rf"(?<![\w.`])({'|'.join(KINDS)})\(", rest)
     if inside:
         raise ValueError(
-            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category is "
-            "s(x, by=a), one that varies between groups is no term here."
+            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category "
+            "is s(x, by=a), one that varies between groups is no term here."
         )
     return (f"{left}{tilde} {rest}" if found else formula), tuple(found)
 
@@ -164,7 +164,9 @@ class Process:
         u, c = (numbers(table, self.said.columns[0], asked) - self.middle) / self.half, self.said.c
         if np.abs(u).max() > c:
             ends = self.middle - c * self.half, self.middle + c * self.half
-            raise ValueError(f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c.")
+            raise ValueError(
+                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c."
+            )
         value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
         return np.zeros((len(u), 0)), [
             Part(name, name, tuple(range(1, self.said.k + 1)), np.arange(self.said.k)[None], value)
@@ -195,9 +197,10 @@ class Monotonic:
             x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
         else:
             x = numbers(table, name, asked)
-            if np.any(x != np.floor(x)):
+            odd = x[x != np.floor(x)]
+            if len(odd):
                 raise ValueError(
-                    f"{asked}: {self.said.name} takes whole numbers or an ordered category of pandas, got {x[x != np.floor(x)][0]:g}."
+                    f"{asked}: {self.said.name} takes whole numbers or an ordered category, got {odd[0]:g}."
                 )
         if self.high > self.low and (x.min() < self.low or x.max() > self.high) or x.min() < 0.0 <= self.low:
             known = f"{self.low} to {self.high}" if self.labels is None else ", ".join(map(str, self.labels))
@@ -338,7 +341,9 @@ class Smooth:
         """
         linear, bent = self._functions(self._read(table, asked))
         whole = [linear - self.means[0]]
-        whole += [(part - mean) / size for part, mean, size in zip(bent.values(), self.means[1:], self.sizes, strict=True)]
+        whole += [
+            (part - mean) / size for part, mean, size in zip(bent.values(), self.means[1:], self.sizes, strict=True)
+        ]
         if self.said.by is None:
             inside = [np.ones((len(linear), 1))]
         else:
@@ -346,7 +351,9 @@ class Smooth:
             inside = [(given == level).astype(float)[:, None] for level in self.levels]
             unseen = sum(inside).ravel() == 0.0
             if unseen.any():
-                raise ValueError(f"{asked}: {self.said.by!r} is {given[unseen][0]!r}, which the data of the fit have not.")
+                raise ValueError(
+                    f"{asked}: {self.said.by!r} is {given[unseen][0]!r}, which the data of the fit have not."
+                )
         X = np.hstack([one * whole[0] for one in inside])
         values = [one * part for one, part in itertools.product(inside, whole[1:])]
         return X, [

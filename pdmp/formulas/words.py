@@ -11,7 +11,6 @@ import numpy as np
 from pdmp.models.families import COUNTED
 
 
-
 def mm(*columns: Any) -> Any:
     """Groupings of which a row has several, (1 | mm(g, h)): formulae is shown the first, and `Design` has all."""
     return columns[0]
@@ -92,7 +91,9 @@ def read_response(text: str) -> Response:
                 bounds |= {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
                 if not bounds.keys() <= {"lb", "ub"}:
                     raise ValueError(f"`formula`: `| {part.strip()}` takes lb=, ub= or both.")
-                data |= {end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")}
+                data |= {
+                    end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")
+                }
             elif name in BESIDE:
                 raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
             else:

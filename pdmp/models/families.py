@@ -12,14 +12,15 @@ Sources of the parametrisations: Bürkner (2017), brms, Journal of Statistical S
 censoring); Ferrari & Cribari-Neto (2004), Journal of Applied Statistics 31, eq. 4 (beta); Lambert (1992), Technometrics
 34, eq. 1 (inflation); Mullahy (1986), Journal of Econometrics 33 (hurdles); McCullagh (1980), JRSS B 42, section 1.2
 (cumulative); Tutz (1990), British Journal of Mathematical and Statistical Psychology 43 (sratio); Agresti (2010),
-Analysis of Ordinal Categorical Data, section 4.1 (acat); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4 (skew normal); Tweedie (1957), Annals of
-Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response); Fisher
-& Lee (1992), Biometrics 48, section 2 (von Mises).
+Analysis of Ordinal Categorical Data, section 4.1 (acat); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4
+(skew normal); Tweedie (1957), Annals of Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord
+& Novick, ch. 17 (item response); Fisher & Lee (1992), Biometrics 48, section 2 (von Mises).
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -1028,7 +1029,7 @@ ALL_CUTS = {"links": {"location": "identity", "cuts": "identity"}, "response": "
 sratio = Family(
     "sratio",
     _sratio,
-    chances=lambda mu, *cuts: _between(*np.cumprod([_logistic(mu - cut) for cut in np.broadcast_arrays(*cuts)], axis=0)),
+    chances=lambda mu, *cuts: _between(*itertools.accumulate((_logistic(mu - cut) for cut in cuts), np.multiply)),
     **ALL_CUTS,
     priors=CUTS,
 )
@@ -1145,7 +1146,9 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
     """
     if FAMILIES.get(family.name) is not family or family.name not in TAILS:
-        raise ValueError(f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}.")
+        raise ValueError(
+            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}."
+        )
     if not (lower or upper):
         raise ValueError("truncation needs a lower bound, an upper one, or both.")
     tails, m, is_log = TAILS[family.name], len(family.data), family.stored is np.log

@@ -53,7 +53,13 @@ def functionals(family, n, rng):
 
 
 def further(family, n, rng):
-    return (rng.integers(3, 9, n).astype(float),) if "trials" in family.data else (3.0,) if family.has_ascending_cuts else ()
+    return (
+        (rng.integers(3, 9, n).astype(float),)
+        if "trials" in family.data
+        else (3.0,)
+        if family.has_ascending_cuts
+        else ()
+    )
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -137,7 +143,9 @@ def test_draws_follow_the_density_and_have_the_mean(name):
         k = np.arange(60.0 if not data else data[0][0] + 1) if family.response == "count" else np.arange(2.0)
         if family.arrange:
             h = np.append(CUTS, CUTS[-1]) - 0.4
-            at = ([h, np.array([1.0, *np.diff(CUTS), 1.0])], (3.0,)) if family.has_ascending_cuts else ([0.4, *CUTS], ())
+            at = (
+                ([h, np.array([1.0, *np.diff(CUTS), 1.0])], (3.0,)) if family.has_ascending_cuts else ([0.4, *CUTS], ())
+            )
             p = exp(family.log_density(np.arange(4.0), *at[0], data=at[1]))
         else:
             p = exp(family.log_density(k, *eta, data=data))

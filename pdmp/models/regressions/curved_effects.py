@@ -1,4 +1,4 @@
-r"""Posteriors with effects that are no linear functions of what has a simple law: Gaussian processes, monotonic effects.
+r"""Posteriors with effects that are no linear functions of what has a simple law: Gaussian processes, monotonic ones.
 
 The rows of a model are linear in effects a, which a state x has others in the place of, with independent priors: U(x) =
 prior(x) + rows(a(x)), and no Jacobian.
