@@ -15,6 +15,7 @@ from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_budget, check_count, check_goal, check_number
 from pdmp.formulas.design import Design
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.totals import Totals
 from pdmp.models.priors import Flat, Prior
 from pdmp.models.regressions.design import pieces
@@ -60,7 +61,7 @@ def check_sizes(design: Design, totals: Totals) -> None:
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
     """Refuse a grouping of one group; note groups of one row."""
-    for name in dict.fromkeys(g.grouping for g in groups):
+    for name in dict.fromkeys(g.grouping for g in groups if not is_smooth(g)):
         group = next(g for g in groups if g.grouping == name)
         if len(group.levels) == 1:
             raise ValueError(f"`formula`: {name!r} has one group only, {group.levels[0]!r}; effects need two or more.")
@@ -94,6 +95,7 @@ def check_identified(
     two varies; and two groupings with the same groups have one effect between them. Of rows in files only intercepts
     are looked at.
     """
+    groups = [g for g in groups if g.value.ndim == 1]
     for k, g in enumerate(groups):
         size = g.value**2 if len(g.value) else np.ones(1)
         if weight is not None:

@@ -16,6 +16,7 @@ from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.kept import Kept
+from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, plainly
 from pdmp.models.families import RANGES
@@ -67,11 +68,19 @@ class Described(NamedTuple):
     fixed: frozenset  #: terms that are columns of the table as they are
     #: Effects of groups that correlate: of a term and its grouping, the number of the bar that they stand before.
     correlated: Mapping[tuple[str, str], int]
+    smooths: tuple[Said, ...] = ()
 
     def correlates(self) -> bool:
         """Whether effects of two terms are correlated; those of columns of one category may be besides."""
         sets = [(bar, grouping) for (_, grouping), bar in self.correlated.items()]
         return len(set(sets)) < len(sets)
+
+    def beyond(self) -> list[str]:
+        """Terms that only regressions as sums of terms have."""
+        members = [
+            term.factor.name for term in self.model.group_terms if any(c.callee == "mm" for c in _calls(term.factor))
+        ]
+        return [*(one.name for one in self.smooths), *members]
 
     def plain(self, of_groups: bool = False) -> set[str]:
         """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
@@ -357,7 +366,8 @@ def describe(formula: str) -> Described:
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
         with _deep(len(formula)):
-            plain, found = bars(formula)
+            plain, smooths = taken_out(formula)
+            plain, found = bars(plain)
             model = model_description(plain)
             _check_end(plain)
             correlated = {
@@ -395,7 +405,8 @@ def describe(formula: str) -> Described:
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     fixed = names & {term.name for term in model.common_terms}
-    return Described(formula, model, names, fixed, correlated)
+    names = names.union(*(one.names for one in smooths))
+    return Described(formula, model, names, fixed, correlated, smooths)
 
 
 def _check_end(formula):
@@ -493,12 +504,20 @@ class Design:
                 raise ValueError(f"`formula`: {term.name!r} has one level only: leave it out.")
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
+        n = len(table)
+        self.X = self._stack([term.data for term in self._fixed], n)
+        self.smooths, bent = [smooth_of(said, table) for said in described.smooths], []
+        self.warps: dict[str, Warp] = {}
+        for one in self.smooths:
+            self.terms |= {name: [len(self.columns) + k] for k, name in enumerate(one.columns)}
+            self.columns += one.columns
+            self.warps |= one.warps
+            linear, parts = one.coded(table)
+            self.X, bent = np.hstack([self.X, linear]), [*bent, *parts]
         if len(set(self.columns)) < len(self.columns):
             repeated = next(name for name in self.columns if self.columns.count(name) > 1)
             raise ValueError(f"`formula` gives two columns the name {repeated!r}: rename the column.")
         self.intercept = self.columns.index("Intercept") if "Intercept" in self.columns else None
-        n = len(table)
-        self.X = self._stack([term.data for term in self._fixed], n)
         self.offset = sum((np.asarray(t.data, float).reshape(n) for t in self._offsets), np.zeros(n))
         self._check_finite(self.X, table)
         if not np.all(np.isfinite(self.offset)):
@@ -511,6 +530,8 @@ class Design:
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.together = self._find_together(described.correlated)
+        self.together += [[len(self.groups) + k] for k in range(len(bent))]
+        self.groups += bent
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table)
         self.kept = Kept(table, [self])
@@ -584,6 +605,7 @@ class Design:
         """Names of columns: those of the "fixed" part, what effects of groups multiply included; and of "groups"."""
         fixed = [name for term in self.model.common_terms for name in getattr(term, "var_names", ())]
         fixed += [name for term in self._groups for name in term.expr.var_names]
+        fixed += [name for one in self.smooths for name in one.said.names]
         of_groups = [name for term in self._groups for part in term.factor.components for name in part.var_names]
         return {"fixed": {name for name in fixed if name}, "groups": {name for name in of_groups if name}}
 
@@ -600,7 +622,9 @@ class Design:
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
-        return found
+        curves = {one.said.by: one.levels for one in self.smooths if one.said.by is not None}
+        monotonic = {one.said.columns[0]: tuple(one.labels) for one in self.smooths if getattr(one, "labels", None)}
+        return curves | monotonic | found
 
     def _without(self, term, part):
         """Levels of a category that have no column."""
@@ -620,6 +644,23 @@ class Design:
             row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
             raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
 
+    def _members(self, term, table):
+        """Values of the factors of a grouping, for each group of a row: one, or of (1 | mm(g, h)) several."""
+        call = getattr(term.factor.components[0], "call", None)
+        if getattr(call, "callee", None) != "mm":
+            return [[self._values(component, table) for component in term.factor.components]]
+        if len(call.args) < 2 or call.kwargs or len(term.factor.components) > 1:
+            raise ValueError(
+                f"`formula`: {term.factor.name} is a grouping by itself, of two columns or more with equal weights, "
+                "such as (1 | mm(g, h))."
+            )
+        columns, env = FloatColumns(table), term.factor.components[0].env
+        found = [np.asarray(part.eval(columns, env)) for part in call.args]
+        held = {_held(import_pandas().Index(one)) for one in found}
+        if len(held) > 1:
+            raise ValueError(f"`formula`: {term.factor.name} has groups named by {' and by '.join(sorted(held))}.")
+        return [[one] for one in found]
+
     def _values(self, component, table):
         """Values of one factor of a grouping."""
         if hasattr(component, "call"):
@@ -632,13 +673,16 @@ class Design:
         pandas, n, found = import_pandas(), len(table), []
         for term, expression in zip(self._groups, expressions, strict=True):
             name = term.factor.name
-            parts = [self._values(component, table) for component in term.factor.components] if named else []
+            members = self._members(term, table) if named else []
             if first and name not in self._levels:
-                coded = [pandas.factorize(part, sort=True) for part in parts]
+                coded = [pandas.factorize(np.concatenate(part), sort=True) for part in zip(*members, strict=True)]
                 rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
                 self._levels[name] = tuple(tuple(labels[k] for k, (_, labels) in zip(row, coded)) for row in rows)  # noqa: B905
             levels = self._levels[name]
-            level = _codes(parts, levels, pandas) if named else np.full(n, -1)
+            level = np.full(n, -1)
+            if named:
+                each = [_codes(parts, levels, pandas) for parts in members]
+                level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
@@ -646,7 +690,10 @@ class Design:
                 row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
-                found.append(Groups(f"{label}|{name}", name, labels, level, values[:, k].copy()))
+                value = values[:, k].copy()
+                if level.ndim > 1:
+                    value = np.repeat(value[:, None] / level.shape[1], level.shape[1], axis=1)
+                found.append(Groups(f"{label}|{name}", name, labels, level, value))
         return found
 
     def _find_together(self, correlated):
@@ -662,11 +709,12 @@ class Design:
         return list(sets.values())
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
-        """The group of each row of a table, (n,) labels."""
+        """The groups of each row of a table, (n, 1) labels, or of mm(g, h) several."""
         table = _as_fitted(table, self._first)
         term = next(term for term in self._groups if term.factor.name == grouping)
-        parts = [self._values(component, table).astype(str) for component in term.factor.components]
-        return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
+        each = [[part.astype(str) for part in parts] for parts in self._members(term, table)]
+        labels = [[":".join(row) for row in zip(*parts, strict=True)] for parts in each]
+        return np.array(labels, dtype=object).T
 
     def extended(self, table: Any) -> Design:
         """The same coding with the groups of another table besides, behind those that it has, in order.
@@ -680,7 +728,7 @@ class Design:
         found._levels = dict(self._levels)
         for term in self._groups:
             name, levels = term.factor.name, self._levels[term.factor.name]
-            parts = [self._values(component, fitted) for component in term.factor.components]
+            parts = [np.concatenate(part) for part in zip(*self._members(term, fitted), strict=True)]
             for k, part in enumerate(parts):
                 ours = pandas.Index([one[k] for one in levels])
                 if _held(ours) != _held(pandas.Index(part)):
@@ -721,7 +769,10 @@ class Design:
         self._check_finite(X, table)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
-        return X, sum(parts, np.zeros(n)), self._number(table, expressions, named)
+        smooths = [one.coded(table, "`new`") for one in self.smooths]
+        X = np.hstack([X, *(linear for linear, _ in smooths)])
+        groups = [*self._number(table, expressions, named), *(one for _, bent in smooths for one in bent)]
+        return X, sum(parts, np.zeros(n)), groups
 
     def _check_types(self, table, names):
         """Refuse text where the fit had numbers, and the reverse: a function may take "no" for a truth value.

@@ -10,6 +10,7 @@ import numpy as np
 from pdmp.formulas.estimates import Estimates, shown
 from pdmp.formulas.grids import check_at, grid, names_of, typical, values_of
 from pdmp.formulas.kept import DISTINCT
+from pdmp.formulas.smooths import is_smooth
 from pdmp.native.arguments import one_of
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def conditional_effects(
     seed: int | None,
 ) -> ConditionalEffects:
     """See `Fit.conditional_effects`."""
-    one_of("scale", scale, tuple(SCALES))
+    one_of("scale", scale, (*SCALES, "probability"))
+    if scale == "response" and fit.family.is_nominal:
+        scale = "probability"
     one_of("effects", effects, ("fitted", "zero", "draw"))
     design = fit.design
     names, at = names_of(term, fit), check_at(at, fit)
@@ -111,16 +114,26 @@ def conditional_effects(
     for name in names:
         if name in design.kept.groupings and effects != "fitted":
             raise ValueError(f'`term` names the groups {name!r}: their effects need effects="fitted".')
+    if scale == "probability" and len(names) > 1:
+        raise ValueError("`term` must name one column, along which probabilities are: give a value of others in `at`.")
     values = [values_of(name, fit, at, first=k == 0) for k, name in enumerate(names)]
     varied = {name: at.pop(name, None) for name in names}
     others = typical(fit, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)
     table = grid(names, values, others)
-    found = fit.predict(table, kind=SCALES[scale], effects=effects, draws=draws, seed=seed)
+    found = fit.predict(table, kind=SCALES.get(scale, scale), effects=effects, draws=draws, seed=seed)
     held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
-    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * bool(fit.groups)
+    held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * (
+        not all(is_smooth(g) for g in fit.groups)
+    )
     note = f"with {', '.join(held)}" if held else ""
     if fit.in_batches:
         note = f"{note}\nmeans and ranges are those of the first {fit.kept.n:,} rows that were read".strip()
-    label = f"expected {design.response}" if scale == "response" else f"linear predictor of {design.response}"
-    keys = {name: table[name].tolist() for name in names}
+    words = {"response": "expected", "link": "linear predictor of", "probability": "probability of"}
+    label, keys = f"{words[scale]} {design.response}", {name: table[name].tolist() for name in names}
+    if scale == "probability":
+        labels = fit.categories
+        keys = {name: [one for one in column for _ in labels] for name, column in keys.items()}
+        name = design.response if design.response not in keys else "category"
+        keys[name], names = labels * len(table), [*names, name]
+        found = found.reshape(len(found), -1)
     return ConditionalEffects(names, label, keys, found, probability, note=note)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pdmp.data import did_you_mean
 from pdmp.formulas.totals import Totals
-from pdmp.models.families import FAMILIES, LINKS, LOG_ODDS, Family
+from pdmp.models.families import FAMILIES, LINKS, LOG_ODDS, Family, categorical, multinomial
 from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior
 from pdmp.models.regressions import likelihoods
 
@@ -31,6 +31,8 @@ CALLED = {
     "vonmises": "von_mises",
     "betabinomial": "beta_binomial",
 }
+#: Families of categories without an order, whose predictors are those of the data: what makes them of names.
+NOMINAL = {"categorical": categorical, "multinomial": multinomial}
 #: Of families that have compiled regressions of their own: in files, with `select`, and with effects of many groups.
 LAWS = {law.family.name: law for law in likelihoods.FAMILIES.values()}
 
@@ -43,11 +45,13 @@ def family_of(name: Any) -> Family:
         raise TypeError(f"`family` must be the name of a family or a pdmp.Family, got {type(name).__name__}.")
     if name == "logit":
         return FAMILIES["bernoulli"]
+    if name in NOMINAL:
+        return NOMINAL[name](["1"])  # until the categories are known
     if name not in FAMILIES:
-        close = did_you_mean(name, FAMILIES)
+        close = did_you_mean(name, [*FAMILIES, *NOMINAL])
         if name in CALLED:
             close = f"; did you mean {CALLED[name]!r}?"
-        raise ValueError(f"`family` must be one of {', '.join(map(repr, FAMILIES))}, got {name!r}{close}")
+        raise ValueError(f"`family` must be one of {', '.join(map(repr, [*FAMILIES, *NOMINAL]))}, got {name!r}{close}")
     return FAMILIES[name]
 
 

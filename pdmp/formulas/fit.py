@@ -23,6 +23,7 @@ from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
 from pdmp.models.regressions.partly_centred import PartlyCentred
@@ -92,6 +93,11 @@ class Fit:
     def n_rows(self) -> int:
         """Rows of the table that were used."""
         return self.model.n_data
+
+    @property
+    def categories(self) -> list:
+        """Of a family of more than two categories: what they are called, in order; else empty."""
+        return []
 
     @property
     def groups(self) -> Sequence[GroupColumn]:
@@ -242,8 +248,9 @@ class Fit:
         new : table, dict of columns or path, optional
             With the columns of the formula but the response, and those of offset and exposure; the data of the fit
             when omitted.
-        kind : {"mean", "link", "response"}, default "mean"
-            The expected response, the linear predictor, which is its link, or a response drawn with its noise.
+        kind : {"mean", "link", "response", "probability"}, default "mean"
+            The expected response, the linear predictor, which is its link, a response drawn with its noise, or, of
+            families of categories, the probability of each, in the order of `categories`.
         unseen : {"error", "zero", "draw"}, default "error"
             For groups that the fit has not seen: refuse them, take their effects as 0, or draw these from the law of
             effects, the same for all rows of a group.
@@ -257,7 +264,7 @@ class Fit:
 
         Returns
         -------
-        ndarray, shape (draws, n)
+        ndarray, shape (draws, n), or (draws, n, categories)
             ``.mean(axis=0)`` is the prediction.
 
         Raises
@@ -271,12 +278,17 @@ class Fit:
         UserWarning
             Where the fit has seen none of the groups of a grouping: they may be written otherwise.
         """
-        one_of("kind", kind, ("mean", "link", "response"))
+        one_of("kind", kind, ("mean", "link", "response", "probability"))
+        if kind == "probability" and not self.categories:
+            raise ValueError(
+                "`kind` = 'probability' is for families of more than two categories, such as cumulative and "
+                f"categorical; of {self.family.name} ask for the mean."
+            )
         one_of("unseen", unseen, UNSEEN)
         one_of("effects", effects, EFFECTS)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
         table = None if new is None else read_table(new, "`new`")
-        rows = self.n_rows if table is None else len(table)
+        rows = (self.n_rows if table is None else len(table)) * (len(self.categories) if kind == "probability" else 1)
         if draws * rows > NUMBERS:
             most = max(NUMBERS // rows, 1)
             raise ValueError(
@@ -374,8 +386,9 @@ class Fit:
         effects : {"zero", "draw", "fitted"}, default "zero"
             Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
             intervals have their spread; or of a group that `term` or `at` names.
-        scale : {"response", "link"}, default "response"
-            Whether expected responses, or linear predictors.
+        scale : {"response", "link", "probability"}, default "response"
+            Whether expected responses, linear predictors, or the probability of each category, along one column; which
+            it is for categories without an order.
         probability : float, default 0.95
             Of the intervals.
         draws : int, default 1,000
@@ -820,10 +833,14 @@ def effects_of(
     """
     drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
     for g, fitted in zip(groups, fitted_groups, strict=True):
-        new = g.level < 0
-        effects = natural[prefix + g.name][:, np.where(new, 0, g.level)]
+        if is_smooth(g):
+            z += natural[prefix + g.name] @ g.value.T
+            continue
+        level = g.level.reshape(len(table), -1)  # several of a row by mm(g, h)
+        new = level < 0
+        effects = natural[prefix + g.name][:, np.where(new, 0, level)]
         if new.any():
-            labels = design.labels(table, g.grouping) if named else np.zeros(len(table))
+            labels = design.labels(table, g.grouping) if named else np.zeros(level.shape)
             if unseen == "error":
                 raise ValueError(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
@@ -831,7 +848,7 @@ def effects_of(
                 )
             if new.all() and named and g.name == (fitted.partners or (g.name,))[0]:
                 warn(
-                    f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
+                    f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0, 0]!r}; it has "
                     f"{listed(fitted.levels[:3])}."
                 )
             effects[:, new] = 0.0
@@ -844,7 +861,7 @@ def effects_of(
                     drawn[together] = np.einsum("sij,jsg->isg", roots, normal)
                 own = drawn[together][together.index(g.name)] * natural[prefix + fitted.sd_name][:, None]
                 effects[:, new] = own[:, place.ravel()]
-        z += effects * g.value
+        z += np.einsum("snm,nm->sn", effects, g.value.reshape(len(table), -1))
     return z
 
 

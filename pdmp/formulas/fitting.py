@@ -30,9 +30,9 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
+from pdmp.formulas.families import LAWS, NOMINAL, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.general import Asked, linked, read_formulas, regress
+from pdmp.formulas.general import Asked, check_asked, expanded, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
@@ -43,7 +43,7 @@ from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
-from pdmp.models.families import Family
+from pdmp.models.families import Family, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
@@ -248,6 +248,11 @@ def regression(
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
+    if bounds := {"lb", "ub"} & set(asked.response.data):
+        found = truncated(found, "lb" in bounds, "ub" in bounds)
+    if found.name in NOMINAL and found.is_nominal:
+        check_asked(asked, found, priors, link)
+        found, asked = expanded(found, asked, data)
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
     refused = {name: value for name, value in refused.items() if value is not None}
 
@@ -262,6 +267,10 @@ def regression(
         return in_general()
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
+    if beyond := described.beyond():
+        for name in refused:
+            raise ValueError(f"`formula`: {beyond[0]} is not estimated with `{name}`.")
+        return in_general()
     if described.correlates():
         check_independent(data, refused)
         return in_general()

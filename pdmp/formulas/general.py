@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
@@ -24,17 +26,19 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Design, check_columns, describe
-from pdmp.formulas.families import Priors, Scale, prior_of_constant
+from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
-from pdmp.models.families import LINKS, VARIANTS, Family
+from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family
 from pdmp.models.priors import LKJ, Prior
+from pdmp.models.regressions.curved_effects import CurvedEffects
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms
@@ -46,7 +50,10 @@ ALLOWED = {
     "logit": ("logit", "probit"),
     "probit": ("logit", "probit"),
 }
+Posterior = SumOfTerms | CurvedEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
+#: What is written beside the response, by the family's name for it.
+CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -69,6 +76,8 @@ def linked(family: Family, link: Any) -> Family:
     """
     if link is None:
         return family
+    if family.is_nominal:
+        raise ValueError(f"`link`: of {family.name} it is the logit, of the odds against the first category.")
     asked = {family.named[0]: link} if isinstance(link, str) else link
     if not isinstance(asked, Mapping):
         raise TypeError(f'`link` must be a name, or a dict such as {{"sigma": "log"}}, got {type(link).__name__}.')
@@ -164,9 +173,10 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
     for one in fit.coding.predictors:
         for both in one.sets:
-            names = " and ".join(one.prefix + one.groups[k].name for k in both.columns)
-            groups = len(one.groups[both.columns[0]].levels)
-            notes.append(f"effects {names} of {groups:,} groups are {next(words, 'centred')}")
+            own = [one.groups[k] for k in both.columns]
+            names, many = " and ".join(one.prefix + g.name for g in own), len(own[0].levels)
+            whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
+            notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
     notes += filter(None, [run.note])
     found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
@@ -182,9 +192,7 @@ def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, optio
     return sampled(found, origin, check_seed(seed, None))
 
 
-def extended_model(
-    origin: Origin, fit: FamilyFit, data: Any
-) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], list[str], Kept]:
+def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
     """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
@@ -193,7 +201,7 @@ def extended_model(
     if "upper" in columns and columns["upper"] in table.columns:
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     table, notes = read_further(fit, table, origin, fit.designs, columns.values())
-    kind = "category" if family.arrange is not None else family.response
+    kind = "category" if family.chances is not None and family.name != "multinomial" else family.response
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
     rest = {
@@ -222,16 +230,23 @@ def extended_model(
     for one in predictors:
         natural = padded(natural, one.groups, one.prefix)
     x = model.reported.unconstrained(natural)
-    model.initial = model.coordinates(x) if isinstance(model, StandardisedEffects) else x
+    model.initial = coordinates_of(model, x)
     return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
+
+
+def coordinates_of(model: Posterior, natural: np.ndarray) -> np.ndarray:
+    """Coordinates of a model (..., dim) of those that its rows are linear in."""
+    if isinstance(model, SumOfTerms):
+        return natural
+    return model.coordinates(coordinates_of(model.base, natural))
 
 
 def modelled(
     family: Family, predictors: list[Predictor], y: np.ndarray, rest: Mapping[str, np.ndarray], *common: Any
-) -> SumOfTerms | StandardisedEffects:
+) -> Posterior:
     """The model of all rows, in the coordinates in which it is sampled; arguments as of `made`."""
     known = (family, predictors, y, rest, *common)
-    grouped = any(one.groups for one in predictors)
+    grouped = any(one.sets for one in predictors)
     model = made_for_sampling(predictors, y, rest, known) if grouped else made(*known)
     for one in predictors:
         one.slimmed()
@@ -247,9 +262,18 @@ def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
     """Refuse what the family cannot be asked, before the data are read."""
+    counts = [column_of(text) for name, text in asked.response.data.items() if name.startswith(COUNTED)]
+    if counts and family.name != "multinomial":
+        own = f"cbind({', '.join([asked.response.text, *counts])})"
+        raise ValueError(
+            f"`formula`: {own} is of the family multinomial; of successes and failures write k | trials(n), with n "
+            "their sum."
+        )
+    if family.name == "multinomial" and not counts:
+        raise ValueError("`formula`: the response of multinomial is counts of each category: cbind(a, b, c) ~ x.")
     for name in asked.response.data:
-        if name not in family.data:
-            word = {"trials": "trials", "censored": "cens", "upper": "cens"}[name]
+        if name not in family.data and not name.startswith(COUNTED):
+            word = CALLED_BESIDE[name]
             raise ValueError(f"`formula`: {family.name} takes no `| {word}(...)`.")
     if family.data.get("trials", 0.0) is None and "trials" not in asked.response.data:
         own = asked.response.text
@@ -269,6 +293,35 @@ def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
                 )
 
 
+def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
+    """A family of categories without an order with those of the data, and the same formula for each but the first."""
+    if family.name == "multinomial":
+        names = [column_of(text) for text in asked.response.data.values()]
+    else:
+        if open_source(data) is not None:
+            raise in_memory(family, asked)
+        table, column = read_table(data), column_of(asked.response.text)
+        check_names([column], table, "`formula`")
+        names = [str(label) for label in labels_of(table[column])[1:]]
+        if not names:
+            raise ValueError(f"the response {column!r} is {labels_of(table[column])[0]} in every row.")
+    right = asked.sides[family.named[0]]
+    return NOMINAL[family.name](names), asked._replace(sides=dict.fromkeys(names, right))
+
+
+def in_memory(family: Family, asked: Asked) -> ValueError:
+    """What is said of data that are read in batches."""
+    return ValueError(
+        f"`data`: {family.described}, with formulas of {listed(list(asked.sides))}, is for tables in memory; give "
+        "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
+    )
+
+
+def prefix_of(family: Family, parameter: str) -> str:
+    """What names of coefficients begin with: of the first parameter nothing, unless it is one of several categories."""
+    return "" if parameter == family.named[0] and not family.is_nominal else f"{parameter}: "
+
+
 def make_general_model(
     asked: Asked,
     data: Any,
@@ -276,17 +329,16 @@ def make_general_model(
     priors: Mapping[str, Prior] | None,
     roles: Mapping[str, str | None],
     environment: Any,
-) -> tuple[SumOfTerms | StandardisedEffects, dict[str, Design], dict[str, Prior], list[str], Kept]:
+) -> tuple[Posterior, dict[str, Design], dict[str, Prior], list[str], Kept]:
     """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
     described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
     if open_source(data) is not None:
-        raise ValueError(
-            f"`data`: {family.described}, with formulas of {listed(list(asked.sides))}, is for tables in memory; give "
-            "pandas.read_csv or pandas.read_parquet of the files, or of some of them."
-        )
+        raise in_memory(family, asked)
+    if family.is_nominal and roles["offset"] is not None:
+        raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
     table = read_table(data)
     constant, columns = beside_response(asked)
     names = frozenset().union(*(one.names for one in described.values()))
@@ -312,11 +364,11 @@ def make_general_model(
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
-    check_names_apart(designs, first, constants_, int(y.max()) if has_cuts else 0)
+    check_names_apart(designs, family, constants_, int(y.max()) if has_cuts else 0)
     shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
     measured = np.asarray(family.stored(shares), float) if family.units else shares
     for name, design in designs.items():
-        prefix, offset = "" if name == first else f"{name}: ", design.offset
+        prefix, offset = prefix_of(family, name), design.offset
         if name == first:
             offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
         if has_cuts and design.intercept is None:
@@ -330,7 +382,9 @@ def make_general_model(
         check_identified(
             predictors[-1].groups, noise if name == first else None, roles["weights"], weight, priors or {}
         )
-        notes += [f"{prefix}{said}" for said in design.baselines()]
+        if family.is_nominal and name != first:  # whose formula is the same
+            continue
+        notes += [f"{'' if family.is_nominal else prefix}{said}" for said in design.baselines()]
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         for text in filter(
             None,
@@ -360,12 +414,14 @@ def make_general_model(
     return model, designs, by_name, notes, Kept(table, list(designs.values()))
 
 
-def check_names_apart(designs: Mapping[str, Design], first: str, constants: list[str], n_cuts: int) -> None:
+def check_names_apart(designs: Mapping[str, Design], family: Family, constants: list[str], n_cuts: int) -> None:
     """Refuse columns that are called as another parameter is."""
+    first = family.named[0]
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
-        prefix = "" if name == first else f"{name}: "
+        prefix = prefix_of(family, name)
         groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
+        groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
         for one in design.together:
             own = [design.groups[k] for k in one]
             labels = [g.name.removesuffix(f"|{g.grouping}") for g in own]
@@ -388,6 +444,18 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
     """The response as the family takes it, and a sentence on how it was coded, or ""."""
     if family.arrange is not None:
         return read_categories(design, table, environment)
+    if family.name == "categorical":
+        labels = labels_of(column := design.response_values(table, environment))
+        if [str(label) for label in labels[1:]] != list(family.named):
+            gone = sorted({*family.named} - {str(label) for label in labels})
+            raise ValueError(
+                f"the response {design.response!r} is {gone or 'another'} in rows with missing values only."
+            )
+        design.response_labels = np.asarray(labels)
+        codes = import_pandas().Index(labels).get_indexer(np.asarray(column)).astype(float)
+        return codes, f"categories of {design.response} are compared with {labels[0]}"
+    if family.name == "multinomial":
+        design.response_labels = None
     return design.read_response(table, environment, family.response)
 
 
@@ -418,6 +486,13 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
     return codes.astype(float), said
 
 
+def labels_of(column: Any) -> list:
+    """Different values of a column, in the order of a category of pandas, else sorted."""
+    return [
+        getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]
+    ]
+
+
 def _unordered(name, what):
     return (
         f"the response {name!r} is {what}, whose order is not known: table[{name!r}] = pandas.Categorical("
@@ -437,7 +512,7 @@ def data_beside(name: str, table: Any, column: str) -> np.ndarray:
                 f"or 2, got {odd[0]!r}."
             )
         return words.map(CENSORING).to_numpy(float)
-    return numbers(table, column, f"`formula`: {'cens' if name != 'trials' else 'trials'}")
+    return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, 'cbind')}")
 
 
 class FamilyFit(Fit):
@@ -461,7 +536,7 @@ class FamilyFit(Fit):
         self,
         asked: Asked,
         family: Family,
-        model: SumOfTerms | StandardisedEffects,
+        model: Posterior,
         run: Any,
         designs: Mapping[str, Design],
         kept: Kept,
@@ -503,9 +578,9 @@ class FamilyFit(Fit):
             natural |= both.correlations(np.stack([values[name] for name in names], axis=-1))
         if coding.n_cuts:
             first = coding.predictors[0]
-            cuts = np.sort(
-                np.stack([values[name] for name in coding.cut_names], axis=-1)
-            )  # the prior is of those that ascend
+            cuts = np.stack([values[name] for name in coding.cut_names], axis=-1)
+            if self.family.has_ascending_cuts:  # the prior is of those that do
+                cuts = np.sort(cuts)
             shift = sum((values[name] * first.centre[j] for j, name in enumerate(first.columns)), np.zeros(len(cuts)))
             natural |= {name: cuts[:, k] + shift for k, name in enumerate(coding.cut_names)}
         return natural
@@ -522,6 +597,16 @@ class FamilyFit(Fit):
     ) -> dict[str, np.ndarray]:
         found = super().effects_of_law(natural, standard)
         for one in self.coding.predictors:
+            for k in one.warped:
+                name, warp, sd = one.prefix + one.groups[k].name, one.groups[k].warp, one.prefix + one.groups[k].sd_name
+                if warp.is_monotonic:  # shares are those of exponential variables
+                    steps = -log_ndtr(standard[name])
+                    shares = steps / steps.sum(axis=-1, keepdims=True)
+                    found[name] = natural[sd][:, None] * shares.shape[-1] * shares
+                else:
+                    ratio = natural[one.prefix + warp.length][:, None] / warp.unit
+                    spread = natural[sd][:, None] * np.sqrt(ratio * math.sqrt(2.0 * math.pi))
+                    found[name] = spread * np.exp(-0.25 * warp.eigenvalues * ratio**2) * standard[name]
             for both in one.sets:
                 if both.width > 1:
                     own = [one.groups[k] for k in both.columns]
@@ -543,8 +628,7 @@ class FamilyFit(Fit):
         return other, self.model.natural_draws(x)
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
-        x = self.coding.unconstrained(natural)
-        return self.model.coordinates(x) if isinstance(self.model, StandardisedEffects) else x
+        return coordinates_of(self.model, self.coding.unconstrained(natural))
 
     def prior_name(self, name: str) -> str:
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
@@ -569,8 +653,8 @@ class FamilyFit(Fit):
     def names_of_columns(self) -> set[str]:
         found = {name for design in self.designs.values() for name in design.names_of_columns()["fixed"]}
         found |= {name for name in self.columns.values() if name}
-        trials = self.asked.response.data.get("trials")
-        return found | ({column_of(trials)} if trials is not None and not is_number(trials) else set())
+        beside = [self.asked.response.data.get(name, "0") for name in ("trials", "lb", "ub")]
+        return found | {column_of(text) for text in beside if not is_number(text)}
 
     def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
         found = dict(weights)
@@ -601,14 +685,17 @@ class FamilyFit(Fit):
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         coding, noise = self.coding, rng if kind == "response" else None
-        if isinstance(self.model, StandardisedEffects):
-            x = self.model.natural_draws(x)
+        if kind == "link" and self.family.is_nominal:
+            raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
+        model = self.model
+        while not isinstance(model, SumOfTerms):
+            x, model = model.natural_draws(x), model.base
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
             if kind == "link":
                 return functionals[0] + coding.shift(x)[:, None]
-            return coding.responses(functionals, further, noise)
+            return coding.responses(functionals, further, kind, noise)
         named = effects == "fitted"
         unseen = unseen if named else effects
         further = self._further(table)
@@ -624,13 +711,20 @@ class FamilyFit(Fit):
             z = np.zeros((len(x), len(table))) + offset
             if one.columns:
                 z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
-            if one.prefix == "":
+            if one.parameter == self.family.named[0]:
                 z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
             z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
             found[one.parameter] = z
         if kind == "link":
             return found[self.family.named[0]]
-        return coding.responses(coding.arranged(found, x), further, noise)
+        return coding.responses(coding.arranged(found, x), further, kind, noise)
+
+    @property
+    def categories(self) -> list:
+        if self.family.name == "multinomial":
+            return [self.design.response, *self.family.named]
+        labels = self.design.response_labels
+        return [] if self.family.chances is None or labels is None else np.asarray(labels).tolist()
 
     def _functionals(self, x, rows):
         """Functionals of some rows of the fit, (draws, rows) each, from all of them for some draws at a time."""
@@ -642,17 +736,17 @@ class FamilyFit(Fit):
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _further(self, table):
-        """Further data of new rows: what predictions look at is the number of trials alone."""
+        """Further data of new rows: what predictions look at is the number of trials, and where responses are cut."""
         if self.family.arrange is not None:
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name == "trials" else None
+            text = self.asked.response.data.get(name) if name in ("trials", "lb", "ub") else None
             if text is None:
                 found.append(usual)
             elif is_number(text):
                 found.append(np.full(len(table), float(text)))
             else:
                 check_names([column_of(text)], table, "`formula`", "`new`")
-                found.append(numbers(table, column_of(text), "`formula`: trials"))
+                found.append(numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE[name]}"))
         return tuple(found)

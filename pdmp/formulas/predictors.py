@@ -26,8 +26,10 @@ from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
 from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
+from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed
-from pdmp.models.priors import LKJ, Prior
+from pdmp.models.priors import LKJ, Gamma, Normal, Prior
+from pdmp.models.regressions.curved_effects import Curved, CurvedEffects
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
 from pdmp.models.regressions.standardised_effects import (
@@ -162,17 +164,25 @@ class Predictor:
             column = GroupColumn(
                 *g, prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ())
             )
+            warp = design.warps.get(g.name)
+            if warp is not None:
+                default = warp.prior.scaled(scale.width * scale.unit) if warp.is_monotonic else column.prior
+                column = column._replace(warp=warp, prior=default)
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
-        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in sets]
+            if warp is not None and not warp.is_monotonic:
+                self.priors[prefix + warp.length] = named.find(warp.prior, prefix + warp.length)
+        straight = [one for one in sets if self.groups[one[0]].warp is None]
+        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in straight]
         for one in self.sets:
             if one.width > 1:
                 names = one.correlation_names
                 own = [prefix + f"cor({one.grouping})", *(names if len(names) == 1 else ())]
                 one.prior = named.find(LKJ(1.0), *own)
                 self.priors |= dict.fromkeys(names, one.prior)
-        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in self.groups])
+        squares = [np.mean(g.value**2) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
+        self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
     def extended(
         self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
@@ -208,6 +218,15 @@ class Predictor:
         """The block of effects."""
         return inside_name(self.prefix + self.groups[k].name)
 
+    @property
+    def warped(self) -> list[int]:
+        """Places of the groups whose effects are made of others."""
+        return [k for k, g in enumerate(self.groups) if g.warp is not None]
+
+    def length_name(self, k: int) -> str:
+        """The block of a length scale, whose logarithm moves; none of a monotonic effect."""
+        return inside_name(self.prefix + self.groups[k].warp.length)
+
     def sizes(self, with_groups: bool = True) -> dict[str, int]:
         """Blocks of coordinates."""
         found = dict.fromkeys(self.fixed_names, 1)
@@ -215,6 +234,7 @@ class Predictor:
             found |= {self.sd_name(k): 1 for k in range(len(self.groups))}
             for one in self.sets:
                 found |= one.sizes
+            found |= {self.length_name(k): 1 for k in self.warped if self.groups[k].warp.length}
             found |= {self.effect_name(k): len(g.levels) for k, g in enumerate(self.groups)}
         return found
 
@@ -229,10 +249,15 @@ class Predictor:
         for one in self.sets if with_groups else ():
             if one.width > 1:
                 found[one.block] = one.prior.partial(one.width)
+        for k in self.warped if with_groups else ():
+            warp = self.groups[k].warp
+            found[self.effect_name(k)] = Gamma(1.0, 1.0) if warp.is_monotonic else Normal(0.0, 1.0)
+            if warp.length:
+                found[self.length_name(k)] = self.priors[self.prefix + warp.length].scaled(1.0 / warp.unit)
         return found
 
     def values(self, k: int) -> np.ndarray:
-        """What effects of a group column are multiplied by, (n,)."""
+        """What effects of a group column are multiplied by, (n,) or (n, w)."""
         return self.groups[k].value * (self.unit / self.group_scale[k])
 
     def functional(self, p: Parameters, with_groups: bool = True) -> Functional:
@@ -242,7 +267,11 @@ class Predictor:
         if self.columns:
             found = Functional(firsts, self.X * self.unit, None, p.sizes)
         for k, g in enumerate(self.groups if with_groups else ()):
-            part = getattr(p, self.effect_name(k))[g.level] * self.values(k)
+            block, values = getattr(p, self.effect_name(k)), self.values(k)
+            if g.value.ndim > 1:
+                part = Functional(block.first + g.level, values, None, p.sizes)
+            else:
+                part = block[g.level] * values
             found = part if found is None else found + part
         if found is None:  # of cuts alone
             found = Functional(np.zeros((1, 1), np.int64), np.zeros((1, 1)), None, p.sizes)
@@ -325,10 +354,12 @@ class Coding:
             if p.intercept is not None:
                 beta[p.columns[p.intercept]] = beta[p.columns[p.intercept]] - shift
             natural |= {p.prefix + name: value for name, value in beta.items()}
-            for k in range(len(p.groups)):
-                natural[p.prefix + p.groups[k].sd_name] = (
-                    p.unit / p.group_scale[k] * np.exp(values[p.sd_name(k)][..., 0])
-                )
+            for k, g in enumerate(p.groups):
+                size = values[p.sd_name(k)][..., 0]
+                is_free = g.warp is not None and g.warp.is_monotonic
+                natural[p.prefix + g.sd_name] = p.unit / p.group_scale[k] * (size if is_free else np.exp(size))
+                if g.warp is not None and g.warp.length:
+                    natural[p.prefix + g.warp.length] = g.warp.unit * np.exp(values[p.length_name(k)][..., 0])
             for one in p.sets:
                 if one.width > 1:
                     natural |= one.correlations(values[one.block])
@@ -356,7 +387,10 @@ class Coding:
             for j, (block, name) in enumerate(zip(p.fixed_names, p.columns, strict=True)):
                 put(block, beta[name] * p.scale[j] / p.unit)
             for k, g in enumerate(p.groups):
-                put(p.sd_name(k), np.log(natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit))
+                size = natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit
+                put(p.sd_name(k), size if g.warp is not None and g.warp.is_monotonic else np.log(size))
+                if g.warp is not None and g.warp.length:
+                    put(p.length_name(k), np.log(natural[p.prefix + g.warp.length] / g.warp.unit))
                 put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit)
             for one in p.sets:
                 if one.width > 1:
@@ -383,6 +417,19 @@ class Coding:
                 found.append(EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns))
         return found
 
+    def curved(self) -> list[Curved]:
+        """Coordinates of effects that are made of others, of all predictors."""
+        return [
+            Curved(
+                self.places[p.effect_name(k)][0] + np.arange(len(p.groups[k].levels)),
+                self.places[p.sd_name(k)][0],
+                self.places[p.length_name(k)][0] if p.groups[k].warp.length else -1,
+                p.groups[k].warp.eigenvalues,
+            )
+            for p in self.predictors
+            for k in p.warped
+        ]
+
     def arranged(self, found: Mapping[str, np.ndarray], draws: np.ndarray) -> list[np.ndarray]:
         """Functionals in the order of the family: those of predictors (S, n), the others' (S, 1), and cuts."""
         values = self.blocks(draws)
@@ -405,17 +452,29 @@ class Coding:
         """Means of the model's rows, or responses drawn with `rng`: (..., n) of draws (..., dim)."""
         x = np.asarray(draws, dtype=float)
         flat = x.reshape(-1, self.dim)
-        return self.responses(self.own(observed, flat), self.further, rng).reshape(*x.shape[:-1], self.rows)
+        kind = "mean" if rng is None else "response"
+        return self.responses(self.own(observed, flat), self.further, kind, rng).reshape(*x.shape[:-1], self.rows)
 
     def responses(
-        self, functionals: Sequence[np.ndarray], further: Sequence, rng: np.random.Generator | None = None
+        self,
+        functionals: Sequence[np.ndarray],
+        further: Sequence,
+        kind: str = "mean",
+        rng: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """Means, or responses drawn with `rng`, at functionals (S, n) or (S, 1)."""
-        what = "mean" if rng is None else "draw"
-        if getattr(self.family, what) is None:
+        """Means, responses drawn with `rng`, or chances of categories (S, n, K), at functionals (S, n) or (S, 1)."""
+        what = {"mean": "mean", "response": "draw", "probability": "chances"}[kind]
+        if what == "mean" and self.family.is_nominal:
+            raise ValueError(
+                f"categories of {self.family.name} have no order, and so no mean: ask for probabilities, "
+                'kind="probability", or of conditional_effects.'
+            )
+        if what != "chances" and getattr(self.family, what) is None:
             raise ValueError(f"{self.family.name} knows no `{what}`: give it to pdmp.Family.")
         n = max(np.shape(z)[-1] for z in functionals)
         values = self.family.inverse([np.broadcast_to(z, (len(z), n)) for z in functionals])
+        if what == "chances":
+            return np.asarray(self.family.chances(*values), float)
         found = self.family.mean(*values, *further) if rng is None else self.family.draw(rng, *values, *further)
         return np.asarray(found, float)
 
@@ -454,7 +513,7 @@ def made(
     response: str,
     with_groups: bool = True,
     with_laws: bool = True,
-) -> SumOfTerms:
+) -> SumOfTerms | CurvedEffects:
     """The model of all rows; without effects of groups, or without their laws, where these are left out."""
     n_cuts = int(y.max()) if cuts is not None else 0
     sizes: dict[str, int] = {}
@@ -484,7 +543,8 @@ def made(
         rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
     model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
     model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
-    return model
+    curved = model.reported.curved() if with_groups else []
+    return CurvedEffects(model, curved) if curved else model
 
 
 def _law(p, one, both):
@@ -515,7 +575,7 @@ def _weighted(family, rows, weight):
 
 def made_for_sampling(
     predictors: Sequence[Predictor], y: np.ndarray, data: Mapping[str, np.ndarray], common: tuple
-) -> SumOfTerms | StandardisedEffects:
+) -> SumOfTerms | CurvedEffects | StandardisedEffects:
     """The model with effects of groups in the coordinates in which it is sampled.
 
     Parameters
@@ -533,6 +593,7 @@ def made_for_sampling(
         known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
     if (
         len(y) >= CENTRED_ROWS
+        and isinstance(base, SumOfTerms)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
         and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)
@@ -562,9 +623,9 @@ def _by_rows(predictors, y, data, without, base, sets):
             values = [one.values(k) for k in both.columns]
             if slope is not None:
                 for i in range(width):
-                    score[:, i] = np.bincount(level, slope * values[i], groups)
+                    score[:, i] = summed(level, _times(slope, values[i]), groups)
                     for j in range(width):
-                        information[:, i, j] = np.bincount(level, bend * values[i] * values[j], groups)
+                        information[:, i, j] = summed(level, _times(bend, values[i] * values[j]), groups)
             informations.append(information)
             scores.append(score)
         if slope is not None and one.columns:
@@ -591,15 +652,18 @@ def _by_predictor(one, y, without, mode):
         eta[place] = eta[place] + move
         if family.arrange is None:
             return np.broadcast_to(family.log_density(y, *eta, data=observed.further), y.shape)
-        cuts = np.array([z[0] for z in eta[1:]])
-        upper, inner = np.minimum(y.astype(int), len(cuts) - 1), np.clip(y.astype(int), 1, max(len(cuts) - 1, 1))
-        gap = cuts[np.minimum(inner, len(cuts) - 1)] - cuts[inner - 1]
-        return np.asarray(family.log_density(y, cuts[upper] - eta[0], gap, data=(float(len(cuts)),)))
+        chances = family.chances(*eta)
+        return np.log(np.maximum(chances[np.arange(len(y)), y.astype(int)], 1e-300))
 
     h, weight = DIFFERENCE * one.unit, getattr(observed, "weight", 1.0)
     low, mid, high = density(-h), density(0.0), density(h)
     slope, bend = weight * (high - low) / (2.0 * h), weight * np.maximum((2.0 * mid - low - high) / h**2, 0.0)
     return (slope, bend) if np.all(np.isfinite(slope)) and np.all(np.isfinite(bend)) else (None, None)
+
+
+def _times(row, values):
+    """A number of each row times what its effects are multiplied by."""
+    return (row * values.T).T
 
 
 def _shear_of(one, bend, coding):
@@ -612,7 +676,7 @@ def _shear_of(one, bend, coding):
     for k, g in enumerate(one.groups):
         first, size = coding.places[one.effect_name(k)]
         effects.append(first + np.arange(size))
-        across = [np.bincount(g.level, column * bend * one.values(k), size) for column in X.T]
+        across = [summed(g.level, _times(column * bend, one.values(k)), size) for column in X.T]
         parts.append(np.linalg.solve(precision, np.array(across)))
     if not effects:
         return fixed, np.zeros(0, np.int64), np.zeros((len(fixed), 0))

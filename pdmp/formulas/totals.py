@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.formulas.smooths import summed, whole
 from pdmp.models.regressions.design import products
 from pdmp.native.threads import chunks, each
 
@@ -34,7 +35,7 @@ class Totals(NamedTuple):
     @classmethod
     def of(cls, design: Any, y: np.ndarray, offset: np.ndarray, weight: np.ndarray | None) -> Totals:
         """Of a table in memory."""
-        X, values = design.X, [g.value for g in design.groups]
+        X, values = design.X, [whole(g) for g in design.groups]
         with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
             return cls._of(design, X, values, y, offset, weight)
 
@@ -58,7 +59,7 @@ class Totals(NamedTuple):
             value_sd=np.array([value.std() for value in values]),
             value_largest=np.array([np.abs(value).max() for value in values]),
             value_square=np.array([np.mean(value**2) for value in values]),
-            sizes=[np.bincount(g.level, minlength=len(g.levels)) for g in design.groups],
+            sizes=[summed(g.level, np.ones(g.value.shape), len(g.levels)).astype(np.int64) for g in design.groups],
         )
 
 

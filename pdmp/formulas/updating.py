@@ -14,6 +14,7 @@ import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
+from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.models.regressions.mixed import GroupColumn
 
@@ -98,7 +99,8 @@ def added_to(
 
 def joined_groups(before: GroupColumn, new: Groups) -> GroupColumn:
     """A group column of all rows."""
-    level, value = np.concatenate([before.level, new.level]), np.concatenate([before.value, new.value])
+    level = before.level if is_smooth(new) else np.concatenate([before.level, new.level])
+    value = np.concatenate([before.value, new.value])
     return before._replace(levels=new.levels, level=level, value=value, rows=None)
 
 

@@ -8,28 +8,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.models.families import COUNTED
+
+
+def mm(*columns: Any) -> Any:
+    """Groupings of which a row has several, (1 | mm(g, h)): formulae is shown the first, and `Design` has all."""
+    return columns[0]
+
+
 #: Functions that are called without ``np.``, unless the user's code has others of these names.
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
+FUNCTIONS["mm"] = mm
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
-    "s": "a spline without a penalty is bs({0}, df=6)",
-    "t2": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
-    "te": "a surface without a penalty is bs({0}, df=4):bs({1}, df=4)",
-    "gp": "a smooth curve is bs({0}, df=10)",
-    "hsgp": "a smooth curve is bs({0}, df=10)",
-    "mo": "an effect of each level is C({0}), one of equal steps {0} as a number",
+    "te": "a surface is t2({0}, {1})",
+    "ti": "a surface is t2({0}, {1})",
+    "hsgp": "a Gaussian process is gp({0})",
     "mi": "rows with missing values are left out: write {0}, or fill them in beforehand",
     "me": "the measured column is taken as it is: write {0}",
-    "mm": "effects of both groupings, each with its own, are (1 | {0}) + (1 | {1})",
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
-    "lo": "a spline is bs({0}, df=6)",
+    "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
     "weights": 'give weights="{0}"',
     "se": "known standard errors are no column of a regression",
-    "trunc": "truncated responses are no family",
     "mi": "rows with missing responses are left out",
     "rate": 'give exposure="{0}"',
     "dec": "decisions are no family",
@@ -61,31 +65,41 @@ def read_response(text: str) -> Response:
     """
     own, bar, rest = text.partition("|")
     own, data = own.strip(), {}
-    called = _call(own)
+    called = read_call(own)
     if called and called[0] in PROPORTIONS and len(called[1]) == 2:
         own, data["trials"] = called[1]
     elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
         own, *rest_of = called[1]
         data |= dict(zip(("censored", "upper"), rest_of, strict=False))
-    elif called and called[0] == "cbind":
-        raise ValueError(f"`formula`: {own} is written k | trials(n), with n the sum of successes and failures.")
+    elif called and called[0] == "cbind" and len(called[1]) > 1 and not bar:
+        own, *others = called[1]
+        data |= {COUNTED + column_of(other): other for other in others}
     elif called and called[0] == "Surv":
         raise ValueError(
             f"`formula`: {own} is written {called[1][0]} | cens(c), with c 0 where the event was seen and 1 where not."
         )
     if bar:
         for part in _parts(rest, "+"):
-            found = _call(part)
+            found = read_call(part)
             name, given = found or (part.strip(), [])
             if name == "trials" and len(given) == 1 and "trials" not in data:
                 data["trials"] = given[0]
             elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
                 data |= dict(zip(("censored", "upper"), given, strict=False))
+            elif name == "trunc" and given:
+                bounds = dict(zip(("lb", "ub"), (one for one in given if "=" not in one), strict=False))
+                bounds |= {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
+                if not bounds.keys() <= {"lb", "ub"}:
+                    raise ValueError(f"`formula`: `| {part.strip()}` takes lb=, ub= or both.")
+                data |= {
+                    end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")
+                }
             elif name in BESIDE:
                 raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
             else:
                 raise ValueError(
-                    f"`formula`: beside the response may stand `| trials(n)` or `| cens(c)`, got `| {part.strip()}`."
+                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)` or `| trunc(lb=a)`, got "
+                    f"`| {part.strip()}`."
                 )
     return Response(own, data)
 
@@ -160,7 +174,7 @@ def check_words(text: str, environment: Any) -> None:
         try:
             environment.namespace[name]
         except KeyError:
-            given = (_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
+            given = (read_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
             raise ValueError(f"`formula`: {name}(...) is no term here; {_filled(INSTEAD[name], given)}.") from None
 
 
@@ -181,12 +195,25 @@ def _filled(template, given):
     return template.format(*plain, *["z"] * 2)
 
 
-def _call(text):
+def read_call(text: str) -> tuple[str, list[str]] | None:
     """Name and arguments of a text that is one call; None of others."""
     found = re.match(r"(\w+)\((.*)\)$", text.strip(), re.DOTALL)
     if not found or _end(text.strip(), found.start(2)) != len(text.strip()):
         return None
     return found.group(1), [part.strip() for part in _parts(found.group(2), ",")]
+
+
+def pieces_between(text: str) -> list[tuple[str, str]]:
+    """What stands between + and - that are in no brackets and no names, each with the sign before it."""
+    found, depth, quoted = [["+", ""]], 0, False
+    for letter in text:
+        quoted ^= letter == "`"
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter in "+-" and depth == 0 and not quoted:
+            found.append([letter, ""])
+        else:
+            found[-1][1] += letter
+    return [(sign, piece.strip()) for sign, piece in found if piece.strip()]
 
 
 def _end(text, first):

@@ -11,18 +11,20 @@ gradients, Hessians and the bounds of exact sub-sampling (`pdmp.expressions`), a
 Sources of the parametrisations: Bürkner (2017), brms, Journal of Statistical Software 80 (names, hurdles, inflation,
 censoring); Ferrari & Cribari-Neto (2004), Journal of Applied Statistics 31, eq. 4 (beta); Lambert (1992), Technometrics
 34, eq. 1 (inflation); Mullahy (1986), Journal of Econometrics 33 (hurdles); McCullagh (1980), JRSS B 42, section 1.2
-(cumulative); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4 (skew normal); Tweedie (1957), Annals of
-Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response); Fisher
-& Lee (1992), Biometrics 48, section 2 (von Mises).
+(cumulative); Tutz (1990), British Journal of Mathematical and Statistical Psychology 43 (sratio); Agresti (2010),
+Analysis of Ordinal Categorical Data, section 4.1 (acat); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4
+(skew normal); Tweedie (1957), Annals of Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord
+& Novick, ch. 17 (item response); Fisher & Lee (1992), Biometrics 48, section 2 (von Mises).
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,6 +116,9 @@ class Family:
         (y) -> the responses as the loss takes them; as they are when omitted.
     arrange : callable, optional
         Of families with cuts: (y, mu, cuts) -> the functionals of the loss, those of draws, and further data.
+    chances : callable, optional
+        Of families of categories: (parameters…) -> the probability of each category, on a new last axis. Draws and, of
+        those with cuts, means follow from it.
     priors : dict of str to Prior, optional
         What `pdmp.regression` takes by default for parameters without a formula of their own: of positive numbers for
         the log link, else of the number on the scale of its link.
@@ -155,6 +160,7 @@ class Family:
     data: Mapping[str, float | None] = field(default_factory=dict)
     stored: Callable = np.asarray
     arrange: Callable | None = None
+    chances: Callable | None = None
     priors: Mapping[str, Prior] = field(default_factory=dict)
     units: Sequence[str] | None = None
     needs: Mapping[str, str] = field(default_factory=dict)
@@ -177,6 +183,10 @@ class Family:
                 f"`links` must name the {len(wanted)} functionals of the loss, {', '.join(wanted)}; it names "
                 f"{', '.join(self.links)}."
             )
+        if self.chances is not None and self.draw is None:
+            object.__setattr__(self, "draw", lambda rng, *v: _draw_category(rng, self.chances(*v)))
+        if self.chances is not None and self.arrange is not None and self.mean is None:
+            object.__setattr__(self, "mean", lambda *v: (p := self.chances(*v)) @ np.arange(p.shape[-1]))
         if self.units is None:
             first = self.parameters[0]
             has = self.links[first] == "identity" and self.response == "number"
@@ -194,7 +204,8 @@ class Family:
     def __reduce__(self) -> tuple:
         # Functions of a user's own are not carried to another process, whatever its family is called.
         base = self.__dict__.get("_base", self)
-        return _by_name, (base.name if FAMILIES.get(base.name) is base else None, self.links)
+        known = FAMILIES.get(base.name) is base or self.loss is _categorical
+        return _by_name, (base.name if known else None, self.links)
 
     def __deepcopy__(self, memo: dict) -> Family:
         return self  # which cannot be changed
@@ -208,6 +219,16 @@ class Family:
     def named(self) -> tuple[str, ...]:
         """What `rows` is given a functional of: the parameters, or mu and the cuts."""
         return ("mu", "cuts") if self.arrange is not None else self.parameters
+
+    @property
+    def has_ascending_cuts(self) -> bool:
+        """Whether there are cuts, and they must ascend."""
+        return self.arrange is _cuts
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether responses are categories without an order, with a functional each but the first."""
+        return self.chances is not None and self.arrange is None
 
     def linked(self, **links: str) -> Family:
         """The same family with other links of some of its parameters.
@@ -299,7 +320,7 @@ class Family:
         found = Terms(loss, [self.stored(y), *columns.values()], at)
         further = () if self.arrange else tuple(columns.get(name, value) for name, value in self.data.items())
         found.observed = Observed(self, y, further, tuple(drawn_at))
-        if self.arrange is not None:
+        if self.has_ascending_cuts:
             found.ascending = given["cuts"], _usual_cuts(y, given["cuts"].size)
         return found
 
@@ -320,11 +341,22 @@ class Family:
 
     def _check(self, y, columns):
         """Further data, against y."""
+        for name in (name for name in columns if name.startswith(COUNTED)):
+            self.replaced(name).read(columns[name])
         if "trials" in columns:
             self.replaced("trials").read(columns["trials"])
             if np.any(y > columns["trials"]):
                 i = int(np.argmax(y > columns["trials"]))
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
+        for name, sign in (("lb", 1.0), ("ub", -1.0)):
+            if name in columns and not np.all(sign * (y - columns[name]) >= 0.0):
+                i = int(np.argmin(sign * (y - columns[name])))
+                raise ValueError(
+                    f"`y` must be at {'least' if sign > 0.0 else 'most'} `{name}`, where it is cut off, got {y[i]:g} "
+                    f"and {columns[name][i]:g} in row {i}."
+                )
+            if name in columns and self.response == "positive" and columns[name].min() <= 0.0:
+                raise ValueError(f"`{name}` must be above 0, as {self.name} is, got {columns[name].min():g}.")
         if "censored" in self.data:
             censored = columns.get("censored", np.zeros_like(y))
             if not np.isin(censored, (-1.0, 0.0, 1.0, 2.0)).all():
@@ -342,7 +374,7 @@ class Family:
         for (name, link), family in VARIANTS.items():
             if family is self.__dict__.get("_base", self):
                 return f"{name} with the {link} link"
-        return f"{self.name} with the {self.links[self.parameters[0]]} link"
+        return f"{self.name} with the {'logit' if self.is_nominal else self.links[self.parameters[0]]} link"
 
     def replaced(self, name: str) -> Family:
         """For messages about further data of counts."""
@@ -406,6 +438,8 @@ class Observed:
 
 
 def _by_name(name, links):
+    if name == "categorical":
+        return categorical(tuple(links))
     family = FAMILIES.get(name)
     return family if family is None or family.links == links else family.linked(**links)
 
@@ -505,6 +539,7 @@ def _lognormal_left(ly, z, a):
 
 _lognormal_left.gap = lambda ly, lu, z, a: log_ndtr((z - ly) * exp(-a)) - log_ndtr((z - lu) * exp(-a))
 CENSORED = {"censored": 0.0, "upper": 1.0}
+COUNTED = "count of "  #: what further data of multinomial families begin with
 SURVIVAL = {"response": "positive", "stored": np.log, "data": CENSORED}
 
 
@@ -512,13 +547,20 @@ def _survival_constant(shift):
     return lambda y, censored, upper: np.where(np.asarray(censored) == 0.0, -np.log(y) - shift, 0.0)
 
 
-def _cuts(y, mu, cuts):
-    """Upper cut and gap of each row, of which the loss is one; mu and all cuts; and the highest category."""
+def _all_cuts(y, mu, cuts):
+    """mu and all cuts, of which loss and draws are; no further data."""
     if not isinstance(mu, Functional) or not isinstance(cuts, Block):
         raise TypeError("`mu` must be a functional and `cuts` a block of parameters, p.cut.")
+    if y.max() > cuts.size:
+        raise ValueError(f"`y` must be at most {cuts.size}, the number of cuts, got {y.max():.0f}.")
+    each = (mu, *(cuts[j] for j in range(cuts.size)))
+    return each, each, {}
+
+
+def _cuts(y, mu, cuts):
+    """Upper cut and gap of each row, of which the loss is one; mu and all cuts; and the highest category."""
+    _, each, _ = _all_cuts(y, mu, cuts)
     k, last = y.astype(np.int64), cuts.size - 1
-    if k.max() > cuts.size:
-        raise ValueError(f"`y` must be at most {cuts.size}, the number of cuts, got {k.max()}.")
     empty = np.flatnonzero(np.bincount(k, minlength=cuts.size + 1)[1 : cuts.size] == 0)
     if len(empty):  # nothing would keep the cuts of that category in their order, and others would overlap
         raise ValueError(
@@ -527,7 +569,7 @@ def _cuts(y, mu, cuts):
         )
     upper, inner = np.minimum(k, last), np.clip(k, 1, max(last, 1))
     gap = cuts[np.minimum(inner, last)] - cuts[inner - 1] if last else cuts[0 * k]
-    return (cuts[upper] - mu, gap), (mu, *(cuts[j] for j in range(cuts.size))), {"top": float(cuts.size)}
+    return (cuts[upper] - mu, gap), each, {"top": float(cuts.size)}
 
 
 def _usual_cuts(y, count):
@@ -537,26 +579,154 @@ def _usual_cuts(y, count):
     return np.log(share / (1.0 - share))
 
 
-def _cumulative(name, log_distribution, inner, distribution, noise):
+def _between(*above):
+    """Chances of categories 0, 1, …, of those that the category is above 0, above 1, ….: the last axis is new."""
+    above = np.broadcast_arrays(*above)
+    ends = np.stack([np.ones_like(above[0]), *above, np.zeros_like(above[0])], axis=-1)
+    return np.maximum(ends[..., :-1] - ends[..., 1:], 0.0)
+
+
+def _draw_category(rng, chances):
+    below = np.cumsum(chances, axis=-1)[..., :-1]
+    return np.sum(rng.random(below.shape[:-1])[..., None] > below, axis=-1).astype(float)
+
+
+def _softmax(*z):
+    z = np.stack(np.broadcast_arrays(*z), axis=-1)
+    weights = np.exp(z - z.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def _log_sum(z):
+    """log Σ e^z, of symbols."""
+    total = z[0]
+    for one in z[1:]:
+        total = total + softplus(one - total)
+    return total
+
+
+def _sratio(y, mu, *cuts):
+    """Steps from one category to the next: each ends there with the chance expit(cut - mu)."""
+    total = 0.0
+    for j, cut in enumerate(cuts):
+        total = total + where(y > j, softplus(cut - mu), where(y == j, softplus(mu - cut), 0.0))
+    return total
+
+
+def _scores(mu, *cuts):
+    """Log chances of categories up to a constant: each is above the one before by mu - cut."""
+    found = [0.0 * mu]
+    for cut in cuts:
+        found.append(found[-1] + (mu - cut))
+    return found
+
+
+def _acat(y, mu, *cuts):
+    known = sum((where(y > j, mu - cut, 0.0) for j, cut in enumerate(cuts)), 0.0 * mu)
+    return _log_sum(_scores(mu, *cuts)) - known
+
+
+def _categorical(y, *z):
+    known = sum((where(y == j, one, 0.0) for j, one in enumerate(z, 1)), 0.0 * z[0])
+    return _log_sum([0.0 * z[0], *z]) - known
+
+
+def categorical(names: Sequence[str]) -> Family:
+    """Categories 0, 1, … without an order: the first is the reference, and each other has its log odds against it.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all categories but the first, as which their functionals are given.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        For names that are not different ones.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> family, p = pdmp.families.categorical(["bus", "car"]), pdmp.Parameters(bus=1, car=1)
+    >>> model = pdmp.models.sum_of_terms(p, [family.rows([0, 1, 2, 2], bus=p.bus, car=p.car)])
+    >>> np.round(model.mode(), 3)
+    array([0.   , 0.693])
+    """
+    names = [str(name) for name in names]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"`names` must be different names of all categories but the first, got {names}.")
+    return Family(
+        "categorical",
+        _categorical,
+        links=dict.fromkeys(names, "identity"),
+        response="count",
+        chances=lambda *z: _softmax(0.0 * z[0], *z),
+        priors=dict.fromkeys(names, StudentT(3.0, 0.0, 2.5)),
+    )
+
+
+def multinomial(names: Sequence[str]) -> Family:
+    """Counts of categories, of which each row has one of each: y is that of the first, the reference.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all categories but the first, as which their functionals are given; their counts are "count of …".
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        For names that are not different ones.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> family, p = pdmp.families.multinomial(["bus"]), pdmp.Parameters(bus=1)
+    >>> rows = family.rows([3, 4], bus=p.bus, **{"count of bus": [1, 6]})
+    >>> np.round(pdmp.models.sum_of_terms(p, [rows]).mode(), 3)
+    array([0.])
+    """
+    base, m = categorical(names), len(names)
+
+    def loss(y, *rest):
+        counts, z = rest[:m], rest[m:]
+        total = sum(counts, y)
+        return total * _log_sum([0.0 * z[0], *z]) - sum((c * one for c, one in zip(counts, z, strict=True)), 0.0 * z[0])
+
+    def constant(y, *counts):
+        return _scipy("gammaln", sum(counts, y) + 1.0) - sum(_scipy("gammaln", c + 1.0) for c in (y, *counts))
+
+    data: dict[str, float | None] = {COUNTED + name: None for name in base.parameters}
+    return replace(base, name="multinomial", loss=loss, draw=_no_draw, constant=constant, data=data)
+
+
+def _no_draw(rng, *values):
+    raise ValueError("draws of multinomial counts are not made: probabilities are, as predict(kind='probability') has.")
+
+
+def _cumulative(name, log_distribution, inner, distribution):
     """By the upper cut h and the gap g below it; of the highest category h is the lower cut."""
 
     def loss(y, top, h, g):
         return where(y == 0.0, -log_distribution(h), where(y == top, -log_distribution(-h), inner(h, g)))
 
-    def draw(rng, mu, *cuts):
-        latent = mu + noise(rng, np.shape(mu))
-        return np.sum([latent > cut for cut in cuts], axis=0).astype(float)
-
     return Family(
         name,
         loss,
-        draw=draw,
-        mean=lambda mu, *cuts: np.sum([distribution(mu - cut) for cut in cuts], axis=0),
         links={"upper": "identity", "gap": "identity"},
         response="count",
         data={"top": None},
         arrange=_cuts,
-        priors={"cuts": StudentT(3.0, 0.0, 2.5)},
+        chances=lambda mu, *cuts: _between(*(distribution(mu - cut) for cut in cuts)),
+        priors=CUTS,
     )
 
 
@@ -644,6 +814,7 @@ def mixture(name: str, one: Family, other: Family) -> Family:
 # The table
 
 SIGMA, ALPHA = {"sigma": HalfStudentT(4.0, 1.0)}, {"alpha": HalfCauchy(1.0)}
+CUTS = {"cuts": StudentT(3.0, 0.0, 2.5)}
 LOG_ODDS = Normal(0.0, 1.5)  #: of which the probability is about uniform
 
 gaussian = Family(
@@ -846,15 +1017,23 @@ cumulative = _cumulative(
     lambda h: -softplus(-h),
     lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g),
     _logistic,
-    lambda rng, shape: rng.logistic(size=shape),
 )
 cumulative_probit = _cumulative(
     "cumulative_probit",
     log_ndtr,
     lambda h, g: -log_ndtr(h) - log1mexp(log_ndtr(h) - log_ndtr(h - g)),
     lambda z: _scipy("ndtr", z),
-    lambda rng, shape: rng.standard_normal(shape),
 )
+#: Stopping ratios and adjacent categories, both by the logit link; their cuts need not ascend.
+ALL_CUTS = {"links": {"location": "identity", "cuts": "identity"}, "response": "count", "arrange": _all_cuts}
+sratio = Family(
+    "sratio",
+    _sratio,
+    chances=lambda mu, *cuts: _between(*itertools.accumulate((_logistic(mu - cut) for cut in cuts), np.multiply)),
+    **ALL_CUTS,
+    priors=CUTS,
+)
+acat = Family("acat", _acat, chances=lambda mu, *cuts: _softmax(*_scores(mu, *cuts)), **ALL_CUTS, priors=CUTS)
 mixture_gaussian = mixture("mixture_gaussian", gaussian, gaussian)
 mixture_poisson = mixture("mixture_poisson", poisson, poisson)
 
@@ -866,4 +1045,156 @@ VARIANTS = {
     ("bernoulli", "probit"): probit,
     ("cumulative", "logit"): cumulative,
     ("cumulative", "probit"): cumulative_probit,
+    ("sratio", "logit"): sratio,
+    ("acat", "logit"): acat,
 }
+
+# ---------------------------------------------------------------------------------------------------------------
+# Truncation
+
+
+class Tails(NamedTuple):
+    """Of a family: what is below and above t, as the loss has t, at functionals; and its law by parameters."""
+
+    log_distribution: Callable
+    log_survival: Callable
+    law: Callable  #: (parameters…) -> one of scipy.stats
+    partial_mean: Callable  #: (a, b, parameters…) -> E(y; a < y < b)
+
+
+def _stats(name, *args, **kwargs):
+    from scipy import stats
+
+    return getattr(stats, name)(*args, **kwargs)
+
+
+def _weibull_partial_mean(a, b, mu, shape=1.0):
+    p = 1.0 + 1.0 / shape
+    ends = [_scipy("gammainc", p, (np.maximum(t, 0.0) / mu) ** shape) for t in (a, b)]
+    return mu * _scipy("gamma", p) * (ends[1] - ends[0])
+
+
+def _normal_partial_mean(a, b, mu, sigma):
+    p, q = (a - mu) / sigma, (b - mu) / sigma
+    heights = [np.exp(-0.5 * t**2 - HALF_LOG_2PI) for t in (p, q)]
+    return mu * (_scipy("ndtr", q) - _scipy("ndtr", p)) + sigma * (heights[0] - heights[1])
+
+
+def _lognormal_partial_mean(a, b, mu, sigma):
+    with np.errstate(divide="ignore"):
+        ends = [_scipy("ndtr", (np.log(t) - mu) / sigma - sigma) for t in (a, b)]
+    return np.exp(mu + 0.5 * sigma**2) * (ends[1] - ends[0])
+
+
+TAILS = {
+    "gaussian": Tails(
+        _lognormal_left,
+        lambda t, z, a: _lognormal_left(-t, -z, a),
+        lambda mu, sigma: _stats("norm", mu, sigma),
+        _normal_partial_mean,
+    ),
+    "lognormal": Tails(
+        _lognormal_left,
+        lambda t, z, a: _lognormal_left(-t, -z, a),
+        lambda mu, sigma: _stats("lognorm", sigma, scale=np.exp(mu)),
+        _lognormal_partial_mean,
+    ),
+    "weibull": Tails(
+        _weibull_left,
+        lambda t, z, a: -exp(_hazard(t, z, a)),
+        lambda mu, shape: _stats("weibull_min", shape, scale=mu),
+        _weibull_partial_mean,
+    ),
+    "exponential": Tails(
+        _weibull_left,
+        lambda t, z: -exp(t - z),
+        lambda mu: _stats("expon", scale=mu),
+        _weibull_partial_mean,
+    ),
+}
+
+
+def truncated(family: Family, lower: bool, upper: bool) -> Family:
+    """A family whose responses are seen only where they are above `lb`, or below `ub`, or between both.
+
+    With further data of these names, and
+
+        log p(y | lb < y < ub) = log p(y) - log P(lb < y < ub).
+
+    Between two bounds that is a difference of probabilities beyond the one that y is nearer to.
+
+    Parameters
+    ----------
+    family : Family
+        Of `gaussian`, `lognormal`, `weibull` and `exponential`, with its own links.
+    lower, upper : bool
+        Which bounds there are.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        For another family, and without a bound.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> family, p = pdmp.families.truncated(pdmp.families.gaussian, True, False), pdmp.Parameters(mu=1, sigma=1)
+    >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
+    """
+    if FAMILIES.get(family.name) is not family or family.name not in TAILS:
+        raise ValueError(
+            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}."
+        )
+    if not (lower or upper):
+        raise ValueError("truncation needs a lower bound, an upper one, or both.")
+    tails, m, is_log = TAILS[family.name], len(family.data), family.stored is np.log
+    bounds = ["lb"] * lower + ["ub"] * upper
+
+    def inside(y, eta, lb=None, ub=None):
+        """log P(lb < y < ub)."""
+        a, b = (t if t is None or not is_log else log(t) for t in (lb, ub))
+        if ub is None:
+            return tails.log_survival(a, *eta)
+        if lb is None:
+            return tails.log_distribution(b, *eta)
+        above, below = ([tail(t, *eta) for t in (a, b)] for tail in (tails.log_survival, tails.log_distribution))
+        return where(
+            y - a < b - y,
+            above[0] + log1mexp(above[0] - above[1]),
+            below[1] + log1mexp(below[1] - below[0]),
+        )
+
+    def loss(y, *rest):
+        known, eta = rest[m : m + len(bounds)], rest[m + len(bounds) :]
+        return family.loss(y, *rest[:m], *eta) + inside(y, eta, **dict(zip(bounds, known, strict=True)))
+
+    def split(values):
+        ends = dict(zip(bounds, values[-len(bounds) :], strict=True))
+        return values[: -len(bounds) - m], ends.get("lb", -math.inf), ends.get("ub", math.inf)
+
+    def draw(rng, *values):
+        parameters, a, b = split(values)
+        law, u = tails.law(*parameters), rng.random(np.shape(parameters[0]))
+        left, right = law.cdf(a), law.sf(a)
+        in_tail = law.isf(right + u * (law.sf(b) - right))  # without rounding where all is far above
+        return np.clip(np.where(left > 0.5, in_tail, law.ppf(left + u * (law.cdf(b) - left))), a, b)
+
+    def mean(*values):
+        parameters, a, b = split(values)
+        law = tails.law(*parameters)
+        chance = np.where(law.cdf(a) > 0.5, law.sf(a) - law.sf(b), law.cdf(b) - law.cdf(a))
+        return np.clip(tails.partial_mean(a, b, *parameters) / chance, a, b)
+
+    constant = family.constant
+    return replace(
+        family,
+        loss=loss,
+        draw=draw,
+        mean=mean,
+        constant=constant and (lambda y, *further: constant(y, *further[:m])),
+        data={**family.data, **dict.fromkeys(bounds)},
+    )

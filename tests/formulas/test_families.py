@@ -118,7 +118,10 @@ def functionals(family, data, natural):
     """By hand, on the scale of the links."""
     z = by_hand(data, natural)
     if family.arrange:
-        cuts, k = np.array([natural[f"cut[{j}]"] for j in (1, 2, 3)]), data["y"].to_numpy(int)
+        cuts = np.array([natural[f"cut[{j}]"] for j in (1, 2, 3)])
+        if not family.has_ascending_cuts:
+            return [z, *cuts]
+        k = data["y"].to_numpy(int)
         inner = np.clip(k, 1, 2)
         return [cuts[np.minimum(k, 2)] - z, cuts[inner] - cuts[inner - 1]]
     found = {family.named[0]: z}
@@ -613,14 +616,31 @@ MISTAKES = [
     ("y | cens(c) ~ x", {"family": "gamma"}, r"gamma takes no `\| cens\(...\)`"),
     ("y | weights(w) ~ x", {}, r'`\| weights\(w\)` is not known: give weights="w"'),
     ("y | foo(w) ~ x", {}, r"beside the response may stand `\| trials\(n\)` or `\| cens\(c\)`, got `\| foo\(w\)`"),
-    ("cbind(k, m) ~ x", {"family": "binomial"}, r"cbind\(k, m\) is written k \| trials\(n\)"),
+    ("cbind(k, m) ~ x", {"family": "binomial"}, r"cbind\(k, m\) is of the family multinomial; .* k \| trials\(n\)"),
     ("Surv(t, dead) ~ x", {"family": "weibull"}, r"Surv\(t, dead\) is written t \| cens\(c\), with c 0 where"),
-    ("y ~ s(x)", {}, r"s\(...\) is no term here; a spline without a penalty is bs\(x, df=6\)."),
-    ("y ~ w + t2(x, w)", {}, r"t2\(...\) is no term here; .* bs\(x, df=4\):bs\(w, df=4\)."),
+    ("y ~ w + te(x, w)", {}, r"te\(...\) is no term here; a surface is t2\(x, w\)."),
+    ("y ~ w:s(x)", {}, r"s\(...\) stands alone between \+, and in no product: .* is s\(x, by=a\)"),
+    ("y ~ x - s(w)", {}, r"s\(w\) cannot be taken away: leave it out"),
+    ("y ~ s(w) + s(w, k=4)", {}, r"s\(w\) stands there twice"),
+    ("y ~ s(x, w, n)", {}, r"s\(x, w, n\) takes one or two columns"),
+    ("y ~ t2(x)", {}, r"t2\(x\) takes two columns"),
+    ("y ~ s(log(x))", {}, r"takes columns of the table as they are: make log\(x\) a column first"),
+    ("y ~ s(x, m=2)", {}, r"s\(x, m=2\) knows k, bs and by, not 'm'"),
+    ("y ~ s(x, w, bs='cr')", {}, r'bs is "tp" \(thin plates\) or, of single columns, "cr"'),
+    ("y ~ s(x, k=2)", {}, r"k is the number of functions, at least 3, got 2"),
+    ("y ~ s(h)", {}, r"s\(h\) has 10 functions, and its columns have 5 distinct values: give k=5 or less"),
+    ("y ~ s(x, by=w)", {}, r"s\(x, by=w\) needs a category: a curve times a number is no term here"),
+    ("y ~ s(area)", {}, "`formula`: the column 'area' must hold numbers"),
+    ("y ~ s(x)", {"select": "all"}, r"s\(x\) is not estimated with `select`"),
+    ("y ~ x + (1 | mm(g, area))", {"sampler": "zigzag"}, r"mm\(g, area\) is not estimated with `sampler`"),
+    ("y ~ x + (1 | mm(g))", {}, r"mm\(g\) is a grouping by itself, of two columns or more with equal weights"),
+    ("y ~ x + (1 | mm(g, h))", {}, r"mm\(g, h\) has groups named by numbers and by text or categories"),
+    ("y ~ x", {"family": "categorical", "link": "probit"}, "`link`: of categorical it is the logit, of the odds"),
+    ("area ~ x", {"family": "categorical", "offset": "w"}, "for families with one linear predictor, and categorical"),
+    ("y ~ x", {"family": "multinomial"}, r"the response of multinomial is counts of each category: cbind\(a, b, c\)"),
     ("y ~ mo(h)", {}, r"mo\(...\) is no term here; an effect of each level is C\(h\), one of equal steps h as a"),
     ("y ~ mi(x)", {}, r"mi\(...\) is no term here; rows with missing values are left out: write x"),
     ("y ~ gp(x, k=5)", {}, r"gp\(...\) is no term here; a smooth curve is bs\(x, df=10\)"),
-    ("y ~ (1 | mm(g, h))", {}, r"mm\(...\) is no term here; .* \(1 \| g\) \+ \(1 \| h\)"),
     (
         {"y": "y ~ x", "sigm": "~ x"},
         {},

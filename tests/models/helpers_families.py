@@ -13,6 +13,19 @@ def of_category(law):
     return density
 
 
+def by_steps(y, z, *cuts):
+    """Continuation: the chance to stop at each category, if it was reached."""
+    stop = np.stack([expit(cut - z) for cut in np.broadcast_arrays(*cuts)] + [np.ones_like(z)])
+    reached = np.cumprod(np.vstack([np.ones((1, len(z))), 1.0 - stop[:-1]]), axis=0)
+    return np.log((stop * reached)[y.astype(int), np.arange(len(z))])
+
+
+def adjacent(y, z, *cuts):
+    """log p(k + 1) / p(k) = z - cut."""
+    odds = np.cumsum(np.stack([0.0 * z, *(z - cut for cut in cuts)]), axis=0)
+    return special.log_softmax(odds, axis=0)[y.astype(int), np.arange(len(z))]
+
+
 def inflated(law, y, w):
     return np.where(y == 0, np.log(expit(w) + expit(-w) * law.pmf(0)), law.logpmf(y) - np.logaddexp(0, w))
 
@@ -54,6 +67,8 @@ ORACLES = {
     "lognormal": lambda y, z, a: stats.lognorm.logpdf(y, exp(a), scale=exp(z)),
     "cumulative": of_category(stats.logistic),
     "cumulative_probit": of_category(stats.norm),
+    "sratio": by_steps,
+    "acat": adjacent,
     "mixture_gaussian": lambda y, m, s, n, t, w: mixed(
         stats.norm.logpdf(y, m, exp(s)), stats.norm.logpdf(y, n, exp(t)), w
     ),

@@ -45,13 +45,21 @@ def responses(family, n, rng):
 
 def functionals(family, n, rng):
     """Values on the scale of the links."""
-    if family.arrange:
+    if family.has_ascending_cuts:
         return [rng.normal(0.3, 1.0, n), rng.gamma(2.0, 0.5, n) + 0.05]
+    if family.arrange:
+        return [rng.normal(0.3, 1.0, n), *(rng.normal(c, 0.4, n) for c in CUTS)]
     return [rng.normal(0.2, 0.7, n) for _ in family.links]
 
 
 def further(family, n, rng):
-    return (rng.integers(3, 9, n).astype(float),) if "trials" in family.data else (3.0,) if family.arrange else ()
+    return (
+        (rng.integers(3, 9, n).astype(float),)
+        if "trials" in family.data
+        else (3.0,)
+        if family.has_ascending_cuts
+        else ()
+    )
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -135,7 +143,10 @@ def test_draws_follow_the_density_and_have_the_mean(name):
         k = np.arange(60.0 if not data else data[0][0] + 1) if family.response == "count" else np.arange(2.0)
         if family.arrange:
             h = np.append(CUTS, CUTS[-1]) - 0.4
-            p = exp(family.log_density(np.arange(4.0), h, np.array([1.0, *np.diff(CUTS), 1.0]), data=(3.0,)))
+            at = (
+                ([h, np.array([1.0, *np.diff(CUTS), 1.0])], (3.0,)) if family.has_ascending_cuts else ([0.4, *CUTS], ())
+            )
+            p = exp(family.log_density(np.arange(4.0), *at[0], data=at[1]))
         else:
             p = exp(family.log_density(k, *eta, data=data))
         assert p.sum() == pytest.approx(1.0, abs=1e-6)
@@ -205,7 +216,7 @@ def test_derivatives_and_log_likelihoods(name):
         np.testing.assert_allclose(along, hessian[j], rtol=1e-6, atol=2e-6)
     observed, x = rows.observed, POINT[None]
     eta = [f.at(x)[0] for f in rows.at]
-    further = observed.further or ((3.0,) if observed.family.arrange else ())
+    further = observed.further or ((3.0,) if observed.family.has_ascending_cuts else ())
     found = model.pointwise_log_likelihood(np.stack([POINT, 0.9 * POINT]))
     assert found.shape == (2, N)
     np.testing.assert_allclose(
@@ -312,6 +323,8 @@ Y, X = np.array([1.0, 2.0]), np.ones((2, 2))
         (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 3]), "`censored` must be"),
         (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 2]), "`upper` must be above `y`"),
         (lambda: families.cumulative.rows([0.0, 4.0], mu=P.s, cuts=P.cut), "at most 3"),
+        (lambda: families.acat.rows([0.0, 4.0], mu=P.s, cuts=P.cut), "at most 3"),
+        (lambda: families.categorical(["a", "a"]), "different names of all categories but the first"),
         (lambda: families.cumulative.rows(Y, mu=P.s, cuts=P.cut[[0, 1]]), "`cuts` a block"),
         (lambda: families.cumulative.linked(gap="log"), "cannot be changed"),
         (lambda: families.gamma.linked(nu="log"), "`links` names 'nu'"),

@@ -15,7 +15,7 @@ import copy
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,11 +38,12 @@ class GroupColumn(NamedTuple):
     name: str  #: "x|g", or "1|g"
     grouping: str  #: "g"
     levels: tuple  #: labels of the groups
-    level: np.ndarray  #: (N,) group of each row, its place in `levels`
-    value: np.ndarray  #: (N,) what the effect is multiplied by; ones of an intercept
+    level: np.ndarray  #: (N,) group of each row, its place in `levels`; of a family also (1 or N, w), several of a row
+    value: np.ndarray  #: (N,) or (N, w), what the effect is multiplied by; ones of an intercept
     prior: Prior  #: of the standard deviation of the effects
     rows: np.ndarray | None = None  #: (groups,) how many rows each has, where that is known
     partners: tuple = ()  #: names of the columns whose effects correlate, this one among them
+    warp: Any = None  #: `pdmp.formulas.smooths.Warp` of effects that are made of others
 
     @property
     def label(self) -> str:
@@ -52,7 +53,7 @@ class GroupColumn(NamedTuple):
     @property
     def sizes(self) -> np.ndarray:
         """How many rows each group has, (groups,)."""
-        return np.bincount(self.level, minlength=len(self.levels)) if self.rows is None else self.rows
+        return np.bincount(self.level.ravel(), minlength=len(self.levels)) if self.rows is None else self.rows
 
     @property
     def usual_rows(self) -> float:
@@ -61,7 +62,9 @@ class GroupColumn(NamedTuple):
 
     @property
     def sd_name(self) -> str:
-        """What the standard deviation is called."""
+        """What the standard deviation is called, or, of a monotonic effect, its size."""
+        if self.warp is not None and self.warp.parameter:
+            return str(self.warp.parameter)
         return f"sd({self.grouping if self.name.startswith('1|') else self.name})"
 
 

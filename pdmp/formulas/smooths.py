@@ -1,0 +1,389 @@
+r"""Curves of a formula, s(x), s(x, z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
+
+A thin-plate regression spline [1]_ has knots t and functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
+
+    f(x) = α₀ + α·x + Σⱼ η(|x - tⱼ|) δⱼ,     Σⱼ δⱼ = Σⱼ δⱼ tⱼ = 0,     penalty δ·Eδ,     E = η(|tᵢ - tⱼ|),
+
+δ being in the span of the eigenvectors of E with the k largest eigenvalues: natural cubic splines of one column, whose
+penalty is ∫f″². With knots at k quantiles, and all eigenvectors, it is bs="cr". What the penalty is 0 for, α, are
+coefficients; the rest is δ = P b with P of which the penalty is |b|², so that with b ~ N(0, τ²) the mode is the
+penalised fit with the factor σ² / τ² [2]_. Columns are about their means over the rows of the fit, and those of b are
+divided by one number, so that τ, "sd(s(x))", is the standard deviation of that part of f in a usual row. t2(x, z) [3]_
+has products of the two parts of x with those of z: a coefficient each where both are not penalised, and else three
+groups of effects, with a standard deviation each: what bends along x alone, along z alone, and along both.
+
+References
+----------
+.. [1] Wood (2003), Thin plate regression splines, JRSS B 65, section 3.
+.. [2] Wood (2017), Generalized Additive Models, 2nd ed., section 5.8.
+.. [3] Wood, Scheipl & Faraway (2013), Straightforward intermediate rank tensor product smoothing in mixed models, Stat.
+   Comput. 23, section 3.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdmp.data.formats import is_number
+from pdmp.formulas.table import import_pandas, numbers
+from pdmp.formulas.words import column_of, pieces_between, read_call
+from pdmp.models.priors import Gamma, Normal, Prior
+
+KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 1), "mo": (1, 1)}  #: and how many columns they take
+OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c"), "mo": ()}
+#: Functions of a smooth of one or two columns; of t2 for each of them.
+K = {"s": (10, 30), "t2": (5, 5), "gp": (20,), "mo": (0,)}
+C = 1.5  #: half-width of the interval of a Gaussian process, in that of the data
+LENGTH = Gamma(4.0, 0.125)  #: of its length scale, in the same unit: 0.14 to 1.1 in 95 of 100 cases
+MOST_KNOTS = 1_000  #: of thin-plate splines with more distinct values so many of these are taken
+
+
+class Said(NamedTuple):
+    """What a formula says of a smooth."""
+
+    name: str  #: "s(x)"
+    kind: str
+    columns: tuple[str, ...]
+    by: str | None
+    k: int
+    basis: str  #: "tp" or "cr"
+    c: float = C
+
+    @property
+    def names(self) -> set[str]:
+        """Columns of the table."""
+        return {*self.columns, *([self.by] if self.by else [])}
+
+
+class Part(NamedTuple):
+    """Normal effects of a smooth, as `pdmp.formulas.design.Groups`: of each row all of them, times `value`."""
+
+    name: str
+    grouping: str  #: the name: so smooths are told from groups
+    levels: tuple
+    level: np.ndarray  #: (1, K)
+    value: np.ndarray  #: (n, K)
+
+
+def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
+    """A formula without its smooths, and these.
+
+    Raises
+    ------
+    ValueError
+        For a smooth in a product or another term, and for what it cannot be given.
+    """
+    left, tilde, right = formula.partition("~")
+    kept, found = [], []
+    for sign, piece in pieces_between(right):
+        called = read_call(piece)
+        if called is not None and called[0] in KINDS:
+            if sign == "-":
+                raise ValueError(f"{piece} cannot be taken away: leave it out.")
+            found.append(_read(piece, *called))
+        else:
+            kept.append((sign, piece))
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} stands there twice.")
+    rest = " ".join(f"{sign} {piece}" for sign, piece in kept).strip().removeprefix("+").strip() or "1"
+    inside = re.search(rf"(?<![\w.`])({'|'.join(KINDS)})\(", rest)
+    if inside:
+        raise ValueError(
+            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category "
+            "is s(x, by=a), one that varies between groups is no term here."
+        )
+    return (f"{left}{tilde} {rest}" if found else formula), tuple(found)
+
+
+def _read(piece, kind, given):
+    columns = [column_of(one) for one in given if "=" not in one]
+    options = {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
+    least, most = KINDS[kind]
+    if not least <= len(columns) <= most:
+        raise ValueError(f"{piece} takes {'two columns' if least == 2 else 'one or two columns'}.")
+    for name, plain in zip(columns, (one for one in given if "=" not in one), strict=True):
+        if not name.isidentifier() and not plain.startswith("`") or is_number(name):
+            raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
+    for name in options:
+        if name not in OPTIONS[kind]:
+            raise ValueError(f"{piece} knows {' and '.join(OPTIONS[kind]) or 'no options'}, not {name!r}.")
+    c = options.get("c", str(C))
+    if not is_number(c) or not 1.0 < float(c) < math.inf:
+        raise ValueError(f"{piece}: c is how far beyond the data its interval goes, above 1, got {c}.")
+    basis = options.get("bs", '"tp"' if kind == "s" else '"cr"').strip("\"'")
+    if basis not in ("tp", "cr") or (basis == "cr" and kind == "s" and len(columns) == 2):
+        raise ValueError(f'{piece}: bs is "tp" (thin plates) or, of single columns, "cr" (cubic), not {basis!r}.')
+    k, dim = options.get("k", str(K[kind][len(columns) - 1])), len(columns) if kind == "s" else 1
+    if not k.isdigit() or int(k) < dim + 2 and kind != "mo":
+        raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2}, got {k}.")
+    by = column_of(options["by"]) if "by" in options else None
+    inner = ", ".join([*columns, *([f"by={by}"] if by else [])])
+    return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis, float(c))
+
+
+class Warp(NamedTuple):
+    """Effects that are no linear functions of what has a simple law, see `pdmp.models.regressions.curved_effects`."""
+
+    parameter: str  #: their standard deviation, or the size of a monotonic effect
+    prior: Prior  #: of the latter, with a unit of 1; of a Gaussian process of the length scale
+    eigenvalues: np.ndarray  #: (K,)
+    length: str = ""  #: the name of the length scale, if there is one
+    unit: float = 1.0  #: of the length scale
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether they are steps."""
+        return not self.length
+
+
+class Process:
+    """A Gaussian process of one column, by sines on an interval around the data."""
+
+    columns: tuple = ()
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said, x = said, numbers(table, said.columns[0], "`formula`")
+        self.middle, self.half = 0.5 * float(x.max() + x.min()), 0.5 * float(np.ptp(x))
+        if self.half == 0.0:
+            raise ValueError(f"`formula`: the column of {said.name} is {x[0]:g} in every row.")
+        roots = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c)
+        self.warps = {said.name: Warp("", LENGTH.scaled(self.half), roots**2, f"length({said.name})", self.half)}
+        self.roots = roots
+
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+        """No columns, and the effects, of a table."""
+        u, c = (numbers(table, self.said.columns[0], asked) - self.middle) / self.half, self.said.c
+        if np.abs(u).max() > c:
+            ends = self.middle - c * self.half, self.middle + c * self.half
+            raise ValueError(
+                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c."
+            )
+        value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
+        return np.zeros((len(u), 0)), [
+            Part(name, name, tuple(range(1, self.said.k + 1)), np.arange(self.said.k)[None], value)
+        ]
+
+
+class Monotonic:
+    """A monotonic effect of whole numbers, or of an ordered category."""
+
+    columns: tuple = ()
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said, self.labels, column = said, None, table[said.columns[0]]
+        if getattr(column.dtype, "ordered", False):
+            self.labels = list(column.cat.remove_unused_categories().cat.categories)
+        self.low, self.high = 0, 0
+        x = self._read(table, "`formula`")
+        self.low, self.high = int(x.min()), int(x.max())
+        if self.high - self.low < 2:
+            raise ValueError(f"`formula`: {said.name} needs three levels or more: with two it is {said.columns[0]}.")
+        self.name = f"steps of {said.name}"
+        spread = float(np.std(x))
+        self.warps = {self.name: Warp(said.name, Normal(0.0, 1.0 / spread), np.zeros(self.high - self.low))}
+
+    def _read(self, table, asked):
+        name = self.said.columns[0]
+        if self.labels is not None:
+            x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
+        else:
+            x = numbers(table, name, asked)
+            odd = x[x != np.floor(x)]
+            if len(odd):
+                raise ValueError(
+                    f"{asked}: {self.said.name} takes whole numbers or an ordered category, got {odd[0]:g}."
+                )
+        if self.high > self.low and (x.min() < self.low or x.max() > self.high) or x.min() < 0.0 <= self.low:
+            known = f"{self.low} to {self.high}" if self.labels is None else ", ".join(map(str, self.labels))
+            raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
+        return x
+
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+        """No columns, and the steps up to the level of each row."""
+        x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
+        value = (x[:, None] >= self.low + steps).astype(float)
+        return np.zeros((len(x), 0)), [Part(self.name, self.name, tuple(steps.tolist()), (steps - 1)[None], value)]
+
+
+class Basis:
+    """A thin-plate regression spline of one or two columns, without its constant.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, d)
+    k : int
+        Functions, the constant and the d linear ones included.
+    basis : {"tp", "cr"}
+    name : str
+        What messages call it.
+
+    Raises
+    ------
+    ValueError
+        For fewer distinct values than functions.
+    """
+
+    def __init__(self, x: np.ndarray, k: int, basis: str, name: str) -> None:
+        self.centre, self.scale = x.mean(axis=0), float(np.sqrt(np.mean(x.var(axis=0)))) or 1.0
+        points = np.unique((x - self.centre) / self.scale, axis=0)
+        if len(points) < k:
+            raise ValueError(
+                f"`formula`: {name} has {k} functions, and its columns have {len(points)} distinct values: give k="
+                f"{len(points)} or less, or leave out the smooth."
+            )
+        if basis == "cr":  # quantiles of distinct values, the smallest and the largest one among them
+            points = points[np.round(np.linspace(0, len(points) - 1, k)).astype(int)]
+        elif len(points) > MOST_KNOTS:
+            taken = np.linspace(0, len(points) - 1, MOST_KNOTS).astype(int)
+            if x.shape[1] > 1:
+                taken = np.random.default_rng(0).choice(len(points), MOST_KNOTS, replace=False)
+            points = points[taken]
+        self.knots = points
+        values, vectors = np.linalg.eigh(self._between(points))
+        largest = np.argsort(-np.abs(values), kind="stable")[:k]
+        null = np.column_stack([np.ones(len(points)), points])
+        inside = np.linalg.qr(vectors[:, largest].T @ null, mode="complete")[0][:, null.shape[1] :]
+        penalty = (inside.T * values[largest]) @ inside
+        sizes, axes = np.linalg.eigh(penalty)
+        if sizes[0] <= 1e-12 * sizes[-1]:
+            raise ValueError(f"`formula`: the columns of {name} are on a line: leave one of them out.")
+        #: P: the penalty of P b is |b|².
+        self.by = vectors[:, largest] @ inside @ (axes / np.sqrt(sizes))
+
+    def _between(self, x):
+        r = np.sqrt(np.maximum(np.sum((x[:, None] - self.knots) ** 2, axis=-1), 0.0))
+        if x.shape[1] == 1:
+            return r**3 / 12.0
+        return r**2 * np.log(np.where(r > 0.0, r, 1.0)) / (8.0 * math.pi)
+
+    def linear(self, x: np.ndarray) -> np.ndarray:
+        """x about its means, (n, d), in its own units."""
+        return x - self.centre
+
+    def bent(self, x: np.ndarray) -> np.ndarray:
+        """Functions of b, (n, k - d - 1)."""
+        return self._between((x - self.centre) / self.scale) @ self.by
+
+
+class Smooth:
+    """A smooth of the rows of a fit, and of further tables with the same functions.
+
+    Parameters
+    ----------
+    said : Said
+    table : pandas.DataFrame
+
+    Attributes
+    ----------
+    columns : list of str
+        Of the coefficients.
+    levels : tuple
+        Of the category `by`, with a curve each; ``(None,)`` without.
+    """
+
+    warps: Mapping[str, Warp] = MappingProxyType({})
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said = said
+        x = self._read(table, "`formula`")
+        bases = [x] if said.kind == "s" else [x[:, [j]] for j in range(x.shape[1])]
+        self.bases = [Basis(one, said.k, said.basis, said.name) for one in bases]
+        self.levels: tuple = (None,)
+        if said.by is not None:
+            column = table[said.by]
+            if import_pandas().api.types.is_float_dtype(column):
+                raise ValueError(f"`formula`: {said.name} needs a category: a curve times a number is no term here.")
+            labels = import_pandas().factorize(column, sort=True)[1]
+            self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
+        linear, bent = self._functions(x)
+        self.means = [part.mean(axis=0) for part in (linear, *bent.values())]
+        sizes = [np.sqrt(np.mean(np.sum((part - part.mean(axis=0)) ** 2, axis=1))) for part in bent.values()]
+        self.sizes = [float(size) or 1.0 for size in sizes]
+        names = [*said.columns, *([":".join(said.columns)] if said.kind == "t2" else [])]
+        self.columns = [f"{self._called(level)}.{name}" for level in self.levels for name in names]
+        self.parts = [f"{self._called(level)}{one}" for level in self.levels for one in bent]
+
+    def _called(self, level):
+        return self.said.name if level is None else self.said.name.replace("by=", "", 1)[:-1] + f"={level})"
+
+    def _read(self, table, asked):
+        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
+
+    def _functions(self, x):
+        """Those without a penalty, (n, p), and those of effects by what they are called."""
+        if self.said.kind == "s":
+            return self.bases[0].linear(x), {"": self.bases[0].bent(x)}
+        (a, b), (x_, z_) = self.bases, (x[:, [0]], x[:, [1]])
+        one, two, ones = a.linear(x_), b.linear(z_), np.ones((len(x), 1))
+        bent = {
+            f" along {self.said.columns[0]}": _products(a.bent(x_), np.hstack([ones, two / b.scale])),
+            f" along {self.said.columns[1]}": _products(np.hstack([ones, one / a.scale]), b.bent(z_)),
+            " along both": _products(a.bent(x_), b.bent(z_)),
+        }
+        return np.hstack([one, two, one * two]), bent
+
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+        """Columns (n, p) of the coefficients, and the effects, of a table.
+
+        Raises
+        ------
+        ValueError
+            For an unseen level of the category `by`.
+        """
+        linear, bent = self._functions(self._read(table, asked))
+        whole = [linear - self.means[0]]
+        whole += [
+            (part - mean) / size for part, mean, size in zip(bent.values(), self.means[1:], self.sizes, strict=True)
+        ]
+        if self.said.by is None:
+            inside = [np.ones((len(linear), 1))]
+        else:
+            given = table[self.said.by].to_numpy()
+            inside = [(given == level).astype(float)[:, None] for level in self.levels]
+            unseen = sum(inside).ravel() == 0.0
+            if unseen.any():
+                raise ValueError(
+                    f"{asked}: {self.said.by!r} is {given[unseen][0]!r}, which the data of the fit have not."
+                )
+        X = np.hstack([one * whole[0] for one in inside])
+        values = [one * part for one, part in itertools.product(inside, whole[1:])]
+        return X, [
+            Part(name, name, tuple(range(1, value.shape[1] + 1)), np.arange(value.shape[1])[None], value)
+            for name, value in zip(self.parts, values, strict=True)
+        ]
+
+
+def smooth_of(said: Said, table: Any) -> Smooth | Process | Monotonic:
+    """The smooth of the rows of a table."""
+    return {"gp": Process, "mo": Monotonic}.get(said.kind, Smooth)(said, table)
+
+
+def is_smooth(group: Any) -> bool:
+    """Whether effects are those of a smooth, and of no groups."""
+    return group.name == group.grouping
+
+
+def whole(group: Any) -> np.ndarray:
+    """What effects of a usual size are multiplied by in a row, (n,): of a smooth 1, of several groups their sum."""
+    if is_smooth(group):
+        return np.ones(len(group.value))
+    return group.value if group.value.ndim == 1 else group.value.sum(axis=1)
+
+
+def summed(level: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+    """Sums over the rows for each effect, (groups,), of values (n,) or (n, w)."""
+    return np.bincount(np.broadcast_to(level, values.shape).ravel(), values.ravel(), groups)
+
+
+def _products(a, b):
+    """All products of a column of each, (n, p q)."""
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
