@@ -161,8 +161,9 @@ def check_propriety(model, initial=None, process=None):
     if known not in _judged:
         inside = (lambda x: all(_passes(check, x) for check in walls)) if walls else None
         start = _first_start(model, initial)
-        wrong = find_wrong_sign(model, start) if isinstance(model, SumOfTerms) else None
-        _judged[known], count = (wrong, 1) if wrong else find_improper(model, start, inside)
+        wrong = find_wrong_sign(model, start, inside)
+        found, count = (wrong, 1) if wrong is not None and wrong.certain else find_improper(model, start, inside)
+        _judged[known] = found or wrong
     found = _judged[known]
     if found is not None and found.certain:
         raise ValueError(found.text)

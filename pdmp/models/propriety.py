@@ -77,6 +77,9 @@ APPROACH, LESS, SETTLED, ROUNDED = np.arange(6.0, 80.0, 2.0), 1.0 / 3.0, 1e-6, 1
 SHIFTS = (1e-4, 1e-3, 3e-3)
 #: Rows of each kind, directions, and places on the rays in each, where the sign of data is looked at.
 SIGNED_ROWS, SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16, (3.0, 6.0, 12.0, 25.0, 50.0, 1e2, 1e3, 1e4)
+#: Points from which it falls to one side; and how much more it falls at least, from one place to ten times it, where it
+#: falls linearly: a logarithm falls as much again.
+SIGNED_POINTS, LINEAR = 4, 3.0
 #: Where a Newton step takes the decrement to less than this, or this times what it was, it was the last.
 NORMAL = 1e-6
 
@@ -116,58 +119,152 @@ def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> 
         return search.result(), search.count
 
 
-def find_wrong_sign(model: Any, x: np.ndarray) -> Improper | None:
-    """The sentence for a sum of terms whose data have the sign of a log density, or None.
+def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -> Improper | None:
+    """The sentence for a part of U that has the sign of a log density, or None.
 
     Minus the log density of data, as a function of what it depends on, is bounded below, but for points and edges where
     it fits data exactly. So along a line it falls without end towards one side at most. Where the terms with data fall
     in all of some directions of a block, drawn at random, they are a log density, whatever priors or other terms add.
 
+    Where a part falls that another part may be split from, this is no proof, and the sentence says what else it may be:
+    one kind of data beside another, as a constant of truncation log Φ; the terms of a class of the user's, or its
+    prior, if that falls at least linearly; and terms with data that fall at least linearly as one coordinate goes to
+    one side, as where log σ is subtracted and not added.
+
     Parameters
     ----------
-    model : SumOfTerms
+    model : Model
+        A sum of terms, or a model with methods for its terms and its prior.
     x : ndarray, shape (d,)
         Near which lines begin.
+    inside : callable, optional
+        Of a point: whether a process can get there.
     """
-    if not any(model.own_data):
-        return None
-    rng, d, place = np.random.default_rng(0), model.dim, 0
-    rows, used = model.terms_with_data(SIGNED_ROWS)
-    search = _Search(rows, x, None)
-
-    def falls(p, v):
-        values = [search.potential(p)]
-        for t in SIGNED_PLACES:
-            if not math.isfinite(values[-1]):
-                break
-            values.append(search.potential(p + t * search.scale * v))
-        if math.isnan(values[-1]):
-            values.pop()
-        fell = [b < a - LEVEL for a, b in itertools.pairwise(values[-4:])]
-        return len(fell) == 3 and all(fell) and values[-1] < values[0]
-
-    def log_density(block):
-        for _ in range(SIGNED_DIRECTIONS):
-            v = np.where(block, rng.choice([-1.0, 1.0], d) * rng.uniform(0.3, 1.0, d), 0.0)
-            p = x + 0.3 * search.scale * rng.uniform(-1.0, 1.0, d)
-            if not falls(p, v):
-                return False
-        return True
-
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for name, shape in model.variables.items():
-            place, first = place + math.prod(shape), place
-            block = (np.arange(d) >= first) & (np.arange(d) < place) & np.any([*used.values()], axis=0)
-            if block.any() and log_density(block):
-                k = next(k for k, own in used.items() if np.any(own & block))
+        of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
+        return of(model, lambda part: _Search(part, x, inside))
+
+
+def _wrong_sign_of_terms(model, search):
+    """The same of a `SumOfTerms`."""
+    if not any(model.own_data):
+        return None
+    rows, used = model.terms_with_data(SIGNED_ROWS)
+    blocks, data = list(_blocks(model, np.any([*used.values()], axis=0))), search(rows)
+    for name, block in blocks:
+        if _falls_whichever_way(data, block):
+            k = next(k for k, own in used.items() if np.any(own & block))
+            return Improper(
+                f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
+                "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, "
+                "write it and what it is added to as one loss.)",
+                True,
+            )
+    for k, own in used.items() if len(used) > 1 else ():
+        alone = search(model.terms_with_data(SIGNED_ROWS, [k])[0])
+        for name, block in blocks:
+            if np.any(block & own) and _falls_whichever_way(alone, block & own):
                 return Improper(
                     f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
-                    "log density of data does: a loss is minus the log density, so give -f. (Where it is to fall, "
-                    "write it and what it is added to as one loss.)",
-                    True,
+                    "log density of data does, and other terms hide it: a loss is minus the log density, so give -f. "
+                    "(Where it is to fall, as the constant of a truncated density, write it and what it is added to "
+                    "as one loss.)",
+                    False,
                 )
+    whole = search(model.terms_with_data(SIGNED_ROWS, range(len(model.own_data)))[0])
+    found = _falls_to_one_side(data, whole)
+    if found is None:
+        return None
+    return Improper(f"the terms with data fall {_one_sided(found)}", False)
+
+
+def _wrong_sign_of_parts(model, search):
+    """The same of a model with methods for its terms and its prior."""
+    if not (model.divisible and model.n_data and model.has("prior_potential")):
+        return None
+    name, prior = type(model).__name__, _Part(model, model.native.prior_potential)
+    data = _Part(model, lambda y: model.potential(y) - prior.potential(y))
+    for part, method, linear in ((data, "term_potential", False), (prior, "prior_potential", True)):
+        if _falls_whichever_way(search(part), np.ones(model.dim, bool), linear):
+            return Improper(
+                f"`{method}` of {name} falls without end whichever way x goes, as a log density does, and what it is "
+                "added to hides it: a potential is minus the log density, so give -f and minus its gradient.",
+                False,
+            )
+    found = _falls_to_one_side(search(data), search(data))
+    return None if found is None else Improper(f"`term_potential` of {name} falls {_one_sided(found)}", False)
+
+
+def _one_sided(where):
+    """How the sentence on terms that fall to one side of a coordinate goes on."""
+    return (
+        f"without end as {where}, where no density of data grows without end: the sign of a part may be wrong, such as "
+        "that of a constant, log σ, which is to be added to minus the log density of a normal variable."
+    )
+
+
+class _Part(NamedTuple):
+    """A part of a model in its place, of which a `_Search` evaluates the potential."""
+
+    model: Any
+    potential: Callable
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+
+def _blocks(model, used):
+    """(name, coordinates as truth values) of each variable, without coordinates that are not used."""
+    place = 0
+    for name, shape in model.variables.items():
+        place, first = place + math.prod(shape), place
+        block = (np.arange(model.dim) >= first) & (np.arange(model.dim) < place) & used
+        if block.any():
+            yield name, block
+
+
+def _falls_whichever_way(search, block, linear=False):
+    """Whether U falls without end in every one of some directions of a block, at least linearly if asked."""
+    for _ in range(SIGNED_DIRECTIONS):
+        v = np.where(block, search.rng.choice([-1.0, 1.0], search.dim) * search.rng.uniform(0.3, 1.0, search.dim), 0.0)
+        if not _falls(search, v, linear):
+            return False
+    return True
+
+
+def _falls_to_one_side(data, whole):
+    """A coordinate and a side of it towards which two sums fall, at least linearly, from random points; or None."""
+    names = data.names()
+    for j in range(min(data.dim, COORDINATES, TERMS // (20 * max(data.model.n_data, 1)))):
+        for side in (1.0, -1.0):
+            v = side * (np.arange(data.dim) == j)
+            points = (_falls(search, v, True) for search in (data, whole) for _ in range(SIGNED_POINTS))
+            if all(points) and not _is_affine(whole, v):
+                return f"{names[j]} → {'-' if side < 0.0 else ''}∞"
     return None
+
+
+def _is_affine(search, v):
+    """Whether U is a straight line through a point in the direction v, as the Jacobian of a logarithm is."""
+    low, here, high = (search.potential(search.x + t * search.scale * v) for t in (-10.0, 0.0, 10.0))
+    return abs(low - 2.0 * here + high) < 1e-6 * abs(high - low)
+
+
+def _falls(search, v, linear):
+    """Whether U falls without end from a random point in the direction v."""
+    p = search.x + 0.3 * search.scale * search.rng.uniform(-1.0, 1.0, search.dim)
+    values = [search.potential(p)]
+    for t in SIGNED_PLACES:
+        if not math.isfinite(values[-1]):
+            break
+        values.append(search.potential(p + t * search.scale * v))
+    if math.isnan(values[-1]):
+        values.pop()
+    falls = [a - b for a, b in itertools.pairwise(values[-4:])]
+    if len(falls) < 3 or not all(fall > LEVEL for fall in falls) or not values[-1] < values[0]:
+        return False
+    return not linear or falls[-1] > LINEAR * falls[-2]
 
 
 class _Search:

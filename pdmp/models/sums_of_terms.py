@@ -836,11 +836,17 @@ class SumOfTerms(Model):
         other.n_data, other.observed = len(rows), [None] * len(self.observed)
         return other
 
-    def terms_with_data(self, most: int) -> tuple[SumOfTerms, dict[int, np.ndarray]]:
-        """At most so many rows of each kind that has data, without priors; and which coordinates each of these uses."""
+    def terms_with_data(
+        self, most: int, kinds: Sequence[int] | None = None
+    ) -> tuple[SumOfTerms, dict[int, np.ndarray]]:
+        """At most so many rows of some kinds, without priors; and which coordinates each of these kinds uses.
+
+        `kinds`: those that have data when omitted.
+        """
+        kinds = [k for k, own in enumerate(self.own_data) if own] if kinds is None else kinds
         rows, used = [], {}
         for k, layout in enumerate(self.layout):
-            if self.own_data[k]:
+            if k in kinds:
                 n, width = self._rows(k), layout[WIDTH]
                 rows.append(layout[FIRST] + np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)))
                 used[k] = np.zeros(self.dim, bool)

@@ -348,13 +348,15 @@ def test_the_sign_of_data_is_seen_whatever_priors_add(name):
             assert found is None and find_improper(model, model.initial)[0] is None
         elif found is None:  # what falls faster than the priors grow
             assert find_improper(model, model.initial)[0] is not None
+        elif name == "von_mises":  # in its direction it is bounded
+            assert found.text.startswith("the terms with data fall without end as kappa → ∞, where no density of data")
         else:
             assert found.certain
             assert found.text.startswith("the loss `<lambda>` of `terms[1]` falls without end whichever")
 
 
 def test_the_sign_of_data_beside_other_terms():
-    """Of effects that have no other data, of one kind of two; what is summed with other data, or has none, may fall."""
+    """Of effects that have no other data, of one kind of two; what is summed with other data is asked about."""
     rng, n = np.random.default_rng(1), 60
     p = pdmp.Parameters(b=2, u=6, c=1, log_tau=1)
     X, g = rng.normal(size=(n, 2)), np.arange(n) % 6
@@ -372,13 +374,107 @@ def test_the_sign_of_data_beside_other_terms():
         model = pdmp.models.sum_of_terms(p, terms, priors=priors)
         return find_wrong_sign(model, model.initial)
 
-    assert found(effects, normal, cut, labels[0]) is None
+    assert found(effects, normal, labels[0]) is None
+    asked = (
+        "the loss `<lambda>` of `terms[{}]` falls without end whichever way b goes, as the log density of data does, "
+    )
+    hidden = found(effects, normal, cut)
+    assert hidden.text.startswith(f"{asked.format(2)}and other terms hide it") and not hidden.certain
+    minus = pdmp.terms(lambda y, m: -0.5 * (y - m) ** 2, [y[:20]], [X[:20] @ p.b])
+    hidden = found(minus, labels[0], normal, effects)
+    assert hidden.text.startswith(asked.format(0)) and not hidden.certain
+    with pytest.warns(
+        UserWarning, match=r"terms\[0\]` falls without end whichever way b goes, .* and other terms hide it"
+    ):
+        check_propriety(pdmp.models.sum_of_terms(p, [minus, labels[0], normal, effects], priors=priors))
     for sign in (1.0, -1.0):  # a sum that falls towards one side, as a Jacobian does
         assert found(pdmp.terms(lambda w, c: w * c, [sign * np.arange(3.0)], [p.c])) is None
     assert found(effects, layers) is None and found(layers, labels[0]) is None
     assert "`terms[2]` falls without end whichever way u goes" in found(effects, normal, labels[1]).text
     with pytest.raises(ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u"):
         pdmp.sample(pdmp.models.sum_of_terms(p, [labels[1], effects], priors=priors), seed=1)
+
+
+def test_a_constant_with_the_wrong_sign_is_asked_about():
+    """-n log σ in place of n log σ, which a normal prior of log σ outweighs; what is split among terms may fall."""
+    rng, n = np.random.default_rng(1), 30
+    p, X = pdmp.Parameters(b=2, log_sigma=1), rng.normal(size=(n, 2))
+    y = rng.normal(size=n)
+
+    def found(*losses):
+        given = [[y] * (loss.__code__.co_argcount - 2) for loss in losses]
+        rows = [pdmp.terms(loss, data, [X @ p.b, p.log_sigma]) for loss, data in zip(losses, given, strict=True)]
+        model = pdmp.models.sum_of_terms(p, rows, priors={"b": Normal(0.0, 1.0), "log_sigma": Normal(0.0, 1.0)})
+        wrong = find_wrong_sign(model, model.initial)
+        return None if wrong is None else wrong.text
+
+    def square(y, m, s):
+        return 0.5 * (y - m) ** 2 * np.exp(-2.0 * s)
+
+    text = "the terms with data fall without end as log_sigma → {}∞, where no density of data grows without end"
+    assert found(lambda y, m, s: square(y, m, s) - s).startswith(text.format(""))
+    assert found(lambda y, m, s: square(y, m, -s) + s).startswith(text.format("-"))
+    assert found(lambda y, m, s: s + square(y, m, s)) is None
+    assert found(lambda y, m, s: 0.5 * (y - m) ** 2 - s) is None  # a straight line, as a Jacobian
+    # The parts of a Poisson law, one of them without data, and of a prior on the log scale.
+    assert found(lambda y, m, s: -y * s, lambda m, s: np.exp(s) + np.exp(-s)) is None
+    assert found(lambda y, m, s: s + square(y, m, s), lambda m, s: -s) is None
+    # A Student's t that falls like a logarithm is seen by its directions, and no repulsion is.
+    assert "falls without end whichever way b goes" in found(lambda y, m, s: -2.5 * np.log1p((y - m) ** 2) + 0.0 * s)
+
+
+class Parts(pdmp.Model):
+    """n (x₀ - 1)²/2 + |x₁| with the prior |x|²/2, or minus one of them; or 1 - 2 log |x₀| beside the prior."""
+
+    data: float
+    prior: float
+    scale: float
+
+    def __init__(self, data=1.0, prior=1.0, scale=0.0):
+        super().__init__(dim=2, n_data=3, variables={"place": (), "log_scale": ()})
+        self.data, self.prior, self.scale = data, prior, scale
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return self.data * (abs(x[0] - 1.0) + abs(x[1])) + self.scale * x[1]
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += self.data * (1.0 if x[0] > 1.0 else -1.0)
+        out[1] += self.data * (1.0 if x[1] > 0.0 else -1.0) + self.scale
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return self.prior * (0.5 * x[0] * x[0] + abs(x[1])) if self.prior != 0.5 else 1.0 - 2.0 * math.log(abs(x[0]))
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(2):
+            out[j] += self.prior * x[j]
+
+
+def test_a_part_of_a_class_with_the_wrong_sign_is_asked_about():
+    """Terms that the prior outweighs, or a prior that the terms do; not a prior that falls like a logarithm."""
+
+    def found(**options):
+        model = Parts(**options)
+        wrong = find_wrong_sign(model, model.initial)
+        assert wrong is None or not wrong.certain
+        return None if wrong is None else wrong.text
+
+    assert found() is None and found(prior=0.5) is None and found(scale=0.9) is None
+    text = (
+        "`{}` of Parts falls without end whichever way x goes, as a log density does, and what it is added to hides it: "
+        "a potential is minus the log density, so give -f and minus its gradient."
+    )
+    assert found(data=-1.0) == text.format("term_potential") and found(prior=-1.0) == text.format("prior_potential")
+    assert found(scale=1.1).startswith(
+        "`term_potential` of Parts falls without end as log_scale → -∞, where no density"
+    )
+    with pytest.warns(UserWarning, match="`term_potential` of Parts falls without end whichever way x goes"):
+        assert check_propriety(Parts(data=-0.1)) > 5
+    with pytest.raises(ValueError, match="^U of Parts falls without end along"):  # a proof comes first
+        check_propriety(Parts(data=-0.1, prior=-1.0))
 
 
 @pytest.mark.parametrize(("dim", "power", "share"), [(1, 4, 1e-3), (3, 4, 1e-5), (3, 3, 1e-2), (3, 4, 1e-20)])
