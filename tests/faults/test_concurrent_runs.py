@@ -154,14 +154,17 @@ class InWorkArrays:
         return 0.5 * self.work.sum(), x.copy()
 
 
-def in_global_work(x, kept={"work": np.zeros(2)}):  # noqa: B006
-    np.copyto(kept["work"], x)
-    return 0.5 * x @ x, kept["work"] + 0.0
+KEPT = {"work": np.zeros(2)}
+
+
+def in_global_work(x):
+    np.copyto(KEPT["work"], x)
+    return 0.5 * x @ x, KEPT["work"] + 0.0
 
 
 def beyond_a_point(x):
     if x[0] > 0.05:
-        in_global_work.__defaults__[0]["work"] += 1.0
+        KEPT["work"] += 1.0
     return 0.5 * x @ x, x.copy()
 
 
