@@ -26,6 +26,7 @@ import numpy as np
 from discrete.curvature import local_law, noise_covariance
 from discrete.momenta import Natural
 from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
+from pdmp.engine.preflight import is_trusted
 from pdmp.errors import OURS, warn
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
@@ -169,7 +170,8 @@ class Ticking(Process):
             )
         if self.schedule.exploring and not self.can_explore:
             raise ValueError(f"`{name}`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
-        self.regular = isinstance(self.schedule, Constant)
+        ours = is_trusted(self._methods["holding_time"].__module__)  # another may depend on the number of the step
+        self.regular = isinstance(self.schedule, Constant) and ours
         super().__init__(self.model.dim, flow=Still(), **kwargs)
 
     @compiled

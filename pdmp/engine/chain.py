@@ -220,6 +220,8 @@ class Chain:
         self.rng = np.random.Generator(np.random.PCG64(seed))
         process.failure = None
         self.state = process.begin(x, self.rng)
+        if watched is not None:  # no chain writes to arrays that another one has, or that a class keeps
+            self.state = self.state._replace(memory=copied(self.state.memory))
         self.start = self.state.x.copy(), self.state.v.copy()
         self.moving = process.flow.kind != "constant"
         self.rows = rows_per_event(process)[1]
@@ -272,7 +274,7 @@ class Chain:
 
     def compile(self):
         """Compile the loops for this process without running the chain."""
-        limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, False)
+        limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, False, False)
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
         with readable(names), process.helper_threads(self.state):
@@ -299,7 +301,13 @@ class Chain:
             budget = self._limits()
             # Finite, as a clock that will never propose again has the candidate time infinity: not the end of a budget.
             limits = scheduler.Limits(
-                min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
+                min(budget.time, sys.float_info.max),
+                budget.events,
+                budget.proposals,
+                budget.data,
+                self.rows,
+                strict,
+                self.watched is not None,
             )
             now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
             chunk, kept = self._watch() if self.watched is not None else (self.chunk, None)

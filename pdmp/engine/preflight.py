@@ -36,13 +36,16 @@ from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.native.fingerprints import is_standard
-from pdmp.process import CERTAIN, CLOCKS, HORIZON, Process, State, last_moved
+from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
 COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen whether a rehearsal changes them
+#: Estimates of the gradient at one point whose mean is compared with it, at most and at least; by how many standard
+#: errors it is wrong; and how far from the start these points are.
+ESTIMATES, FEW_ESTIMATES, DEVIATIONS, DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -99,6 +102,18 @@ def check_methods(process):
                 _check_names(where, part, name, method)
                 _check_returns(part, name, method)
                 _check_random(where, method, set())
+        for name, method in _drawing(type(part)).items():
+            _check_random(f"`{name}` of {type(part).__name__}", method, set())
+
+
+def _drawing(cls):
+    """The methods of a user's class that Python runs and that are given a generator, as `velocity` and `memory` are."""
+    found = {}
+    for base in cls.__mro__:
+        for name, method in {} if is_trusted(base.__module__) else vars(base).items():
+            if isinstance(method, types.FunctionType) and "rng" in inspect.signature(method).parameters:
+                found.setdefault(name, method)
+    return {name: method for name, method in found.items() if name not in cls._methods}
 
 
 def users_parts(process):
@@ -368,15 +383,97 @@ def _rehearse(process, chain):
         if last >= 0:
             calls |= {"term_potential": (x, last), "add_term_gradient": (x, last, out)}
         for name, arguments in calls.items():
-            _call(model, name, *arguments)
+            before = x.copy()
+            if _call(model, name, *arguments) is not _FAILED and not np.array_equal(x, before, equal_nan=True):
+                raise _moves(model, name, x, before)
         _check_written(model, "partial_curvature_bounds")
-    if is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
+    others = users_parts(process)
+    for part in others:
+        if part._kind == "provider":
+            _rehearse_estimator(part, np.array(chain.first))
+    if not others or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
         _rehearse_clock(process, i, copied(chain.state), copy.deepcopy(chain.rng))
     events = min(REHEARSED_EVENTS, REHEARSED_TERMS // (process.clocks * max(getattr(model, "n_data", 0), 1)))
     if process.clocks <= REHEARSED_CLOCKS:
         replay(process, chain.state, chain.rng, events)
+
+
+def _moves(owner, name, x, before):
+    j = int(np.argmax(~((x == before) | (np.isnan(x) & np.isnan(before)))))
+    return TypeError(
+        f"`{name}` of {type(owner).__name__} changes its argument `x[{j}]`, which is the path itself: only an event "
+        "may change it."
+    )
+
+
+def _rehearse_estimator(provider, x):
+    """Call the gradient of a user's provider: a `TypeError` for what is wrong in any case, a warning for its mean.
+
+    At points away from `x`, often the mode, where a gradient without its scale or its prior is nearly right.
+    """
+    rng = np.random.default_rng(0)
+    size = max(provider.terms_per_call, 1) * max(len(x) // 4, 1)
+    calls = min(ESTIMATES, REHEARSED_TERMS // (len(DISTANCES) * size))
+    for distance in DISTANCES:
+        away = distance * rng.choice([-1.0, 1.0], len(x)) * rng.uniform(0.5, 1.0, len(x))
+        point = x + np.maximum(1.0, np.abs(x)) * away
+        found = _estimates(provider, point, rng, calls)
+        if found is not None and (len(found) >= FEW_ESTIMATES or provider.exact and len(found) > 1):
+            _compare_mean(provider, point, found)
+
+
+def _estimates(provider, x, rng, calls):
+    """Estimates of the gradient at x, (calls, d), or None where there are none; a `TypeError` for what is wrong."""
+    name, counts, found = type(provider).__name__, np.zeros(KINDS + 1, np.int64), np.empty((calls, len(x)))
+    memory, before = copied(provider.memory(rng)), x.copy()
+    start, generator = copied(memory), copy.deepcopy(rng)
+    for k, out in enumerate(found):
+        out[:] = k
+        if _call(provider, "gradient", x, memory, rng, out, counts) is _FAILED or not np.all(np.isfinite(out)):
+            return None
+        if not np.array_equal(x, before):
+            raise _moves(provider, "gradient", x, before)
+    if calls:
+        again = np.full(len(x), 1.0)
+        _call(provider, "gradient", x, start, generator, again, counts.copy())
+        differ = np.flatnonzero(found[0] != again)
+        if len(differ):
+            raise TypeError(
+                f"`gradient` of {name} adds to `out[{differ[0]}]`, or leaves it as it is, or is another one for the "
+                "same `rng` and `memory`: it must write its estimate there, as `out` holds what an earlier call has left."
+            )
+    if np.any(np.delete(counts, DATA)):
+        raise TypeError(f"`gradient` of {name} changes `counts` elsewhere than in `counts[pdmp.process.DATA]`.")
+    if calls and provider.n_data > 0 and counts[DATA] <= 0:
+        raise TypeError(
+            f"`gradient` of {name} counts no data, so that `data_passes` would never be spent: call "
+            "pdmp.process.count_data(counts, n) with the number of terms that it used."
+        )
+    return found
+
+
+def _compare_mean(provider, x, found):
+    """Warn if the mean of estimates, (n, d), is not the gradient."""
+    with np.errstate(all="ignore"):
+        right = provider.model.gradient(x)
+    if not np.all(np.isfinite(right)):
+        return
+    mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    rounding = 1e-6 * np.abs(right).max()
+    if provider.exact and np.any(error > rounding):
+        raise TypeError(
+            f"{type(provider).__name__} says `exact = True`, but two calls of its `gradient` at one point differ: "
+            "say `exact = False`."
+        )
+    j = int(np.argmax(np.abs(mean - right) / (error + rounding)))
+    if abs(mean[j] - right[j]) > DEVIATIONS * error[j] + rounding:
+        warn(
+            f"`gradient` of {type(provider).__name__} is not that of {type(provider.model).__name__} on average: the "
+            f"mean of {len(found)} estimates of coordinate {j} is {mean[j]:.6g} ± {error[j]:.2g} where the gradient is "
+            f"{right[j]:.6g}. The samples will be of another distribution."
+        )
 
 
 def _check_written(model, name):
@@ -407,6 +504,11 @@ def _rehearse_clock(process, i, state, rng):
         _propose(process, state, i, rng)
 
 
+def watch_of(process):
+    """What replays the next events now and then; None where all that runs is of tested packages."""
+    return replay if users_parts(process) else None
+
+
 def replay(process, state, rng, candidates):
     """The next candidates of a run, on copies and in plain Python; a `TypeError` for what would go wrong in them.
 
@@ -418,6 +520,7 @@ def replay(process, state, rng, candidates):
     state, rng, stood = copied(state), copy.deepcopy(rng), 0
     times = np.full(process.clocks, np.inf)
     times[state.heap] = state.keys
+    state.keys[:] = 0.0  # else infinite at first: a method that adds to them would not be seen
     for j in range(first, last) if what == CLOCKS else process.order[first:last]:
         times[j] = _propose(process, state, int(j), rng)[0]
     for _ in range(candidates):
@@ -487,9 +590,17 @@ def _jump(process, state, i, now, rng):
         x, v, passed = state.x[j], state.v[j], now - last_moved(state.moved, j)
         state.x[j], state.v[j] = process.flow.position(j, x, v, passed), process.flow.velocity(j, x, v, passed)
     state.moved[may if local else 0] = state.now[0] = now
+    taken = getattr(state.memory, "taken", None) if process.ticks == 1 else None
+    before = None if taken is None else taken.copy()
     kind = _unchanged(process, state, "jump", state, i, now, rng, may=may)
     if kind is _FAILED:
         return _FAILED
+    if taken is not None and kind >= 0 and np.any(taken != before + 1):
+        raise TypeError(
+            f"a step of {type(process).__name__} adds {int(taken[0] - before[0])} to `memory.taken[0]`, by which the "
+            "schedule and the clock know how many were taken: `jump` must add 1, and `move` nothing, as the `jump` of "
+            "discrete.Brownian does."
+        )
     if not isinstance(kind, numbers.Integral) or kind >= len(process.events):
         raise TypeError(
             f"`jump` of {type(process).__name__} must return {process._returned['jump']}, "
@@ -499,21 +610,28 @@ def _jump(process, state, i, now, rng):
 
 
 def _unchanged(process, state, name, *arguments, may=()):
-    """What a method returns, which must leave the path of all coordinates but those in `may` as it is."""
-    path = {"x": state.x, "v": state.v, "moved": state.moved}
-    if state.moved.shape[0] == 1:
-        del path["moved"]
+    """What a method returns, which must leave the path of all coordinates but those in `may` as it is.
+
+    And all that the event loop keeps: times, its heap of candidates, and counts but that of data.
+    """
+    path = {field: getattr(state, field) for field in State._fields if field != "memory"}
     before = {field: array.copy() for field, array in path.items()}
     result = _call(process, name, *arguments)
     for field, array in path.items():
         different = (array != before[field]) & ~(np.isnan(array) & np.isnan(before[field]))
-        different[list(may)] = False
+        if field == "counts":
+            different[DATA] = False
+        own = field in ("x", "v")
+        if own:
+            different[list(may)] = False
         if result is not _FAILED and different.any():
-            allowed = "only an event may change it"
-            if name == "jump":
+            allowed = "only an event may change it" if own else "the event loop keeps it"
+            if name == "jump" and own:
                 allowed = f"an event of clock {arguments[1]} may change what its row of `scope` names, {list(may)}"
+            parts = [type(part).__name__ for part in users_parts(process) if part is not process]
+            own = f", or a method of {' or '.join(parts)}," if is_trusted(type(process).__module__) else ""
             raise TypeError(
-                f"`{name}` of {type(process).__name__} changes `state.{field}[{np.argmax(different)}]`: {allowed}."
+                f"`{name}` of {type(process).__name__}{own} changes `state.{field}[{np.argmax(different)}]`: {allowed}."
             )
     return result
 

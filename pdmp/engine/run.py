@@ -47,9 +47,8 @@ from pdmp.engine.executors import check_executor, place_of
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import (
     contents,
-    is_trusted,
     rehearse,
-    replay,
+    watch_of,
     written_to,
 )
 from pdmp.engine.result import Run, read_run
@@ -157,7 +156,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
             total=total,
             room=SKELETON_BYTES / chains,
             look=NEVER if goal is None else goal.first,
-            watched=None if is_trusted(type(process).__module__) else replay,
+            watched=watch_of(process),
         )
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
@@ -227,7 +226,7 @@ def _chains_of(run, process, budget):
     made = []
     for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
         options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
-        options["watched"] = None if is_trusted(type(process).__module__) else replay
+        options["watched"] = watch_of(process)
         chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
         chain.restore(states["chains"][i], arrays, f"state/{i}")
         record = run.records[i]

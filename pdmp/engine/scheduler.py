@@ -55,6 +55,7 @@ class Limits(NamedTuple):
     data: int
     rows: int  #: largest number of rows of the skeleton's buffer that one event needs
     strict: bool  #: whether a violated bound is a failure
+    looking: bool = False  #: whether it is seen if a jump leaves numbers that are not finite: that of a user's process
 
 
 @inlined
@@ -193,6 +194,9 @@ def advance(process, state, recording, limits, chunk, rng):
                 x[j] = position
             moved[0] = now
             kind = process.jump(state, i, now, rng)
+            if limits.looking:
+                for j in range(x.shape[0]):
+                    kind = kind if math.isfinite(x[j]) and math.isfinite(v[j]) else -1
             if kind >= 0 and skeleton.times.shape[0] > 0:
                 record(skeleton, x, v, now, kind)
         else:
@@ -205,6 +209,10 @@ def advance(process, state, recording, limits, chunk, rng):
                 x[j] = position
                 moved[j] = now
             kind = process.jump(state, i, now, rng)
+            if limits.looking:
+                for k in range(begin, end):
+                    j = process.coordinate(k)
+                    kind = kind if math.isfinite(x[j]) and math.isfinite(v[j]) else -1
             if kind >= 0 and skeleton.times.shape[0] > 0:
                 for k in range(begin, end):
                     j = process.coordinate(k)

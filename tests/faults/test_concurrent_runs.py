@@ -141,3 +141,42 @@ def test_a_function_that_fills_one_array_is_called_by_one_thread_at_a_time():
         assert thread.is_alive() and kept.tolist() == [0.0, 1.0]
     thread.join()
     assert kept.tolist() == [1.0, 1.0]
+
+
+class InWorkArrays:
+    """U and its gradient by way of an array that each call fills anew, and that no caller sees."""
+
+    def __init__(self):
+        self.work = np.zeros(2)
+
+    def __call__(self, x):
+        np.multiply(x, x, out=self.work)
+        return 0.5 * self.work.sum(), x.copy()
+
+
+KEPT = {"work": np.zeros(2)}
+
+
+def in_global_work(x):
+    np.copyto(KEPT["work"], x)
+    return 0.5 * x @ x, KEPT["work"] + 0.0
+
+
+def beyond_a_point(x):
+    if x[0] > 0.05:
+        KEPT["work"] += 1.0
+    return 0.5 * x @ x, x.copy()
+
+
+@pytest.mark.parametrize("check_gradient", [True, False])
+@pytest.mark.parametrize(
+    ("function", "reuses"),
+    [(InWorkArrays(), True), (in_global_work, True), (beyond_a_point, True), (lambda x: (0.5 * x @ x, x + 0.0), False)],
+)
+def test_a_function_that_works_in_arrays_of_its_own_is_called_by_one_thread_at_a_time(function, reuses, check_gradient):
+    """Also where the caller has been at `initial`, so that a call there changes nothing."""
+    function(np.zeros(2))
+    model = pdmp.models.from_function(function, 2, check_gradient=check_gradient)
+    assert model.callback.reuses is reuses
+    again = pdmp.models.from_function(function, 2, initial=[3.0, -3.0], check_gradient=check_gradient)
+    assert again.callback.reuses is reuses

@@ -1,0 +1,358 @@
+"""Mistakes in the parts that a user writes, of which each let a run end with wrong numbers and without a word."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.process import DATA
+
+pytestmark = pytest.mark.exact
+
+rng = np.random.default_rng(1)
+MODEL = pdmp.models.LogisticRegression(rng.standard_normal((40, 2)), np.arange(40) % 2, prior_scale=1.0)
+
+
+class Normal(pdmp.Process):
+    """N(0, 1), by a velocity that turns; thinned under the bound 5."""
+
+    events = ("turn",)
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential() / 5.0, 5.0
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        return max(state.v[0] * (state.x[0] + state.v[0] * (now - state.moved[0])), 0.0)
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        return 0
+
+
+def another(base, **methods):
+    """A class with other methods; those that are given `self, x, rng` or less are Python's."""
+    python = {"velocity", "memory"}
+    marked = {name: f if name in python or not callable(f) else pdmp.compiled(f) for name, f in methods.items()}
+    return type("Mine", (base,), marked | {"__module__": __name__})
+
+
+# -- what the event loop keeps ---------------------------------------------------------------------------------------
+
+
+def jump_at_another_time(self, state, i, now, rng):
+    state.now[0] += 0.1
+    state.v[0] = -state.v[0]
+    return 0
+
+
+def jump_from_the_past(self, state, i, now, rng):
+    state.moved[0] -= 0.1
+    state.v[0] = -state.v[0]
+    return 0
+
+
+def jump_that_counts(self, state, i, now, rng):
+    state.counts[1] += 1
+    state.v[0] = -state.v[0]
+    return 0
+
+
+def rate_with_a_bound(self, state, i, now, rng):
+    state.bounds[i] = 2.0
+    return 1.0
+
+
+def rate_that_delays(self, state, i, now, rng):
+    state.keys[0] += 0.1
+    return 1.0
+
+
+def rate_that_forgives(self, state, i, now, rng):
+    state.excess[1] = 3.0
+    return 1.0
+
+
+def clock_that_is_drawn_again(self, state, i, now, rng):
+    state.pending[1] = 2
+    return now + rng.standard_exponential() / 5.0, 5.0
+
+
+def clock_of_another_place(self, state, i, now, rng):
+    state.place[0] = 1
+    return now + rng.standard_exponential() / 5.0, 5.0
+
+
+@pytest.mark.parametrize(
+    ("method", "changed"),
+    [
+        (jump_at_another_time, r"`jump` of Mine changes `state.now\[0\]`"),
+        (jump_from_the_past, r"`jump` of Mine changes `state.moved\[0\]`"),
+        (jump_that_counts, r"`jump` of Mine changes `state.counts\[1\]`"),
+        (rate_with_a_bound, r"`rate` of Mine changes `state.bounds\[0\]`"),
+        (rate_that_delays, r"`rate` of Mine changes `state.keys\[0\]`"),
+        (rate_that_forgives, r"`rate` of Mine changes `state.excess\[1\]`"),
+        (clock_that_is_drawn_again, r"`clock` of Mine changes `state.pending\[1\]`"),
+        (clock_of_another_place, r"`clock` of Mine changes `state.place\[0\]`"),
+    ],
+)
+def test_what_the_event_loop_keeps_is_not_written_to(method, changed):
+    with pytest.raises(TypeError, match=f"^{changed}: the event loop keeps it.$"):
+        pdmp.sample(another(Normal, **{method.__name__.partition("_")[0]: method})(), events=20, seed=1)
+
+
+# -- random numbers and arrays of methods that Python runs -----------------------------------------------------------
+
+
+def velocity_of_numpy(self, x, rng):
+    return np.array([np.random.choice([-1.0, 1.0])])  # noqa: NPY002
+
+
+def velocity_of_a_helper(self, x, rng):
+    return drawn()
+
+
+def drawn():
+    return np.array([random.choice([-1.0, 1.0])])
+
+
+def memory_of_numpy(self, x, rng):
+    return (np.random.default_rng().standard_normal(2),)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "source"),
+    [
+        ("velocity", velocity_of_numpy, "np.random"),
+        ("velocity", velocity_of_a_helper, "random"),
+        ("memory", memory_of_numpy, "np.random"),
+    ],
+)
+def test_a_start_that_no_seed_repeats_is_refused(name, method, source):
+    with pytest.raises(TypeError, match=f"^`{name}` of Mine uses `{source}`, whose numbers no `seed` repeats"):
+        pdmp.sample(another(Normal, **{name: method})(), events=20, seed=1)
+
+
+KEPT = np.zeros(1)
+
+
+def test_chains_do_not_share_a_memory():
+    """Nor does a run leave anything in it for the next one."""
+
+    def memory(self, x, rng):
+        return (KEPT,)
+
+    def jump(self, state, i, now, rng):
+        state.memory[0][0] += 1.0
+        state.v[0] = -math.copysign(1.0 - 0.5 * (state.memory[0][0] % 2.0), state.v[0])
+        return 0
+
+    process = another(Normal, memory=memory, jump=jump)()
+    both = pdmp.sample(process, events=30, chains=2, seed=1)
+    again = pdmp.sample(process, events=30, chains=2, seed=1)
+    for one, other in zip(both.trajectories, again.trajectories, strict=True):
+        np.testing.assert_array_equal(one.times, other.times)
+    assert KEPT[0] == 0.0
+
+
+# -- numbers that are not finite, late -------------------------------------------------------------------------------
+
+
+class Walk(discrete.Ticking):
+    """Langevin's step, until step `last`, which leaves a NaN and says that all is well."""
+
+    last: int
+
+    def __init__(self, last=10**9):
+        super().__init__(MODEL, 0.01)
+        self.last = last
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        memory = state.memory
+        self.provider.gradient(state.x, memory.provider, rng, memory.gradient, state.counts)
+        for j in range(state.x.shape[0]):
+            state.x[j] += math.sqrt(0.02) * rng.standard_normal() - 0.01 * memory.gradient[j]
+        memory.taken[0] += 1
+        if memory.taken[0] == self.last:
+            state.x[1] = math.nan
+        return 0
+
+
+def jump_to_infinity(self, state, i, now, rng):
+    state.v[i] = -state.v[i] if now < 20.0 else math.inf
+    return 0
+
+
+class Pair(Normal):
+    """Two coordinates that turn at rate 1, each by itself."""
+
+    def __init__(self):
+        pdmp.Process.__init__(self, 2, 2, [[0], [1]], local=True)
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), pdmp.CERTAIN
+
+    jump = pdmp.compiled(jump_to_infinity)
+
+
+@pytest.mark.parametrize("store", ["skeleton", "moments"])
+@pytest.mark.parametrize("last", [57, 60])
+def test_a_step_that_leaves_a_nan_ends_the_run_there(last, store):
+    """Also the last one of the budget; what was sampled before is the path without it."""
+    with pytest.raises(pdmp.SamplingError, match=f"^Walk diverged at step {last}: .*after event {last - 1},") as caught:
+        pdmp.sample(Walk(last), steps=60, chains=2, seed=1, store=store)
+    run, right = caught.value.run, pdmp.sample(Walk(), steps=last - 1, chains=2, seed=1, store=store)
+    np.testing.assert_allclose(run.mean(), right.mean(), rtol=0.1)
+    assert np.all(np.isfinite(run.var())) and run.records[0].counts[1] == last - 1
+
+
+def test_a_jump_of_a_local_process_to_infinity_ends_the_run_there():
+    with pytest.raises(pdmp.SamplingError, match="of Pair is not finite") as caught:
+        pdmp.sample(Pair(), time=100.0, seed=1)
+    assert 20.0 < caught.value.run.end[0] < 25.0 and np.all(np.isfinite(caught.value.run.mean()))
+
+
+# -- steps -----------------------------------------------------------------------------------------------------------
+
+
+class Counting(discrete.Brownian):
+    @pdmp.compiled
+    def move(self, x, v, memory, z, rng, counts):
+        x[0] += z[0]
+        memory.taken[0] += 1
+        return True
+
+
+def test_a_step_that_is_counted_twice_is_refused():
+    with pytest.raises(TypeError, match="^a step of Counting adds 2 to `memory.taken"):
+        pdmp.sample(Counting(MODEL, 0.1), steps=10, seed=1)
+
+
+def test_holding_times_of_a_users_may_depend_on_the_step():
+    def holding_time(self, k):
+        return 0.1 * (k + 1)
+
+    run = pdmp.sample(another(Walk, holding_time=holding_time)(), steps=4, seed=1)
+    np.testing.assert_allclose(run.trajectories[0].times, [0.0, 0.1, 0.3, 0.6, 1.0])
+
+
+# -- estimators of the gradient, and bounds --------------------------------------------------------------------------
+
+
+class Few(pdmp.gradients.Provider):
+    """Ten terms, with replacement."""
+
+    exact = False
+    terms_per_call = 10
+
+    @pdmp.compiled
+    def gradient(self, x, memory, rng, out, counts):
+        for j in range(out.shape[0]):
+            out[j] = 0.0
+        for _ in range(10):
+            self.model.add_term_gradient(x, rng.integers(self.model.n_data), out)
+        for j in range(out.shape[0]):
+            out[j] *= self.model.n_data / 10
+        self.model.add_prior_gradient(x, out)
+        counts[DATA] += 10
+
+
+def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, other=0):
+    def gradient(self, x, memory, rng, out, counts):
+        for j in range(out.shape[0]):
+            out[j] *= 0.0 if write else 1.0
+        for _ in range(10):
+            self.model.add_term_gradient(x, rng.integers(rows), out)
+        for j in range(out.shape[0]):
+            out[j] *= scale
+        if prior:
+            self.model.add_prior_gradient(x, out)
+        counts[DATA] += count
+        counts[1] += other
+        x[0] += moves
+
+    return another(Few, gradient=gradient)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"write": False}, r"`gradient` of Mine adds to `out\[0\]`"),
+        ({"count": 0}, "`gradient` of Mine counts no data"),
+        ({"other": 1}, "`gradient` of Mine changes `counts` elsewhere"),
+        ({"moves": 1e-9}, r"`gradient` of Mine changes its argument `x\[0\]`"),
+    ],
+)
+def test_a_wrong_estimator_is_refused(options, said):
+    with pytest.raises(TypeError, match=f"^{said}"):
+        pdmp.sample(discrete.SGLD(estimate(**options)(MODEL), 0.001), steps=10, seed=1)
+
+
+@pytest.mark.parametrize("options", [{"scale": 1.0}, {"prior": False}, {"rows": 20}])
+def test_an_estimator_of_another_gradient_is_warned_of(options):
+    """A bias is seen if it is above 8 / √1000 = 0.25 standard deviations of one estimate."""
+    with pytest.warns(
+        UserWarning, match="^`gradient` of Mine is not that of LogisticRegression on average: the mean of 1000"
+    ):
+        pdmp.sample(discrete.SGLD(estimate(**options)(MODEL), 0.001), steps=1_500, seed=1)
+
+
+@pytest.mark.parametrize("provider", [Few, estimate()])
+def test_a_right_estimator_is_not(provider, recwarn):
+    pdmp.sample(discrete.SGLD(provider(MODEL), 0.001), steps=20, seed=1)
+    assert not [w for w in recwarn if "on average" in str(w.message)]
+
+
+def test_an_estimator_that_says_it_is_exact_is_believed_only_if_it_is():
+    with pytest.raises(TypeError, match="^Mine says `exact = True`, but two calls of its `gradient`"):
+        pdmp.sample(discrete.MALA(another(Few, exact=True)(MODEL), 0.01), steps=10, seed=1)
+
+
+class Moving(pdmp.thinning.Bound):
+    name = "a bound"
+    straight = True
+
+    @pdmp.compiled
+    def propose(self, process, state, i, now, rng):
+        state.x[0] += 1e-3
+        return now + rng.standard_exponential() / 50.0, 50.0
+
+
+def test_a_bound_of_a_users_that_moves_the_path_is_refused():
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), refresh_rate=1.0, thinning=Moving())
+    with pytest.raises(
+        TypeError, match=r"^`clock` of BPS, or a method of Moving, changes `state.x\[0\]`: only an event"
+    ):
+        pdmp.sample(process, events=20, seed=1)
+
+
+class Drifting(pdmp.Model):
+    """A potential whose computing moves the point."""
+
+    def __init__(self):
+        super().__init__(dim=2)
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.5 * (x[0] ** 2 + x[1] ** 2)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(2):
+            out[j] += x[j]
+        x[1] += 1e-12
+
+
+def test_a_model_that_moves_the_point_is_refused():
+    with pytest.raises(TypeError, match=r"`add_prior_gradient` of Drifting changes its argument `x\[1\]`"):
+        pdmp.sample(pdmp.BPS(Drifting(), refresh_rate=1.0), initial=[1.0, 1.0], events=20, seed=1)
