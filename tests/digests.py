@@ -249,16 +249,14 @@ def expressed():
 
 def mixed():
     """Samplers that take the rows of a regression one by one, on regressions with groups, weights and offsets."""
-    from pdmp.processes.crossed_zigzag import CrossedZigZag
     from pdmp.processes.regression_boomerang import RegressionBoomerang
     from pdmp.processes.regression_bps import RegressionBPS
     from pdmp.processes.regression_zigzag import RegressionZigZag
     from pdmp.processes.sticky_groups import StickyGroups
-    from tests.processes.helpers_crossed_zigzag import regression as crossed
-    from tests.processes.helpers_regression_zigzag import LAWS, regression
+    from tests.processes.helpers_regression_zigzag import LAWS, crossed, regression
 
-    found = {"crossed": lambda: CrossedZigZag(crossed(LAWS["PoissonLaw"]))}
-    found["crossed of three"] = lambda: CrossedZigZag(crossed(LAWS["NormalLaw"], groupings=3, sort="g"))
+    found = {"crossed": lambda: RegressionZigZag(crossed(LAWS["PoissonLaw"]))}
+    found["crossed of three"] = lambda: RegressionZigZag(crossed(LAWS["NormalLaw"], groupings=3, sort="g"))
     for law in LAWS:
         found[f"regression {law}, ZigZag"] = lambda law=law: RegressionZigZag(regression(LAWS[law], groups=3, slopes=1))
         found[f"regression {law}, BPS"] = lambda law=law: RegressionBPS(regression(LAWS[law]))
