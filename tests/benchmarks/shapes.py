@@ -112,7 +112,7 @@ def measure(target, seed, events):
     model, natural, square, variance = target
     process = pdmp.auto(model, seed=seed)
     run = pdmp.sample(process, events=events, chains=4, seed=seed, progress=False)
-    gradients = np.array([record.counts[DATA] for record in run.records], float)
+    gradients = np.array([record.counts[DATA] for record in run.records], float) / max(model.n_data, 1)
     z = np.array([natural(path.positions[1:]) for path in run.trajectories])
     to = np.median(
         [n * g / events for n, g in zip((reached(one, square, variance) for one in z), gradients, strict=True)]
