@@ -199,6 +199,7 @@ class RegressionZigZag(Process):
     first_pair: np.ndarray  #: (E + 1,)
     pace_of_means: float  #: the largest |dβ₀/dt|
     mean_speeds: np.ndarray  #: (K,) the largest slope of an effect by the means alone
+    effect_speeds: np.ndarray  #: (E,) the largest slope of each effect
     sum_of_speeds: np.ndarray  #: (K,) Σ over the groups of the largest slope of an effect by its coefficients
     root_of_speeds: np.ndarray  #: (K,) root of the sum of their squares
 
@@ -240,7 +241,7 @@ class RegressionZigZag(Process):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
 
         self.pairs, self.pair_curvature = np.zeros(0, np.uint32), np.zeros(0)
-        self.first_pair = np.zeros(len(sigmas) + 1, np.int32)
+        self.first_pair = np.zeros(len(sigmas) + 1, np.int64)
         self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
         self.own_rises, self.bulge_rises = np.abs(self.border) @ sigma, np.zeros(len(sigma))
         for k in range(K):
@@ -293,10 +294,11 @@ class RegressionZigZag(Process):
             self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
         self.mean_speeds = size @ self.speed[self.means]
         self.pace_of_means = float(self.speed[self.means[self.head == np.arange(K)]].sum())
-        self.sum_of_speeds, self.root_of_speeds = np.zeros((2, K))
+        self.sum_of_speeds, self.root_of_speeds, self.effect_speeds = np.zeros(K), np.zeros(K), np.zeros(E)
         for k in range(K):
             speeds = sum(size[k, q] * self.speed[model.first[q] : model.first[q + 1]] for q in range(k, self.end[k]))
             self.sum_of_speeds[k], self.root_of_speeds[k] = speeds.sum(), math.sqrt(speeds @ speeds)
+            self.effect_speeds[model.of_column(k)] = self.mean_speeds[k] + speeds
 
     def _survey(self, model):
         """The sums over the rows at the anchor, their weights and tables; h of crossed groups is returned."""
@@ -369,7 +371,7 @@ class RegressionZigZag(Process):
     def advance_sums(self, memory, now):
         """Bring the sums over the groups to the time `now`."""
         sums = memory.sums
-        if self.slots == 0:
+        if self.slots == 0 or now == sums[0, TIME]:
             return
         s = now - sums[0, TIME]
         for k in range(self.slots):
@@ -555,10 +557,7 @@ class RegressionZigZag(Process):
                 low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
                 e = sign * self.mixing[t, k] * self.effect(state, u, t, now)
                 known += (high if e > 0.0 else low) * e
-                fastest = self.mean_speeds[t]
-                for q in range(t, self.end[t]):
-                    fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(u, q)]
-                rise += high * abs(self.mixing[t, k]) * fastest
+                rise += high * abs(self.mixing[t, k]) * self.effect_speeds[self.place_of(u, t) - self.first_effect]
             known, rise = self.speed[j] * positive(known), self.speed[j] * rise
             memory.own[u, k - first], memory.own[u, width + k - first] = known, rise
             row[u, KNOWN] += known

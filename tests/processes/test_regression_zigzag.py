@@ -360,6 +360,10 @@ def test_sums_are_those_of_the_path(model):
         own = [state.v[effects][model.of_column(q)] for q in range(t, model.end[t])]
         speeds = model.mixing[t, t : model.end[t]] @ np.stack(own)
         assert sums[t, 5] == pytest.approx((speeds**2).sum(), rel=1e-9)
+        ends = range(t, model.end[t])
+        most = [process.speed[effects][model.of_column(q)] + process.speed[model.means[q]] for q in ends]
+        most = np.abs(model.mixing[t, t : model.end[t]]) @ np.stack(most)  # the largest slope of each effect
+        np.testing.assert_allclose(process.effect_speeds[model.of_column(t)], most, rtol=1e-12)
         if process.stiffness[t] > 0.0:
             gauges = model.native.gauge(x, t), model.native.gauge(state.v, t)
             np.testing.assert_allclose(sums[t, 6:], gauges, rtol=1e-9, atol=1e-9)
