@@ -165,7 +165,7 @@ class Process:
         if np.abs(u).max() > c:
             ends = self.middle - c * self.half, self.middle + c * self.half
             raise ValueError(
-                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c."
+                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give it a larger c."
             )
         value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
         return np.zeros((len(u), 0)), [
@@ -197,7 +197,7 @@ class Monotonic:
             x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
         else:
             x = numbers(table, name, asked)
-            odd = x[x != np.floor(x)]
+            odd = x[x != np.floor(x)] if asked == "`formula`" else ()  # of new rows in between, on a line
             if len(odd):
                 raise ValueError(
                     f"{asked}: {self.said.name} takes whole numbers or an ordered category, got {odd[0]:g}."
@@ -210,7 +210,7 @@ class Monotonic:
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
-        value = (x[:, None] >= self.low + steps).astype(float)
+        value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
         return np.zeros((len(x), 0)), [Part(self.name, self.name, tuple(steps.tolist()), (steps - 1)[None], value)]
 
 
