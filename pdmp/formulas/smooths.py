@@ -131,7 +131,7 @@ def _read(piece, kind, given):
 
 
 class Warp(NamedTuple):
-    """Effects that are no linear functions of what has a simple law, see `pdmp.models.regressions.curved_effects`."""
+    """Effects with another law than those of groups: of a Gaussian process, or steps of a monotonic effect."""
 
     parameter: str  #: their standard deviation, or the size of a monotonic effect
     prior: Prior  #: of the latter, with a unit of 1; of a Gaussian process of the length scale

@@ -11,7 +11,7 @@ from pdmp.formulas import general
 from pdmp.models import families
 from pdmp.models.priors import Flat, Normal
 from pdmp.models.regressions import effect_information as information_module
-from pdmp.models.regressions.curved_effects import CurvedEffects
+from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
 pandas = pytest.importorskip("pandas")
@@ -156,6 +156,8 @@ LINEAR = {
     "y ~ area + s(x, by=area, k=4) + w": {},
     "y ~ x + (1 + x | mm(g, h))": {"INVERTED": 0},  # sums over rows in place of one matrix
     "y ~ t2(x, w, k=3) + (1 | g)": {"INVERTED": 0},
+    "y ~ gp(x, k=5) + (1 | g)": {},
+    "y ~ gp(x, k=4, c=2)": {"INVERTED": 0},
 }
 
 
@@ -181,7 +183,12 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
                 own = np.array([0.5 * (level[a] + level[b]) for a, b in zip(data.g, data.h, strict=True)])
                 np.testing.assert_allclose(own, np.sum(u[g.level] * g.value, axis=1), rtol=1e-12)
             z = z + (np.sum(u[g.level] * g.value, axis=1) if g.value.ndim > 1 else u[g.level] * g.value)
-            if "cor(1, x|mm(g, h))" not in natural:
+            if g.name == "gp(x)":  # whose length scale is in units of half of the range, 1/c of half of the interval
+                c, half = (2.0 if "c=2" in formula else 1.5), 0.5 * np.ptp(data.x)
+                length, frequency = natural["length(gp(x))"] / half, np.arange(1, len(u) + 1) * math.pi / (2.0 * c)
+                spectral = length * math.sqrt(2.0 * math.pi) * np.exp(-0.5 * (length * frequency) ** 2)
+                density += stats.norm.logpdf(u, 0.0, natural["sd(gp(x))"] * np.sqrt(spectral)).sum()
+            elif "cor(1, x|mm(g, h))" not in natural:
                 density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.grouping})"]).sum()
         if "cor(1, x|mm(g, h))" in natural:
             sds, r = np.array([natural["sd(mm(g, h))"], natural["sd(x|mm(g, h))"]]), natural["cor(1, x|mm(g, h))"]
@@ -197,6 +204,7 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
                 "Normal": lambda p: stats.norm(p.mean, p.sd),
                 "HalfNormal": lambda p: stats.halfnorm(scale=p.scale),
                 "HalfStudentT": lambda p: stats.t(p.degrees, scale=p.scale),
+                "Gamma": lambda p: stats.gamma(p.shape, scale=p.scale),
                 "LKJ": lambda p: stats.uniform(-1.0, 2.0),
             }[type(prior).__name__](prior)
             density += law.logpdf(value)
@@ -212,22 +220,12 @@ def test_a_gaussian_process_has_the_squared_exponential_kernel():
     data = table()
     one = prepared("y ~ gp(x, k=60, c=2.5)", data)
     half = 0.5 * np.ptp(data.x)
-    name, model = "gp(x)", one.model
-    natural = {"Intercept": np.zeros(1), "sigma": np.ones(1), "sd(gp(x))": np.array([1.7])}
-    natural |= {"length(gp(x))": np.array([0.35 * half]), name: np.zeros((1, 60))}
-    x = one.unconstrained(natural)
-    first, size = model.reported.places["standardised gp(x)"]
-    x = np.repeat(x, size, axis=0)
-    x[:, first : first + size] = np.eye(size)  # the root of the covariance of effects
+    natural = {"sd(gp(x))": np.full(60, 1.7), "length(gp(x))": np.full(60, 0.35 * half)}
+    root = one.effects_of_law(natural, {"gp(x)": np.eye(60)})["gp(x)"]  # of the covariance of effects
     _, _, (g,) = one.design.new(data)
-    root = model.constrain(x)[name] @ g.value.T
     distance = np.abs(data.x.to_numpy()[:, None] - data.x.to_numpy())
     expected = 1.7**2 * np.exp(-0.5 * (distance / (0.35 * half)) ** 2)
-    np.testing.assert_allclose(root.T @ root, expected, atol=2e-4)
-    # The same law by draws of the prior.
-    standard = {name: np.eye(size)}
-    many = {key: np.repeat(value, size, axis=0) for key, value in natural.items()}
-    np.testing.assert_allclose(one.effects_of_law(many, standard)[name], model.constrain(x)[name], rtol=1e-10)
+    np.testing.assert_allclose((root @ g.value.T).T @ (root @ g.value.T), expected, atol=2e-4)
     with pytest.raises(ValueError, match=r"`new`: gp\(x\) is known from .*: give it a larger c"):
         one.predict(pandas.DataFrame({"x": [data.x.max() + 1.6 * half]}), draws=2)
 
@@ -269,7 +267,11 @@ def test_monotonic_effects_by_hand():
             one.predict(data.assign(**{column: value}), draws=2)
 
 
-CURVED = {"y ~ gp(x, k=5) + mo(level)": CurvedEffects, "y ~ mo(size) + gp(w, k=4) + s(x, k=4)": StandardisedEffects}
+CURVED = {
+    "y ~ mo(level)": MonotonicEffects,
+    "y ~ gp(x, k=5)": StandardisedEffects,
+    "y ~ mo(size) + gp(w, k=4) + s(x, k=4)": StandardisedEffects,
+}
 
 
 @pytest.mark.parametrize("formula", CURVED)
@@ -282,11 +284,6 @@ def test_derivatives_and_coordinates_of_effects_that_are_made_of_others(formula)
         x, v, h = model.initial + 0.4 * rng.standard_normal(model.dim), rng.standard_normal(model.dim), 1e-6
         slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
         assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-5)
-    curved = model if isinstance(model, CurvedEffects) else model.base
-    y = np.empty(curved.dim)
-    curved.natural(x, y)
-    np.testing.assert_allclose(curved.natural_draws(x), y, rtol=1e-12)
-    np.testing.assert_allclose(curved.natural_draws(curved.coordinates(y)), y, rtol=1e-10)
     rows, whole, parts = np.array([3, 20]), np.zeros(model.dim), np.zeros(model.dim)
     model.add_batch_gradient(x, rows, 2, whole)
     few = model.some_rows(rows)
@@ -297,6 +294,13 @@ def test_derivatives_and_coordinates_of_effects_that_are_made_of_others(formula)
     np.testing.assert_allclose(parts, 2.0 * whole, rtol=1e-11, atol=1e-13)
     assert few.potential(x) - few.prior_potential(x) == pytest.approx(sum(model.term_potential(x, i) for i in rows))
     assert model.total_potential(x) == pytest.approx(model.potential(x), rel=1e-12)
+    if "mo(" not in formula:
+        return
+    curved = model if isinstance(model, MonotonicEffects) else model.base
+    y = np.empty(curved.dim)
+    curved.natural(x, y)
+    np.testing.assert_allclose(curved.natural_draws(x), y, rtol=1e-12)
+    np.testing.assert_allclose(curved.natural_draws(curved.coordinates(y)), y, rtol=1e-10)
     gradient, hessian = curved.data_sums(x)
     part = np.zeros(model.dim)
     curved.add_block_gradient(x, 0, N, part)

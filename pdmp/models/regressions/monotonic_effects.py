@@ -1,0 +1,221 @@
+r"""Posteriors with monotonic effects, whose steps are no linear functions of what has a simple law.
+
+The rows of a model are linear in D steps a, which a state x has w in the place of, with b on average [1]_,
+
+    aᵢ = b D e^wᵢ / Σ e^w,
+
+and independent priors: U(x) = prior(x) + rows(a(x)), without a Jacobian. With e^w ~ Gamma(1), the shares of the steps
+are uniform on their simplex.
+
+References
+----------
+.. [1] Bürkner & Charpentier (2020), Modelling monotonic effects of ordinal predictors in Bayesian regression models,
+   Br. J. Math. Stat. Psychol. 73, eq. 1.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.base import Model
+from pdmp.models.sums_of_terms import SumOfTerms
+from pdmp.native.classes import Compiled, compiled
+
+
+class Steps(NamedTuple):
+    """A monotonic effect: coordinates of the model."""
+
+    steps: np.ndarray  #: (D,) of a, in x of w
+    size: int  #: of b
+
+
+class MonotonicEffects(Model):
+    """A posterior whose state has w in the place of the steps of monotonic effects.
+
+    Parameters
+    ----------
+    base : SumOfTerms
+        Of steps a, whose priors in it are those of w.
+    sets : sequence of Steps
+    """
+
+    base: Compiled
+    first: np.ndarray  #: (sets + 1,) where the entries of a set begin
+    coordinate: np.ndarray
+    size: np.ndarray  #: (sets,)
+
+    def __init__(self, base: SumOfTerms, sets: Sequence[Steps]) -> None:
+        self.base, self.sets = base, list(sets)
+        self.first = np.cumsum([0, *(len(one.steps) for one in sets)]).astype(np.int64)
+        self.coordinate = np.concatenate([one.steps for one in sets]).astype(np.int64)
+        self.size = np.array([one.size for one in sets], np.int64)
+        super().__init__(
+            dim=base.dim,
+            n_data=base.n_data,
+            variables=base.variables,
+            initial=np.array(base.initial),
+            transforms=base.transforms,
+        )
+
+    # -- compiled -----------------------------------------------------------------------------------------------------
+
+    @compiled(inline=False)
+    def natural(self, x, y):
+        """Write x with steps into y."""
+        for j in range(self.dim):
+            y[j] = x[j]
+        for k in range(self.size.shape[0]):
+            begin, stop, largest, total = self.first[k], self.first[k + 1], -math.inf, 0.0
+            for i in range(begin, stop):
+                largest = max(largest, x[self.coordinate[i]])
+            for i in range(begin, stop):
+                y[self.coordinate[i]] = math.exp(x[self.coordinate[i]] - largest)
+                total += y[self.coordinate[i]]
+            for i in range(begin, stop):
+                y[self.coordinate[i]] *= x[self.size[k]] * (stop - begin) / total
+
+    @compiled(inline=False, allocates=True)
+    def pull_back(self, x, y, by_natural, out):
+        """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x)."""
+        for k in range(self.size.shape[0]):
+            begin, stop, along, largest = self.first[k], self.first[k + 1], 0.0, -math.inf
+            total, slope = 0.0, 0.0
+            for i in range(begin, stop):
+                along += by_natural[self.coordinate[i]] * y[self.coordinate[i]]
+                largest = max(largest, x[self.coordinate[i]])
+            for i in range(begin, stop):
+                total += math.exp(x[self.coordinate[i]] - largest)
+            for i in range(begin, stop):
+                j = self.coordinate[i]
+                share = math.exp(x[j] - largest) / total
+                slope += by_natural[j] * share
+                by_natural[j] = by_natural[j] * y[j] - share * along
+            by_natural[self.size[k]] += slope * (stop - begin)
+        for j in range(self.dim):
+            out[j] += by_natural[j]
+
+    @compiled
+    def prior_potential(self, x):
+        return self.base.prior_potential(x)
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        self.base.add_prior_gradient(x, out)
+
+    @compiled(inline=False, allocates=True)
+    def term_potential(self, x, i):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.term_potential(y, i)
+
+    @compiled(inline=False, allocates=True)
+    def add_term_gradient(self, x, i, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_term_gradient(y, i, by_natural)
+        self.pull_back(x, y, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def total_potential(self, x):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.prior_potential(x) + self.base.block_potential(y, 0, self.n_data)
+
+    @compiled(inline=False, allocates=True)
+    def block_potential(self, x, first, last):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.block_potential(y, first, last)
+
+    @compiled(inline=False, allocates=True)
+    def add_block_gradient(self, x, first, last, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_block_gradient(y, first, last, by_natural)
+        self.pull_back(x, y, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def add_batch_gradient(self, x, rows, n, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_batch_gradient(y, rows, n, by_natural)
+        self.pull_back(x, y, by_natural, out)
+
+    # -- Python -------------------------------------------------------------------------------------------------------
+
+    def natural_draws(self, draws: ArrayLike) -> np.ndarray:
+        """Draws with steps, (..., dim), from draws of x."""
+        draws = np.asarray(draws, dtype=float)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        y = draws.copy()
+        for one in self.sets:
+            inside = draws[..., one.steps]
+            shares = np.exp(inside - inside.max(axis=-1, keepdims=True))
+            shares /= shares.sum(axis=-1, keepdims=True)
+            y[..., one.steps] = draws[..., [one.size]] * len(one.steps) * shares
+        return y
+
+    def coordinates(self, natural: ArrayLike) -> np.ndarray:
+        """x (..., dim) of what `natural_draws` gives, with a mean of e^w of 1."""
+        x = np.array(natural, dtype=float)
+        for one in self.sets:
+            size = x[..., [one.size]]
+            x[..., one.steps] = np.log(np.maximum(x[..., one.steps] / np.where(size == 0.0, 1.0, size), 1e-300))
+        return x
+
+    def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of the sum of all terms, and its Hessian as of steps that are linear in x."""
+        y = self.natural_draws(x)
+        gradient, hessian = self.base.data_sums(y)
+        jacobian = np.zeros((self.dim, self.dim))
+        for j in range(self.dim):  # of a row of the derivatives of y by x
+            self.pull_back(x, y, np.eye(self.dim)[j], jacobian[j])
+        return gradient @ jacobian, jacobian.T @ hessian @ jacobian
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """Of the priors, see `SumOfTerms`."""
+        return self.base.kinds
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Of the priors."""
+        return self.base.numbers
+
+    @property
+    def reported(self) -> Any:
+        """How the coordinates of `base` are reported."""
+        return self.base.reported
+
+    @property
+    def observed(self) -> list:
+        """What is known of the responses."""
+        return self.base.observed
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return self.base.observed_data()
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        return self.base.constrain(self.natural_draws(draws))
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
+        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
+
+    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
+        """See `SumOfTerms.predict`."""
+        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
+
+    def some_rows(self, rows: np.ndarray) -> MonotonicEffects:
+        """The same posterior of some of the rows alone, in ascending order."""
+        other = copy.copy(self)
+        other.base = self.base.some_rows(rows)
+        other.n_data = other.base.n_data
+        return other
