@@ -216,6 +216,25 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
     assert np.ptp(excess) < 1e-5 * abs(model.potential(x))
 
 
+def test_groups_of_new_rows_by_hand():
+    """Of which some are not among the groups of the fit: 0, or drawn with their law, one of each name."""
+    data = table()
+    one = prepared("y ~ x + (1 | mm(g, h))", data)
+    natural = one.run.natural(3)
+    x = one.unconstrained(natural)
+    effects = dict(zip("stuvw", natural["1|mm(g, h)"].T, strict=True))
+    new = pandas.DataFrame({"x": [1.0, 2.0, 0.5], "g": ["s", "w", "zz"], "h": ["t", "w", "s"]})
+    z = natural["Intercept"][:, None] + natural["x"][:, None] * new.x.to_numpy()
+    pairs = [(effects["s"], effects["t"]), (effects["w"], effects["w"]), (0.0 * effects["s"], effects["s"])]
+    expected = z + np.stack([0.5 * (a + b) for a, b in pairs], axis=1)
+    np.testing.assert_allclose(one.predicted(x, new, "mean", "zero", None), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"the group 'zz' of 'mm\(g, h\)' was not in the data"):
+        one.predict(new, draws=2)
+    many, drawn = np.repeat(x[:1], 4_000, axis=0), np.random.default_rng(2)
+    found = one.predicted(many, new, "mean", "draw", drawn)[:, 2] - expected[0, 2]
+    assert stats.kstest(found, stats.norm(0.0, 0.5 * natural["sd(mm(g, h))"][0]).cdf).pvalue > 1e-3
+
+
 def test_a_gaussian_process_has_the_squared_exponential_kernel():
     data = table()
     one = prepared("y ~ gp(x, k=60, c=2.5)", data)
