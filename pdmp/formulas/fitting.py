@@ -139,9 +139,9 @@ def regression(
         ``executor=distributed.Client(...)`` all passes over such data run on its workers: the result is bitwise the
         same without them, and for any number of them.
     family : str or pdmp.Family, default "gaussian"
-        One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli", "probit", "poisson" and
-        "negative_binomial", with one formula, have compiled regressions of their own; the others are sums of terms, of
-        tables in memory, without `select`, `sampler` and `folder`.
+        One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
+        "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
+        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
