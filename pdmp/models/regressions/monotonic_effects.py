@@ -15,17 +15,16 @@ References
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.base import Model
+from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 
 
 class Steps(NamedTuple):
@@ -35,7 +34,7 @@ class Steps(NamedTuple):
     size: int  #: of b
 
 
-class MonotonicEffects(Model):
+class MonotonicEffects(MovedCoordinates):
     """A posterior whose state has w in the place of the steps of monotonic effects.
 
     Parameters
@@ -45,7 +44,6 @@ class MonotonicEffects(Model):
     sets : sequence of Steps
     """
 
-    base: Compiled
     first: np.ndarray  #: (sets + 1,) where the entries of a set begin
     coordinate: np.ndarray
     size: np.ndarray  #: (sets,)
@@ -81,7 +79,7 @@ class MonotonicEffects(Model):
                 y[self.coordinate[i]] *= x[self.size[k]] * (stop - begin) / total
 
     @compiled(inline=False, allocates=True)
-    def pull_back(self, x, y, by_natural, out):
+    def pull_back(self, x, y, by_natural, of_effects, out):
         """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x)."""
         for k in range(self.size.shape[0]):
             begin, stop, along, largest = self.first[k], self.first[k + 1], 0.0, -math.inf
@@ -109,43 +107,10 @@ class MonotonicEffects(Model):
         self.base.add_prior_gradient(x, out)
 
     @compiled(inline=False, allocates=True)
-    def term_potential(self, x, i):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.term_potential(y, i)
-
-    @compiled(inline=False, allocates=True)
-    def add_term_gradient(self, x, i, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_term_gradient(y, i, by_natural)
-        self.pull_back(x, y, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
     def total_potential(self, x):
         y = np.empty(self.dim)
         self.natural(x, y)
         return self.base.prior_potential(x) + self.base.block_potential(y, 0, self.n_data)
-
-    @compiled(inline=False, allocates=True)
-    def block_potential(self, x, first, last):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.block_potential(y, first, last)
-
-    @compiled(inline=False, allocates=True)
-    def add_block_gradient(self, x, first, last, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_block_gradient(y, first, last, by_natural)
-        self.pull_back(x, y, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
-    def add_batch_gradient(self, x, rows, n, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_batch_gradient(y, rows, n, by_natural)
-        self.pull_back(x, y, by_natural, out)
 
     # -- Python -------------------------------------------------------------------------------------------------------
 
@@ -176,7 +141,7 @@ class MonotonicEffects(Model):
         gradient, hessian = self.base.data_sums(y)
         jacobian = np.zeros((self.dim, self.dim))
         for j in range(self.dim):  # of a row of the derivatives of y by x
-            self.pull_back(x, y, np.eye(self.dim)[j], jacobian[j])
+            self.pull_back(x, y, np.eye(self.dim)[j], 0.0, jacobian[j])
         return gradient @ jacobian, jacobian.T @ hessian @ jacobian
 
     @property
@@ -188,34 +153,3 @@ class MonotonicEffects(Model):
     def numbers(self) -> np.ndarray:
         """Of the priors."""
         return self.base.numbers
-
-    @property
-    def reported(self) -> Any:
-        """How the coordinates of `base` are reported."""
-        return self.base.reported
-
-    @property
-    def observed(self) -> list:
-        """What is known of the responses."""
-        return self.base.observed
-
-    def observed_data(self) -> dict[str, np.ndarray]:
-        return self.base.observed_data()
-
-    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
-        return self.base.constrain(self.natural_draws(draws))
-
-    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
-        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
-
-    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
-        """See `SumOfTerms.predict`."""
-        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
-
-    def some_rows(self, rows: np.ndarray) -> MonotonicEffects:
-        """The same posterior of some of the rows alone, in ascending order."""
-        other = copy.copy(self)
-        other.base = self.base.some_rows(rows)
-        other.n_data = other.base.n_data
-        return other

@@ -35,15 +35,14 @@ References
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.base import Model
+from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.regressions.spread_coordinate import (
     coordinate_of,
     log_rise_derivative,
@@ -52,7 +51,7 @@ from pdmp.models.regressions.spread_coordinate import (
     rise,
 )
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 
 LARGEST_LOG = 300.0  #: of standard deviations, so that their squares are numbers
 QUARTER = 0.25 * math.log(2.0 * math.pi)
@@ -131,7 +130,7 @@ def partial_correlations(correlation: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
-class StandardisedEffects(Model):
+class StandardisedEffects(MovedCoordinates):
     """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
     Parameters
@@ -150,7 +149,6 @@ class StandardisedEffects(Model):
         Of each set, in words.
     """
 
-    base: Compiled
     widest: int  #: largest d
     width: np.ndarray  #: (sets,) d
     spread: np.ndarray  #: coordinates t of the sets, one after the other
@@ -469,19 +467,6 @@ class StandardisedEffects(Model):
         self.pull_back(x, y, by_natural, 1.0, out)
 
     @compiled(inline=False, allocates=True)
-    def term_potential(self, x, i):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.term_potential(y, i)
-
-    @compiled(inline=False, allocates=True)
-    def add_term_gradient(self, x, i, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_term_gradient(y, i, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
-
-    @compiled(inline=False, allocates=True)
     def total_potential(self, x):
         y = np.empty(self.dim)
         total = self.natural(x, y)
@@ -494,26 +479,6 @@ class StandardisedEffects(Model):
         self.base.add_prior_gradient(y, by_natural)
         self.base.add_block_gradient(y, 0, self.n_data, by_natural)
         self.pull_back(x, y, by_natural, 1.0, out)
-
-    @compiled(inline=False, allocates=True)
-    def block_potential(self, x, first, last):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.block_potential(y, first, last)
-
-    @compiled(inline=False, allocates=True)
-    def add_block_gradient(self, x, first, last, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_block_gradient(y, first, last, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
-
-    @compiled(inline=False, allocates=True)
-    def add_batch_gradient(self, x, rows, n, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_batch_gradient(y, rows, n, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -579,37 +544,6 @@ class StandardisedEffects(Model):
             root = np.linalg.cholesky(np.eye(n) + across @ matrix @ a)
             mean = np.linalg.solve(root, across @ self.score[entries][..., None])
             yield entries, a, root, mean
-
-    @property
-    def reported(self) -> Any:
-        """How the coordinates of `base` are reported."""
-        return self.base.reported
-
-    @property
-    def observed(self) -> list:
-        """What is known of the responses."""
-        return self.base.observed
-
-    def observed_data(self) -> dict[str, np.ndarray]:
-        return self.base.observed_data()
-
-    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
-        return self.base.constrain(self.natural_draws(draws))
-
-    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
-        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
-
-    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
-        """See `SumOfTerms.predict`."""
-        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
-
-    def some_rows(self, rows: np.ndarray) -> StandardisedEffects:
-        """The same posterior of some of the rows alone, in ascending order."""
-        other = copy.copy(self)
-        other.base = self.base.some_rows(rows)
-        other.n_data = other.base.n_data
-        return other
 
 
 def _laid(arrays, kind):
