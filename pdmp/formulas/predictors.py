@@ -28,7 +28,7 @@ from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
 from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed
-from pdmp.models.priors import LKJ, Gamma, Prior
+from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
@@ -257,7 +257,7 @@ class Predictor:
         for k in self.warped if with_groups else ():
             warp = self.groups[k].warp
             if warp.is_monotonic:
-                found[self.effect_name(k)] = Gamma(1.0, 1.0)
+                found[self.effect_name(k)] = Normal(0.0, 1.0)
             else:
                 found[self.length_name(k)] = self.priors[self.prefix + warp.length].scaled(1.0 / warp.unit)
         return found

@@ -269,16 +269,19 @@ def test_monotonic_effects_by_hand():
         z += reached[:, codes.to_numpy()]
     found = one.predicted(one.unconstrained({k: v[:3] for k, v in natural.items()}), data, "mean", "error", None)
     np.testing.assert_allclose(found, z, rtol=1e-9, atol=1e-9)
-    # Gamma(1) on e^w is uniform on the simplex: its potential is e^w - w.
+    # Of standard normal coordinates, exponential variables are made, and of these shares.
     model = one.model
     x, y = (model.initial + 0.4 * np.random.default_rng(k).standard_normal(model.dim) for k in (1, 2))
     first, size = model.reported.places["standardised steps of mo(size)"]
     y = np.r_[x[:first], y[first : first + size], x[first + size :]]
-    own = [np.sum(np.exp(v[first : first + size]) - v[first : first + size]) for v in (x, y)]
+    own = [0.5 * np.sum(v[first : first + size] ** 2) for v in (x, y)]
     assert model.prior_potential(y) - model.prior_potential(x) == pytest.approx(own[1] - own[0])
     found = one.predicted(one.unconstrained(natural), data.assign(level=2.25), "mean", "error", None)
     ends = [one.predicted(one.unconstrained(natural), data.assign(level=k), "mean", "error", None) for k in (2, 3)]
     np.testing.assert_allclose(found, 0.75 * ends[0] + 0.25 * ends[1])  # in between, on a line
+    parts = -special.log_ndtr(-x[first : first + size])
+    steps = model.constrain(x)["steps of mo(size)"]
+    np.testing.assert_allclose(steps / steps.sum(), parts / parts.sum(), rtol=1e-10)
     rows = one.conditional_effects("size", draws=10)
     assert rows.keys["size"] == ["S", "M", "L", "XL"]
     for column, value, says in (("level", 6, "which are 2 to 5"), ("size", "XXL", "which are S, M, L, XL")):

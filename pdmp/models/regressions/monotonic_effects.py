@@ -2,10 +2,10 @@ r"""Posteriors with monotonic effects, whose steps are no linear functions of wh
 
 The rows of a model are linear in D steps a, which a state x has w in the place of, with b on average [1]_,
 
-    aᵢ = b D e^wᵢ / Σ e^w,
+    aᵢ = b D eᵢ / Σ e,     eᵢ = -log Φ(-wᵢ),
 
-and independent priors: U(x) = prior(x) + rows(a(x)), without a Jacobian. With e^w ~ Gamma(1), the shares of the steps
-are uniform on their simplex.
+and independent priors: U(x) = prior(x) + rows(a(x)), without a Jacobian. With w ~ N(0, 1), e are exponential variables,
+and the shares of the steps uniform on their simplex.
 
 References
 ----------
@@ -15,16 +15,19 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
+from pdmp.expressions.special import log_ndtr, mills
 from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import compiled
+
+TINY = 1e-300  #: sum of exponential variables, at least
 
 
 class Steps(NamedTuple):
@@ -69,31 +72,26 @@ class MonotonicEffects(MovedCoordinates):
         for j in range(self.dim):
             y[j] = x[j]
         for k in range(self.size.shape[0]):
-            begin, stop, largest, total = self.first[k], self.first[k + 1], -math.inf, 0.0
+            begin, stop, total = self.first[k], self.first[k + 1], 0.0
             for i in range(begin, stop):
-                largest = max(largest, x[self.coordinate[i]])
-            for i in range(begin, stop):
-                y[self.coordinate[i]] = math.exp(x[self.coordinate[i]] - largest)
+                y[self.coordinate[i]] = -log_ndtr(-x[self.coordinate[i]])
                 total += y[self.coordinate[i]]
             for i in range(begin, stop):
-                y[self.coordinate[i]] *= x[self.size[k]] * (stop - begin) / total
+                y[self.coordinate[i]] *= x[self.size[k]] * (stop - begin) / max(total, TINY)
 
     @compiled(inline=False, allocates=True)
     def pull_back(self, x, y, by_natural, of_effects, out):
         """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x)."""
         for k in range(self.size.shape[0]):
-            begin, stop, along, largest = self.first[k], self.first[k + 1], 0.0, -math.inf
-            total, slope = 0.0, 0.0
+            begin, stop, along, total, slope = self.first[k], self.first[k + 1], 0.0, 0.0, 0.0
             for i in range(begin, stop):
                 along += by_natural[self.coordinate[i]] * y[self.coordinate[i]]
-                largest = max(largest, x[self.coordinate[i]])
-            for i in range(begin, stop):
-                total += math.exp(x[self.coordinate[i]] - largest)
+                total += -log_ndtr(-x[self.coordinate[i]])
+            total = max(total, TINY)
             for i in range(begin, stop):
                 j = self.coordinate[i]
-                share = math.exp(x[j] - largest) / total
-                slope += by_natural[j] * share
-                by_natural[j] = by_natural[j] * y[j] - share * along
+                slope += by_natural[j] * -log_ndtr(-x[j]) / total
+                by_natural[j] = (by_natural[j] * x[self.size[k]] * (stop - begin) - along) * mills(-x[j]) / total
             by_natural[self.size[k]] += slope * (stop - begin)
         for j in range(self.dim):
             out[j] += by_natural[j]
@@ -121,18 +119,18 @@ class MonotonicEffects(MovedCoordinates):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         y = draws.copy()
         for one in self.sets:
-            inside = draws[..., one.steps]
-            shares = np.exp(inside - inside.max(axis=-1, keepdims=True))
-            shares /= shares.sum(axis=-1, keepdims=True)
-            y[..., one.steps] = draws[..., [one.size]] * len(one.steps) * shares
+            parts = -special.log_ndtr(-draws[..., one.steps])
+            sums = np.maximum(parts.sum(axis=-1, keepdims=True), TINY)
+            y[..., one.steps] = parts * (draws[..., [one.size]] * len(one.steps) / sums)
         return y
 
     def coordinates(self, natural: ArrayLike) -> np.ndarray:
-        """x (..., dim) of what `natural_draws` gives, with a mean of e^w of 1."""
+        """x (..., dim) of what `natural_draws` gives, with a mean of -log Φ(-w) of 1."""
         x = np.array(natural, dtype=float)
         for one in self.sets:
             size = x[..., [one.size]]
-            x[..., one.steps] = np.log(np.maximum(x[..., one.steps] / np.where(size == 0.0, 1.0, size), 1e-300))
+            parts = np.maximum(x[..., one.steps] / np.where(size == 0.0, 1.0, size), TINY)
+            x[..., one.steps] = -special.ndtri_exp(-parts)
         return x
 
     def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
