@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.formats import is_number
+from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, numbers
 from pdmp.formulas.words import column_of, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
@@ -115,7 +115,7 @@ def _read(piece, kind, given):
             raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
     for name in options:
         if name not in OPTIONS[kind]:
-            raise ValueError(f"{piece} knows {' and '.join(OPTIONS[kind]) or 'no options'}, not {name!r}.")
+            raise ValueError(f"{piece} knows {listed(OPTIONS[kind]) or 'no options'}, not {name!r}.")
     c = options.get("c", str(C))
     if not is_number(c) or not 1.0 < float(c) < math.inf:
         raise ValueError(f"{piece}: c is how far beyond the data its interval goes, above 1, got {c}.")

@@ -10,10 +10,11 @@ FAMILIES, MONOTONIC, EFFECTS = (
     for name in ("families", "regressions/monotonic_effects", "regressions/standardised_effects")
 )
 TESTS = "tests/formulas/test_curves.py"
-SPLINE, KNOTS, PLATES, DENSITY, KERNEL, STEPS, MADE, ROWS, NOMINAL, CHANCES, CUT, TAIL = (
+SPLINE, FEW, KNOTS, PLATES, DENSITY, KERNEL, STEPS, MADE, ROWS, NOMINAL, CHANCES, CUT, TAIL = (
     f"{TESTS}::test_{name}"
     for name in (
         "with_a_knot_a_row_it_is_the_smoothing_spline",
+        "few_functions_are_nearly_the_whole_spline",
         "cubic_splines_of_few_knots",
         "plates_of_two_columns_and_products_of_curves",
         "the_potential_is_the_density_of_natural_parameters",
@@ -32,7 +33,7 @@ BUGS = [
     Bug(f"curves: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
         ("the penalty of one column is that of two", SMOOTHS, "if x.shape[1] == 1:", "if x.shape[1] > 9:", SPLINE, "formulae"),
-        ("functions with the smallest eigenvalues", SMOOTHS, "np.argsort(-np.abs(values), kind=\"stable\")[:k]", "np.argsort(np.abs(values), kind=\"stable\")[:k]", PLATES, "formulae"),
+        ("functions with the smallest eigenvalues", SMOOTHS, "np.argsort(-np.abs(values), kind=\"stable\")[:k]", "np.argsort(np.abs(values), kind=\"stable\")[:k]", FEW, "formulae"),
         ("the penalty as if it were the identity", SMOOTHS, "(axes / np.sqrt(sizes))", "axes", KNOTS, "formulae"),
         ("a new table has its own means", SMOOTHS, "whole = [linear - self.means[0]]", "whole = [linear - linear.mean(axis=0)]", SPLINE, "formulae"),
         ("curves of levels are those of all rows", SMOOTHS, "values = [one * part for one, part in", "values = [part for one, part in", PLATES, "formulae"),
@@ -51,4 +52,4 @@ BUGS = [
         ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
         ("draws far out by the distribution function", FAMILIES, "np.where(left > 0.5, in_tail,", "np.where(left > 2.0, in_tail,", TAIL, "formulae"),
     ]
-]
+]  # fmt: skip
