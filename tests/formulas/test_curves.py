@@ -103,7 +103,7 @@ def test_cubic_splines_of_few_knots():
 
 
 def test_few_functions_are_nearly_the_whole_spline():
-    """The eigenvectors of the largest eigenvalues: of 8 functions of 24 the penalised fit is off by 0.2 % of its range."""
+    """The eigenvectors of the largest eigenvalues: the fit by 8 functions of 24 is off by 0.2 % of its range."""
     data = table().sort_values("x")
     smooth = prepared("y ~ s(x, k=8)", data).design.smooths[0]
     X, (g,) = smooth.coded(data)
