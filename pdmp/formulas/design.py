@@ -393,7 +393,7 @@ def describe(formula: str) -> Described:
                 for call in _calls(term.factor):
                     _prepare(call, of_labels=True)
     except Exception as error:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split()).rstrip(".")
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
     if model.response is None:
         raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")

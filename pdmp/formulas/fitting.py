@@ -125,8 +125,9 @@ def regression(
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``. It computes with floats, and
         calls whatever functions your code knows by these names: it is code, so read one that others have written. A
         dict has a formula for further parameters of the family too: ``{"y": "y ~ x", "sigma": "~ x + (1 | g)"}``;
-        their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)`` and
-        ``y | cens(c)`` or ``y | cens(c, upper)``.
+        their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)``,
+        ``y | cens(c)`` or ``y | cens(c, upper)``, and ``y | trunc(lb=0, ub=u)``. Between + may stand ``s(x)``,
+        ``t2(x, z)``, ``gp(x)`` and ``mo(x)`` (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -135,9 +136,9 @@ def regression(
         ``executor=distributed.Client(...)`` all passes over such data run on its workers: the result is bitwise the
         same without them, and for any number of them.
     family : str or pdmp.Family, default "gaussian"
-        One of `pdmp.families`, by name. "gaussian", "student_t", "bernoulli", "probit", "poisson" and
-        "negative_binomial", with one formula, have compiled regressions of their own; the others are sums of terms, of
-        tables in memory, without `select`, `sampler` and `folder`.
+        One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
+        "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
+        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
@@ -197,7 +198,7 @@ def regression(
         Without pandas or formulae.
     ValueError, TypeError
         For a formula, a table, a link or a prior that does not fit: the text names the column or the parameter, or says
-        what to write in place of a term of another tool, such as ``s(x)``; for a standard
+        what to write in place of a term of another tool, such as ``mi(x)``; for a standard
         deviation that the data cannot tell from another, such as that of a group for each row from sigma, where neither
         has a prior in `priors`; for data that change while they are read, and a `folder` that a worker cannot open.
     RuntimeError

@@ -38,8 +38,8 @@ from pdmp.formulas.updating import Origin, added_to, further_weights, middle, pa
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.curved_effects import CurvedEffects
 from pdmp.models.regressions.mixed import GroupColumn
+from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
 from pdmp.models.sums_of_terms import SumOfTerms
 
@@ -50,7 +50,7 @@ ALLOWED = {
     "logit": ("logit", "probit"),
     "probit": ("logit", "probit"),
 }
-Posterior = SumOfTerms | CurvedEffects | StandardisedEffects  #: of a regression
+Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}

@@ -28,10 +28,10 @@ from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
 from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed
-from pdmp.models.priors import LKJ, Gamma, Normal, Prior
-from pdmp.models.regressions.curved_effects import Curved, CurvedEffects
+from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
+from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
 from pdmp.models.regressions.standardised_effects import (
     EffectSet,
     Shear,
@@ -173,7 +173,7 @@ class Predictor:
             self.priors[name] = self.groups[-1].prior
             if warp is not None and not warp.is_monotonic:
                 self.priors[prefix + warp.length] = named.find(warp.prior, prefix + warp.length)
-        straight = [one for one in sets if self.groups[one[0]].warp is None]
+        straight = [one for one in sets if one[0] not in self.monotonic]
         self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in straight]
         for one in self.sets:
             if one.width > 1:
@@ -220,8 +220,13 @@ class Predictor:
 
     @property
     def warped(self) -> list[int]:
-        """Places of the groups whose effects are made of others."""
+        """Places of the groups whose law is not that of groups: monotonic effects, and Gaussian processes."""
         return [k for k, g in enumerate(self.groups) if g.warp is not None]
+
+    @property
+    def monotonic(self) -> list[int]:
+        """Places of the groups that are steps of a monotonic effect."""
+        return [k for k in self.warped if self.groups[k].warp.is_monotonic]
 
     def length_name(self, k: int) -> str:
         """The block of a length scale, whose logarithm moves; none of a monotonic effect."""
@@ -251,8 +256,9 @@ class Predictor:
                 found[one.block] = one.prior.partial(one.width)
         for k in self.warped if with_groups else ():
             warp = self.groups[k].warp
-            found[self.effect_name(k)] = Gamma(1.0, 1.0) if warp.is_monotonic else Normal(0.0, 1.0)
-            if warp.length:
+            if warp.is_monotonic:
+                found[self.effect_name(k)] = Normal(0.0, 1.0)
+            else:
                 found[self.length_name(k)] = self.priors[self.prefix + warp.length].scaled(1.0 / warp.unit)
         return found
 
@@ -414,20 +420,21 @@ class Coding:
                 first = self.places[one.block][0] if one.width > 1 else 0
                 effects = [self.places[p.effect_name(k)] for k in one.columns]
                 columns = np.stack([begin + np.arange(size) for begin, size in effects], axis=-1)
-                found.append(EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns))
+                own = EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns)
+                warp = p.groups[one.columns[0]].warp
+                if warp is not None:
+                    own = own._replace(
+                        length=self.places[p.length_name(one.columns[0])][0], eigenvalues=warp.eigenvalues
+                    )
+                found.append(own)
         return found
 
-    def curved(self) -> list[Curved]:
-        """Coordinates of effects that are made of others, of all predictors."""
+    def steps(self) -> list[Steps]:
+        """Coordinates of monotonic effects, of all predictors."""
         return [
-            Curved(
-                self.places[p.effect_name(k)][0] + np.arange(len(p.groups[k].levels)),
-                self.places[p.sd_name(k)][0],
-                self.places[p.length_name(k)][0] if p.groups[k].warp.length else -1,
-                p.groups[k].warp.eigenvalues,
-            )
+            Steps(self.places[p.effect_name(k)][0] + np.arange(len(p.groups[k].levels)), self.places[p.sd_name(k)][0])
             for p in self.predictors
-            for k in p.warped
+            for k in p.monotonic
         ]
 
     def arranged(self, found: Mapping[str, np.ndarray], draws: np.ndarray) -> list[np.ndarray]:
@@ -513,7 +520,7 @@ def made(
     response: str,
     with_groups: bool = True,
     with_laws: bool = True,
-) -> SumOfTerms | CurvedEffects:
+) -> SumOfTerms | MonotonicEffects:
     """The model of all rows; without effects of groups, or without their laws, where these are left out."""
     n_cuts = int(y.max()) if cuts is not None else 0
     sizes: dict[str, int] = {}
@@ -543,8 +550,8 @@ def made(
         rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
     model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
     model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
-    curved = model.reported.curved() if with_groups else []
-    return CurvedEffects(model, curved) if curved else model
+    steps = model.reported.steps() if with_groups else []
+    return MonotonicEffects(model, steps) if steps else model
 
 
 def _law(p, one, both):
@@ -575,7 +582,7 @@ def _weighted(family, rows, weight):
 
 def made_for_sampling(
     predictors: Sequence[Predictor], y: np.ndarray, data: Mapping[str, np.ndarray], common: tuple
-) -> SumOfTerms | CurvedEffects | StandardisedEffects:
+) -> SumOfTerms | MonotonicEffects | StandardisedEffects:
     """The model with effects of groups in the coordinates in which it is sampled.
 
     Parameters
@@ -594,6 +601,7 @@ def made_for_sampling(
     if (
         len(y) >= CENTRED_ROWS
         and isinstance(base, SumOfTerms)
+        and all(one.length < 0 for one in sets)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
         and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)

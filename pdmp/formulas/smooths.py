@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.formats import is_number
+from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, numbers
 from pdmp.formulas.words import column_of, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
@@ -115,7 +115,7 @@ def _read(piece, kind, given):
             raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
     for name in options:
         if name not in OPTIONS[kind]:
-            raise ValueError(f"{piece} knows {' and '.join(OPTIONS[kind]) or 'no options'}, not {name!r}.")
+            raise ValueError(f"{piece} knows {listed(OPTIONS[kind]) or 'no options'}, not {name!r}.")
     c = options.get("c", str(C))
     if not is_number(c) or not 1.0 < float(c) < math.inf:
         raise ValueError(f"{piece}: c is how far beyond the data its interval goes, above 1, got {c}.")
@@ -131,7 +131,7 @@ def _read(piece, kind, given):
 
 
 class Warp(NamedTuple):
-    """Effects that are no linear functions of what has a simple law, see `pdmp.models.regressions.curved_effects`."""
+    """Effects with another law than those of groups: of a Gaussian process, or steps of a monotonic effect."""
 
     parameter: str  #: their standard deviation, or the size of a monotonic effect
     prior: Prior  #: of the latter, with a unit of 1; of a Gaussian process of the length scale
@@ -165,7 +165,7 @@ class Process:
         if np.abs(u).max() > c:
             ends = self.middle - c * self.half, self.middle + c * self.half
             raise ValueError(
-                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give a larger c."
+                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give it a larger c."
             )
         value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
         return np.zeros((len(u), 0)), [
@@ -197,7 +197,7 @@ class Monotonic:
             x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
         else:
             x = numbers(table, name, asked)
-            odd = x[x != np.floor(x)]
+            odd = x[x != np.floor(x)] if asked == "`formula`" else ()  # of new rows in between, on a line
             if len(odd):
                 raise ValueError(
                     f"{asked}: {self.said.name} takes whole numbers or an ordered category, got {odd[0]:g}."
@@ -210,7 +210,7 @@ class Monotonic:
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
-        value = (x[:, None] >= self.low + steps).astype(float)
+        value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
         return np.zeros((len(x), 0)), [Part(self.name, self.name, tuple(steps.tolist()), (steps - 1)[None], value)]
 
 

@@ -1059,7 +1059,7 @@ class Tails(NamedTuple):
     log_distribution: Callable
     log_survival: Callable
     law: Callable  #: (parameters…) -> one of scipy.stats
-    partial_mean: Callable  #: (a, b, parameters…) -> E(y; a < y < b)
+    mean: Callable  #: (a, b, P(a < y < b), parameters…) -> E(y | a < y < b)
 
 
 def _stats(name, *args, **kwargs):
@@ -1068,22 +1068,28 @@ def _stats(name, *args, **kwargs):
     return getattr(stats, name)(*args, **kwargs)
 
 
-def _weibull_partial_mean(a, b, mu, shape=1.0):
+def _between_tails(below, above, a, b):
+    """P(a < … < b) by its distribution and survival functions: by the latter where all is far out."""
+    return np.where(below(a) > 0.5, above(a) - above(b), below(b) - below(a))
+
+
+def _weibull_mean(a, b, chance, mu, shape=1.0):
     p = 1.0 + 1.0 / shape
-    ends = [_scipy("gammainc", p, (np.maximum(t, 0.0) / mu) ** shape) for t in (a, b)]
-    return mu * _scipy("gamma", p) * (ends[1] - ends[0])
+    ends = [(np.maximum(t, 0.0) / mu) ** shape for t in (a, b)]
+    part = _between_tails(lambda t: _scipy("gammainc", p, t), lambda t: _scipy("gammaincc", p, t), *ends)
+    return mu * _scipy("gamma", p) * part / chance
 
 
-def _normal_partial_mean(a, b, mu, sigma):
-    p, q = (a - mu) / sigma, (b - mu) / sigma
-    heights = [np.exp(-0.5 * t**2 - HALF_LOG_2PI) for t in (p, q)]
-    return mu * (_scipy("ndtr", q) - _scipy("ndtr", p)) + sigma * (heights[0] - heights[1])
+def _normal_mean(a, b, chance, mu, sigma):
+    heights = [np.exp(-0.5 * ((t - mu) / sigma) ** 2 - HALF_LOG_2PI) for t in (a, b)]
+    return mu + sigma * (heights[0] - heights[1]) / chance
 
 
-def _lognormal_partial_mean(a, b, mu, sigma):
+def _lognormal_mean(a, b, chance, mu, sigma):
     with np.errstate(divide="ignore"):
-        ends = [_scipy("ndtr", (np.log(t) - mu) / sigma - sigma) for t in (a, b)]
-    return np.exp(mu + 0.5 * sigma**2) * (ends[1] - ends[0])
+        ends = [(np.log(np.maximum(t, 0.0)) - mu) / sigma - sigma for t in (a, b)]
+    part = _between_tails(lambda t: _scipy("ndtr", t), lambda t: _scipy("ndtr", -t), *ends)
+    return np.exp(mu + 0.5 * sigma**2) * part / chance
 
 
 TAILS = {
@@ -1091,25 +1097,25 @@ TAILS = {
         _lognormal_left,
         lambda t, z, a: _lognormal_left(-t, -z, a),
         lambda mu, sigma: _stats("norm", mu, sigma),
-        _normal_partial_mean,
+        _normal_mean,
     ),
     "lognormal": Tails(
         _lognormal_left,
         lambda t, z, a: _lognormal_left(-t, -z, a),
         lambda mu, sigma: _stats("lognorm", sigma, scale=np.exp(mu)),
-        _lognormal_partial_mean,
+        _lognormal_mean,
     ),
     "weibull": Tails(
         _weibull_left,
         lambda t, z, a: -exp(_hazard(t, z, a)),
         lambda mu, shape: _stats("weibull_min", shape, scale=mu),
-        _weibull_partial_mean,
+        _weibull_mean,
     ),
     "exponential": Tails(
         _weibull_left,
         lambda t, z: -exp(t - z),
         lambda mu: _stats("expon", scale=mu),
-        _weibull_partial_mean,
+        _weibull_mean,
     ),
 }
 
@@ -1186,8 +1192,7 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     def mean(*values):
         parameters, a, b = split(values)
         law = tails.law(*parameters)
-        chance = np.where(law.cdf(a) > 0.5, law.sf(a) - law.sf(b), law.cdf(b) - law.cdf(a))
-        return np.clip(tails.partial_mean(a, b, *parameters) / chance, a, b)
+        return np.clip(tails.mean(a, b, _between_tails(law.cdf, law.sf, a, b), *parameters), a, b)
 
     constant = family.constant
     return replace(

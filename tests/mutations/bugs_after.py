@@ -76,7 +76,7 @@ BUGS += [
         ("new rows in other units, of any family", PREDICTORS, "(X - self.centre) / self.scale])", "X - self.centre])", OTHER_LAW),
         ("units of the functional are kept", PREDICTORS, "own = known.values[:, : len(self.columns)] / self.unit", "own = known.values[:, : len(self.columns)]", OTHER_LAW),
         ("weights of new rows alone", GENERAL, "        weight = np.append(fit.row_weights, weight)\n", "        weight = np.append(np.ones(len(observed.y)), weight)\n", OTHER_LAW),
-        ("cuts in the order drawn", GENERAL, "np.sort(np.stack([values[name] for name in coding.cut_names], axis=-1))", "np.stack([values[name] for name in coding.cut_names], axis=-1)", DRAWN),
+        ("cuts in the order drawn", GENERAL, "cuts = np.sort(cuts)", "pass", DRAWN),
         ("draws of log odds are the share", GENERAL, "            if self.prior_name(name) != name\n", "            if False\n", DRAWN),
         ("draws of intercepts are at zero", FIT, "        return dict(values) | {\n            name: sum(", "        return dict(values) | {\n            name: values[name] + 0.0 * sum(", DRAWN),
         ("drawn effects have the spread 1", FIT, "spread[:, None] * standard[name]", "standard[name]", DRAWN),

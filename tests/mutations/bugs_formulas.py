@@ -124,6 +124,6 @@ BUGS += [
     Bug(f"coding: {name}", DESIGN, old, new, (test,), "formulae")
     for name, old, new, test in [
         ("what is no level is the last one", "np.full(coding.matrix.shape[1], np.nan)", "coding.matrix[-1]", OTHER_TYPES),
-        ("labels are as in the new table", "of each row of a table, (n,) labels.\"\"\"\n        table = _as_fitted(table, self._first)", "of each row of a table, (n,) labels.\"\"\"", OTHER_TYPES),
+        ("labels are as in the new table", "or of mm(g, h) several.\"\"\"\n        table = _as_fitted(table, self._first)", "or of mm(g, h) several.\"\"\"", OTHER_TYPES),
     ]
 ]  # fmt: skip

@@ -78,6 +78,10 @@ def ordinal_rows(name, rng):
 
     def log_likelihood(x):
         mu, cuts, inner = x[:, :1] * u, x[:, 1:], np.clip(k, 1, 2)
+        if not family.has_ascending_cuts:
+            return np.array(
+                [ORACLES[name](y, z, *(np.full(N, c) for c in own)) for z, own in zip(mu, cuts, strict=True)]
+            )
         return ORACLES[name](y, cuts[:, np.minimum(k, 2)] - mu, cuts[:, inner] - cuts[:, inner - 1])
 
     return model, log_likelihood
@@ -128,8 +132,9 @@ def mixture_rows(name, rng):
 
 
 MADE = {
-    "cumulative": ordinal_rows, "cumulative_probit": ordinal_rows, "item_response": response_rows,
-    "bradley_terry": comparison_rows, "mixture_gaussian": mixture_rows, "mixture_poisson": mixture_rows,
+    **dict.fromkeys(("cumulative", "cumulative_probit", "sratio", "acat"), ordinal_rows),
+    "item_response": response_rows, "bradley_terry": comparison_rows,
+    "mixture_gaussian": mixture_rows, "mixture_poisson": mixture_rows,
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ FARTHEST = 0.5  #: their largest standard deviation, of coordinates that are sta
 HALVED = 20  #: how often a step is halved at most
 DECREMENT = 0.02  #: of a Newton step that is the last, in posterior standard deviations
 RELATIVE = 0.1  #: changes of standard deviations by less than this share are the last
+LEAST_WIDTH = 1e-5  #: of effects of a Gaussian process, where all but its first functions are 0
 FLAT_SHARE = 1e-6  #: of its curvature by the data that a coordinate has by its prior, at least
 
 
@@ -43,13 +44,18 @@ class Known(NamedTuple):
 
     def shares(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
         """Of each set (groups, d): how much of the precision of an effect is that of the data."""
-        precision = [np.exp(-2.0 * self.at[one.spreads]) for one in sets]
+        precision = [np.exp(-2.0 * self.at[one.spreads]) / _widths(one, self.at)[:, None] ** 2 for one in sets]
         return [known / (known + own) for known, own in zip(self.information, precision, strict=True)]
 
     def middle(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
         """Of each set (d,): what t is, but for g(θ)."""
         return [
-            np.array([middle_of(t, part) for t, part in zip(self.at[one.spreads], known.T, strict=True)])
+            np.array(
+                [
+                    middle_of(t, part * _widths(one, self.at) ** 2)
+                    for t, part in zip(self.at[one.spreads], known.T, strict=True)
+                ]
+            )
             for one, known in zip(sets, self.information, strict=True)
         ]
 
@@ -86,6 +92,8 @@ def effect_information(
     y, free = start.copy(), np.ones(base.dim, bool)
     for one in sets:
         free[one.spreads], free[one.partials] = False, False
+        if one.length >= 0:
+            free[one.length] = False
     moving = np.flatnonzero(free)
     steps, around = STEPS, np.zeros((1, base.dim))
     varying = np.searchsorted(moving, np.unique(np.concatenate([fixed, *(one.effects.reshape(-1) for one in sets)])))
@@ -93,11 +101,11 @@ def effect_information(
     normal = np.concatenate([normal, -normal])
     for turn in range(MOMENTS):
         if turn == 0:
-            precision = _precision(base, sets, [np.linalg.inv(_covariance(one, y)) for one in sets], y, moving)[0]
+            precision = _precision(base, sets, [_law(one, y) for one in sets], y, moving)[0]
         if precision is None:
             return None
         around = _around(np.linalg.inv(precision), varying, normal, moving, base.dim)
-        laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
+        laws = [_law(one, y) for one in sets]
         steps, precision, data = _newton(base, sets, laws, y, moving, steps, around)
         if precision is None:
             return None
@@ -107,16 +115,23 @@ def effect_information(
             change = max(change, _moments(one, y, inverse, np.searchsorted(moving, one.effects)))
         if change < RELATIVE or steps <= 0:
             break
-    laws = [np.linalg.inv(_covariance(one, y)) for one in sets]
+    laws = [_law(one, y) for one in sets]
     _, precision, data = _newton(base, sets, laws, y, moving, max(steps, LAST_STEPS), around)
     if precision is None:
         return None
     return _known(base, sets, laws, y, moving, precision, data)
 
 
-def _covariance(one, y):
+def _widths(one, y):
+    """What standard deviations are multiplied by, (groups,), such that their squares can be inverted."""
+    return np.maximum(one.widths(y), LEAST_WIDTH)
+
+
+def _law(one, y):
+    """Precision of the effects of each group by their law, (groups, d, d)."""
     a = cholesky_factors(y[one.spreads], y[one.partials])
-    return a @ a.T + 1e-12 * np.diag(np.diag(a @ a.T))
+    law = np.linalg.inv(a @ a.T + 1e-12 * np.diag(np.diag(a @ a.T)))
+    return law / _widths(one, y)[:, None, None] ** 2
 
 
 def _around(covariance, varying, normal, moving, dim):
@@ -139,8 +154,8 @@ def _precision(base, sets, laws, y, moving):
     own = np.maximum(np.maximum(own[moving], 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
     precision = data + np.diag(own)
     for one, law in zip(sets, laws, strict=True):
-        for row in np.searchsorted(moving, one.effects):
-            precision[np.ix_(row, row)] += law
+        for row, own_law in zip(np.searchsorted(moving, one.effects), law, strict=True):
+            precision[np.ix_(row, row)] += own_law
             precision[row, row] -= own[row]
     return precision, data
 
@@ -151,7 +166,7 @@ def _newton(base, sets, laws, y, moving, steps, around):
     def expected(at):
         value = np.mean([base.potential(at + part) for part in around])
         for one, law in zip(sets, laws, strict=True):
-            value += 0.5 * float(np.einsum("gi,ij,gj", at[one.effects], law, at[one.effects]))
+            value += 0.5 * float(np.einsum("gi,gij,gj", at[one.effects], law, at[one.effects]))
         return value
 
     value = expected(y)
@@ -159,7 +174,7 @@ def _newton(base, sets, laws, y, moving, steps, around):
         precision, data = _precision(base, sets, laws, y, moving)
         gradient = np.mean([base.gradient(y + part) for part in around], axis=0)
         for one, law in zip(sets, laws, strict=True):
-            gradient[one.effects] += y[one.effects] @ law
+            gradient[one.effects] += np.einsum("gi,gij->gj", y[one.effects], law)
         if precision is None or not np.all(np.isfinite(gradient)):
             return 0, None, None
         step = np.linalg.solve(precision, gradient[moving])
@@ -196,8 +211,9 @@ def _positive(matrix):
 
 def _moments(one, y, inverse, place):
     """One EM step for the law of a set; the largest change of the logarithm of a standard deviation."""
-    u, d = y[one.effects], one.width
-    square = u.T @ u + sum(inverse[np.ix_(row, row)] for row in place)
+    widths, d = _widths(one, y), one.width
+    u = y[one.effects] / widths[:, None]
+    square = u.T @ u + sum(inverse[np.ix_(row, row)] / w**2 for row, w in zip(place, widths, strict=True))
     sd = np.sqrt(np.diag(square) / len(u))
     before = y[one.spreads].copy()
     y[one.spreads] = np.clip(np.log(np.maximum(sd, 1e-300)), -LARGEST, LARGEST)
@@ -238,8 +254,8 @@ def _known(base, sets, laws, y, moving, precision, data):
     prior = np.zeros((n, n))
     for k, (place, law) in enumerate(zip(places, laws, strict=True)):
         which[place], column[place] = k, np.arange(sets[k].width)
-        for row in place:
-            prior[np.ix_(row, row)] = law
+        for row, own_law in zip(place, law, strict=True):
+            prior[np.ix_(row, row)] = own_law
     own = np.diag(precision) - np.diag(data)
     prior[others, others] = own[others]
     centre = np.where(effects, 0.0, y[moving])
@@ -292,11 +308,12 @@ def of_rows(
     at, blocks, known = at.copy(), [], []
     for k, (one, information, score) in enumerate(zip(sets, informations, scores, strict=True)):
         d = one.width
-        own = np.diagonal(information, axis1=1, axis2=2)
+        own, widths = np.diagonal(information, axis1=1, axis2=2), _widths(one, at)
         for q in range(d):
-            positive = own[:, q][own[:, q] > 0.0]
+            said, slope = own[:, q] * widths**2, score[:, q] * widths
+            positive = said[said > 0.0]
             if len(positive):
-                variance = np.sum(score[:, q] ** 2 - own[:, q]) / np.sum(own[:, q] ** 2)
+                variance = np.sum(slope**2 - said) / np.sum(said**2)
                 variance = max(float(variance), least / float(np.median(positive)))
                 at[one.spreads[q]] = np.clip(0.5 * math.log(variance), -LARGEST, LARGEST)
         known.append(own)

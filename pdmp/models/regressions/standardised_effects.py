@@ -16,6 +16,9 @@ and the second term of s is A⁻¹ times its mean. Where the data say nothing, x
 whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
 together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small it is.
 
+Of the effects of a Gaussian process in functions of a Hilbert space [3]_, A has besides their widths for a length scale
+e^r, (2π)^¼ e^(r/2) exp(-¼ λ e^2r), λ being eigenvalues.
+
 Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
 groups each is a block, and fixed coefficients move as β + C u. In the place of t stands θ, see
 `pdmp.models.regressions.spread_coordinate`.
@@ -26,19 +29,20 @@ References
    method, J. Multivariate Anal. 100, section 2.
 .. [2] Papaspiliopoulos, Roberts & Sköld (2007), A general framework for the parametrization of hierarchical models,
    Statist. Sci. 22, section 4.
+.. [3] Riutort-Mayol, Bürkner, Andersen, Solin & Vehtari (2023), Practical Hilbert space approximate Bayesian Gaussian
+   processes for probabilistic programming, Stat. Comput. 33, eq. 1 and 8.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.base import Model
+from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.regressions.spread_coordinate import (
     coordinate_of,
     log_rise_derivative,
@@ -47,9 +51,10 @@ from pdmp.models.regressions.spread_coordinate import (
     rise,
 )
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 
 LARGEST_LOG = 300.0  #: of standard deviations, so that their squares are numbers
+QUARTER = 0.25 * math.log(2.0 * math.pi)
 AT_ONCE = 5_000_000  #: numbers of draws that are moved together
 
 
@@ -59,6 +64,15 @@ class EffectSet(NamedTuple):
     spreads: np.ndarray  #: (d,) t
     partials: np.ndarray  #: (d (d - 1) / 2,) w, of the pairs (1, 0), (2, 0), (2, 1), …
     effects: np.ndarray  #: (groups, d)
+    length: int = -1  #: coordinate r of the logarithm of a length scale, of one column; -1 without
+    eigenvalues: np.ndarray = np.zeros(0)  #: (groups,) λ
+
+    def widths(self, y: np.ndarray) -> np.ndarray:
+        """What standard deviations are multiplied by, (..., groups) at y (..., dim): 1 without a length scale."""
+        if self.length < 0:
+            return np.ones((*y.shape[:-1], len(self.effects)))
+        r = np.minimum(y[..., [self.length]], LARGEST_LOG)
+        return np.exp(np.maximum(QUARTER + 0.5 * r - 0.25 * self.eigenvalues * np.exp(2.0 * r), -LARGEST_LOG))
 
     @property
     def width(self) -> int:
@@ -116,7 +130,7 @@ def partial_correlations(correlation: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
-class StandardisedEffects(Model):
+class StandardisedEffects(MovedCoordinates):
     """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
     Parameters
@@ -135,7 +149,6 @@ class StandardisedEffects(Model):
         Of each set, in words.
     """
 
-    base: Compiled
     widest: int  #: largest d
     width: np.ndarray  #: (sets,) d
     spread: np.ndarray  #: coordinates t of the sets, one after the other
@@ -150,6 +163,8 @@ class StandardisedEffects(Model):
     column: np.ndarray
     scale: np.ndarray
     centre: np.ndarray
+    length: np.ndarray  #: of an entry, coordinate r; -1 without
+    eigenvalue: np.ndarray
     information: np.ndarray
     score: np.ndarray
     is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`, but for the shear
@@ -180,6 +195,11 @@ class StandardisedEffects(Model):
         self.centre = _laid([one.centre for one in blocks], float)[0]
         self.score = _laid([one.score for one in blocks], float)[0]
         self.information, self.matrix_first = _laid([one.information.reshape(-1) for one in blocks], float)
+        length, eigenvalue = np.full(base.dim, -1), np.zeros(base.dim)
+        for one in self.sets:
+            if one.length >= 0:
+                length[one.effects[:, 0]], eigenvalue[one.effects[:, 0]] = one.length, one.eigenvalues
+        self.length, self.eigenvalue = length[self.coordinate], eigenvalue[self.coordinate]
         self.is_free = np.ones(base.dim)
         self.is_free[self.coordinate] = 0.0
         initial = np.where(self.is_free > 0.0, start, 0.0)
@@ -229,14 +249,24 @@ class StandardisedEffects(Model):
         return e + 1 if self.which[e] < 0 else min(e + self.width[self.which[e]] - self.column[e], stop)
 
     @compiled
-    def factor(self, factors, i, e):
+    def write_widths(self, y, widths):
+        """What the column of A of each entry is multiplied by."""
+        for e in range(widths.shape[0]):
+            widths[e] = 1.0
+            if self.length[e] >= 0:
+                r = min(y[self.length[e]], LARGEST_LOG)
+                log_width = QUARTER + 0.5 * r - 0.25 * self.eigenvalue[e] * math.exp(2.0 * r)
+                widths[e] = math.exp(max(log_width, -LARGEST_LOG))
+
+    @compiled
+    def factor(self, factors, widths, i, e):
         """A of the entries i and e."""
         if self.which[e] < 0:
             return self.scale[e]
-        return factors[self.which[e], self.column[i], self.column[e]]
+        return factors[self.which[e], self.column[i], self.column[e]] * widths[e]
 
     @compiled(inline=False)
-    def move(self, x, factors, y, root, mean, s):
+    def move(self, x, factors, widths, y, root, mean, s):
         """Write the blocks into y, and of all of them R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
         total = 0.0
         for block in range(self.block_first.shape[0] - 1):
@@ -249,15 +279,15 @@ class StandardisedEffects(Model):
                         part = 0.0
                         for j in range(begin + q, self.rows_of(begin + q, stop)):
                             part += self.information[m + (i - begin) * n + j - begin] * self.factor(
-                                factors, j, begin + q
+                                factors, widths, j, begin + q
                             )
-                        value += part * self.factor(factors, i, begin + p)
+                        value += part * self.factor(factors, widths, i, begin + p)
                     for j in range(q):
                         value -= root[m + p * n + j] * root[m + q * n + j]
                     root[m + p * n + q] = math.sqrt(value) if p == q else value / root[m + q * n + q]
                 value = 0.0
                 for i in range(begin + p, self.rows_of(begin + p, stop)):
-                    value += self.factor(factors, i, begin + p) * self.score[i]
+                    value += self.factor(factors, widths, i, begin + p) * self.score[i]
                 for j in range(p):
                     value -= root[m + p * n + j] * mean[begin + j]
                 mean[begin + p] = value / root[m + p * n + p]
@@ -272,7 +302,7 @@ class StandardisedEffects(Model):
             for p in range(n):
                 value, first = self.centre[begin + p], p - self.column[begin + p]
                 for q in range(first, p + 1):
-                    value += self.factor(factors, begin + p, begin + q) * s[begin + q]
+                    value += self.factor(factors, widths, begin + p, begin + q) * s[begin + q]
                 y[self.coordinate[begin + p]] = value
         for j in range(self.fixed.shape[0]):
             value = 0.0
@@ -285,9 +315,12 @@ class StandardisedEffects(Model):
     def natural(self, x, y):
         """Write (β, t, w, u, …) into y; the potential of the effects, less the log determinant of dy/dx."""
         factors, root = np.zeros((self.width.shape[0], self.widest, self.widest)), np.zeros(self.information.shape[0])
-        total = self.write_spreads(x, y)
+        total, widths = self.write_spreads(x, y), np.empty(self.score.shape[0])
         self.write_factors(y, factors)
-        return total + self.move(x, factors, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
+        self.write_widths(y, widths)
+        return total + self.move(
+            x, factors, widths, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0])
+        )
 
     @compiled(inline=False, allocates=True)
     def pull_back(self, x, y, by_natural, of_effects, out):
@@ -305,9 +338,11 @@ class StandardisedEffects(Model):
             np.zeros(entries),
             np.zeros(entries),
         )
+        widths = np.empty(entries)
         self.write_spreads(x, y)
         self.write_factors(y, factors)
-        self.move(x, factors, y, root, mean, s)
+        self.write_widths(y, widths)
+        self.move(x, factors, widths, y, root, mean, s)
         for e in range(self.sheared.shape[0]):
             for j in range(self.fixed.shape[0]):
                 by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]
@@ -315,21 +350,21 @@ class StandardisedEffects(Model):
             out[j] += self.is_free[j] * by_natural[j]
         for block in range(self.block_first.shape[0] - 1):
             begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
-            self.pull_block(begin, stop, m, factors, root, mean, s, by_natural, of_effects, by_s, by_r, by_c)
+            self.pull_block(begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c)
             for p in range(stop - begin):
                 out[self.coordinate[begin + p]] += by_r[begin + p]
             self.pull_root(begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root)
-            self.pull_factors(begin, stop, m, factors, by_root, s, by_natural, by_c, slopes)
+            self.pull_factors(begin, stop, m, factors, widths, y, by_root, s, by_natural, by_c, slopes, out)
         self.pull_spreads(x, factors, slopes, by_natural, of_effects, out)
 
     @compiled(inline=False)
-    def pull_block(self, begin, stop, m, factors, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
+    def pull_block(self, begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
         """Derivatives by s, by R s = x + R⁻¹Aᵀb, and by Aᵀb."""
         n = stop - begin
         for p in range(n):
             value = 0.0
             for i in range(begin + p, self.rows_of(begin + p, stop)):
-                value += self.factor(factors, i, begin + p) * by_natural[self.coordinate[i]]
+                value += self.factor(factors, widths, i, begin + p) * by_natural[self.coordinate[i]]
             if self.which[begin + p] >= 0:
                 value += of_effects * s[begin + p]
             by_s[begin + p] = value
@@ -374,8 +409,8 @@ class StandardisedEffects(Model):
                 by_root[m + p * n + q] = value / root[m + q * n + q]
 
     @compiled(inline=False)
-    def pull_factors(self, begin, stop, m, factors, by_matrix, s, by_natural, by_c, slopes):
-        """Add the derivatives by A: of A s, of Aᵀb, and of AᵀΛA."""
+    def pull_factors(self, begin, stop, m, factors, widths, y, by_matrix, s, by_natural, by_c, slopes, out):
+        """Add the derivatives by A, and by length scales: of A s, of Aᵀb, and of AᵀΛA."""
         n = stop - begin
         for p in range(n):
             k = self.which[begin + p]
@@ -386,9 +421,15 @@ class StandardisedEffects(Model):
                 for q in range(n):
                     part = 0.0
                     for j in range(begin + q, self.rows_of(begin + q, stop)):
-                        part += self.information[m + (i - begin) * n + j - begin] * self.factor(factors, j, begin + q)
+                        part += self.information[m + (i - begin) * n + j - begin] * self.factor(
+                            factors, widths, j, begin + q
+                        )
                     value += 2.0 * part * by_matrix[m + q * n + p]
-                slopes[k, self.column[i], self.column[begin + p]] += value
+                slopes[k, self.column[i], self.column[begin + p]] += value * widths[begin + p]
+                r = self.length[begin + p]
+                if r >= 0:
+                    bend = 0.5 - 0.5 * self.eigenvalue[begin + p] * math.exp(2.0 * min(y[r], LARGEST_LOG))
+                    out[r] += value * self.factor(factors, widths, i, begin + p) * bend
 
     @compiled
     def pull_spreads(self, x, factors, slopes, by_natural, of_effects, out):
@@ -426,19 +467,6 @@ class StandardisedEffects(Model):
         self.pull_back(x, y, by_natural, 1.0, out)
 
     @compiled(inline=False, allocates=True)
-    def term_potential(self, x, i):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.term_potential(y, i)
-
-    @compiled(inline=False, allocates=True)
-    def add_term_gradient(self, x, i, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_term_gradient(y, i, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
-
-    @compiled(inline=False, allocates=True)
     def total_potential(self, x):
         y = np.empty(self.dim)
         total = self.natural(x, y)
@@ -451,26 +479,6 @@ class StandardisedEffects(Model):
         self.base.add_prior_gradient(y, by_natural)
         self.base.add_block_gradient(y, 0, self.n_data, by_natural)
         self.pull_back(x, y, by_natural, 1.0, out)
-
-    @compiled(inline=False, allocates=True)
-    def block_potential(self, x, first, last):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.block_potential(y, first, last)
-
-    @compiled(inline=False, allocates=True)
-    def add_block_gradient(self, x, first, last, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_block_gradient(y, first, last, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
-
-    @compiled(inline=False, allocates=True)
-    def add_batch_gradient(self, x, rows, n, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_batch_gradient(y, rows, n, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -515,6 +523,9 @@ class StandardisedEffects(Model):
         """Of the blocks of each size their entries (blocks, n), and A, R and R⁻¹Aᵀb at each y."""
         sizes = np.diff(self.block_first)
         factors = [cholesky_factors(y[:, one.spreads], y[:, one.partials]) for one in self.sets]
+        widths = np.ones(y.shape)
+        for one in self.sets:
+            widths[:, one.effects] = one.widths(y)[..., None]
         for n in np.unique(sizes):
             blocks = np.flatnonzero(sizes == n)
             entries = self.block_first[blocks][:, None] + np.arange(n)  # (blocks, n)
@@ -527,42 +538,12 @@ class StandardisedEffects(Model):
                     for k in np.unique(which[which[:, p] >= 0, p]):
                         same = np.flatnonzero((which[:, p] == k) & (p - column[:, p] <= q))
                         a[:, same, p, q] = factors[k][:, column[same, p], column[same, q]]
+                        a[:, same, p, q] *= widths[:, self.coordinate[entries[same, q]]]
             matrix = self.information[self.matrix_first[blocks][:, None] + np.arange(n * n)].reshape(-1, n, n)
             across = np.swapaxes(a, -1, -2)
             root = np.linalg.cholesky(np.eye(n) + across @ matrix @ a)
             mean = np.linalg.solve(root, across @ self.score[entries][..., None])
             yield entries, a, root, mean
-
-    @property
-    def reported(self) -> Any:
-        """How the coordinates of `base` are reported."""
-        return self.base.reported
-
-    @property
-    def observed(self) -> list:
-        """What is known of the responses."""
-        return self.base.observed
-
-    def observed_data(self) -> dict[str, np.ndarray]:
-        return self.base.observed_data()
-
-    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
-        return self.base.constrain(self.natural_draws(draws))
-
-    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
-        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
-
-    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
-        """See `SumOfTerms.predict`."""
-        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
-
-    def some_rows(self, rows: np.ndarray) -> StandardisedEffects:
-        """The same posterior of some of the rows alone, in ascending order."""
-        other = copy.copy(self)
-        other.base = self.base.some_rows(rows)
-        other.n_data = other.base.n_data
-        return other
 
 
 def _laid(arrays, kind):

@@ -1,0 +1,92 @@
+"""Posteriors whose rows are linear in other coordinates than those that move."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.base import Model
+from pdmp.native.classes import Compiled, compiled
+
+
+class MovedCoordinates(Model):
+    """A posterior of rows at y, whose state is x.
+
+    A class of this kind has the compiled methods ``natural(x, y)``, which writes y, and ``pull_back(x, y, by_natural,
+    of_effects, out)``, which adds the derivatives by x of what has the derivatives `by_natural`, those changing, by y,
+    and `of_effects` times those of what `natural` returns; its prior; and `natural_draws` and `coordinates`, y of x and
+    x of y.
+    """
+
+    base: Compiled  #: of y
+
+    @compiled(inline=False, allocates=True)
+    def term_potential(self, x, i):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.term_potential(y, i)
+
+    @compiled(inline=False, allocates=True)
+    def add_term_gradient(self, x, i, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_term_gradient(y, i, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def block_potential(self, x, first, last):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.base.block_potential(y, first, last)
+
+    @compiled(inline=False, allocates=True)
+    def add_block_gradient(self, x, first, last, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_block_gradient(y, first, last, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def add_batch_gradient(self, x, rows, n, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_batch_gradient(y, rows, n, by_natural)
+        self.pull_back(x, y, by_natural, 0.0, out)
+
+    def natural_draws(self, draws: ArrayLike) -> np.ndarray:
+        """y (..., dim) of draws of x."""
+        raise NotImplementedError
+
+    @property
+    def reported(self) -> Any:
+        """How the coordinates of `base` are reported."""
+        return self.base.reported
+
+    @property
+    def observed(self) -> list:
+        """What is known of the responses."""
+        return self.base.observed
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return self.base.observed_data()
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        return self.base.constrain(self.natural_draws(draws))
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
+        return self.base.pointwise_log_likelihood(self.natural_draws(draws))
+
+    def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
+        """See `SumOfTerms.predict`."""
+        return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
+
+    def some_rows(self, rows: np.ndarray) -> Self:
+        """The same posterior of some of the rows alone, in ascending order."""
+        other = copy.copy(self)
+        other.base = self.base.some_rows(rows)
+        other.n_data = other.base.n_data
+        return other

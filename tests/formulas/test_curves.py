@@ -1,0 +1,528 @@
+"""Curves, groups of which a row has several, categories and cut-off responses in formulas, each against another way."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, interpolate, optimize, special, stats
+
+import pdmp
+from pdmp.formulas import general
+from pdmp.models import families
+from pdmp.models.priors import Flat, Normal
+from pdmp.models.regressions import effect_information as information_module
+from pdmp.models.regressions.monotonic_effects import MonotonicEffects
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("formulae")
+
+pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+N = 24
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Where effects are found to be does not matter to the law, and takes long in plain Python."""
+    for name, number in (("MOMENTS", 1), ("STEPS", 2), ("LAST_STEPS", 1)):
+        monkeypatch.setattr(information_module, name, number)
+
+
+def table(n=N):
+    rng = np.random.default_rng(8)
+    found = pandas.DataFrame(
+        {
+            "x": rng.normal(3.0, 2.0, n),
+            "w": rng.gamma(2.0, 10.0, n),
+            "area": np.array(list("ba"))[np.arange(n) % 2],
+            "g": np.array(list("uvst"))[rng.permutation(n) % 4],
+            "h": np.array(list("tvwu"))[rng.permutation(n) % 4],
+            "level": rng.permutation(n) % 4 + 2,
+        }
+    )
+    found["size"] = pandas.Categorical(
+        np.array(["S", "M", "L", "XL"])[rng.permutation(n) % 4], categories=["S", "M", "L", "XL"], ordered=True
+    )
+    found["y"] = np.sin(found.x) + 0.1 * found.w + rng.normal(0.0, 0.4, n)
+    return found
+
+
+def prepared(formula, data=None, **options):
+    return pdmp.regression(formula, table() if data is None else data, sample=False, seed=1, **options)
+
+
+def sampled_model(one):
+    """In the coordinates in which it is sampled."""
+    return one._sampled.args[0].model
+
+
+@pytest.mark.parametrize("basis", ["tp", "cr"])
+def test_with_a_knot_a_row_it_is_the_smoothing_spline(basis):
+    """The mode with the factor σ² / τ², by SciPy's spline with a penalty on ∫f″²."""
+    data = table().sort_values("x")
+    one = prepared(f"y ~ s(x, k={N}, bs='{basis}')", data)
+    X, _, (g,) = one.design.new(data)
+    smooth, x, y = one.design.smooths[0], data.x.to_numpy(), data.y.to_numpy()
+    assert one.design.columns == ["Intercept", "s(x).x"] and list(one.priors)[2] == "sd(s(x))"
+    assert np.mean(np.sum(g.value**2, axis=1)) == pytest.approx(1.0) and np.abs(g.value.mean(axis=0)).max() < 1e-9
+    columns = np.hstack([X, g.value])
+    for ratio in (0.03, 2.0):
+        penalty = np.diag([0.0, 0.0, *np.full(g.value.shape[1], ratio)])
+        found = columns @ np.linalg.solve(columns.T @ columns + penalty, columns.T @ y)
+        scale = smooth.bases[0].scale  # of x, in which ∫f″² has the unit -3
+        spline = interpolate.make_smoothing_spline(x, y, lam=ratio * smooth.sizes[0] ** 2 * scale**3)
+        np.testing.assert_allclose(found, spline(x), atol=1e-8)
+        between = np.linspace(x.min() + 0.1, x.max() - 0.1, 9)  # by the functions of the fit
+        Z, _, (new,) = one.design.new(pandas.DataFrame({"x": between}))
+        b = np.linalg.solve(columns.T @ columns + penalty, columns.T @ y)
+        np.testing.assert_allclose(np.hstack([Z, new.value]) @ b, spline(between), atol=1e-8)
+
+
+def test_cubic_splines_of_few_knots():
+    """The penalised fit by values at the knots and natural cubic splines between them."""
+    data, k, ratio = table(), 6, 0.3
+    one = prepared(f"y ~ s(x, k={k}, bs='cr')", data)
+    smooth, x, y = one.design.smooths[0], data.x.to_numpy(), data.y.to_numpy()
+    basis = smooth.bases[0]
+    knots = basis.knots[:, 0] * basis.scale + basis.centre[0]
+    assert (knots[0], knots[-1]) == pytest.approx((x.min(), x.max())) and len(knots) == k
+    spline = interpolate.CubicSpline(knots, np.eye(k), bc_type="natural")
+    bend = spline(knots, 2)
+    steps = np.diff(knots)
+    penalty = sum(
+        h / 6.0 * (2 * np.outer(a, a) + np.outer(a, b) + np.outer(b, a) + 2 * np.outer(b, b))
+        for h, a, b in zip(steps, bend[:-1], bend[1:], strict=True)
+    )
+    at = spline(x)
+    expected = at @ np.linalg.solve(at.T @ at + ratio * smooth.sizes[0] ** 2 * basis.scale**3 * penalty, at.T @ y)
+    X, _, (g,) = one.design.new(data)
+    columns = np.hstack([X, g.value])
+    found = columns @ np.linalg.solve(columns.T @ columns + np.diag([0, 0, *np.full(k - 2, ratio)]), columns.T @ y)
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_few_functions_are_nearly_the_whole_spline():
+    """The eigenvectors of the largest eigenvalues: the fit by 8 functions of 24 is off by 0.2 % of its range."""
+    data = table().sort_values("x")
+    smooth = prepared("y ~ s(x, k=8)", data).design.smooths[0]
+    X, (g,) = smooth.coded(data)
+    x, y, ratio = data.x.to_numpy(), data.y.to_numpy(), 1.0
+    columns = np.hstack([np.ones((N, 1)), X, g.value])
+    found = columns @ np.linalg.solve(columns.T @ columns + ratio * np.diag([0, 0, *np.ones(6)]), columns.T @ y)
+    spline = interpolate.make_smoothing_spline(x, y, lam=ratio * smooth.sizes[0] ** 2 * smooth.bases[0].scale ** 3)
+    assert np.abs(found - spline(x)).max() < 0.005 * np.ptp(spline(x))
+
+
+def test_plates_of_two_columns_and_products_of_curves():
+    """Thin plates have Duchon's penalty; t2 spans all products of its columns' curves; a curve for each level."""
+    data = table()
+    one = prepared(f"y ~ s(x, w, k={N})", data)
+    basis = one.design.smooths[0].bases[0]
+    at = (data[["x", "w"]].to_numpy() - basis.centre) / basis.scale
+    r = np.linalg.norm(at[:, None] - at, axis=-1)
+    energy = np.where(r > 0.0, r**2 * np.log(np.where(r > 0.0, r, 1.0)), 0.0) / (8.0 * math.pi)
+    null = np.column_stack([np.ones(N), at])
+    lam, y = 0.2, data.y.to_numpy()
+    system = np.block([[energy + lam * np.eye(N), null], [null.T, np.zeros((3, 3))]])  # Wahba (1990), section 2.4
+    solution = np.linalg.solve(system, np.r_[y, np.zeros(3)])
+    X, _, (g,) = one.design.new(data)
+    columns = np.hstack([X, g.value])
+    penalty = np.diag([0.0, 0.0, 0.0, *np.full(N - 3, lam * one.design.smooths[0].sizes[0] ** -2)])
+    found = columns @ np.linalg.solve(columns.T @ columns + penalty, columns.T @ y)
+    np.testing.assert_allclose(found, energy @ solution[:N] + null @ solution[N:], atol=1e-7)
+    assert one.design.columns == ["Intercept", "s(x, w).x", "s(x, w).w"]
+
+    product = prepared("y ~ t2(x, w, k=4)", data)
+    X, _, groups = product.design.new(data)
+    assert [g.name for g in groups] == ["t2(x, w) along x", "t2(x, w) along w", "t2(x, w) along both"]
+    assert [g.value.shape[1] for g in groups] == [4, 4, 4]
+    assert product.design.columns[1:] == ["t2(x, w).x", "t2(x, w).w", "t2(x, w).x:w"]
+    each = [prepared(f"y ~ s({name}, k=4, bs='cr')", data).design.new(data) for name in ("x", "w")]
+    a, b = (np.hstack([X, g.value]) for X, _, (g,) in each)
+    whole = (a[:, :, None] * b[:, None, :]).reshape(N, -1)
+    mine = np.hstack([X, *(g.value for g in groups)])
+    assert np.linalg.matrix_rank(mine) == np.linalg.matrix_rank(np.hstack([whole, mine])) == 16
+    sizes = [np.mean(np.sum(g.value**2, axis=1)) for g in groups]
+    np.testing.assert_allclose(sizes, 1.0)
+
+    by = prepared("y ~ area + s(x, by=area, k=5)", data)
+    assert [name for name in by.priors if "s(" in name] == [
+        "s(x, area=a).x",
+        "s(x, area=b).x",
+        "sd(s(x, area=a))",
+        "sd(s(x, area=b))",
+    ]
+    X, _, (first, second) = by.design.new(data)
+    _, _, (all_rows,) = prepared("y ~ s(x, k=5)", data).design.new(data)
+    is_b = (data.area == "b").to_numpy()
+    np.testing.assert_allclose(second.value, all_rows.value * is_b[:, None], atol=1e-12)
+    np.testing.assert_allclose(first.value + second.value, all_rows.value, atol=1e-12)
+    np.testing.assert_allclose(X[:, 2] + X[:, 3], data.x - data.x.mean(), atol=1e-12)
+    with pytest.raises(ValueError, match=r"levels \(c\) in 'area' are not present"):
+        by.predict(data.assign(area="c"), draws=2)
+
+
+LINEAR = {
+    "y ~ s(x, k=5) + (1 | mm(g, h))": {},
+    "y ~ area + s(x, by=area, k=4) + w": {},
+    "y ~ x + (1 + x | mm(g, h))": {"INVERTED": 0},  # sums over rows in place of one matrix
+    "y ~ t2(x, w, k=3) + (1 | g)": {"INVERTED": 0},
+    "y ~ gp(x, k=5) + (1 | g)": {},
+    "y ~ gp(x, k=4, c=2)": {"INVERTED": 0},
+}
+
+
+@pytest.mark.parametrize("formula", LINEAR)
+def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch):
+    for name, number in LINEAR[formula].items():
+        monkeypatch.setattr(information_module, name, number)
+    data = table()
+    one = prepared(formula, data, priors={"Intercept": Normal(0.0, 5.0)})
+    model = sampled_model(one)
+    assert isinstance(model, StandardisedEffects)
+    X, _, groups = one.design.new(data)
+    excess = []
+    for k in range(3):
+        x = model.initial + 0.3 * np.random.default_rng(k).standard_normal(model.dim)
+        natural = model.constrain(x)
+        beta = np.array([natural[name] for name in one.design.columns])
+        z, density = X @ beta, 0.0
+        for g in groups:
+            u = natural[g.name]
+            if g.name == "1|mm(g, h)":  # by hand: the mean of the effects of both
+                level = {label: u[q] for q, label in enumerate("stuvw")}
+                own = np.array([0.5 * (level[a] + level[b]) for a, b in zip(data.g, data.h, strict=True)])
+                np.testing.assert_allclose(own, np.sum(u[g.level] * g.value, axis=1), rtol=1e-12)
+            z = z + (np.sum(u[g.level] * g.value, axis=1) if g.value.ndim > 1 else u[g.level] * g.value)
+            if g.name == "gp(x)":  # whose length scale is in units of half of the range, 1/c of half of the interval
+                c, half = (2.0 if "c=2" in formula else 1.5), 0.5 * np.ptp(data.x)
+                length, frequency = natural["length(gp(x))"] / half, np.arange(1, len(u) + 1) * math.pi / (2.0 * c)
+                spectral = length * math.sqrt(2.0 * math.pi) * np.exp(-0.5 * (length * frequency) ** 2)
+                density += stats.norm.logpdf(u, 0.0, natural["sd(gp(x))"] * np.sqrt(spectral)).sum()
+            elif "cor(1, x|mm(g, h))" not in natural:
+                density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.grouping})"]).sum()
+        if "cor(1, x|mm(g, h))" in natural:
+            sds, r = np.array([natural["sd(mm(g, h))"], natural["sd(x|mm(g, h))"]]), natural["cor(1, x|mm(g, h))"]
+            law = stats.multivariate_normal(cov=np.outer(sds, sds) * [[1.0, r], [r, 1.0]])
+            density += law.logpdf(np.column_stack([natural["1|mm(g, h)"], natural["x|mm(g, h)"]])).sum()
+        np.testing.assert_allclose(
+            model.pointwise_log_likelihood(x), stats.norm.logpdf(data.y, z, natural["sigma"]), rtol=1e-9
+        )
+        density += stats.norm.logpdf(data.y, z, natural["sigma"]).sum()
+        for name, prior in one.priors.items():
+            value = natural[name] + ((X[:, 1:] @ beta[1:]).mean() if name == "Intercept" else 0.0)
+            law = {
+                "Normal": lambda p: stats.norm(p.mean, p.sd),
+                "HalfNormal": lambda p: stats.halfnorm(scale=p.scale),
+                "HalfStudentT": lambda p: stats.t(p.degrees, scale=p.scale),
+                "Gamma": lambda p: stats.gamma(p.shape, scale=p.scale),
+                "LKJ": lambda p: stats.uniform(-1.0, 2.0),
+            }[type(prior).__name__](prior)
+            density += law.logpdf(value)
+        h, columns = 1e-5, []
+        for e in h * np.eye(model.dim):
+            up, down = (np.concatenate([np.ravel(v) for v in model.constrain(x + s * e).values()]) for s in (1.0, -1.0))
+            columns.append((up - down) / (2.0 * h))
+        excess.append(model.potential(x) + density + np.linalg.slogdet(np.column_stack(columns))[1])
+    assert np.ptp(excess) < 1e-5 * abs(model.potential(x))
+
+
+def test_groups_of_new_rows_by_hand():
+    """Of which some are not among the groups of the fit: 0, or drawn with their law, one of each name."""
+    data = table()
+    one = prepared("y ~ x + (1 | mm(g, h))", data)
+    natural = one.run.natural(3)
+    x = one.unconstrained(natural)
+    effects = dict(zip("stuvw", natural["1|mm(g, h)"].T, strict=True))
+    new = pandas.DataFrame({"x": [1.0, 2.0, 0.5], "g": ["s", "w", "zz"], "h": ["t", "w", "s"]})
+    z = natural["Intercept"][:, None] + natural["x"][:, None] * new.x.to_numpy()
+    pairs = [(effects["s"], effects["t"]), (effects["w"], effects["w"]), (0.0 * effects["s"], effects["s"])]
+    expected = z + np.stack([0.5 * (a + b) for a, b in pairs], axis=1)
+    np.testing.assert_allclose(one.predicted(x, new, "mean", "zero", None), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match=r"the group 'zz' of 'mm\(g, h\)' was not in the data"):
+        one.predict(new, draws=2)
+    many, drawn = np.repeat(x[:1], 4_000, axis=0), np.random.default_rng(2)
+    found = one.predicted(many, new, "mean", "draw", drawn)[:, 2] - expected[0, 2]
+    assert stats.kstest(found, stats.norm(0.0, 0.5 * natural["sd(mm(g, h))"][0]).cdf).pvalue > 1e-3
+
+
+def test_a_gaussian_process_has_the_squared_exponential_kernel():
+    data = table()
+    one = prepared("y ~ gp(x, k=60, c=2.5)", data)
+    half = 0.5 * np.ptp(data.x)
+    natural = {"sd(gp(x))": np.full(60, 1.7), "length(gp(x))": np.full(60, 0.35 * half)}
+    root = one.effects_of_law(natural, {"gp(x)": np.eye(60)})["gp(x)"]  # of the covariance of effects
+    _, _, (g,) = one.design.new(data)
+    distance = np.abs(data.x.to_numpy()[:, None] - data.x.to_numpy())
+    expected = 1.7**2 * np.exp(-0.5 * (distance / (0.35 * half)) ** 2)
+    np.testing.assert_allclose((root @ g.value.T).T @ (root @ g.value.T), expected, atol=2e-4)
+    with pytest.raises(ValueError, match=r"`new`: gp\(x\) is known from .*: give it a larger c"):
+        one.predict(pandas.DataFrame({"x": [data.x.max() + 1.6 * half]}), draws=2)
+
+
+def test_monotonic_effects_by_hand():
+    """Of whole numbers and an ordered category; shares of the prior are uniform on their simplex."""
+    data = table()
+    one = prepared("y ~ mo(level) + mo(size)", data)
+    natural = one.run.natural(4_000)
+    for name, codes in (("level", data.level - 2), ("size", data["size"].cat.codes)):
+        steps = natural[f"steps of mo({name})"]
+        np.testing.assert_allclose(steps.mean(axis=1), natural[f"mo({name})"], rtol=1e-9)
+        shares = steps / steps.sum(axis=1, keepdims=True)
+        for share in shares.T:
+            assert stats.kstest(share, stats.beta(1, 2).cdf).pvalue > 1e-3
+        assert abs(np.corrcoef(shares[:, 0], shares[:, 1])[0, 1] + 0.5) < 0.05
+        spread = np.std(codes.to_numpy())
+        assert one.priors[f"mo({name})"].sd == pytest.approx(2.5 * data.y.std(ddof=0) / spread)
+    z = natural["Intercept"][:3, None] + np.zeros(N)
+    for name, codes in (("level", data.level - 2), ("size", data["size"].cat.codes)):
+        reached = np.hstack([np.zeros((3, 1)), np.cumsum(natural[f"steps of mo({name})"][:3], axis=1)])
+        z += reached[:, codes.to_numpy()]
+    found = one.predicted(one.unconstrained({k: v[:3] for k, v in natural.items()}), data, "mean", "error", None)
+    np.testing.assert_allclose(found, z, rtol=1e-9, atol=1e-9)
+    # Of standard normal coordinates, exponential variables are made, and of these shares.
+    model = one.model
+    x, y = (model.initial + 0.4 * np.random.default_rng(k).standard_normal(model.dim) for k in (1, 2))
+    first, size = model.reported.places["standardised steps of mo(size)"]
+    y = np.r_[x[:first], y[first : first + size], x[first + size :]]
+    own = [0.5 * np.sum(v[first : first + size] ** 2) for v in (x, y)]
+    assert model.prior_potential(y) - model.prior_potential(x) == pytest.approx(own[1] - own[0])
+    found = one.predicted(one.unconstrained(natural), data.assign(level=2.25), "mean", "error", None)
+    ends = [one.predicted(one.unconstrained(natural), data.assign(level=k), "mean", "error", None) for k in (2, 3)]
+    np.testing.assert_allclose(found, 0.75 * ends[0] + 0.25 * ends[1])  # in between, on a line
+    parts = -special.log_ndtr(-x[first : first + size])
+    steps = model.constrain(x)["steps of mo(size)"]
+    np.testing.assert_allclose(steps / steps.sum(), parts / parts.sum(), rtol=1e-10)
+    rows = one.conditional_effects("size", draws=10)
+    assert rows.keys["size"] == ["S", "M", "L", "XL"]
+    with pytest.raises(ValueError, match=r"mo\(level\) needs three levels or more: with two it is level"):
+        prepared("y ~ mo(level)", data.assign(level=np.arange(N) % 2))
+    for column, value, says in (("level", 6, "which are 2 to 5"), ("size", "XXL", "which are S, M, L, XL")):
+        with pytest.raises(ValueError, match=f"'{column}' has levels that the data of the fit have not, {says}"):
+            one.predict(data.assign(**{column: value}), draws=2)
+
+
+CURVED = {
+    "y ~ mo(level)": MonotonicEffects,
+    "y ~ gp(x, k=5)": StandardisedEffects,
+    "y ~ mo(size) + gp(w, k=4) + s(x, k=4)": StandardisedEffects,
+}
+
+
+@pytest.mark.parametrize("formula", CURVED)
+def test_derivatives_and_coordinates_of_effects_that_are_made_of_others(formula):
+    one = prepared(formula)
+    model = sampled_model(one)
+    assert type(model) is CURVED[formula]
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        x, v, h = model.initial + 0.4 * rng.standard_normal(model.dim), rng.standard_normal(model.dim), 1e-6
+        slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
+        assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-5)
+    rows, whole, parts = np.array([3, 20]), np.zeros(model.dim), np.zeros(model.dim)
+    model.add_batch_gradient(x, rows, 2, whole)
+    few = model.some_rows(rows)
+    few.add_block_gradient(x, 0, 2, parts)
+    np.testing.assert_allclose(parts, whole, rtol=1e-11, atol=1e-13)
+    for i in rows:
+        model.add_term_gradient(x, i, parts)
+    np.testing.assert_allclose(parts, 2.0 * whole, rtol=1e-11, atol=1e-13)
+    assert few.potential(x) - few.prior_potential(x) == pytest.approx(sum(model.term_potential(x, i) for i in rows))
+    assert model.total_potential(x) == pytest.approx(model.potential(x), rel=1e-12)
+    if "mo(" not in formula:
+        return
+    curved = model if isinstance(model, MonotonicEffects) else model.base
+    y = np.empty(curved.dim)
+    curved.natural(x, y)
+    np.testing.assert_allclose(curved.natural_draws(x), y, rtol=1e-12)
+    np.testing.assert_allclose(curved.natural_draws(curved.coordinates(y)), y, rtol=1e-10)
+    gradient, hessian = curved.data_sums(x)
+    part = np.zeros(model.dim)
+    curved.add_block_gradient(x, 0, N, part)
+    np.testing.assert_allclose(gradient, part, rtol=1e-9, atol=1e-9)
+    steps = 1e-6 * np.eye(model.dim)
+    jacobian = (curved.natural_draws(x + steps) - curved.natural_draws(x - steps)).T / 2e-6
+    expected = jacobian.T @ curved.base.data_sums(curved.natural_draws(x))[1] @ jacobian
+    np.testing.assert_allclose(hessian, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "formula", ["y ~ s(x, k=5) + (1 | mm(g, h))", "y ~ gp(x, k=4) + mo(size)", "area ~ x + s(w, k=4)"]
+)
+def test_further_rows(formula):
+    """The law of all rows, with the functions, priors and units of the first ones."""
+    data, family = table(), "categorical" if formula.startswith("area") else "gaussian"
+    data["area"] = np.array(list("bac"))[np.arange(N) % 3]
+    one = prepared(formula, data[:18], family=family)
+    fit, origin = one._sampled.args[:2]
+    fit.run = one.run
+    fit.some_draws = lambda n: model_draws(fit, one)
+    model, designs, notes, kept = general.extended_model(origin, fit, data[18:].assign(x=data.x[18:].clip(1.0, 4.0)))
+    data.loc[18:, "x"] = data.x[18:].clip(1.0, 4.0)
+    assert model.n_data == N and kept.n == N and notes[0].startswith("6 rows were added to 18")
+    natural = {name: np.asarray(value)[None] for name, value in model.constrain(model.initial).items()}
+    if family == "categorical":
+        z = [linear(designs[name], natural, f"{name}: ", data) for name in "bc"]
+        codes = np.searchsorted(list("abc"), data.area)
+        expected = special.log_softmax(np.stack([0.0 * z[0], *z]), axis=0)[codes, np.arange(N)]
+    else:
+        z = linear(designs["mu"], natural, "", data)
+        expected = stats.norm.logpdf(data.y, z, natural["sigma"][0])
+    np.testing.assert_allclose(model.pointwise_log_likelihood(model.initial), expected, rtol=1e-8, atol=1e-9)
+
+
+def model_draws(fit, one):
+    """A draw of the prior in the coordinates in which the fit is sampled."""
+    return fit.unconstrained({name: value for name, value in one.run.natural(1).items()})
+
+
+def linear(design, natural, prefix, data):
+    X, _, groups = design.new(data)
+    z = X @ np.array([natural[prefix + name][0] for name in design.columns])
+    return z + sum(np.sum(natural[prefix + g.name][0][g.level] * g.value, axis=1) for g in groups)
+
+
+def test_categories_without_an_order():
+    """Log-likelihood by hand, the mode with flat priors by a maximum of it, probabilities, and what has no meaning."""
+    rng = np.random.default_rng(3)
+    data = pandas.DataFrame({"x": rng.normal(size=90), "a": np.array(list("uv"))[np.arange(90) % 2]})
+    scores = np.column_stack([np.zeros(90), 0.5 + data.x, -0.3 - 0.7 * data.x + (data.a == "v")])
+    codes = np.argmax(scores + rng.gumbel(size=(90, 3)), axis=1)
+    data["way"] = np.array(["bus", "car", "train"])[codes]
+    flat = {f"{way}: {name}": Flat() for way in ("car", "train") for name in ("Intercept", "x", "a[v]")}
+    one = prepared("way ~ x + a", data, family="categorical", priors=flat)
+    assert list(one.priors) == list(flat) and one.categories == ["bus", "car", "train"]
+    assert one.notes == ["categories of way are compared with bus", "a is relative to u"]
+    X = np.column_stack([np.ones(90), data.x, data.a == "v"])
+
+    def minus_log_likelihood(b):
+        z = np.column_stack([np.zeros(90), X @ b.reshape(2, 3).T])
+        return -special.log_softmax(z, axis=1)[np.arange(90), codes].sum()
+
+    best = optimize.minimize(minus_log_likelihood, np.zeros(6), tol=1e-10)
+    mode = one.model.constrain(one.model.mode())
+    np.testing.assert_allclose([mode[name] for name in flat], best.x, atol=2e-5)
+    found = one.predicted(one.model.mode()[None], data, "probability", "error", None)
+    z = np.column_stack([np.zeros(90), X @ best.x.reshape(2, 3).T])
+    np.testing.assert_allclose(found[0], special.softmax(z, axis=1), atol=1e-4)
+    given = prepared("way ~ x + a", data, family="categorical")
+    np.testing.assert_allclose(
+        given.predict(data, kind="probability", draws=3), given.predict(kind="probability", draws=3), rtol=1e-10
+    )
+    rows = given.conditional_effects("a", draws=20)
+    assert rows.keys == {"a": ["u", "u", "u", "v", "v", "v"], "way": ["bus", "car", "train"] * 2}
+    np.testing.assert_allclose(rows.estimate.reshape(2, 3).sum(axis=1), 1.0)
+    assert rows.label == "probability of way" and given.prior_predictive(draws=20).kind == "rootogram"
+    for call, says in (
+        (lambda: given.predict(), "categories of categorical have no order, and so no mean"),
+        (lambda: given.predict(kind="link"), "has a linear predictor for each category: ask for probabilities"),
+        (lambda: given.conditional_effects("a:x"), "`term` must name one column, along which probabilities are"),
+        (lambda: prepared("y ~ x").predict(kind="probability"), "is for families of more than two categories"),
+        (lambda: prepared("way ~ x", data.assign(way="bus"), family="categorical"), "'way' is bus in every row"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            call()
+    data.loc[data.way == "train", "x"] = np.nan
+    with pytest.raises(ValueError, match=r"the response 'way' is \['train'\] in rows with missing values only"):
+        prepared("way ~ x", data, family="categorical")
+
+
+def test_counts_of_categories():
+    data = table().assign(a=np.arange(N) % 5, b=np.arange(N) % 3 + 1, c=2)
+    one = prepared("cbind(a, b, c) ~ x + (1 | g)", data, family="multinomial")
+    x = one.run.draws(2)[0]
+    chances, counts = one.predicted(x, None, "probability", "error", None), data[["a", "b", "c"]].to_numpy()
+    expected = stats.multinomial.logpmf(counts[None], counts.sum(axis=1), chances)
+    np.testing.assert_allclose(one.model.pointwise_log_likelihood(x), expected, rtol=1e-9, atol=1e-10)
+    natural = one.model.constrain(x[0])
+    z = [natural[f"{k}: Intercept"] + natural[f"{k}: x"] * data.x for k in "bc"]
+    place = np.searchsorted(list("stuv"), data.g)
+    z = [part + natural[f"{k}: 1|g"][place] for k, part in zip("bc", z, strict=True)]
+    np.testing.assert_allclose(chances[0].T, special.softmax(np.stack([0.0 * z[0], *z]), axis=0), rtol=1e-9)
+    assert one.categories == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="draws of multinomial counts are not made"):
+        one.prior_predictive(draws=2)
+    with pytest.raises(ValueError, match="`count of c` must be whole numbers of at least 0"):
+        prepared("cbind(a, b, c) ~ x", data.assign(c=0.5), family="multinomial")
+
+
+@pytest.mark.parametrize("name", ["cumulative", "sratio", "acat"])
+def test_chances_of_ordered_categories(name):
+    """In predictions and pictures they are those of the likelihood, and draws and means theirs."""
+    data = table(40).assign(o=np.arange(40) % 4)
+    one = prepared("o ~ x + (1 | g)", data, family=name)
+    x = one.run.draws(3)[0]
+    chances = one.predicted(x, None, "probability", "error", None)
+    picked = chances[:, np.arange(40), data.o]
+    np.testing.assert_allclose(np.exp(one.model.pointwise_log_likelihood(x)), picked, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(one.predicted(x, data, "probability", "error", None), chances, rtol=1e-9)
+    np.testing.assert_allclose(one.predicted(x, None, "mean", "error", None), chances @ np.arange(4), rtol=1e-9)
+    many = np.repeat(x[:1], 4_000, axis=0)
+    drawn = one.predicted(many, None, "response", "error", np.random.default_rng(5))
+    for k in range(4):
+        off = np.mean(drawn == k, axis=0) - chances[0, :, k]
+        assert np.all(np.abs(off) < 5.0 * np.sqrt(chances[0, :, k] * (1.0 - chances[0, :, k]) / 4_000) + 1e-3)
+    rows = one.conditional_effects("g", scale="probability", effects="fitted", draws=5)
+    assert rows.keys == {"g": [g for g in "stuv" for _ in range(4)], "o": [0, 1, 2, 3] * 4}
+    cuts = np.stack([one.run.natural(300)[f"cut[{k}]"] for k in (1, 2, 3)])
+    assert np.all(np.diff(cuts, axis=0) > 0.0) == (name == "cumulative")
+
+
+BOUNDS = {"both": (0.4, 3.0), "lower": (0.4, math.inf), "upper": (-math.inf, 3.0)}
+LAWS = {
+    "gaussian": lambda z, s: stats.norm(z, s),
+    "lognormal": lambda z, s: stats.lognorm(s, scale=np.exp(z)),
+    "weibull": lambda z, s: stats.weibull_min(s, scale=np.exp(z)),
+    "exponential": lambda z: stats.expon(scale=np.exp(z)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("ends", BOUNDS)
+def test_responses_that_are_cut_off(name, ends):
+    """Densities, means and draws, by SciPy; bounds are numbers and columns."""
+    low, high = BOUNDS[ends]
+    y = np.random.default_rng(2).uniform(0.5, 2.9, N)
+    data = table().assign(y=y, low=0.4)
+    inside = ", ".join([*(["lb=low"] if low > 0.0 else []), *(["ub=3"] if high < 4.0 else [])])
+    censored = "" if name == "gaussian" else "cens(none) + "
+    one = prepared(f"y | {censored}trunc({inside}) ~ x", data.assign(none=0), family=name)
+    x = one.model.initial + 0.2
+    natural = one.model.constrain(x)
+    z = natural["Intercept"] + natural["x"] * data.x.to_numpy()
+    law = LAWS[name](z, *[natural[k] for k in ("sigma", "shape") if k in natural])
+    expected = law.logpdf(y) - np.log(law.cdf(high) - law.cdf(low))
+    np.testing.assert_allclose(one.model.pointwise_log_likelihood(x), expected, rtol=1e-9, atol=1e-10)
+    mean = one.predicted(x[None], data.drop(columns="y"), "mean", "error", None)[0]
+    i = 5
+    single = LAWS[name](z[i], *[natural[k] for k in ("sigma", "shape") if k in natural])
+    total = integrate.quad(lambda t: t * single.pdf(t), max(low, -60.0), min(high, 400.0), limit=300)[0]
+    assert mean[i] == pytest.approx(total / (single.cdf(high) - single.cdf(low)), rel=1e-6)
+    np.testing.assert_allclose(one.predicted(x[None], None, "mean", "error", None)[0], mean, rtol=1e-10)
+    drawn = one.predicted(np.repeat(x[None], 2_000, axis=0), None, "response", "error", np.random.default_rng(1))
+    uniform = (law.cdf(drawn) - law.cdf(low)) / (law.cdf(high) - law.cdf(low))
+    assert stats.kstest(uniform.ravel(), "uniform").pvalue > 1e-3 and drawn.min() >= low and drawn.max() <= high
+
+
+def test_what_is_seen_far_out_in_a_tail():
+    """A bound 30 standard deviations above the mean leaves about an exponential law."""
+    family = families.truncated(families.gaussian, True, False)
+    far = stats.norm(-30.0, 1.0)
+    found = family.log_density(np.array([0.01, 0.2]), -30.0, 0.0, data=(0.0,))
+    np.testing.assert_allclose(found, far.logpdf([0.01, 0.2]) - far.logsf(0.0), rtol=1e-9)
+    values = np.full(4_000, -30.0), np.ones(4_000), np.zeros(4_000)
+    mean, drawn = family.mean(*values)[0], family.draw(np.random.default_rng(1), *values)
+    assert mean == pytest.approx(1.0 / 30.0, rel=2.0 / 900.0)
+    assert drawn.min() >= 0.0 and stats.kstest(drawn, stats.expon(scale=mean).cdf).pvalue > 1e-3
+    both = families.truncated(families.gaussian, True, True)
+    upper = both.log_density(np.array([0.1, 0.9]), -9.0, 0.0, data=(0.0, 1.0))
+    law = stats.norm(-9.0, 1.0)
+    assert upper[0] == pytest.approx(law.logpdf(0.1) - math.log(law.sf(0.0) - law.sf(1.0)), rel=1e-9)
+    for family, ends, says in (
+        (families.poisson, (True, True), "truncation is for the families gaussian, lognormal, weibull, exponential"),
+        (families.gaussian.linked(sigma="identity"), (True, False), "with their own links"),
+        (families.gaussian, (False, False), "truncation needs a lower bound, an upper one, or both"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            families.truncated(family, *ends)

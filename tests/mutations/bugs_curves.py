@@ -1,0 +1,55 @@
+"""Planted bugs of curves, monotonic effects, groups of which a row has several, categories and cut-off responses."""
+
+from tests.mutations.bugs import Bug
+
+SMOOTHS, FIT, DESIGN, PREDICTORS, GENERAL, UPDATING = (
+    f"pdmp/formulas/{name}.py" for name in ("smooths", "fit", "design", "predictors", "general", "updating")
+)
+FAMILIES, MONOTONIC, EFFECTS = (
+    f"pdmp/models/{name}.py"
+    for name in ("families", "regressions/monotonic_effects", "regressions/standardised_effects")
+)
+TESTS = "tests/formulas/test_curves.py"
+SPLINE, FEW, KNOTS, PLATES, DENSITY, KERNEL, STEPS, MADE, ROWS, NOMINAL, CHANCES, CUT, TAIL = (
+    f"{TESTS}::test_{name}"
+    for name in (
+        "with_a_knot_a_row_it_is_the_smoothing_spline",
+        "few_functions_are_nearly_the_whole_spline",
+        "cubic_splines_of_few_knots",
+        "plates_of_two_columns_and_products_of_curves",
+        "the_potential_is_the_density_of_natural_parameters",
+        "a_gaussian_process_has_the_squared_exponential_kernel",
+        "monotonic_effects_by_hand",
+        "derivatives_and_coordinates_of_effects_that_are_made_of_others",
+        "further_rows",
+        "categories_without_an_order",
+        "chances_of_ordered_categories",
+        "responses_that_are_cut_off",
+        "what_is_seen_far_out_in_a_tail",
+    )
+)
+
+BUGS = [
+    Bug(f"curves: {name}", file, old, new, (test,), *needs)
+    for name, file, old, new, test, *needs in [
+        ("the penalty of one column is that of two", SMOOTHS, "if x.shape[1] == 1:", "if x.shape[1] > 9:", SPLINE, "formulae"),
+        ("functions with the smallest eigenvalues", SMOOTHS, "np.argsort(-np.abs(values), kind=\"stable\")[:k]", "np.argsort(np.abs(values), kind=\"stable\")[:k]", FEW, "formulae"),
+        ("the penalty as if it were the identity", SMOOTHS, "(axes / np.sqrt(sizes))", "axes", KNOTS, "formulae"),
+        ("a new table has its own means", SMOOTHS, "whole = [linear - self.means[0]]", "whole = [linear - linear.mean(axis=0)]", SPLINE, "formulae"),
+        ("curves of levels are those of all rows", SMOOTHS, "values = [one * part for one, part in", "values = [part for one, part in", PLATES, "formulae"),
+        ("products without the straight part of the other", SMOOTHS, "np.hstack([ones, two / b.scale])", "np.hstack([ones, ones])", PLATES, "formulae"),
+        ("sums instead of means of a row's groups", DESIGN, "value[:, None] / level.shape[1]", "value[:, None] / 1.0", DENSITY, "formulae"),
+        ("effects of the first group of a row alone", FIT, 'np.einsum("snm,nm->sn", effects,', 'np.einsum("snm,nm->sn", effects * (np.arange(effects.shape[-1]) < 1),', "tests/formulas/test_curves.py::test_groups_of_new_rows_by_hand", "formulae"),
+        ("the gradient by the length scale", EFFECTS, "out[r] += value * self.factor(factors, widths, i, begin + p) * bend", "out[r] += 0.0 * bend", MADE, "formulae"),
+        ("widths do not follow the length scale", EFFECTS, "log_width = QUARTER + 0.5 * r -", "log_width = QUARTER -", DENSITY, "formulae"),
+        ("draws without widths", EFFECTS, "a[:, same, p, q] *= widths[:, self.coordinate[entries[same, q]]]", "pass", DENSITY, "formulae"),
+        ("steps do not share their size", MONOTONIC, "(stop - begin) - along) * mills(-x[j])", "(stop - begin)) * mills(-x[j])", MADE, "formulae"),
+        ("the gradient by the size of steps", MONOTONIC, "by_natural[self.size[k]] += slope * (stop - begin)", "by_natural[self.size[k]] += slope", MADE, "formulae"),
+        ("the prior of steps", PREDICTORS, "found[self.effect_name(k)] = Normal(0.0, 1.0)", "found[self.effect_name(k)] = Normal(0.0, 2.0)", STEPS, "formulae"),
+        ("smooths of further rows are appended as groups", UPDATING, "before.level if is_smooth(new) else", "before.level[:0] if is_smooth(new) else", ROWS, "formulae"),
+        ("probabilities of the reference", FAMILIES, "chances=lambda *z: _softmax(0.0 * z[0], *z)", "chances=lambda *z: _softmax(*z, 0.0 * z[0])", NOMINAL, "formulae"),
+        ("stopping ratios as cumulative ones", FAMILIES, "(_logistic(mu - cut) for cut in cuts), np.multiply)", "(_logistic(mu - cut) for cut in cuts), np.minimum)", CHANCES, "formulae"),
+        ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
+        ("draws far out by the distribution function", FAMILIES, "np.where(left > 0.5, in_tail,", "np.where(left > 2.0, in_tail,", TAIL, "formulae"),
+    ]
+]  # fmt: skip
