@@ -30,7 +30,7 @@ from pdmp.engine.chain import Budget, Chain
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 SEED = 11
-EVENTS, STEPS, PROPOSALS = 20, 10, 300  #: of each chain
+EVENTS, STEPS, PROPOSALS = 20, 10, 500  #: of each chain
 VARIABLE = "PDMP_DIGESTS_MOVED"  #: in the environment: by how much data are moved, see `moved`
 
 RNG = np.random.default_rng(2024)
@@ -143,6 +143,8 @@ def processes():
         "Boomerang quadratic": lambda: pdmp.Boomerang(
             NORMAL_MODEL, np.zeros(3), metric=pdmp.Metric(covariance=np.eye(3))
         ),
+        "Boomerang anchored elsewhere": lambda: pdmp.Boomerang(PAIR, [0.9, -0.4, 0.2]),
+        "FactorisedBoomerang anchored elsewhere": lambda: pdmp.FactorisedBoomerang(PAIR, [0.9, -0.4, 0.2]),
         "Boomerang grid": lambda: pdmp.Boomerang(MODELS["Banana"]),
         "FactorisedBoomerang": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
         "FactorisedBoomerang quadratic": lambda: pdmp.FactorisedBoomerang(
@@ -418,6 +420,7 @@ OPTIONS = {
     "minibatch": {"events": 12},
     "Boomerang control variate": {"events": 10},
     "LipschitzSBPS": {"events": 12},
+    "SGLD cyclical": {"events": 30},
     "StudentTLaw": {"proposals": 60},
     "NegativeBinomialLaw": {"proposals": 80},
 }
@@ -523,7 +526,14 @@ def run_figures(name, process):
     found = {f"chain {i}": path_figures(path) for i, path in enumerate(run.trajectories, 1)}
     found |= {"warm-up": folded(run.warmup), "mean": folded(run.mean()), "var": folded(run.var())}
     found |= {"stats": folded(stats), "taken up": "as uninterrupted" if same else "otherwise"}
-    return found | {key: folded(of(run)) for key, of in RESULTS.items() if name in ASKED}
+    if name not in ASKED:
+        return found
+    options |= {"initial": starts, "chains": 2, "seed": SEED, "progress": False}
+    sums = pdmp.sample(process, **options, store="moments", covariance=not process.local)
+    grid = pdmp.sample(process, **options, store="grid", draws=7)
+    found["moments"] = folded([sums.cov() if not process.local else 0.0, sums.mcse(), sums.ess(), sums.rhat()])
+    found["grid"] = folded([grid.draws(4), grid.var(), grid.ess()])
+    return found | {key: folded(of(run)) for key, of in RESULTS.items()}
 
 
 def figures(name, make):
