@@ -12,7 +12,6 @@ import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import new_chain
 
 pytestmark = [
     pytest.mark.exact,
@@ -109,54 +108,6 @@ def path(chain):
     record = chain.finish()
     integrals = record.integrals
     return [record.times, record.xs, record.counts, integrals.first, integrals.second, chain.state.x, chain.state.v]
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    "sampler, provider, schedule", [(*pair, STEPS[k % len(STEPS)]) for k, pair in enumerate(PAIRS[0])]
-)
-def test_the_path_is_a_function_of_the_seed_alone(sampler, provider, schedule):
-    """Whatever the chunks, and when a stored chain is taken up again, half through the warm-up or after it."""
-    process = process_of(sampler, provider, schedule)
-    options = {"steps": 12, "warmup": 0.25}
-    whole = new_chain(process, [0.5, 0.5], 3, **options).advance()
-    assert whole.failure is None, whole.failure
-    assert_same(path(whole), path(new_chain(process, [0.5, 0.5], 3, **options).advance()))
-    assert not np.array_equal(path(whole)[1], path(new_chain(process, [0.5, 0.5], 4, **options).advance())[1]) or (
-        provider in ("model", "Full") and (sampler.startswith(("GD", "SGD")) or sampler == "SGLD, extreme")
-    )
-    for stop in (1, 5, 20):
-        pieces = new_chain(process, [0.5, 0.5], 3, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, [0.5, 0.5], 3, **options)
-        fresh.restore(header, arrays, "chain")
-        assert_same(path(whole), path(fresh.advance()))
-
-
-@pytest.mark.parametrize("sampler, provider", PAIRS[1])
-def test_shapes_statistics_and_several_chains(sampler, provider):
-    process = process_of(sampler, provider)
-    run = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
-    with np.errstate(all="ignore"):
-        assert run.mean().shape == (2,)
-        assert run.draws(5).shape == (2, 5, 2)
-    assert np.all(np.isfinite(run.draws(5)))
-    assert run.stats["total_events"] == 2 * 15 * process.ticks
-    assert run.stats["stopped"] == ["events", "events"]
-    terms = run.stats["data_terms"]
-    each = 12 if provider in ("model", "Full", "Noisy") else 4 if provider in ("reshuffle", "epoch") else 3
-    assert terms >= 2 * 15 * each and terms % each == 0
-    for name, value in run.stats.items():
-        assert np.all(np.isfinite(value)) if isinstance(value, float) else True, name
-    again = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
-    np.testing.assert_array_equal(run.draws(5), again.draws(5))
-    assert not np.array_equal(run.draws(5)[0], run.draws(5)[1])
 
 
 @pytest.mark.parametrize("sampler", EXACT_ONLY)

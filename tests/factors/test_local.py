@@ -91,44 +91,6 @@ def everything(chain_):
     return [*arrays, record.integrals.first, record.integrals.second, chain_.state.x, chain_.state.v]
 
 
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@plain_only
-@pytest.mark.parametrize("name", PROCESSES)
-def test_the_path_is_a_function_of_the_seed_alone(name):
-    """Whatever the chunks, and when a stored chain is taken up again."""
-    process = PROCESSES[name]()
-    whole = run_chain(process, START, 3, events=40, warmup=0.2)
-    for stop in (1, 5, 20):
-        pieces = new_chain(process, START, 3, events=40, warmup=0.2)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, START, 3, events=40, warmup=0.2)
-        fresh.restore(header, arrays, "chain")
-        assert_same(everything(whole), everything(fresh.advance()))
-
-
-@pytest.mark.parametrize("name", PROCESSES)
-def test_paths_are_continuous_and_speeds_are_kept(name):
-    path = pdmp.sample(PROCESSES[name](), events=150, initial=START, seed=4).trajectories[0]
-    gaps = np.diff(path.times)
-    assert len(gaps) == 150 and np.all(gaps > 0.0)
-    moved = path.positions[:-1] + path.velocities[:-1] * gaps[:, None]
-    np.testing.assert_allclose(path.positions[1:], moved, atol=1e-12 * path.end)
-    if name.startswith("CoordinateSampler"):
-        assert np.all((path.velocities != 0.0).sum(axis=1) == 1)
-        assert set(np.abs(path.velocities).ravel()) == {0.0, 1.0}
-    else:
-        bounces = np.flatnonzero(path.kinds == local_bps.BOUNCE)
-        squares = (path.velocities**2).sum(axis=1)
-        np.testing.assert_allclose(squares[bounces + 1], squares[bounces], rtol=1e-12)
-    assert set(path.kinds) == {0, 1}
-
-
 #: On the logistic regression, whose vectorised exponentials and sums are rounded otherwise than Python's.
 VECTORISED = (
     *(f"LocalBPS {thinning}" for thinning in ("affine", "grid", "columns", "rows", "anchored")),

@@ -158,23 +158,6 @@ def test_walls_are_hit_to_the_last_bit_and_never_passed(name):
     assert np.all(gaps > 0.0)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
-    process, x = bounded(name)
-    options = {"events": 150, "warmup": 0.1}
-    whole = new_chain(process, x, 8, **options).advance()
-    for stop in (1, 7, 40):
-        pieces = new_chain(process, x, 8, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, x, 8, **options)
-        fresh.restore(header, arrays, "chain")
-        one, other = whole.finish(), fresh.advance().finish()
-        for part in ("times", "kinds", "xs", "vs", "counts"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-
-
 def paths():
     """Events of the cases that are compiled here."""
     found = {}

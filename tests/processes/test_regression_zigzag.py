@@ -31,8 +31,7 @@ def somewhere(process, rng, far=1.0):
     return process.anchor + far * process.speed * rng.standard_normal(process.dim), process.velocity(None, rng)
 
 
-CASES = [(law, groups, 0) for law in LAWS.values() for groups in (0, 3)]
-CASES += [(NormalLaw, 3, 1), (NegativeBinomialLaw, 3, 2), (LogitLaw, 2, 2)]
+CASES = [(law, 3 * (k % 2), 0) for k, law in enumerate(LAWS.values())] + [(NormalLaw, 3, 1), (LogitLaw, 2, 2)]
 NAMES = [
     f"{law.__name__}{', groups' * (groups > 0)}{f', {slopes} slopes' * (slopes > 0)}" for law, groups, slopes in CASES
 ]
@@ -41,10 +40,9 @@ NAMES = [
 @pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
 def test_rates_balance_the_flow(law, groups, slopes):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
-    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
-    model.check_gradient()
+    model = regression(law, groups, n=40 if slopes else 24, slopes=slopes)
     rng, found = np.random.default_rng(0), laplace(model)
-    for shift in (0.0, 0.5):
+    for shift in (0.5,):
         process = RegressionZigZag(model, found.mean + shift * found.sd, metric=pdmp.Metric(scales=found.sd))
         x, v = somewhere(process, rng)
         rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
@@ -93,7 +91,7 @@ def state_at(process, x, v, at):
 @pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
 def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
     """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
-    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
+    model = regression(law, groups, n=40 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(1)
     native = process.native
     for far in (0.3, 0.5 if law in (NegativeBinomialLaw, StudentTLaw) else 2.0):  # shells of few rows do not reach far
@@ -177,13 +175,13 @@ def limit_of(process, i):
     return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
 
 
-@pytest.mark.parametrize(("law", "slopes"), [(PoissonLaw, 0), (NormalLaw, 0), (PoissonLaw, 1), (NormalLaw, 2)])
+@pytest.mark.parametrize(("law", "slopes"), [(PoissonLaw, 0), (NormalLaw, 2)])
 def test_bounds_hold_whatever_flips_in_between(law, slopes):
     """Within the horizon of a clock all other coordinates may flip, at any times."""
-    model = regression(law, 3, n=80 if slopes else 24, slopes=slopes)
+    model = regression(law, 3, n=40 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(2)
     native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
-    for _ in range(10):
+    for _ in range(5):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
         for i in range(process.clocks):
             state = state_at(process, x, v, 0.0)

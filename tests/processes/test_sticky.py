@@ -16,7 +16,7 @@ from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.models.priors import BetaBernoulli
 from pdmp.processes import sticky
 from pdmp.processes.sticky import KEPT_VELOCITY
-from tests.checks import assert_unbiased, new_chain, plain_only, run_chain
+from tests.checks import assert_unbiased, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 ROOT = pathlib.Path(__file__).parents[2]
@@ -216,24 +216,6 @@ def test_inclusion_survives_a_file(tmp_path):
     loaded = pdmp.load(tmp_path / "run.npz")
     np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())
     assert pdmp.diagnostics.sparsity(loaded) == pdmp.diagnostics.sparsity(run)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
-    options = {"events": 200, "warmup": 0.25}
-    whole = new_chain(CASES[name](), np.ones(4), 8, **options).advance()
-    for stop in (1, 7, 90):
-        pieces = new_chain(CASES[name](), np.ones(4), 8, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(CASES[name](), np.ones(4), 8, **options)
-        fresh.restore(header, arrays, "chain")
-        one, other = whole.finish(), fresh.advance().finish()
-        for part in ("times", "kinds", "xs", "vs", "counts"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-        for part in one.accumulated:
-            np.testing.assert_array_equal(one.accumulated[part], other.accumulated[part])
 
 
 def paths():
