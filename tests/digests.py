@@ -249,6 +249,17 @@ def expressed():
     )
 
 
+def chained():
+    """Terms of two neighbours and of one coordinate, each of which has a clock or a factor of its own."""
+    p, i = pdmp.Parameters(x=6), np.arange(5)
+    rows = [
+        pdmp.terms(lambda w, a, b: w * (1.0 + (a - 2.0 * b) ** 2) ** 0.5, [1.0 + 0.2 * i], [p.x[i], p.x[i + 1]]),
+        pdmp.terms(lambda y, a: np.exp(a) - y * a, [COUNTS[:6]], [p.x[np.arange(6)]]),
+        pdmp.terms(lambda a, b: 0.3 * (a + b) ** 2, at=[p.x[i], p.x[i + 1]]),
+    ]
+    return m.sum_of_terms(p, rows, {"x": m.priors.Normal(0.5, 1.2)})
+
+
 def mixed():
     """Samplers that take the rows of a regression one by one, on regressions with groups, weights and offsets."""
     from pdmp.processes.crossed_zigzag import CrossedZigZag
@@ -282,6 +293,7 @@ def options_of_samplers():
     rough, step, d, bounds = g.Noisy(LOGISTIC, 0.5), 0.01, discrete, pdmp.thinning
     poisson, terms = MODELS["PoissonRegression"], expressed()
     scales, matrix = pdmp.Metric(scales=[1.0, 2.0, 0.5]), pdmp.Metric(covariance=np.linalg.inv(PRECISION))
+    low_rank = pdmp.Metric(scales=[1.0, 2.0, 0.5], directions=[[0.6], [0.8], [0.0]], variances=[3.0])
     low = lambda: d.BAOAB(BATCH, 0.05, metric=matrix)  # noqa: E731
     return {
         "bound pieces": lambda: pdmp.BPS(poisson, thinning=bounds.ConcaveConvex()),
@@ -299,7 +311,15 @@ def options_of_samplers():
         "expressions ZigZag": lambda: pdmp.ZigZag(terms),
         "expressions LocalBPS": lambda: pdmp.LocalBPS(terms),
         "expressions HMC": lambda: pdmp.HMC(terms),
-        "low rank BPS": lambda: pdmp.BPS(LOGISTIC, metric=matrix),
+        "chained LocalBPS": lambda: pdmp.LocalBPS(chained()),
+        "chained ZigZag": lambda: pdmp.ZigZag(chained()),
+        "chained BPS": lambda: pdmp.BPS(chained()),
+        "matrix BPS": lambda: pdmp.BPS(LOGISTIC, metric=matrix),
+        "matrix DirectionalBPS": lambda: pdmp.DirectionalBPS(LOGISTIC, metric=matrix),
+        "low rank BPS": lambda: pdmp.BPS(LOGISTIC, metric=low_rank),
+        "low rank HMC": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=low_rank, around=[0.9, -0.4, 0.2]),
+        "FactorisedBoomerang grid": lambda: pdmp.FactorisedBoomerang(LOGISTIC, thinning="grid"),
+        "ForwardEventChain matrix": lambda: pdmp.ForwardEventChain(LOGISTIC, metric=matrix),
         "ZigZag metric": lambda: pdmp.ZigZag(LOGISTIC, metric="diagonal"),
         "ZigZag Hessian": lambda: pdmp.ZigZag(LOGISTIC, metric="auto"),
         "ZigZag listed anchor": lambda: pdmp.ZigZag(g.ControlVariate(LOGISTIC, 2, [[0.0] * 3, [1.0, -0.5, 0.3]])),
@@ -312,7 +332,7 @@ def options_of_samplers():
             pdmp.BPS(LOGISTIC), lower=[-0.5, -np.inf, -1.0], upper=[2.0, 0.3, np.inf]
         ),
         "Bounded Boomerang half": lambda: pdmp.Bounded(pdmp.Boomerang(LOGISTIC), halfspaces=([[1.0, 1.0, 0.0]], [1.5])),
-        "HMC matrix": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=matrix),
+        "HMC matrix": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=matrix, around=[0.9, -0.4, 0.2]),
         "HMC auto": lambda: pdmp.HMC(MODELS["Funnel"]),
         "SGD values": lambda: d.SGD(BATCH, step, clip_value=(-2.0, 1.5)),
         "SGD normalised": lambda: d.SGD(BATCH, step, normalise=0.5),
@@ -320,6 +340,7 @@ def options_of_samplers():
         "SGLD from_h": lambda: d.SGLD.from_h(BATCH, h=0.02, temperature=0.5),
         "SGLD from_sigma": lambda: d.SGLD.from_sigma(BATCH, sigma=0.14, temperature=0.5),
         "SGLD mean gradient": lambda: d.SGLD.from_mean_gradient_step(BATCH, 0.4),
+        "SGLD distinct auto": lambda: d.SGLD(g.Minibatch(LOGISTIC, 15, draw="distinct")),
         "SGLD noisy": lambda: d.SGLD(rough, step, correction="corrected"),
         "SGBD from_h": lambda: d.SGBD.from_h(rough, 0.1, estimator="corrected"),
         "SGBD auto": lambda: d.SGBD(BATCH),
@@ -449,6 +470,7 @@ RESULTS = {
     "pieces": lambda run: [
         [
             path.integral(np.sin, path.end / 3),
+            *path.segments(path.end / 4, path.end / 2),
             path.mean(path.end / 2),
             path.cov(0.0, path.end / 2),
             path.at(path.end / 5),
