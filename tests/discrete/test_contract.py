@@ -1,7 +1,6 @@
 """What every fixed-step sampler owes its users, with every gradient provider that fits it.
 
-In plain Python every sampler meets every provider in one of three tests, three of them in each. Compiled, which costs
-seconds for each, every sampler and every provider are there once.
+Paths, counts and several chains of every sampler are those of `tests.digests`.
 """
 
 import numpy as np
@@ -78,36 +77,15 @@ EXACT_ONLY = {
     "adjusted Zig-Zag splitting": lambda provider, step: discrete.ZigZagSplitting(provider, step, adjusted=True),
     "adjusted BPS splitting": lambda provider, step: discrete.BPSSplitting(provider, step, adjusted=True),
 }
-SCHEDULES = {"constant": 0.02, "decreasing": discrete.schedules.polynomial(0.04, 2.0, 0.6)}
-
-
-def pairs(first):
-    """Each sampler with every third provider, from another one on than the sampler before."""
-    names = list(PROVIDERS)
-    shared = [(s, names[(first + k + i) % len(names)]) for i, s in enumerate(SAMPLERS) for k in range(0, len(names), 3)]
-    return shared + [(s, p) for s in EXACT_ONLY for p in ("model", "Full")]
-
-
-PAIRS = [pairs(first) for first in range(3)]
-STEPS = list(SCHEDULES)
+#: Each sampler with every third provider, from another one on than the sampler before.
+PAIRS = [(s, p) for i, s in enumerate(SAMPLERS) for k, p in enumerate(PROVIDERS) if (i - k) % 3 == 0]
+PAIRS += [(s, p) for s in EXACT_ONLY for p in ("model", "Full")]
 if not config.DISABLE_JIT:  # variants of a sampler that are one class share their machine code
-    families = list(dict.fromkeys(name.partition(",")[0] for name in SAMPLERS))
-    providers = [name for name in PROVIDERS if name != "model"]
-    once = [(s, providers[families.index(s.partition(",")[0]) % len(providers)]) for s in SAMPLERS]
-    PAIRS = [once + [(s, "model") for s in EXACT_ONLY]] * 3
-    STEPS = ["constant"]
+    PAIRS = [pair for k, pair in enumerate(PAIRS) if k % 3 == 0]
 
 
-def process_of(sampler, provider, schedule="constant"):
-    make = SAMPLERS.get(sampler) or EXACT_ONLY[sampler]
-    return make(PROVIDERS[provider], SCHEDULES[schedule])
-
-
-def path(chain):
-    """All that a chain leaves behind, and the state in which it stopped."""
-    record = chain.finish()
-    integrals = record.integrals
-    return [record.times, record.xs, record.counts, integrals.first, integrals.second, chain.state.x, chain.state.v]
+def process_of(sampler, provider, step=0.02):
+    return (SAMPLERS.get(sampler) or EXACT_ONLY[sampler])(PROVIDERS[provider], step)
 
 
 @pytest.mark.parametrize("sampler", EXACT_ONLY)
@@ -129,10 +107,10 @@ BOUNDED += ("SGHMC", "SGRRHMC")
 @pytest.mark.filterwarnings("ignore:.*stability limit:UserWarning")
 @pytest.mark.parametrize(
     "sampler, provider",
-    [pair for pair in PAIRS[2] if pair[0] == "SGHMC, semi-implicit" or not pair[0].startswith(BOUNDED)],
+    [pair for pair in PAIRS if pair[0] == "SGHMC, semi-implicit" or not pair[0].startswith(BOUNDED)],
 )
 def test_a_chain_that_diverges_says_who_and_where_and_keeps_its_path(sampler, provider):
-    process = (SAMPLERS.get(sampler) or EXACT_ONLY[sampler])(PROVIDERS[provider], 50.0)
+    process = process_of(sampler, provider, 50.0)
     with pytest.raises(
         pdmp.SamplingError, match=rf"^{type(process).__name__} diverged at step \d+: .*LinearGaussian"
     ) as e:

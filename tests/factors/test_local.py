@@ -2,14 +2,9 @@
 
 import itertools
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from numba.core import config
 from scipy import sparse
 
 import pdmp
@@ -82,52 +77,6 @@ class Draw:
 
 # ---------------------------------------------------------------------------------------------------------------
 # What every process owes
-
-
-def everything(chain_):
-    """All that a chain leaves behind."""
-    record = chain_.finish()
-    arrays = [record.times, record.kinds, record.which, record.xs, record.vs, record.counts]
-    return [*arrays, record.integrals.first, record.integrals.second, chain_.state.x, chain_.state.v]
-
-
-#: On the logistic regression, whose vectorised exponentials and sums are rounded otherwise than Python's.
-VECTORISED = (
-    *(f"LocalBPS {thinning}" for thinning in ("affine", "grid", "columns", "rows", "anchored")),
-    *(f"CoordinateSampler {thinning}" for thinning in ("affine", "grid")),
-)
-
-
-def paths():
-    """Events of every process, for comparison with those of another interpreter."""
-    found = {}
-    for name, make in PROCESSES.items():
-        events = 15 if name in VECTORISED else 60
-        for part, array in enumerate(everything(run_chain(make(), START, 62, warmup=0.1, events=events))):
-            found[f"{name}/{part}"] = array
-    return found
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with what is compiled")
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    """Bitwise, but for those whose gradients are vectorised: rounding differences grow along a path."""
-    file = tmp_path / "paths.npz"
-    script = f"import numpy as np; from tests.factors.test_local import paths; np.savez({str(file)!r}, **paths())"
-    root = pathlib.Path(__file__).parents[2]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(root)}
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=root, env=environment, timeout=300)
-    different = []
-    with np.load(file) as theirs:
-        ours = paths()
-        assert set(ours) == set(theirs.files)
-        for key, array in ours.items():
-            if key.partition("/")[0] in VECTORISED:
-                same = array.shape == theirs[key].shape and np.allclose(array, theirs[key], rtol=1e-7, atol=1e-9)
-            else:
-                same = np.array_equal(array, theirs[key])
-            if not same:
-                different.append(key)
-    assert not different
 
 
 class CountingBPS(pdmp.LocalBPS):
