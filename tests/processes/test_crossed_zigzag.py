@@ -202,7 +202,7 @@ def limit_of(process, i):
 @pytest.mark.parametrize(
     ("law", "groupings", "intercept"),
     [
-        (NormalLaw, 2, 2.0),
+        pytest.param(NormalLaw, 2, 2.0, marks=pytest.mark.slow),
         pytest.param(LogitLaw, 3, 2.0, marks=pytest.mark.slow),
         (LogitLaw, 3, 0.05),
     ],
