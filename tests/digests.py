@@ -30,7 +30,7 @@ from pdmp.engine.chain import Budget, Chain
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 SEED = 11
-EVENTS, STEPS, PROPOSALS = 20, 10, 300  #: of each chain
+EVENTS, STEPS, PROPOSALS = 20, 10, 500  #: of each chain
 VARIABLE = "PDMP_DIGESTS_MOVED"  #: in the environment: by how much data are moved, see `moved`
 
 RNG = np.random.default_rng(2024)
@@ -143,6 +143,8 @@ def processes():
         "Boomerang quadratic": lambda: pdmp.Boomerang(
             NORMAL_MODEL, np.zeros(3), metric=pdmp.Metric(covariance=np.eye(3))
         ),
+        "Boomerang anchored elsewhere": lambda: pdmp.Boomerang(PAIR, [0.9, -0.4, 0.2]),
+        "FactorisedBoomerang anchored elsewhere": lambda: pdmp.FactorisedBoomerang(PAIR, [0.9, -0.4, 0.2]),
         "Boomerang grid": lambda: pdmp.Boomerang(MODELS["Banana"]),
         "FactorisedBoomerang": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
         "FactorisedBoomerang quadratic": lambda: pdmp.FactorisedBoomerang(
@@ -247,6 +249,17 @@ def expressed():
     )
 
 
+def chained():
+    """Terms of two neighbours and of one coordinate, each of which has a clock or a factor of its own."""
+    p, i = pdmp.Parameters(x=6), np.arange(5)
+    rows = [
+        pdmp.terms(lambda w, a, b: w * (1.0 + (a - 2.0 * b) ** 2) ** 0.5, [1.0 + 0.2 * i], [p.x[i], p.x[i + 1]]),
+        pdmp.terms(lambda y, a: np.exp(a) - y * a, [COUNTS[:6]], [p.x[np.arange(6)]]),
+        pdmp.terms(lambda a, b: 0.3 * (a + b) ** 2, at=[p.x[i], p.x[i + 1]]),
+    ]
+    return m.sum_of_terms(p, rows, {"x": m.priors.Normal(0.5, 1.2)})
+
+
 def mixed():
     """Samplers that take the rows of a regression one by one, on regressions with groups, weights and offsets."""
     from pdmp.processes.regression_boomerang import RegressionBoomerang
@@ -278,6 +291,7 @@ def options_of_samplers():
     rough, step, d, bounds = g.Noisy(LOGISTIC, 0.5), 0.01, discrete, pdmp.thinning
     poisson, terms = MODELS["PoissonRegression"], expressed()
     scales, matrix = pdmp.Metric(scales=[1.0, 2.0, 0.5]), pdmp.Metric(covariance=np.linalg.inv(PRECISION))
+    low_rank = pdmp.Metric(scales=[1.0, 2.0, 0.5], directions=[[0.6], [0.8], [0.0]], variances=[3.0])
     low = lambda: d.BAOAB(BATCH, 0.05, metric=matrix)  # noqa: E731
     return {
         "bound pieces": lambda: pdmp.BPS(poisson, thinning=bounds.ConcaveConvex()),
@@ -295,7 +309,15 @@ def options_of_samplers():
         "expressions ZigZag": lambda: pdmp.ZigZag(terms),
         "expressions LocalBPS": lambda: pdmp.LocalBPS(terms),
         "expressions HMC": lambda: pdmp.HMC(terms),
-        "low rank BPS": lambda: pdmp.BPS(LOGISTIC, metric=matrix),
+        "chained LocalBPS": lambda: pdmp.LocalBPS(chained()),
+        "chained ZigZag": lambda: pdmp.ZigZag(chained()),
+        "chained BPS": lambda: pdmp.BPS(chained()),
+        "matrix BPS": lambda: pdmp.BPS(LOGISTIC, metric=matrix),
+        "matrix DirectionalBPS": lambda: pdmp.DirectionalBPS(LOGISTIC, metric=matrix),
+        "low rank BPS": lambda: pdmp.BPS(LOGISTIC, metric=low_rank),
+        "low rank HMC": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=low_rank, around=[0.9, -0.4, 0.2]),
+        "FactorisedBoomerang grid": lambda: pdmp.FactorisedBoomerang(LOGISTIC, thinning="grid"),
+        "ForwardEventChain matrix": lambda: pdmp.ForwardEventChain(LOGISTIC, metric=matrix),
         "ZigZag metric": lambda: pdmp.ZigZag(LOGISTIC, metric="diagonal"),
         "ZigZag Hessian": lambda: pdmp.ZigZag(LOGISTIC, metric="auto"),
         "ZigZag listed anchor": lambda: pdmp.ZigZag(g.ControlVariate(LOGISTIC, 2, [[0.0] * 3, [1.0, -0.5, 0.3]])),
@@ -308,7 +330,7 @@ def options_of_samplers():
             pdmp.BPS(LOGISTIC), lower=[-0.5, -np.inf, -1.0], upper=[2.0, 0.3, np.inf]
         ),
         "Bounded Boomerang half": lambda: pdmp.Bounded(pdmp.Boomerang(LOGISTIC), halfspaces=([[1.0, 1.0, 0.0]], [1.5])),
-        "HMC matrix": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=matrix),
+        "HMC matrix": lambda: pdmp.HMC(LOGISTIC, step=0.4, metric=matrix, around=[0.9, -0.4, 0.2]),
         "HMC auto": lambda: pdmp.HMC(MODELS["Funnel"]),
         "SGD values": lambda: d.SGD(BATCH, step, clip_value=(-2.0, 1.5)),
         "SGD normalised": lambda: d.SGD(BATCH, step, normalise=0.5),
@@ -316,6 +338,7 @@ def options_of_samplers():
         "SGLD from_h": lambda: d.SGLD.from_h(BATCH, h=0.02, temperature=0.5),
         "SGLD from_sigma": lambda: d.SGLD.from_sigma(BATCH, sigma=0.14, temperature=0.5),
         "SGLD mean gradient": lambda: d.SGLD.from_mean_gradient_step(BATCH, 0.4),
+        "SGLD distinct auto": lambda: d.SGLD(g.Minibatch(LOGISTIC, 15, draw="distinct")),
         "SGLD noisy": lambda: d.SGLD(rough, step, correction="corrected"),
         "SGBD from_h": lambda: d.SGBD.from_h(rough, 0.1, estimator="corrected"),
         "SGBD auto": lambda: d.SGBD(BATCH),
@@ -416,6 +439,7 @@ OPTIONS = {
     "minibatch": {"events": 12},
     "Boomerang control variate": {"events": 10},
     "LipschitzSBPS": {"events": 12},
+    "SGLD cyclical": {"events": 30},
     "StudentTLaw": {"proposals": 60},
     "NegativeBinomialLaw": {"proposals": 80},
 }
@@ -444,6 +468,7 @@ RESULTS = {
     "pieces": lambda run: [
         [
             path.integral(np.sin, path.end / 3),
+            *path.segments(path.end / 4, path.end / 2),
             path.mean(path.end / 2),
             path.cov(0.0, path.end / 2),
             path.at(path.end / 5),
@@ -521,7 +546,14 @@ def run_figures(name, process):
     found = {f"chain {i}": path_figures(path) for i, path in enumerate(run.trajectories, 1)}
     found |= {"warm-up": folded(run.warmup), "mean": folded(run.mean()), "var": folded(run.var())}
     found |= {"stats": folded(stats), "taken up": "as uninterrupted" if same else "otherwise"}
-    return found | {key: folded(of(run)) for key, of in RESULTS.items() if name in ASKED}
+    if name not in ASKED:
+        return found
+    options |= {"initial": starts, "chains": 2, "seed": SEED, "progress": False}
+    sums = pdmp.sample(process, **options, store="moments", covariance=not process.local)
+    grid = pdmp.sample(process, **options, store="grid", draws=7)
+    found["moments"] = folded([sums.cov() if not process.local else 0.0, sums.mcse(), sums.ess(), sums.rhat()])
+    found["grid"] = folded([grid.draws(4), grid.var(), grid.ess()])
+    return found | {key: folded(of(run)) for key, of in RESULTS.items()}
 
 
 def figures(name, make):

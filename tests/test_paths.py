@@ -9,6 +9,7 @@ import json
 import os
 
 import pytest
+from numba.core import config
 
 from tests import digests, seeds
 
@@ -21,12 +22,35 @@ def test_the_figures_are_of_the_cases_that_there_are():
     assert sorted(KEPT) == sorted(CASES)
 
 
+unmoved = pytest.mark.skipif(os.environ.get(seeds.VARIABLE, "0") != "0", reason="figures of the seeds as they are")
+
+
+def compare(name):
+    said = digests.difference(KEPT[name], json.loads(json.dumps(digests.figures(name, CASES[name]))))
+    record = f"NUMBA_DISABLE_JIT=1 python -m tests.digests --record '{name}'"
+    assert said is None, f"{name}: {said}. If the change is meant: {record}"
+
+
 @pytest.mark.exact
-@pytest.mark.skipif(os.environ.get(seeds.VARIABLE, "0") != "0", reason="figures of the seeds as they are")
+@unmoved
 @pytest.mark.parametrize("name", CASES)
 def test_the_figures_of_a_case_are_those_that_were_recorded(name):
-    found = json.loads(json.dumps(digests.figures(name, CASES[name])))
-    said = digests.difference(KEPT[name], found)
-    assert said is None, (
-        f"{name}: {said}. If the change is meant: NUMBA_DISABLE_JIT=1 python -m tests.digests --record '{name}'"
-    )
+    compare(name)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
+@unmoved
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LocalBPS",
+        "ZigZag local",
+        "CoordinateSampler sparse",
+        "Bounded BPS",
+        "Bounded ZigZag",
+        "Sticky BPS",
+        "Sticky ZigZag",
+    ],
+)
+def test_compiled_paths_are_those_of_plain_python(name):
+    compare(name)

@@ -1,7 +1,6 @@
 """What every fixed-step sampler owes its users, with every gradient provider that fits it.
 
-In plain Python every sampler meets every provider in one of three tests, three of them in each. Compiled, which costs
-seconds for each, every sampler and every provider are there once.
+Paths, counts and several chains of every sampler are those of `tests.digests`.
 """
 
 import numpy as np
@@ -12,7 +11,6 @@ import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import new_chain
 
 pytestmark = [
     pytest.mark.exact,
@@ -79,84 +77,15 @@ EXACT_ONLY = {
     "adjusted Zig-Zag splitting": lambda provider, step: discrete.ZigZagSplitting(provider, step, adjusted=True),
     "adjusted BPS splitting": lambda provider, step: discrete.BPSSplitting(provider, step, adjusted=True),
 }
-SCHEDULES = {"constant": 0.02, "decreasing": discrete.schedules.polynomial(0.04, 2.0, 0.6)}
-
-
-def pairs(first):
-    """Each sampler with every third provider, from another one on than the sampler before."""
-    names = list(PROVIDERS)
-    shared = [(s, names[(first + k + i) % len(names)]) for i, s in enumerate(SAMPLERS) for k in range(0, len(names), 3)]
-    return shared + [(s, p) for s in EXACT_ONLY for p in ("model", "Full")]
-
-
-PAIRS = [pairs(first) for first in range(3)]
-STEPS = list(SCHEDULES)
+#: Each sampler with every third provider, from another one on than the sampler before.
+PAIRS = [(s, p) for i, s in enumerate(SAMPLERS) for k, p in enumerate(PROVIDERS) if (i - k) % 3 == 0]
+PAIRS += [(s, p) for s in EXACT_ONLY for p in ("model", "Full")]
 if not config.DISABLE_JIT:  # variants of a sampler that are one class share their machine code
-    families = list(dict.fromkeys(name.partition(",")[0] for name in SAMPLERS))
-    providers = [name for name in PROVIDERS if name != "model"]
-    once = [(s, providers[families.index(s.partition(",")[0]) % len(providers)]) for s in SAMPLERS]
-    PAIRS = [once + [(s, "model") for s in EXACT_ONLY]] * 3
-    STEPS = ["constant"]
+    PAIRS = [pair for k, pair in enumerate(PAIRS) if k % 3 == 0]
 
 
-def process_of(sampler, provider, schedule="constant"):
-    make = SAMPLERS.get(sampler) or EXACT_ONLY[sampler]
-    return make(PROVIDERS[provider], SCHEDULES[schedule])
-
-
-def path(chain):
-    """All that a chain leaves behind, and the state in which it stopped."""
-    record = chain.finish()
-    integrals = record.integrals
-    return [record.times, record.xs, record.counts, integrals.first, integrals.second, chain.state.x, chain.state.v]
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    "sampler, provider, schedule", [(*pair, STEPS[k % len(STEPS)]) for k, pair in enumerate(PAIRS[0])]
-)
-def test_the_path_is_a_function_of_the_seed_alone(sampler, provider, schedule):
-    """Whatever the chunks, and when a stored chain is taken up again, half through the warm-up or after it."""
-    process = process_of(sampler, provider, schedule)
-    options = {"steps": 12, "warmup": 0.25}
-    whole = new_chain(process, [0.5, 0.5], 3, **options).advance()
-    assert whole.failure is None, whole.failure
-    assert_same(path(whole), path(new_chain(process, [0.5, 0.5], 3, **options).advance()))
-    assert not np.array_equal(path(whole)[1], path(new_chain(process, [0.5, 0.5], 4, **options).advance())[1]) or (
-        provider in ("model", "Full") and (sampler.startswith(("GD", "SGD")) or sampler == "SGLD, extreme")
-    )
-    for stop in (1, 5, 20):
-        pieces = new_chain(process, [0.5, 0.5], 3, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, [0.5, 0.5], 3, **options)
-        fresh.restore(header, arrays, "chain")
-        assert_same(path(whole), path(fresh.advance()))
-
-
-@pytest.mark.parametrize("sampler, provider", PAIRS[1])
-def test_shapes_statistics_and_several_chains(sampler, provider):
-    process = process_of(sampler, provider)
-    run = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
-    with np.errstate(all="ignore"):
-        assert run.mean().shape == (2,)
-        assert run.draws(5).shape == (2, 5, 2)
-    assert np.all(np.isfinite(run.draws(5)))
-    assert run.stats["total_events"] == 2 * 15 * process.ticks
-    assert run.stats["stopped"] == ["events", "events"]
-    terms = run.stats["data_terms"]
-    each = 12 if provider in ("model", "Full", "Noisy") else 4 if provider in ("reshuffle", "epoch") else 3
-    assert terms >= 2 * 15 * each and terms % each == 0
-    for name, value in run.stats.items():
-        assert np.all(np.isfinite(value)) if isinstance(value, float) else True, name
-    again = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
-    np.testing.assert_array_equal(run.draws(5), again.draws(5))
-    assert not np.array_equal(run.draws(5)[0], run.draws(5)[1])
+def process_of(sampler, provider, step=0.02):
+    return (SAMPLERS.get(sampler) or EXACT_ONLY[sampler])(PROVIDERS[provider], step)
 
 
 @pytest.mark.parametrize("sampler", EXACT_ONLY)
@@ -178,10 +107,10 @@ BOUNDED += ("SGHMC", "SGRRHMC")
 @pytest.mark.filterwarnings("ignore:.*stability limit:UserWarning")
 @pytest.mark.parametrize(
     "sampler, provider",
-    [pair for pair in PAIRS[2] if pair[0] == "SGHMC, semi-implicit" or not pair[0].startswith(BOUNDED)],
+    [pair for pair in PAIRS if pair[0] == "SGHMC, semi-implicit" or not pair[0].startswith(BOUNDED)],
 )
 def test_a_chain_that_diverges_says_who_and_where_and_keeps_its_path(sampler, provider):
-    process = (SAMPLERS.get(sampler) or EXACT_ONLY[sampler])(PROVIDERS[provider], 50.0)
+    process = process_of(sampler, provider, 50.0)
     with pytest.raises(
         pdmp.SamplingError, match=rf"^{type(process).__name__} diverged at step \d+: .*LinearGaussian"
     ) as e:

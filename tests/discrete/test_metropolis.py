@@ -374,13 +374,6 @@ def test_the_acceptance_rate_before_any_step_after_the_warm_up_is_unknown():
     assert setting(discrete.Barker(MODEL, 0.3, adapt=False)) == "scale 0.3"
 
 
-@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
-def test_seeds(make):
-    first, again, other = (run_chain(make(MODEL, 0.5), START, seed, steps=20).finish().xs for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.any(first == other)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Bad input
 

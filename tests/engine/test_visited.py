@@ -67,8 +67,7 @@ def process(kind, model):
 
 
 @pytest.mark.filterwarnings("ignore:`warmup` is 0")
-@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
-@pytest.mark.parametrize("kind", ["BPS", "ZigZag", "HMC"])
+@pytest.mark.parametrize(("kind", "store"), [("BPS", "skeleton"), ("ZigZag", "grid"), ("HMC", "moments")])
 def test_a_gradient_that_is_wrong_only_where_a_run_goes_is_said(kind, store, tmp_path):
     with pytest.warns(UserWarning, match=WRONG.format("FunctionModel", " of chain [01]")):
         run = pdmp.sample(process(kind, from_function(far, 3)), events=300, seed=1, chains=2, store=store)
@@ -285,7 +284,7 @@ def test_a_mean_elsewhere_is_another_law():
 def test_right_and_short_runs_of_a_users_process_are_not_spoken_of():
     """Also where a coordinate has hardly been explored: of standard deviations 0.001, 1 and 100."""
     wide = pdmp.models.Gaussian(np.zeros(3), [1e6, 1.0, 1e-4])
-    for seed, chains in ((0, 1), (1, 1), (2, 3)):
+    for seed, chains in ((0, 1), (2, 3)):
         runs = [
             pdmp.sample(Langevin(TARGET, step=0.1), steps=2_000 // chains, seed=seed, chains=chains),
             pdmp.sample(Slack(TARGET), time=60.0, seed=seed, chains=chains),

@@ -2,14 +2,9 @@
 
 import itertools
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from numba.core import config
 from scipy import sparse
 
 import pdmp
@@ -82,90 +77,6 @@ class Draw:
 
 # ---------------------------------------------------------------------------------------------------------------
 # What every process owes
-
-
-def everything(chain_):
-    """All that a chain leaves behind."""
-    record = chain_.finish()
-    arrays = [record.times, record.kinds, record.which, record.xs, record.vs, record.counts]
-    return [*arrays, record.integrals.first, record.integrals.second, chain_.state.x, chain_.state.v]
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@plain_only
-@pytest.mark.parametrize("name", PROCESSES)
-def test_the_path_is_a_function_of_the_seed_alone(name):
-    """Whatever the chunks, and when a stored chain is taken up again."""
-    process = PROCESSES[name]()
-    whole = run_chain(process, START, 3, events=40, warmup=0.2)
-    for stop in (1, 5, 20):
-        pieces = new_chain(process, START, 3, events=40, warmup=0.2)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, START, 3, events=40, warmup=0.2)
-        fresh.restore(header, arrays, "chain")
-        assert_same(everything(whole), everything(fresh.advance()))
-
-
-@pytest.mark.parametrize("name", PROCESSES)
-def test_paths_are_continuous_and_speeds_are_kept(name):
-    path = pdmp.sample(PROCESSES[name](), events=150, initial=START, seed=4).trajectories[0]
-    gaps = np.diff(path.times)
-    assert len(gaps) == 150 and np.all(gaps > 0.0)
-    moved = path.positions[:-1] + path.velocities[:-1] * gaps[:, None]
-    np.testing.assert_allclose(path.positions[1:], moved, atol=1e-12 * path.end)
-    if name.startswith("CoordinateSampler"):
-        assert np.all((path.velocities != 0.0).sum(axis=1) == 1)
-        assert set(np.abs(path.velocities).ravel()) == {0.0, 1.0}
-    else:
-        bounces = np.flatnonzero(path.kinds == local_bps.BOUNCE)
-        squares = (path.velocities**2).sum(axis=1)
-        np.testing.assert_allclose(squares[bounces + 1], squares[bounces], rtol=1e-12)
-    assert set(path.kinds) == {0, 1}
-
-
-#: On the logistic regression, whose vectorised exponentials and sums are rounded otherwise than Python's.
-VECTORISED = (
-    *(f"LocalBPS {thinning}" for thinning in ("affine", "grid", "columns", "rows", "anchored")),
-    *(f"CoordinateSampler {thinning}" for thinning in ("affine", "grid")),
-)
-
-
-def paths():
-    """Events of every process, for comparison with those of another interpreter."""
-    found = {}
-    for name, make in PROCESSES.items():
-        events = 15 if name in VECTORISED else 60
-        for part, array in enumerate(everything(run_chain(make(), START, 62, warmup=0.1, events=events))):
-            found[f"{name}/{part}"] = array
-    return found
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with what is compiled")
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    """Bitwise, but for those whose gradients are vectorised: rounding differences grow along a path."""
-    file = tmp_path / "paths.npz"
-    script = f"import numpy as np; from tests.factors.test_local import paths; np.savez({str(file)!r}, **paths())"
-    root = pathlib.Path(__file__).parents[2]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(root)}
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=root, env=environment, timeout=300)
-    different = []
-    with np.load(file) as theirs:
-        ours = paths()
-        assert set(ours) == set(theirs.files)
-        for key, array in ours.items():
-            if key.partition("/")[0] in VECTORISED:
-                same = array.shape == theirs[key].shape and np.allclose(array, theirs[key], rtol=1e-7, atol=1e-9)
-            else:
-                same = np.array_equal(array, theirs[key])
-            if not same:
-                different.append(key)
-    assert not different
 
 
 class CountingBPS(pdmp.LocalBPS):

@@ -285,10 +285,9 @@ def quadrature():
     return np.array(mean), np.array(square) - np.square(mean)
 
 
-@pytest.mark.parametrize("anchor", [FAR, POINTS], ids=["one", "three"])
-def test_the_law_is_that_of_the_target(anchor):
+def test_the_law_is_that_of_the_target():
     events, resolution = (20_000, 0.05) if not config.DISABLE_JIT else (250, 0.6)
-    process = pdmp.ZigZag(renewed(anchor=anchor), metric=pdmp.Metric(scales=[0.6, 0.7]))
+    process = pdmp.ZigZag(renewed(anchor=POINTS), metric=pdmp.Metric(scales=[0.6, 0.7]))
     found = replicate(process, [0.0, 0.0], 12, seed=7, warmup=0.3, events=events)
     mean, var = quadrature()
     assert_unbiased(found.mean, mean, resolution=resolution)

@@ -15,7 +15,7 @@ from pdmp.processes import gaussian_bounds, gaussian_reference
 from pdmp.thinning import Constant, Grid, Inversion, Maxima, Narrow
 from pdmp.thinning.conserved import capped_arrival
 from pdmp.thinning.sinusoid import product_arrival, sinusoid_arrival
-from tests.checks import new_chain, plain
+from tests.checks import plain
 from tests.targets import Quartic
 
 pytestmark = pytest.mark.exact
@@ -482,43 +482,6 @@ if config.DISABLE_JIT:  # compiled, each takes some seconds
         "factorised, hessian": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
         "factorised, grid": lambda: pdmp.FactorisedBoomerang(LOGISTIC, thinning="grid"),
     }
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_paths_turn_around_the_mean_and_keep_their_energy(name):
-    process = CASES[name]()
-    path = pdmp.sample(process, events=120, initial=[0.5, -1.0, 0.2], seed=4).trajectories[0]
-    assert path.kind == "elliptic" and np.array_equal(path.centre, process.mean)
-    x, v, m = path.positions, path.velocities, process.mean
-    s = np.diff(path.times)[:, None]
-    np.testing.assert_allclose(x[1:], m + (x - m)[:-1] * np.cos(s) + v[:-1] * np.sin(s), atol=1e-11)
-    sd = process.reference.sd
-    root = process.reference.root if hasattr(process.reference, "covariance") else np.diag(sd)
-    y, w = (np.linalg.solve(root, a.T).T for a in (x - m, v))
-    energy = y**2 + w**2 if process.local else (y**2 + w**2).sum(axis=1, keepdims=True)
-    changed = np.abs(energy[1:] / energy[:-1] - 1.0).max(axis=1) > 1e-9
-    np.testing.assert_array_equal(changed, path.kinds == 1)  # refreshments
-    assert 5 < changed.sum() < 115
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_path_is_a_function_of_the_seed_alone(name):
-    process, x = CASES[name](), [0.5, -1.0, 0.2]
-
-    def left(chain):
-        record = chain.finish()
-        return [record.times, record.xs, record.vs, record.counts, record.integrals.second, chain.state.x]
-
-    whole = new_chain(process, x, 3, events=40, warmup=0.25).advance()
-    assert whole.failure is None, whole.failure
-    pieces = new_chain(process, x, 3, events=40, warmup=0.25)
-    pieces.chunk = 7
-    pieces.advance(seconds=0.0)
-    header, arrays = pieces.pack(pieces.snapshot(), "chain")
-    fresh = new_chain(process, x, 3, events=40, warmup=0.25)
-    fresh.restore(header, arrays, "chain")
-    for a, b in zip(left(whole), left(fresh.advance()), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("size", [1, 3])

@@ -1,10 +1,6 @@
 """Boundaries: what a wall does to position and velocity, when it is hit, what is refused; identities, to rounding."""
 
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -21,7 +17,6 @@ from tests.targets import Quartic
 
 pytestmark = pytest.mark.exact
 plain_only = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python; compiled with other parts")
-ROOT = pathlib.Path(__file__).parents[2]
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MODEL = Gaussian([0.5, -0.3, 0.2], PRECISION)
@@ -156,45 +151,6 @@ def test_walls_are_hit_to_the_last_bit_and_never_passed(name):
         before = path.centre + y * np.cos(s) + vs[:-1] * np.sin(s)
     np.testing.assert_allclose(xs[1:], before, atol=1e-12)
     assert np.all(gaps > 0.0)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
-    process, x = bounded(name)
-    options = {"events": 150, "warmup": 0.1}
-    whole = new_chain(process, x, 8, **options).advance()
-    for stop in (1, 7, 40):
-        pieces = new_chain(process, x, 8, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(process, x, 8, **options)
-        fresh.restore(header, arrays, "chain")
-        one, other = whole.finish(), fresh.advance().finish()
-        for part in ("times", "kinds", "xs", "vs", "counts"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-
-
-def paths():
-    """Events of the cases that are compiled here."""
-    found = {}
-    for name in ("BPS", "ZigZag"):  # library functions of ellipses differ in the last bit
-        process, x = bounded(name)
-        record = run_chain(process, x, 5, warmup=0.1, events=200).finish()
-        for part in ("times", "kinds", "which", "xs", "vs"):
-            found[f"{name}/{part}"] = getattr(record, part)
-    return found
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    script = "import numpy as np; from tests.processes.test_bounded import paths; "
-    script += f"np.savez({str(tmp_path / 'p')!r}, **paths())"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, env=environment, timeout=120)
-    with np.load(tmp_path / "p.npz") as theirs:
-        for name, ours in paths().items():
-            np.testing.assert_array_equal(ours, theirs[name], err_msg=name)
 
 
 @plain_only

@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import pdmp
 from pdmp import metric as metrics
-from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import helper
 from pdmp.native.velocities import across, autoregress, dot, turn_partly
 from pdmp.process import ADAPTING, DATA, HORIZON, VIOLATIONS
@@ -187,30 +187,6 @@ def test_the_hessian_is_that_at_the_mode_wherever_the_run_starts(monkeypatch):
         root = metrics.make_metric("auto", LOGISTIC, start).root
         np.testing.assert_allclose(root @ root.T, np.linalg.inv(LOGISTIC.hessian(x)), rtol=1e-8)
         monkeypatch.setattr(type(LOGISTIC), "mode", lambda self: None)  # then that where it starts
-
-
-@pytest.mark.parametrize("what", ["diagonal", "directional", "generic"])
-def test_a_resumed_chain_is_the_uninterrupted_one(what):
-    process = {
-        "diagonal": lambda: pdmp.BPS(MODEL, metric="dense"),
-        "directional": lambda: pdmp.DirectionalBPS(LOGISTIC, metric="dense"),
-        "generic": lambda: pdmp.DirectionalBPS(SkewNormal(2.0), metric=None),
-    }[what]()
-    x = np.full(process.dim, 0.3)
-    process = process.resolve(x)
-    budget = {"events": 600, "warmup": 0.6, "seed": 9}
-    whole = run_chain(process, x, **budget)
-    part = new_chain(process, x, **budget)
-    part.chunk = 7
-    for _ in range(11):
-        part.advance(seconds=0.0)
-    header, arrays = part.pack(part.snapshot(), "c")
-    again = new_chain(process, x, **budget)
-    again.restore(header, arrays, "c")
-    again.chunk = 13
-    again.advance()
-    for name in ("times", "kinds", "xs", "vs"):
-        np.testing.assert_array_equal(getattr(again.finish(), name), getattr(whole.finish(), name))
 
 
 @pytest.mark.parametrize("n", range(1, 14))

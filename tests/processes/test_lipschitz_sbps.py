@@ -10,7 +10,7 @@ import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch
 from pdmp.process import CERTAIN, DATA
 from pdmp.processes.lipschitz_sbps import BOUNCE, REFRESH
-from tests.checks import assert_exponential, assert_unbiased, new_chain, plain_only, replicate, run_chain
+from tests.checks import assert_exponential, assert_unbiased, plain_only, replicate
 
 RNG = np.random.default_rng(8)
 N = 24
@@ -171,18 +171,6 @@ def test_a_bound_that_is_too_small_is_an_error_that_names_the_model():
     process = pdmp.LipschitzSBPS(MODEL, bound=0.2)
     with pytest.raises(pdmp.SamplingError, match="exceeded the bound that LogisticRegression"):
         pdmp.sample(process, time=200.0, seed=4, store="moments")
-
-
-@pytest.mark.exact
-def test_chunks_and_the_budget_do_not_change_the_path():
-    process = pdmp.LipschitzSBPS(MODEL, refresh_rate=0.5)
-    whole = run_chain(process, [0.1, 0.2], 5, events=40).finish()
-    pieces = new_chain(process, [0.1, 0.2], 5, events=40)
-    while pieces.stopped is None:
-        pieces.chunk = 1
-        pieces.advance(seconds=0.0)
-    for part in ("times", "xs", "vs", "counts"):
-        np.testing.assert_array_equal(getattr(whole, part), getattr(pieces.finish(), part))
 
 
 def test_it_bounces_at_the_mean_rate_of_its_batches():

@@ -29,6 +29,9 @@ def usual(kind, law):
 
 
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+PAIRED = pytest.mark.parametrize(
+    ("law", "kind"), [(law, (RegressionBPS, diagonal_boomerang)[k % 2]) for k, law in enumerate(LAWS.values())]
+)
 BOTH = pytest.mark.parametrize("kind", [RegressionBPS, diagonal_boomerang])
 FROZEN = [[], [1], [1, 2]]  #: the intercept and the dispersions never are
 
@@ -50,8 +53,7 @@ def later(process, x, v, t):
     return np.where(frozen, 0.0, there), np.where(frozen, 0.0, velocity)
 
 
-@BOTH
-@EVERY
+@PAIRED
 def test_rates_balance_the_flow(law, kind):
     """Rows and K sum up to ∇U, less S⁻¹ (x - x̂) on ellipses, in the coordinates that move; of any anchor and scale."""
     model = regression(law)
@@ -96,7 +98,7 @@ def test_no_rate_is_above_its_bound_on_an_ellipse(law):
             assert math.isinf(bounds[ROW])
             continue
         assert np.all(np.isfinite(bounds)) and np.all(bounds >= 0.0)
-        for t in np.linspace(0.0, 2.0 * math.pi, 25):
+        for t in np.linspace(0.0, 2.0 * math.pi, 13):
             there, velocity = later(process, x, v, t)
             for i in range(model.n_data):
                 assert abs(along(process, there, velocity, i, loss)) * share[i] <= bounds[ROW] * (1.0 + 1e-9)
@@ -138,8 +140,8 @@ def test_no_rate_is_above_its_bound_on_a_line(law):
         share, proposed = process.total / process.weights, np.zeros(2, int)
         x, v = somewhere(process, rng, frozen, far)
         state = state_at(process, x, v)
-        for now in (0.0, 0.4, 1.7):
-            for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0):
+        for now in (0.0, 1.7):
+            for e in (1e-9, 0.01, 0.1, 0.5, 2.0, 20.0):
                 for i in (ROW, KNOWN):
                     time, bound = process.native.clock(state, i, now, Late(e))
                     if math.isnan(time):  # of few rows shells do not reach far
@@ -203,8 +205,7 @@ def test_the_known_part_of_normal_priors_is_inverted():
             assert np.trapezoid(rates, grid[::40]) == pytest.approx(e, rel=5e-3)
 
 
-@BOTH
-@EVERY
+@PAIRED
 def test_proposals_have_the_true_rates(law, kind):
     """Over all rows, chance times rate adds up to the true rate; at once and later."""
     process, rng = usual(kind, law), np.random.default_rng(5)
@@ -225,8 +226,7 @@ def test_proposals_have_the_true_rates(law, kind):
         assert process.native.rate(state, KNOWN, now, None) == pytest.approx(rates[KNOWN], rel=1e-7)
 
 
-@BOTH
-@EVERY
+@PAIRED
 def test_bounces_and_refreshments(law, kind):
     """Of the coordinates that move, in the metric of S⁻¹: v·g changes its sign, vᵀS⁻¹v is kept."""
     process, rng = usual(kind, law), np.random.default_rng(6)

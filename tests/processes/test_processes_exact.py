@@ -428,9 +428,9 @@ def test_the_automatic_refreshment_is_a_tenth_of_the_bounce_rate(make):
 def test_predictions_of_sbps_are_calibrated():
     """Where G is affine along a ray z-scores have sd 1 (S6). Their mean is not 0, but below 0.4: what is observed at a
     bounce, and kept with its sign reversed, was accepted for being large."""
-    seen = pdmp.sample(pdmp.SBPS(Noisy(MODEL, 2.0), k=5.0), events=600, seed=6, initial=MEAN, store="moments").stats
+    seen = pdmp.sample(pdmp.SBPS(Noisy(MODEL, 2.0), k=5.0), events=250, seed=6, initial=MEAN, store="moments").stats
     n = seen["scores"]
     mean = seen["score_sum"] / n
-    assert n > 2_000
+    assert n > 800
     assert abs(mean) < 0.4
-    assert 0.9 < math.sqrt(seen["score_squares"] / n - mean**2) < 1.1
+    assert 0.87 < math.sqrt(seen["score_squares"] / n - mean**2) < 1.13

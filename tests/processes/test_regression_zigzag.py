@@ -36,12 +36,12 @@ def somewhere(process, rng, far=1.0):
 
 #: By what groups they have, models of each law.
 MODELS = {
-    **{f"{name}": lambda law=law: regression(law) for name, law in LAWS.items()},
-    **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in LAWS.items()},
-    **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, StudentTLaw, LogitLaw)},
-    "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=80, slopes=1),
-    "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=60, slopes=2),
-    "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=80, slopes=2),
+    **{name: lambda law=law: regression(law) for name, law in list(LAWS.items())[::2]},
+    **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in list(LAWS.items())[1::2]},
+    **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, LogitLaw)},
+    "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
+    "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=40, slopes=2),
+    "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=40, slopes=2),
     "PoissonLaw, 3 crossed": lambda: crossed(PoissonLaw, 3),
     "PoissonLaw, crossed, slopes of the first": lambda: crossed(PoissonLaw, slope=0),
     "NormalLaw, crossed, slopes of the second": lambda: crossed(NormalLaw, 3, slope=1),

@@ -1,10 +1,6 @@
 """Sticky processes: freezing and thawing, their rates, what is accumulated of a path, what is refused."""
 
 import math
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,10 +12,9 @@ from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.models.priors import BetaBernoulli
 from pdmp.processes import sticky
 from pdmp.processes.sticky import KEPT_VELOCITY
-from tests.checks import assert_unbiased, new_chain, plain_only, run_chain
+from tests.checks import assert_unbiased, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
-ROOT = pathlib.Path(__file__).parents[2]
 
 RNG = np.random.default_rng(81)
 A = RNG.standard_normal((12, 4))
@@ -216,46 +211,6 @@ def test_inclusion_survives_a_file(tmp_path):
     loaded = pdmp.load(tmp_path / "run.npz")
     np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())
     assert pdmp.diagnostics.sparsity(loaded) == pdmp.diagnostics.sparsity(run)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
-    options = {"events": 200, "warmup": 0.25}
-    whole = new_chain(CASES[name](), np.ones(4), 8, **options).advance()
-    for stop in (1, 7, 90):
-        pieces = new_chain(CASES[name](), np.ones(4), 8, **options)
-        pieces.chunk = stop
-        pieces.advance(seconds=0.0)
-        header, arrays = pieces.pack(pieces.snapshot(), "chain")
-        fresh = new_chain(CASES[name](), np.ones(4), 8, **options)
-        fresh.restore(header, arrays, "chain")
-        one, other = whole.finish(), fresh.advance().finish()
-        for part in ("times", "kinds", "xs", "vs", "counts"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-        for part in one.accumulated:
-            np.testing.assert_array_equal(one.accumulated[part], other.accumulated[part])
-
-
-def paths():
-    """Events of the cases that are compiled here."""
-    found = {}
-    for name in ("ZigZag", "BPS"):  # library functions of ellipses differ in the last bit
-        record = run_chain(CASES[name](), np.ones(4), 5, warmup=0.1, events=300).finish()
-        for part in ("times", "kinds", "which", "xs", "vs"):
-            found[f"{name}/{part}"] = getattr(record, part)
-        found |= {f"{name}/{part}": array for part, array in record.accumulated.items()}
-    return found
-
-
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    script = "import numpy as np; from tests.processes.test_sticky import paths; "
-    script += f"np.savez({str(tmp_path / 'p')!r}, **paths())"
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, env=environment, timeout=120)
-    with np.load(tmp_path / "p.npz") as theirs:
-        for name, ours in paths().items():
-            np.testing.assert_array_equal(ours, theirs[name], err_msg=name)
 
 
 def test_coordinates_that_start_at_zero_start_frozen():

@@ -87,13 +87,13 @@ def test_arrivals_integrate_the_bound_to_their_exponential(name):
     """With one signed rate, t(e) is the inverse of the integral of the bound, so dt / de is one over the bound."""
     model, bound = EXACT[name]
     process = pdmp.BPS(model, thinning=bound).resolve(np.zeros(2))
-    e = np.linspace(1e-9, 0.5, 400)
+    e = np.linspace(1e-9, 0.5, 200)
     compared = 0
-    for x, v in starts(process, 6):
+    for x, v in starts(process, 4):
         found = np.array([p for p in proposals(process, x, v, e)])
         inside = (found[:, 1] > 0.0) & (found[:, 1] < CERTAIN)
         times, levels, area = found[inside, 0], found[inside, 1], e[inside]
-        if len(times) < 50:
+        if len(times) < 40:
             continue
         assert np.all(np.diff(times) > 0.0)
         steps = 0.5 * (levels[1:] + levels[:-1]) * np.diff(times)
@@ -174,7 +174,7 @@ if not DISABLE_JIT:  # compiled, each takes half a minute
 @pytest.mark.parametrize("name, sampler", CLOCKED)
 def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
     model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
-    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=400, seed=6, tolerance=1e-3)
+    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=200, seed=6, tolerance=1e-3)
     assert found.p > 1e-4, str(found)
     rings = found.clocks[0]
     assert 0.1 < rings.acceptance <= 1.0

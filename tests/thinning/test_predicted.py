@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.engine import chain as chain_module
 from pdmp.process import ADAPTING, DATA, HORIZON, HORIZONS, KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Predicted, first_arrival, predicted
-from tests.checks import new_chain, plain_only, run_chain
+from tests.checks import plain_only, run_chain
 from tests.thinning.helpers_thinning import Draws
 
 pytestmark = pytest.mark.exact
@@ -283,33 +282,6 @@ def test_an_isotropic_gaussian_leaves_nothing_to_predict():
     assert memory.product[0] / memory.weight[0] == pytest.approx(1.0, rel=1e-6)
     assert memory.margin[0] == pytest.approx(predicted.START * math.exp(-0.1 * 0.003 / 0.997 * counts[THINNED]))
     assert counts[VIOLATIONS] == 0 and counts[THINNED] < 1_150
-
-
-@pytest.mark.parametrize("name", ["BPS, adaptive", "event chain", "Boomerang", "Zig-Zag"])
-def test_chunks_change_nothing(name, monkeypatch):
-    call = {"events": 100, "warmup": 0.3, "chains": 2, "seed": 3, "initial": MEAN}
-    one = pdmp.sample(PROCESSES[name](BANANA), **call)
-    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 1)
-    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
-    pieces = pdmp.sample(PROCESSES[name](BANANA), **call)
-    assert one.stats["bound_violations"] == pieces.stats["bound_violations"]
-    for a, b in zip(one.trajectories, pieces.trajectories, strict=True):
-        assert np.array_equal(a.times, b.times) and np.array_equal(a.positions, b.positions)
-
-
-def test_a_chain_stopped_and_continued_is_the_same_chain():
-    """What is learnt is part of the state: a chain packed in its midst and restored goes on bitwise."""
-    call = {"initial": MEAN, "seed": 4, "warmup": 0.5, "events": 150}
-    for process in (PROCESSES["Boomerang"](BANANA), PROCESSES["BPS, adaptive"](BANANA)):
-        whole, half, other = run_chain(process, **call), new_chain(process, **call), new_chain(process, **call)
-        half.chunk = 40
-        half.advance(seconds=0.0)
-        assert 0 < half.state.counts[THINNED] < whole.state.counts[THINNED] and half.stopped is None
-        other.restore(*half.pack(half.snapshot(), "chain"), "chain")
-        other.advance()
-        assert np.array_equal(other.state.x, whole.state.x) and np.array_equal(other.state.counts, whole.state.counts)
-        for a, b in zip(other.state.memory.bound, whole.state.memory.bound, strict=True):
-            assert np.array_equal(a, b)
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run():
