@@ -16,6 +16,7 @@ import difflib
 import dis
 import hashlib
 import inspect
+import math
 import numbers
 import os
 import random
@@ -33,7 +34,7 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper, find_wrong_sign
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.models.verification import check_equations, check_gradient
+from pdmp.models.verification import check_equations, check_gradient, shown
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.native.fingerprints import is_standard
 from pdmp.process import CERTAIN, CLOCKS, HORIZON, Process, State, last_moved
@@ -43,6 +44,14 @@ REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
 COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen whether a rehearsal changes them
+#: Calls of an estimator of gradients, and of a clock at one state, at most, and at least of a clock.
+CALLS, PROPOSALS, FEWEST = 200, 1_000, 400
+#: How far the mean of estimates must be off, in units of the largest partial derivative and of its standard error; and
+#: how much of it an exact gradient may differ by.
+BIASED, ERRORS, EQUAL = 0.03, 6.0, 1e-4
+#: By how many errors spacings between proposals must be off; longer ones are left out, as a bound may be 0 in between;
+#: and how often a bound goes up and down between two times, at most, that is no number at random.
+SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -370,6 +379,10 @@ def _rehearse(process, chain):
         for name, arguments in calls.items():
             _call(model, name, *arguments)
         _check_written(model, "partial_curvature_bounds")
+    for part in users_parts(process):
+        if part._kind == "provider":
+            _check_estimator(part, chain)
+    _check_proposals(process, chain)
     if is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
@@ -394,6 +407,85 @@ def _check_written(model, name):
             f"`{name}` of {type(model).__name__} adds to `out[{differ[0]}]`, or leaves it as it is: it must write the "
             "bound there, `out[j] = …`, as `out` holds what an earlier call has left."
         )
+
+
+def _check_estimator(provider, chain):
+    """Raise a `TypeError` for an exact gradient that is not that of the model, and warn of a mean that is not.
+
+    At a point away from the start, where partial derivatives of the data and of the prior may cancel.
+    """
+    model, name = provider.model, type(provider).__name__
+    rng, native, start = np.random.default_rng(0), _python(provider), np.array(chain.state.x[: provider.dim])
+    for size in (1.0, 0.1, 0.0):
+        x = start + size * np.maximum(1.0, np.abs(start)) * rng.choice([-1.0, 1.0], provider.dim)
+        right = np.asarray(model.gradient(x), float)
+        if np.all(np.isfinite(right)):
+            break
+    else:
+        return
+    calls = 1 if provider.exact else min(CALLS, REHEARSED_TERMS // max(provider.terms_per_call, 1))
+    memory, counts, found = provider.memory(rng), np.zeros_like(chain.state.counts), np.empty((calls, len(x)))
+    for out in found:
+        if _attempt(provider, native, "gradient", (x, memory, rng, out, counts)) is _FAILED:
+            return
+    mean, size = found.mean(axis=0), np.abs(right).max()
+    off, error = np.abs(mean - right), found.std(axis=0) / np.sqrt(max(calls, 1))
+    j = int(np.argmax(off if provider.exact else off / np.maximum(error, EQUAL * size + 1e-300)))
+    if provider.exact and off[j] > EQUAL * size:
+        raise TypeError(
+            f"`gradient` of {name} is not the gradient of {type(model).__name__}, though `exact` says so: coordinate "
+            f"{j}, at x = {shown(x)}, is {mean[j]:.6g}, not {right[j]:.6g}."
+        )
+    if not provider.exact and calls > 20 and off[j] > max(BIASED * size, ERRORS * error[j]):
+        warn(
+            f"`gradient` of {name} is biased: the mean of {calls} estimates of coordinate {j}, at x = {shown(x)}, is "
+            f"{mean[j]:.4g}, with an error of {error[j]:.2g}, and the gradient of {type(model).__name__} is "
+            f"{right[j]:.4g}. Draws then have another law."
+        )
+
+
+def _check_proposals(process, chain):
+    """Warn where proposals of a user's clock or bound do not come at the rate that it says they have.
+
+    Of n times with the hazard b, the spacings between neighbours times b and the number of those still to come are
+    independent Exp(1) variables. Bounds that change from call to call at the same time are left alone.
+    """
+    mine = [part for part in users_parts(process) if part._kind != "provider"]
+    calls = min(PROPOSALS, REHEARSED_TERMS // max(getattr(process.model, "n_data", 0), 1))
+    if not mine or any(getattr(part, "adapts", False) for part in mine) or calls < FEWEST:
+        return
+    native, state, rng = _python(process), copied(chain.state), np.random.default_rng(0)
+    now, name = float(state.now[0]), type(mine[0]).__name__
+    for i in range(min(process.clocks, 2)):
+        pairs = []
+        for _ in range(calls):
+            proposal = _attempt(process, native, "clock", (state, i, now, rng))
+            if not isinstance(proposal, tuple) or len(proposal) != 2 or proposal[1] == CERTAIN and proposal[0] < np.inf:
+                break
+            pairs.append(proposal)
+        if len(pairs) < calls:
+            continue
+        times, bounds = np.array(sorted(pairs), float).T
+        left = len(times) - np.arange(len(times))
+        proposed = np.isfinite(times) & (bounds != HORIZON) & (bounds != CERTAIN)
+        times, bounds, left = times[proposed], bounds[proposed], left[proposed]
+        if len(times) < FEWEST // 2 or np.abs(np.diff(bounds)).sum() > WAVES * np.ptp(bounds) + 1e-9 * bounds.max():
+            continue
+        spacings = np.diff(times) * 0.5 * (bounds[1:] + bounds[:-1]) * left[1:]
+        spacings = spacings[spacings < LONGEST]
+        mean = spacings.mean() / (1.0 - LONGEST / math.expm1(LONGEST))
+        if abs(mean - 1.0) > SPACINGS / math.sqrt(len(spacings)):
+            warn(
+                f"{name} proposes at other times than the bounds that it returns say: times between {len(spacings):,} "
+                f"proposals of clock {i} are {mean:.3g} times as long as theirs. Accepted with probability rate / "
+                "bound, they are events of another process: the bound must be the intensity of the proposals."
+            )
+            return
+
+
+def _python(owner):
+    """``owner.native`` in plain Python, whether or not there is a compiler."""
+    return owner.native if config.DISABLE_JIT else _plain(owner, {})
 
 
 def _rehearse_clock(process, i, state, rng):

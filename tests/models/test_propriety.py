@@ -464,8 +464,8 @@ def test_a_part_of_a_class_with_the_wrong_sign_is_asked_about():
 
     assert found() is None and found(prior=0.5) is None and found(scale=0.9) is None
     text = (
-        "`{}` of Parts falls without end whichever way x goes, as a log density does, and what it is added to hides it: "
-        "a potential is minus the log density, so give -f and minus its gradient."
+        "`{}` of Parts falls without end whichever way x goes, as a log density does, and what it is added to hides "
+        "it: a potential is minus the log density, so give -f and minus its gradient."
     )
     assert found(data=-1.0) == text.format("term_potential") and found(prior=-1.0) == text.format("prior_potential")
     assert found(scale=1.1).startswith(
@@ -521,7 +521,7 @@ def test_a_limit_is_seen_in_spite_of_rounding(name):
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("height", [3.0, 12.0])
+@pytest.mark.parametrize("height", [3.0, 12.0, 29.0])
 def test_a_plateau_along_a_diagonal(height, sign):
     """Flat far from the ridge on which both coordinates are as far out, whichever diagonal it is."""
 
