@@ -343,6 +343,7 @@ def rehearse(process, chain):
     found = written_to(process, before)
     if found is not None:
         raise TypeError(found)
+    _check_proposals(process, chain)
 
 
 def written_to(process, before):
@@ -382,7 +383,6 @@ def _rehearse(process, chain):
     for part in users_parts(process):
         if part._kind == "provider":
             _check_estimator(part, chain)
-    _check_proposals(process, chain)
     if is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():

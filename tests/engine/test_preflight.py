@@ -68,15 +68,15 @@ def compiled_helper(x):
 
 
 def bounded_clock(self, state, i, now, rng):
-    return now + rng.standard_exponential(), 2.0
+    return now + rng.standard_exponential() / 2.0, 2.0
 
 
 def second_clock_bounded(self, state, i, now, rng):
-    return now + rng.standard_exponential(), pdmp.CERTAIN if i == 0 else 2.0
+    return now + rng.standard_exponential() / 2.0, pdmp.CERTAIN if i == 0 else 2.0
 
 
 def bounded_later(self, state, i, now, rng):
-    return now + rng.standard_exponential(), pdmp.CERTAIN if now < self.late else 2.0
+    return now + rng.standard_exponential() / 2.0, pdmp.CERTAIN if now < self.late else 2.0
 
 
 def silent_jump(self, state, i, now, rng):
