@@ -958,6 +958,11 @@ def test_a_gradient_that_is_called_exact_is_that_of_the_model(a, b):
     assert float(given) == pytest.approx(a * truth + b * (j == "0"), rel=1e-3)
 
 
+def test_a_metropolis_test_needs_the_potential_too():
+    with pytest.raises(TypeError, match="^`target` of discrete.MALA must be .*, because it needs the potential, too"):
+        discrete.MALA(Estimated(), step=0.1)
+
+
 def test_estimates_of_a_gradient_that_are_biased_are_said_before_the_run():
     """Their mean over 200 calls, with noise as large as the gradient; a tenth of that bias is not seen."""
 
