@@ -216,7 +216,7 @@ def test_chains_of_unequal_lengths_are_said():
         run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *lengths, **options)
         return run, [text for text in run.summary().warnings if "unequal lengths" in text]
 
-    run, (text,) = said(300, 150, 420)
+    run, (text,) = said(300, 150, 310)
     lengths = np.array([record.length for record in run.records])
     assert text.startswith(f"the chains have unequal lengths, {lengths.min():.4g} to {lengths.max():.4g}: `run.mean()`")
     draws = run.draws(20_000).mean(axis=1)
