@@ -115,6 +115,11 @@ class Metropolis(Ticking):
 
     def __init__(self, target, step, metric, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__, "discrete.SGLD and discrete.SGBD take")
+        if not hasattr(provider, "packed"):  # what has the potential of the Metropolis test
+            raise TypeError(
+                f"`target` of discrete.{type(self).__name__} must be a model or pdmp.gradients.Full(model), because it "
+                f"needs the potential, too; got a {type(provider).__name__}."
+            )
         self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")

@@ -21,6 +21,7 @@ WARM = 1.3  #: configurational temperature above which a summary warns, if it is
 #: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0
 ENDS = (0.025, 0.975)  #: probabilities below the ends of the intervals
+UNEQUAL = 1.5  #: times the shortest chain from which the longest is said to be of another length
 LARGE = 1.05  #: R-hat above which a summary warns
 SEPARATE, SETTLED = 1.2, 50.0  #: R-hat above which chains may be in separate modes, if each has so many effective draws
 RESTING = 0.9  #: share of draws that are 0 above which no summary warns of a standard deviation
@@ -244,6 +245,18 @@ def stay_apart(run, draws, rhat):
     return found
 
 
+def _unequal(run):
+    """A sentence where averages over draws, as many of each chain, are others than averages over time."""
+    lengths = [record.length for record in run.records]
+    if len(lengths) < 2 or run.store == "moments" or not max(lengths) > UNEQUAL * min(lengths) > 0.0:
+        return []
+    return [
+        f"the chains have unequal lengths, {min(lengths):.4g} to {max(lengths):.4g}: `run.mean()`, `var`, `cov` and "
+        "`quantile` weigh them by it, and `run.draws()` has as many draws of each, so that averages over draws weigh "
+        "the shorter ones more: give these the weights that `run.records` has, `length`."
+    ]
+
+
 def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
@@ -303,6 +316,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             "their halves, have not seen the same. Look at `pdmp.plots.ranks(run)`, and run longer, with a longer "
             "warm-up."
         )
+    found += _unequal(run)
     if stats["bound_violations"]:
         bound = events.bounds(run)
         found.append(

@@ -16,6 +16,7 @@ import difflib
 import dis
 import hashlib
 import inspect
+import math
 import numbers
 import os
 import random
@@ -33,7 +34,7 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper, find_wrong_sign
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.models.verification import check_equations, check_gradient
+from pdmp.models.verification import check_equations, check_gradient, shown
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.native.fingerprints import is_standard
 from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved
@@ -46,6 +47,12 @@ COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen w
 #: Estimates of the gradient at one point whose mean is compared with it, at most and at least; by how many standard
 #: errors it is wrong; and how far from the start these points are.
 ESTIMATES, FEW_ESTIMATES, DEVIATIONS, DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)
+EQUAL = 1e-4  #: share of the largest partial derivative by which an exact one may differ
+#: Calls of a clock at one state, at most and at least.
+PROPOSALS, FEWEST = 1_000, 400
+#: By how many errors spacings between proposals must be off; longer ones are left out, as a bound may be 0 in between;
+#: and how often a bound goes up and down between two times, at most, that is no number at random.
+SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -349,6 +356,7 @@ def rehearse(process, chain):
     found = written_to(process, before)
     if found is not None:
         raise TypeError(found)
+    _check_proposals(process, chain)
 
 
 def written_to(process, before):
@@ -468,6 +476,11 @@ def _compare_mean(provider, x, found):
             "say `exact = False`."
         )
     j = int(np.argmax(np.abs(mean - right) / (error + rounding)))
+    if provider.exact and abs(mean[j] - right[j]) > EQUAL * np.abs(right).max():
+        raise TypeError(
+            f"`gradient` of {type(provider).__name__} is not the gradient of {type(provider.model).__name__}, though "
+            f"`exact` says so: coordinate {j}, at x = {shown(x)}, is {mean[j]:.6g}, not {right[j]:.6g}."
+        )
     if abs(mean[j] - right[j]) > DEVIATIONS * error[j] + rounding:
         warn(
             f"`gradient` of {type(provider).__name__} is not that of {type(provider.model).__name__} on average: the "
@@ -491,6 +504,50 @@ def _check_written(model, name):
             f"`{name}` of {type(model).__name__} adds to `out[{differ[0]}]`, or leaves it as it is: it must write the "
             "bound there, `out[j] = …`, as `out` holds what an earlier call has left."
         )
+
+
+def _check_proposals(process, chain):
+    """Warn where proposals of a user's clock or bound do not come at the rate that it says they have.
+
+    Of n times with the hazard b, the spacings between neighbours times b and the number of those still to come are
+    independent Exp(1) variables. Bounds that change from call to call at the same time are left alone.
+    """
+    mine = [part for part in users_parts(process) if part._kind != "provider"]
+    calls = min(PROPOSALS, REHEARSED_TERMS // max(getattr(process.model, "n_data", 0), 1))
+    if not mine or any(getattr(part, "adapts", False) for part in mine) or calls < FEWEST:
+        return
+    native, state, rng = _python(process), copied(chain.state), np.random.default_rng(0)
+    now, name = float(state.now[0]), type(mine[0]).__name__
+    for i in range(min(process.clocks, 2)):
+        pairs = []
+        for _ in range(calls):
+            proposal = _attempt(process, native, "clock", (state, i, now, rng))
+            if not isinstance(proposal, tuple) or len(proposal) != 2 or proposal[1] == CERTAIN and proposal[0] < np.inf:
+                break
+            pairs.append(proposal)
+        if len(pairs) < calls:
+            continue
+        times, bounds = np.array(sorted(pairs), float).T
+        left = len(times) - np.arange(len(times))
+        proposed = np.isfinite(times) & (bounds != HORIZON) & (bounds != CERTAIN)
+        times, bounds, left = times[proposed], bounds[proposed], left[proposed]
+        if len(times) < FEWEST // 2 or np.abs(np.diff(bounds)).sum() > WAVES * np.ptp(bounds) + 1e-9 * bounds.max():
+            continue
+        spacings = np.diff(times) * 0.5 * (bounds[1:] + bounds[:-1]) * left[1:]
+        spacings = spacings[spacings < LONGEST]
+        mean = spacings.mean() / (1.0 - LONGEST / math.expm1(LONGEST))
+        if abs(mean - 1.0) > SPACINGS / math.sqrt(len(spacings)):
+            warn(
+                f"{name} proposes at other times than the bounds that it returns say: times between {len(spacings):,} "
+                f"proposals of clock {i} are {mean:.3g} times as long as theirs. Accepted with probability rate / "
+                "bound, they are events of another process: the bound must be the intensity of the proposals."
+            )
+            return
+
+
+def _python(owner):
+    """``owner.native`` in plain Python, whether or not there is a compiler."""
+    return owner.native if config.DISABLE_JIT else _plain(owner, {})
 
 
 def _rehearse_clock(process, i, state, rng):
@@ -598,8 +655,7 @@ def _jump(process, state, i, now, rng):
     if taken is not None and kind >= 0 and np.any(taken != before + 1):
         raise TypeError(
             f"a step of {type(process).__name__} adds {int(taken[0] - before[0])} to `memory.taken[0]`, by which the "
-            "schedule and the clock know how many were taken: `jump` must add 1, and `move` nothing, as the `jump` of "
-            "discrete.Brownian does."
+            "schedule and the clock know how many were taken: `jump` must add 1, and `move` nothing."
         )
     if not isinstance(kind, numbers.Integral) or kind >= len(process.events):
         raise TypeError(

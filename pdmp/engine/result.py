@@ -607,7 +607,9 @@ class Run:
         return np.array([path.at(t) for path in self.trajectories])
 
     def draws(self, n: int = 1_000) -> np.ndarray:
-        """Positions at n equally spaced times after the warm-up: (chains, n, d).
+        """Positions at n equally spaced times of each chain after its warm-up: (chains, n, d).
+
+        There are as many of each chain, whatever its length, by which `mean` weighs it.
 
         Under ``store="grid"``, at the points of the grid that are nearest to these times.
         """

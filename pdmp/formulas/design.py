@@ -762,6 +762,7 @@ class Design:
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
+        self._check_truth(table, names)
         table = _as_fitted(table, self._first)
         self._check_types(table, names)
         n, floats = len(table), FloatColumns(table)
@@ -773,6 +774,30 @@ class Design:
         X = np.hstack([X, *(linear for linear, _ in smooths)])
         groups = [*self._number(table, expressions, named), *(one for _, bent in smooths for one in bent)]
         return X, sum(parts, np.zeros(n)), groups
+
+    def _check_truth(self, table, names):
+        """Refuse truth values where the fit had other numbers than 0 and 1, and other ones where it had truth values.
+
+        True would be the group 1, or the category 1, of several, and 2 twice the effect of what is true.
+        """
+        for name in sorted(names):
+            found, was = _held(table[name]), _held(self._first[name])
+            if {found, was} != {TRUTH, NUMBERS}:
+                continue
+            if found == NUMBERS and not table[name].between(0, 1).all():
+                odd = next(value for value in table[name] if not 0 <= value <= 1)
+                raise ValueError(
+                    f"`new`: the column {name!r} is {odd:g} in some row, and holds truth values in the data of the "
+                    "fit: write them as there, or as 0 and 1."
+                )
+            column = self.kept.columns.get(name)
+            known = self.kept.groupings.get(name, ()) if column is None else column.levels or (column.low, column.high)
+            odd = [value for value in known if not is_number(str(value)) or not 0 <= float(value) <= 1]
+            if found == TRUTH and odd:
+                raise ValueError(
+                    f"`new`: the column {name!r} holds truth values, and numbers such as {odd[-1]} in the data of the "
+                    "fit."
+                )
 
     def _check_types(self, table, names):
         """Refuse text where the fit had numbers, and the reverse: a function may take "no" for a truth value.

@@ -65,8 +65,8 @@ NECKS = 1000
 NEWTON = 8
 #: By what factor a derivative along another coordinate grows to the last of these places, at least.
 NARROWER = 30.0
-#: Far beyond where U grows on a ray it must grow at these places as well.
-BEYOND = (1e13, 1e14, 1e15)
+#: Far beyond where U grows on a ray it must grow at these places as well, of a direction that was computed nearer.
+BEYOND, COMPUTED = (1e13, 1e14, 1e15), (1e8, 1e9, 1e10)
 #: Or fall there by so much times the distance; a plateau that is higher than this above a start is rounding, of e^-x
 #: that is 0 or 1 - e^-x that is 1, or nothing that a run gets to.
 FALL, HEIGHT, HUGE = 1e-3, 30.0, 1e200
@@ -416,7 +416,8 @@ class _Search:
     def to_the_end(self, point, v, shell, last):
         """How U goes from a point in the direction v, and far beyond where it grows."""
         ray = self.along(point, v, shell, last)
-        return self.far_out(point, v, shell) if ray.kind == "grows" and last == EXACT and not self.few else ray
+        places = BEYOND if last == EXACT else COMPUTED
+        return self.far_out(point, v, shell, places) if ray.kind == "grows" and not self.few else ray
 
     def along(self, point, v, shell, last):
         """How U goes from a point in the direction v."""
@@ -454,14 +455,14 @@ class _Search:
             return Ray("heavy", slopes[-1])
         return Ray("flat" if min(slopes[-3:]) > -LEVEL else "falls")
 
-    def far_out(self, point, v, shell):
+    def far_out(self, point, v, shell, places):
         """How U goes far beyond where it grows: it may fall there, or be level at a height that runs get to."""
         (p, start), slopes, before = point, [], math.nan
-        for t in BEYOND:
+        for t in places:
             u = self.potential(p + t * self.scale * v)
             if not abs(u) < HUGE:  # as exponentials, whose differences say nothing
                 return Ray("grows" if u == math.inf else "")
-            slopes.append((u - before) / math.log(BEYOND[1] / BEYOND[0]))
+            slopes.append((u - before) / math.log(places[1] / places[0]))
             if slopes[-1] > MARGIN * shell:
                 return Ray("grows")
             before = u

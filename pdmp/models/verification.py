@@ -358,7 +358,7 @@ def _compare_ways(model, rng, x):
         calls["add_gradient"] = (x, zeros(dim))
         calls["potential_and_gradient"] = (x, zeros(dim))
     if n:
-        rows, weights = rng.integers(0, n, 5), rng.random(5)
+        rows, weights = rng.integers(0, n, 8), rng.random(8)  # of which a batch is the first five
         i, j, first = int(rows[0]), int(rng.integers(dim)), int(rng.integers(n))
         calls |= {
             "add_block_gradient": (x, first, min(first + 70, n), zeros(dim)),

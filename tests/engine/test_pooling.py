@@ -207,3 +207,19 @@ def test_few_positions_represent_the_whole_run(store):
         rest.thin(50, method="time")[:3], chains[1].draws(round(50 * lengths[1] / lengths[1:].sum()))[0][:3]
     )
     assert rest.thin(7).shape == (7, 2)
+
+
+def test_chains_of_unequal_lengths_are_said():
+    """As averages over draws, as many of each chain, are others than those over time, whose weights are named."""
+
+    def said(*lengths, **options):
+        run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *lengths, **options)
+        return run, [text for text in run.summary().warnings if "unequal lengths" in text]
+
+    run, (text,) = said(300, 150, 310)
+    lengths = np.array([record.length for record in run.records])
+    assert text.startswith(f"the chains have unequal lengths, {lengths.min():.4g} to {lengths.max():.4g}: `run.mean()`")
+    draws = run.draws(20_000).mean(axis=1)
+    np.testing.assert_allclose(lengths @ draws / lengths.sum(), run.mean(), atol=2e-3)  # the weights that are named
+    assert np.abs(draws.mean(axis=0) - run.mean()).max() > 0.01
+    assert said(300, 290, 310)[1] == [] and said(300)[1] == [] and said(300, 100, store="moments")[1] == []

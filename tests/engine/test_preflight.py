@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import random
+import re
 import types
 import warnings
 from random import random as uniform
@@ -25,6 +26,7 @@ from pdmp.interfaces.report import Report
 from pdmp.native.classes import check_attributes, holds_generator
 from pdmp.native.velocities import dot
 from pdmp.process import count_data
+from pdmp.thinning import Bound, affine_proposal
 from tests.checks import new_chain
 
 pytestmark = pytest.mark.exact
@@ -66,15 +68,15 @@ def compiled_helper(x):
 
 
 def bounded_clock(self, state, i, now, rng):
-    return now + rng.standard_exponential(), 2.0
+    return now + rng.standard_exponential() / 2.0, 2.0
 
 
 def second_clock_bounded(self, state, i, now, rng):
-    return now + rng.standard_exponential(), pdmp.CERTAIN if i == 0 else 2.0
+    return now + rng.standard_exponential() / 2.0, pdmp.CERTAIN if i == 0 else 2.0
 
 
 def bounded_later(self, state, i, now, rng):
-    return now + rng.standard_exponential(), pdmp.CERTAIN if now < self.late else 2.0
+    return now + rng.standard_exponential() / 2.0, pdmp.CERTAIN if now < self.late else 2.0
 
 
 def silent_jump(self, state, i, now, rng):
@@ -917,3 +919,101 @@ def test_bounds_that_are_added_to_earlier_ones_are_refused(wrong, place):
     with pytest.raises(TypeError, match=rf"`partial_curvature_bounds` of Bounds adds to `out\[{place}\]`, or leaves"):
         pdmp.sample(pdmp.ZigZag(Bounds(wrong), thinning="affine"), events=10, seed=1)
     assert pdmp.sample(pdmp.ZigZag(Bounds(0), thinning="affine"), events=10, seed=1).events[0] == 10
+
+
+class Estimated(pdmp.gradients.Provider):
+    """a ∇U + (b, 0, 0), with noise unless it is exact."""
+
+    a: float
+    b: float
+    noise: float
+
+    def __init__(self, a=1.0, b=0.0, noise=0.0, exact=True):
+        super().__init__(TARGET)
+        self.a, self.b, self.noise, self.exact = a, b, noise, exact
+
+    @pdmp.compiled
+    def gradient(self, x, memory, rng, out, counts):
+        for j in range(out.shape[0]):
+            out[j] = 0.0
+        self.model.add_gradient(x, out)
+        for j in range(out.shape[0]):
+            out[j] = self.a * out[j] + self.noise * rng.standard_normal()
+        out[0] += self.b
+        count_data(counts, self.model.n_data)
+
+
+@pytest.mark.parametrize(("a", "b"), [(-1.0, 0.0), (1.01, 0.0), (1.0, 0.1)])
+def test_a_gradient_that_is_called_exact_is_that_of_the_model(a, b):
+    right = TARGET.gradient
+    sentence = (
+        r"^`gradient` of Estimated is not the gradient of LogisticRegression, though `exact` says so: coordinate (\d), "
+        r"at x = \[(.*)\], is (.*), not (.*)\.$"
+    )
+    with pytest.raises(TypeError, match=sentence) as caught:
+        pdmp.sample(discrete.SGLD(Estimated(a, b), step=0.1), steps=10, seed=1)
+    j, x, given, found = re.match(sentence, str(caught.value)).groups()
+    truth = right(np.array([float(number) for number in x.split(",")]))[int(j)]
+    assert float(found) == pytest.approx(truth, rel=1e-3)
+    assert float(given) == pytest.approx(a * truth + b * (j == "0"), rel=1e-3)
+
+
+def test_a_metropolis_test_needs_the_potential_too():
+    with pytest.raises(TypeError, match="^`target` of discrete.MALA must be .*, because it needs the potential, too"):
+        discrete.MALA(Estimated(), step=0.1)
+
+
+class Late(Bound):
+    """The slope 5, whose times are `times` as long, or the bounds `more` above it; beyond `horizon` nothing is said."""
+
+    times: float
+    more: float
+    horizon: float
+    shaken: float
+    straight = True
+
+    def __init__(self, times=1.0, more=0.0, horizon=np.inf, shaken=0.0):
+        self.times, self.more, self.horizon, self.shaken = times, more, horizon, shaken
+
+    @pdmp.compiled
+    def propose(self, process, state, i, now, rng):
+        rates, slopes = state.memory.bound.rates, state.memory.bound.slope_bounds
+        process.signed_rates(state, now, rng, rates)
+        slopes[0] = 5.0
+        time, bound = affine_proposal(rates, slopes, now, rng)
+        if time > now + self.horizon:
+            return now + self.horizon, pdmp.HORIZON
+        return now + self.times * (time - now), bound + self.more + self.shaken * rng.random()
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, None),
+        ({"horizon": 0.4}, None),
+        ({"shaken": 9.0, "times": 0.5}, None),  # bounds at random are left alone
+        ({"times": 0.5}, 0.5),
+        ({"times": 0.8}, 0.8),
+        ({"times": 1.3}, 1.3),
+        ({"times": 0.75, "horizon": 1.2}, 0.75),
+        ({"more": 2.0}, 1.65),
+    ],
+)
+def test_proposals_come_at_the_rate_that_a_bound_states(options, found):
+    """Errors of a quarter, from 1,000 proposals at the start; an error of the times is one of the law."""
+    model = pdmp.models.Gaussian([1.0, -1.0], precision=[4.0, 1.0])
+    process = pdmp.BPS(model, refresh_rate=1.0, thinning=Late(**options))
+    chain = new_chain(process, [0.3, 0.4], 1, time=1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        preflight.rehearse(process, chain)
+    if found is None:
+        assert not caught
+        return
+    (text,) = [str(warning.message) for warning in caught]
+    sentence = (
+        r"Late proposes at other times than the bounds that it returns say: times between (.*) proposals of clock 0 "
+        r"are (.*) times as long as theirs\."
+    )
+    many, mean = re.match(sentence, text).groups()
+    assert int(many.replace(",", "")) <= 999 and float(mean) == pytest.approx(found, rel=0.15)

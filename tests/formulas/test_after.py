@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -891,3 +892,35 @@ def test_a_fit_whose_rows_were_read_in_batches(tmp_path, monkeypatch):
     one, other = fit.loo(rows=20, draws=300), whole.loo(rows=20, draws=300)
     assert one.elpd_loo == pytest.approx(other.elpd_loo) and np.array_equal(one.rows, other.rows)
     assert fit.compare(whole, draws=300).elpd_difference == pytest.approx(0.0, abs=1e-9)
+
+
+def test_truth_values_and_numbers_of_other_tables_are_one_column_where_both_are_0_and_1():
+    """2 is not twice as true, nor True the group 1 of 0, 1 and 2; 0 and 1 are truth values either way."""
+    rng, n = np.random.default_rng(1), 30
+    t = pandas.DataFrame({"y": rng.normal(size=n), "x": rng.normal(size=n), "b": np.arange(n) % 5 == 0})
+    t["k"], t["g"], t["few"], t["pair"] = (
+        np.arange(n) % 3 + 1,
+        np.arange(n) % 4,
+        np.arange(n) % 2,
+        np.arange(n) // 2 % 2,
+    )
+    prepared = pdmp.regression("y ~ x + b + C(k) + few + C(pair) + (1 | g)", t, sample=False, seed=1)
+    new = t[:6]
+    expected = prepared.predict(new, kind="link", draws=5)
+    for column in ("b", "few", "pair"):
+        for kind in (int, float, bool, "boolean", "uint8"):
+            changed = new.assign(**{column: new[column].astype(kind)})
+            np.testing.assert_allclose(prepared.predict(changed, kind="link", draws=5), expected)
+    between = prepared.predict(new.assign(b=[0.5] * 6), kind="link", draws=5)
+    low, high = (prepared.predict(new.assign(b=value), kind="link", draws=5) for value in (False, True))
+    np.testing.assert_allclose(between, 0.5 * (low + high))
+    for changed, says in (
+        (new.assign(b=new.b + 1), "the column 'b' is 2 in some row, and holds truth values in the data of the fit: w"),
+        (new.assign(b=-0.5), "the column 'b' is -0.5 in some row, and holds truth values in the data of the fit: writ"),
+        (new.assign(g=True), "the column 'g' holds truth values, and numbers such as 3 in the data of the fit."),
+        (new.assign(k=True), "the column 'k' holds truth values, and numbers such as 3 in the data of the fit."),
+        (new.assign(x=False), f"the column 'x' holds truth values, and numbers such as {t.x.max()} in the data of the"),
+    ):
+        with pytest.raises(ValueError, match=f"^`new`: {re.escape(says)}"):
+            prepared.predict(changed, draws=5)
+    prepared.predict(new.drop(columns="g"), effects="zero", draws=5)

@@ -421,6 +421,16 @@ def test_both_sums_of_a_batch_are_compared(monkeypatch):
         model.check_gradient()
 
 
+def test_a_batch_is_as_many_rows_as_are_said(monkeypatch):
+    """And not all that there is room for, as the last of an epoch may be smaller."""
+    model = MODELS["LogisticRegression"]
+    right = type(model)._methods["add_batch_gradient"]
+    wrong = lambda self, x, rows, n, out: right(self, x, rows, rows.shape[0], out)  # noqa: E731
+    monkeypatch.setattr(type(model)._tuple, "add_batch_gradient", wrong)
+    with pytest.raises(ValueError, match="`add_batch_gradient` of LogisticRegression differs from what its terms"):
+        model.check_gradient()
+
+
 #: A model that has the capability, and by how much it is made wrong.
 WRONG = {
     "curvature_bound": ("Gaussian", -0.01),

@@ -41,3 +41,30 @@ BUGS += [
         ("options of jitted functions", "pdmp/native/fingerprints.py", '            self.value((getattr(value, "targetoptions", None), getattr(value, "locals", None)))\n', "", "tests/native/test_fingerprints.py::test_what_is_computed_with_makes_a_difference"),
     ]
 ]  # fmt: skip
+
+
+PROPRIETY, ENGINE = "pdmp/models/propriety.py", "pdmp/engine/preflight.py"
+SIGNS, RATES = "tests/models/test_propriety.py", f"{PREFLIGHT}::test_proposals_come_at_the_rate_that_a_bound_states"
+PARTS, CONSTANT = (
+    f"{SIGNS}::test_a_part_of_a_class_with_the_wrong_sign_is_asked_about",
+    f"{SIGNS}::test_a_constant_with_the_wrong_sign_is_asked_about",
+)
+BUGS += [
+    Bug(f"unsaid: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("plateaus in directions that are computed", PROPRIETY, 'if ray.kind == "grows" and not self.few', 'if ray.kind == "grows" and last == EXACT and not self.few', f"{SIGNS}::test_a_plateau_along_a_diagonal"),
+        ("one kind of data of several", PROPRIETY, "for k, own in used.items() if len(used) > 1 else ():", "for k, own in used.items() if len(used) > 2 else ():", f"{SIGNS}::test_the_sign_of_data_beside_other_terms"),
+        ("a prior that falls like a logarithm is a log density", PROPRIETY, '(prior, "prior_potential", True)', '(prior, "prior_potential", False)', PARTS),
+        ("a fall is linear if it goes on", PROPRIETY, "falls[-1] > LINEAR * falls[-2]", "falls[-1] > falls[-2] / LINEAR", PARTS),
+        ("a Jacobian has a wrong sign", PROPRIETY, "if all(points) and not _is_affine(whole, v):", "if all(points):", CONSTANT),
+        ("terms with data alone are split", PROPRIETY, "for search in (data, whole) for _", "for search in (data, data) for _", CONSTANT),
+        ("an uncertain sentence hides a proof", ENGINE, "_judged[known] = found or wrong", "_judged[known] = wrong or found", PARTS),
+        ("the error of one estimate", ENGINE, "found.std(axis=0) / np.sqrt(max(calls, 1))", "found.std(axis=0)", PREFLIGHT),
+        ("proposals beyond a horizon are not to come", ENGINE, "bounds[proposed], left[proposed]", "bounds[proposed], left[-proposed.sum() :]", RATES),
+        ("bounds at random are bounds in time", ENGINE, "> WAVES * np.ptp(bounds)", "> np.inf * np.ptp(bounds)", RATES),
+        ("a function may change", "pdmp/engine/visited.py", "changed = model.changed() if own and most > 0 else None", "changed = None", "tests/engine/test_visited.py"),
+        ("longer than most", "pdmp/diagnostics/summary.py", "max(lengths) > UNEQUAL * min(lengths) > 0.0", "max(lengths) > UNEQUAL * sum(lengths) / len(lengths)", "tests/engine/test_pooling.py::test_chains_of_unequal_lengths_are_said"),
+        ("some truth values are 0 or 1", "pdmp/formulas/design.py", "table[name].between(0, 1).all()", "table[name].between(0, 1).any()", "tests/formulas/test_after.py"),
+        ("batches are as long as their room", "pdmp/models/verification.py", "rng.integers(0, n, 8), rng.random(8)", "rng.integers(0, n, 5), rng.random(5)", "tests/models/test_verification.py::test_a_batch_is_as_many_rows_as_are_said"),
+    ]
+]  # fmt: skip

@@ -169,6 +169,7 @@ class FunctionModel(Model):
 
     divisible = False
     everywhere = False
+    known = None  #: a point with (U, ∇U) there when the model was made, if they were compared
 
     def __init__(
         self,
@@ -332,8 +333,19 @@ class FunctionModel(Model):
                     f"{slope:.8g}, the slope of U is {quotient:.8g}. The gradient must be that of U = -log "
                     "density. (`check_gradient=False` skips this comparison.)"
                 )
+            self.known = x, here, gradient
         if compared:
             warn_of_blindness(self, seen)
+
+    def changed(self) -> str | None:
+        """A sentence if U or ∇U is another now than when the model was made, at a point that was looked at then."""
+        if self.known is None:
+            return None
+        try:
+            self._compare_again(*self.known)
+        except ValueError as error:
+            return f"{str(error).split(': it must')[0]}: the function has changed, and a run is of no one posterior."
+        return None
 
     def _compare_again(self, x, here, gradient):
         """Raise a `ValueError` if U or ∇U is not the same a second time, but for the order of sums."""
