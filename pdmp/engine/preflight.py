@@ -441,7 +441,7 @@ def _estimates(provider, x, rng, calls):
         if len(differ):
             raise TypeError(
                 f"`gradient` of {name} adds to `out[{differ[0]}]`, or leaves it as it is, or is another one for the "
-                "same `rng` and `memory`: it must write its estimate there, as `out` holds what an earlier call has left."
+                "same `rng` and `memory`: it must write its estimate there, as `out` holds what an earlier call left."
             )
     if np.any(np.delete(counts, DATA)):
         raise TypeError(f"`gradient` of {name} changes `counts` elsewhere than in `counts[pdmp.process.DATA]`.")
