@@ -356,3 +356,52 @@ class Drifting(pdmp.Model):
 def test_a_model_that_moves_the_point_is_refused():
     with pytest.raises(TypeError, match=r"`add_prior_gradient` of Drifting changes its argument `x\[1\]`"):
         pdmp.sample(pdmp.BPS(Drifting(), refresh_rate=1.0), initial=[1.0, 1.0], events=20, seed=1)
+
+
+# -- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+class Beginning(Normal):
+    """Begins with a velocity and a memory that depend on what is no field."""
+
+    def __init__(self, speed=1.0, kept=0, name="a"):
+        super().__init__()
+        self.speed, self.kept, self.name = speed, np.full(2, kept), name
+
+    def velocity(self, x, rng):
+        return np.array([self.speed])
+
+    def memory(self, x, rng):
+        return (self.kept.astype(float),)
+
+
+def faster(self, x, rng):
+    return np.array([0.7])
+
+
+def fuller(self, x, rng):
+    return (np.ones(2),)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: Beginning(0.9),
+        lambda: Beginning(kept=1),
+        lambda: Beginning(name="b"),
+        lambda: type("Beginning", (Beginning,), {"__module__": __name__, "velocity": faster})(),
+        lambda: type("Beginning", (Beginning,), {"__module__": __name__, "memory": fuller})(),
+    ],
+    ids=["speed", "kept", "name", "velocity", "memory"],
+)
+def test_a_checkpoint_knows_how_a_chain_begins(other, tmp_path):
+    """By attributes that are no fields, and by methods that Python runs."""
+    path = tmp_path / "run.npz"
+    run = pdmp.sample(Beginning(), events=20, seed=1, checkpoint=path)
+    assert pdmp.sample(Beginning(), events=30, seed=1, checkpoint=path).events[0] == 30
+    with pytest.raises(ValueError, match="is of another call: `process` differs"):
+        pdmp.sample(other(), events=40, seed=1, checkpoint=path)
+    run.save(tmp_path / "saved.npz")
+    assert pdmp.load(tmp_path / "saved.npz").extend(Beginning(), events=25).events[0] == 25
+    with pytest.raises(ValueError, match="^`process` is not that of the run"):
+        pdmp.load(tmp_path / "saved.npz").extend(other(), events=25)
