@@ -319,7 +319,7 @@ def _check_random(where, function, seen):
 def _unrepeatable(where, path):
     return TypeError(
         f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
-        "rng.standard_normal(), rng.standard_exponential(), rng.integers(n)."
+        "rng.standard_normal(), rng.standard_exponential(), rng.integers(0, n)."
     )
 
 

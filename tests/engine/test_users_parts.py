@@ -262,7 +262,7 @@ class Few(pdmp.gradients.Provider):
         for j in range(out.shape[0]):
             out[j] = 0.0
         for _ in range(10):
-            self.model.add_term_gradient(x, rng.integers(self.model.n_data), out)
+            self.model.add_term_gradient(x, rng.integers(0, self.model.n_data), out)
         for j in range(out.shape[0]):
             out[j] *= self.model.n_data / 10
         self.model.add_prior_gradient(x, out)
@@ -274,7 +274,7 @@ def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, ot
         for j in range(out.shape[0]):
             out[j] *= 0.0 if write else 1.0
         for _ in range(10):
-            self.model.add_term_gradient(x, rng.integers(rows), out)
+            self.model.add_term_gradient(x, rng.integers(0, rows), out)
         for j in range(out.shape[0]):
             out[j] *= scale
         if prior:
