@@ -258,6 +258,17 @@ def check_current(cls):
             )
 
 
+def check_replaced(cls):
+    """Raise a `TypeError` if a compiled method was given another function after the class was defined."""
+    for name, method in cls._methods.items():
+        now = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), method)
+        if now is not method and method.__name__ == name:
+            raise TypeError(
+                f"`{name}` of {cls.__name__} was replaced after the class was defined, and runs would not know: define "
+                "a class that derives from it, with the method marked @compiled."
+            )
+
+
 def _hides(name, attribute, what):
     return TypeError(f"{name} sets `self.{attribute}`, which hides {what}: give it another name.")
 

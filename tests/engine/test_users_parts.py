@@ -338,6 +338,39 @@ def test_a_bound_of_a_users_that_moves_the_path_is_refused():
         pdmp.sample(process, events=20, seed=1)
 
 
+class MovingLate(Moving):
+    """Moves the path from time 20 on; in between nothing is wrong with it."""
+
+    @pdmp.compiled
+    def propose(self, process, state, i, now, rng):
+        if now > 20.0:
+            state.x[0] += 1e-9
+        return now + rng.standard_exponential() / 50.0, 50.0
+
+
+def test_a_bound_of_a_users_that_moves_the_path_later_ends_the_run():
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), refresh_rate=1.0, thinning=MovingLate())
+    with pytest.raises(
+        pdmp.SamplingError, match=r"^`clock` of BPS, or a method of MovingLate, changes `state.x"
+    ) as caught:
+        pdmp.sample(process, time=200.0, seed=1)
+    assert 20.0 < caught.value.run.end[0] < 120.0
+
+
+class Replaced(Normal):
+    """Its jump is another one by the time of a run."""
+
+
+@pytest.mark.parametrize("cls", [Replaced, pdmp.BPS])
+def test_a_method_that_was_replaced_is_refused(cls, monkeypatch):
+    monkeypatch.setattr(cls, "jump", pdmp.compiled(jump_at_another_time))
+    process = Replaced() if cls is Replaced else pdmp.BPS(MODEL, refresh_rate=1.0)
+    with pytest.raises(TypeError, match=f"^`jump` of {cls.__name__} was replaced after the class was defined"):
+        pdmp.sample(process, events=10, seed=1)
+    monkeypatch.undo()
+    assert pdmp.sample(process, events=10, seed=1).events[0] == 10
+
+
 class Drifting(pdmp.Model):
     """A potential whose computing moves the point."""
 
