@@ -156,6 +156,7 @@ BUGS += [
         ("the last coordinate alone is looked at", "pdmp/engine/scheduler.py", "                for j in range(x.shape[0]):\n                    kind = kind if", "                for j in range(1):\n                    kind = kind if", USERS),
         ("processes of the package are not watched with a user's bound", PREFLIGHT, "    return replay if users_parts(process) else None", "    return None if is_trusted(type(process).__module__) else replay", USERS),
         ("a replaced method is not seen", PREFLIGHT, "        check_replaced(type(part))\n", "", USERS),
+        ("what has changed is compiled for further callers", "pdmp/native/classes.py", "            cls._stay_current()", "            pass", "tests/native/test_classes.py"),
         ("nor rehearsed with one", PREFLIGHT, "    if not others or getattr(", "    if is_trusted(type(process).__module__) or getattr(", USERS),
         ("an estimate may add to what was there", PREFLIGHT, "        again = np.full(len(x), 1.0)", "        again = np.full(len(x), 0.0)", USERS),
         ("estimates are compared near the mode alone", PREFLIGHT, "DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)", "DISTANCES = 1_000, 50, 8.0, (0.6, 0.6)", USERS),
