@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
-from pdmp.native.arguments import one_of, positive
+from pdmp.native.arguments import one_of, positive, told
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
 
@@ -127,6 +128,8 @@ def auto(
     if target is None:
         raise TypeError(f"`model` must be a pdmp.Model or a pymc.Model, got {type(model).__name__}.")
     one_of("metric", metric, ("full", "diagonal"))
+    if not isinstance(options, (dict, types.NoneType)):
+        raise TypeError(f"`options` must be a dict of arguments by name, got {told(options)}.")
     options = dict(options or {})
     check_sampler(sampler, options, target)
     if target_acceptance is not None:
@@ -184,7 +187,7 @@ def auto(
 def check_sampler(sampler: Any, options: dict[str, Any], model: Model) -> None:
     """Raise a `TypeError` or `ValueError` for what can be seen to be wrong before the warm-up."""
     if sampler is not None and not callable(sampler):
-        raise TypeError(f"`sampler` must be a subclass of pdmp.Process or a callable, got {sampler!r}.")
+        raise TypeError(f"`sampler` must be a subclass of pdmp.Process or a callable, got {told(sampler)}.")
     if isinstance(sampler, type) and issubclass(sampler, Process):
         if sampler.in_metric.__func__ is Process.in_metric.__func__:  # type: ignore[attr-defined]
             sampler.in_metric(model, None)  # which says so

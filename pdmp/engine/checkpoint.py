@@ -15,7 +15,7 @@ import numpy as np
 
 from pdmp.engine import storage
 from pdmp.engine.chain import NEVER, Budgets, Chain
-from pdmp.errors import warn
+from pdmp.errors import OURS, warn
 from pdmp.native.classes import Compiled, fingerprint
 from pdmp.native.fingerprints import UNIQUE
 
@@ -28,6 +28,11 @@ CHECKPOINT_SECONDS = 30.0  #: between two checkpoints
 #: Relative difference of values of a potential, and of its gradients, up to which they are of the same model: computed
 #: on another machine they may differ by rounding.
 SAME_VALUES = 1e-9
+#: Attributes of a user's object that are hashed although they are no fields, and methods by which a chain begins.
+PLAIN, BEGIN = (
+    (bool, int, float, complex, str, tuple, np.ndarray, np.generic),
+    ("velocity", "memory", "prepare", "embed"),
+)
 #: Entries of a call that may change: a run that has not spent its new budget goes on.
 BUDGETS = tuple(Budgets.__annotations__)
 
@@ -52,6 +57,8 @@ def digest(value):
             total.update(f"{cls.__module__}.{cls.__qualname__}".encode())
             add_text(fingerprint(cls._methods.values(), named_only=("pdmp",)))
             add(value.identity())
+            for found in _beside(value):
+                total.update(found.encode())
             for name in cls._annotations:
                 if name not in getattr(cls, "volatile", ("address",)):  # volatile fields: addresses in memory
                     total.update(name.encode())
@@ -69,6 +76,21 @@ def digest(value):
 
     add(value)
     return f"{UNIQUE}{total.hexdigest()}-{unique[0].rpartition('-')[2]}" if unique else total.hexdigest()
+
+
+def _beside(value):
+    """Hashes of what a user's object has beside fields and compiled methods: by it a chain may begin, or its memory."""
+    cls, found = type(value), []
+    if cls.__module__.partition(".")[0] in OURS:
+        return found
+    for name, item in sorted(vars(value).items()):
+        if not name.startswith("_") and name not in cls._annotations and isinstance(item, PLAIN):
+            found.append(f"{name} {fingerprint([item])}")
+    for name in BEGIN:
+        method = getattr(cls, name, None)
+        if getattr(method, "__module__", "").partition(".")[0] not in OURS:
+            found.append(f"{name} {fingerprint([method], named_only=('pdmp',))}")
+    return [text for text in found if UNIQUE not in text]  # what cannot be told from another one is left out
 
 
 def check_resumable(value):

@@ -13,7 +13,7 @@ import numpy as np
 from pdmp.data.memory import check_size
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
-from pdmp.native.arguments import refuse_unreal, seed_number
+from pdmp.native.arguments import refuse_unreal, seed_number, told
 from pdmp.process import Process
 
 #: Memory of a chain without its path: bytes, and numbers for each coordinate, both rather too few.
@@ -42,7 +42,7 @@ def check_process(process):
 def check_number(name, value):
     """The argument `name` as a float, or a `TypeError`."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
-        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+        raise TypeError(f"`{name}` must be a number, got {told(value)}.")
     return float(value)
 
 
@@ -55,7 +55,7 @@ def check_count(name, value):
             raise TypeError
         value = operator.index(value)
     except TypeError:
-        raise TypeError(f"`{name}` must be an integer, got {value!r}.") from None
+        raise TypeError(f"`{name}` must be an integer, got {told(value)}.") from None
     if value < 1:
         raise ValueError(f"`{name}` must be at least 1, got {value}.")
     if value > NEVER:
@@ -162,7 +162,7 @@ def check_initial(process, initial, chains):
     try:
         x = np.array(initial, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"`initial` must hold numbers, got {initial!r}.") from None
+        raise ValueError(f"`initial` must hold numbers, got {told(initial)}.") from None
     if x.shape not in ((d,), (chains, d)):
         raise ValueError(f"`initial` must have shape ({d},) or ({chains}, {d}), got {x.shape}.")
     starts = np.array(np.broadcast_to(x, (chains, d)))
@@ -193,7 +193,7 @@ def check_initial(process, initial, chains):
 def check_covariance(process, covariance, store):
     """Whether to integrate all products of coordinates in the run."""
     if covariance not in (None, True, False):
-        raise ValueError(f"`covariance` must be True, False or None, got {covariance!r}.")
+        raise ValueError(f"`covariance` must be True, False or None, got {told(covariance)}.")
     if covariance and process.local and store != "skeleton":
         raise ValueError(
             f"`covariance=True` with `store={store!r}` needs all coordinates at each event, but an event of the local "

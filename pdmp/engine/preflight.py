@@ -35,7 +35,15 @@ from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper, find_wrong_sign
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_equations, check_gradient, shown
-from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
+from pdmp.native.classes import (
+    GENERATORS,
+    Compiled,
+    cell_value,
+    check_attributes,
+    check_current,
+    check_replaced,
+    holds_generator,
+)
 from pdmp.native.fingerprints import is_standard
 from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved
 
@@ -98,6 +106,7 @@ def _parts(value, seen):
 def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
+        check_replaced(type(part))
         if not is_trusted(type(part).__module__):
             check_attributes(part)
             check_current(type(part))
@@ -327,7 +336,7 @@ def _check_random(where, function, seen):
 def _unrepeatable(where, path):
     return TypeError(
         f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
-        "rng.standard_normal(), rng.standard_exponential(), rng.integers(n)."
+        "rng.standard_normal(), rng.standard_exponential(), rng.integers(0, n)."
     )
 
 

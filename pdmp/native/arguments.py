@@ -10,18 +10,28 @@ from numpy.typing import ArrayLike
 
 MOST = 2**62  #: of a whole number: an int64, and some such numbers added up
 DEEPEST = 64  #: lists within lists, as for NumPy
+LETTERS = 200  #: of a value, in a message
+
+
+def told(value: object) -> str:
+    """A value as one line of at most `LETTERS` letters, for a message; of what cannot be printed the class."""
+    try:
+        text = " ".join(line.strip() for line in repr(value).splitlines())
+    except Exception:  # noqa: BLE001 - a list 3,000 deep, an integer of 5,000 digits, or what a class raises
+        return f"an object of the class {type(value).__name__}"
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
 
 
 def one_of(name: str, value: object, allowed: Iterable) -> None:
     """Raise a `ValueError` that lists the choices unless `value` is one of `allowed`."""
     if not any(isinstance(value, type(choice)) and value == choice for choice in allowed):
-        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {told(value)}.")
 
 
 def flag(name: str, value: object) -> bool:
     """True or False, or a `TypeError`."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"`{name}` must be True or False, got {value!r}.")
+        raise TypeError(f"`{name}` must be True or False, got {told(value)}.")
     return bool(value)
 
 
@@ -43,7 +53,7 @@ def number(name: str, value: object, least: float = -math.inf, also: Iterable[st
         return value
     if not _is_number(value) or not math.isfinite(value) or value < least:
         allowed = "a finite number" if least == -math.inf else f"a finite number, at least {least:g},"
-        raise ValueError(f"`{name}` must be {allowed}{_or(also)}".rstrip(",") + f", got {value!r}.")
+        raise ValueError(f"`{name}` must be {allowed}{_or(also)}".rstrip(",") + f", got {told(value)}.")
     return float(value)
 
 
@@ -52,23 +62,23 @@ def positive(name: str, value: object, also: Iterable[str] = ()) -> float | str:
     if _is_choice(value, also):
         return value
     if not _is_number(value) or not 0.0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a positive number{_or(also)}, got {value!r}.")
+        raise ValueError(f"`{name}` must be a positive number{_or(also)}, got {told(value)}.")
     return float(value)
 
 
 def fraction(name: str, value: object, one: bool = False) -> float:
     """A number in [0, 1), or in [0, 1] if `one` is allowed, or a `ValueError`."""
     if not _is_number(value) or not (0.0 <= value < 1.0 or (one and value == 1.0)):
-        raise ValueError(f"`{name}` must be a number in [0, 1{']' if one else ')'}, got {value!r}.")
+        raise ValueError(f"`{name}` must be a number in [0, 1{']' if one else ')'}, got {told(value)}.")
     return float(value)
 
 
 def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
     """A whole number, at least `least` and at most `most`, or a `ValueError`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise ValueError(f"`{name}` must be a whole number, at least {least}, got {value!r}.")
+        raise ValueError(f"`{name}` must be a whole number, at least {least}, got {told(value)}.")
     if value > most:
-        raise ValueError(f"`{name}` must be at most {most:,}, got {value:,}.")
+        raise ValueError(f"`{name}` must be at most {most:,}, got {told(value)}.")
     return int(value)
 
 
@@ -86,7 +96,7 @@ def seed_number(name: str, value: object) -> int:
     if isinstance(value, np.random.Generator):
         return int.from_bytes(value.bytes(16), "little")
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"`{name}` must be an integer, a SeedSequence, a Generator or None, got {value!r}.")
+        raise TypeError(f"`{name}` must be an integer, a SeedSequence, a Generator or None, got {told(value)}.")
     if value < 0:
         raise ValueError(f"`{name}` must not be negative, got {value}.")
     return int(value)
@@ -134,5 +144,5 @@ def per_coordinate(
     if array.shape not in ((), (dim,)) or not np.all(np.isfinite(array) & ((array >= 0.0) if zero else (array > 0.0))):
         allowed = "at least 0" if zero else "positive"
         shapes = f"a number or of shape ({dim},){_or(also)}"
-        raise ValueError(f"`{name}` must be finite and {allowed}, {shapes}, got {value!r}.")
+        raise ValueError(f"`{name}` must be finite and {allowed}, {shapes}, got {told(value)}.")
     return np.broadcast_to(array, (dim,)).copy()

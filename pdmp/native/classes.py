@@ -100,7 +100,7 @@ def _register(cls, tuple_class, methods):
     key += "[" + ",".join(tuple_class._fields) + "]"
     numba_class = _register_type(tuple_class, key)
     for name, method in methods.items():
-        _attach(numba_class, name, method)
+        _attach(numba_class, name, method, cls)
 
 
 def _register_type(tuple_class, key):
@@ -141,8 +141,10 @@ def by_name(tree):
     return tree
 
 
-def _attach(numba_class, name, method):
+def _attach(numba_class, name, method, cls=None):
     def choose(*args, **kwargs):
+        if cls is not None:
+            cls._stay_current()  # else code of other numbers would be kept on disk under the name of those before
         return method
 
     choose.__signature__ = inspect.signature(method)
@@ -258,6 +260,17 @@ def check_current(cls):
             )
 
 
+def check_replaced(cls):
+    """Raise a `TypeError` if a compiled method was given another function after the class was defined."""
+    for name, method in cls._methods.items():
+        now = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), method)
+        if now is not method and method.__name__ == name:
+            raise TypeError(
+                f"`{name}` of {cls.__name__} was replaced after the class was defined, and runs would not know: define "
+                "a class that derives from it, with the method marked @compiled."
+            )
+
+
 def _hides(name, attribute, what):
     return TypeError(f"{name} sets `self.{attribute}`, which hides {what}: give it another name.")
 
@@ -324,6 +337,11 @@ class Compiled:
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""
         return ()
+
+    @classmethod
+    def _stay_current(cls):
+        """As `check_current`, where a method is compiled for a further caller."""
+        check_current(cls)
 
     def _keeps(self, attribute):
         """Whether an attribute still is what the methods of the base need."""

@@ -11,8 +11,8 @@ BUGS = [
     Bug(
         "metric: few directions of the wrong sign",
         "pdmp/automatic/metric.py",
-        "np.sqrt(values[kept]) - 1.0)\n\n\ndef combined",
-        "1.0 - np.sqrt(values[kept]))\n\n\ndef combined",
+        "np.sqrt(values[kept]) - 1.0)\n\n\ndef mean_hessian",
+        "1.0 - np.sqrt(values[kept]))\n\n\ndef mean_hessian",
         METRIC,
     ),
     Bug(

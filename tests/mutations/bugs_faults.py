@@ -142,3 +142,29 @@ BUGS += [
         ("an array that is written to late", RUN, "        if found is not None:\n            warn(found)\n        return run\n", "        return run\n", f"{PREFLIGHT}::test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run"),
     ]
 ]  # fmt: skip
+
+PREFLIGHT, USERS = "pdmp/engine/preflight.py", "tests/engine/test_users_parts.py"
+
+BUGS += [
+    Bug(f"users' parts: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("times and heap may be written to", PREFLIGHT, 'for field in State._fields if field != "memory"}', 'for field in ("x", "v")}', USERS),
+        ("keys are infinite in a rehearsal", PREFLIGHT, "    state.keys[:] = 0.0  # else", "    # else", USERS),
+        ("methods of Python draw from anywhere", PREFLIGHT, "        for name, method in _drawing(type(part)).items():\n            _check_random(f\"`{name}` of {type(part).__name__}\", method, set())\n", "", USERS),
+        ("chains share a memory", "pdmp/engine/chain.py", "            self.state = self.state._replace(memory=copied(self.state.memory))", "            pass", USERS),
+        ("of a local jump positions are looked at alone", "pdmp/engine/scheduler.py", "                    j = process.coordinate(k)\n                    kind = kind if math.isfinite(x[j]) and math.isfinite(v[j]) else -1", "                    j = process.coordinate(k)\n                    kind = kind if math.isfinite(x[j]) else -1", USERS),
+        ("the last coordinate alone is looked at", "pdmp/engine/scheduler.py", "                for j in range(x.shape[0]):\n                    kind = kind if", "                for j in range(1):\n                    kind = kind if", USERS),
+        ("processes of the package are not watched with a user's bound", PREFLIGHT, "    return replay if users_parts(process) else None", "    return None if is_trusted(type(process).__module__) else replay", USERS),
+        ("a replaced method is not seen", PREFLIGHT, "        check_replaced(type(part))\n", "", USERS),
+        ("what has changed is compiled for further callers", "pdmp/native/classes.py", "            cls._stay_current()", "            pass", "tests/native/test_classes.py"),
+        ("nor rehearsed with one", PREFLIGHT, "    if not others or getattr(", "    if is_trusted(type(process).__module__) or getattr(", USERS),
+        ("an estimate may add to what was there", PREFLIGHT, "        again = np.full(len(x), 1.0)", "        again = np.full(len(x), 0.0)", USERS),
+        ("estimates are compared near the mode alone", PREFLIGHT, "DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)", "DISTANCES = 1_000, 50, 8.0, (0.6, 0.6)", USERS),
+        ("a step may be counted twice", PREFLIGHT, "np.any(taken != before + 1)", "np.any(taken < before + 1)", USERS),
+        ("a checkpoint does not know attributes", "pdmp/engine/checkpoint.py", "and isinstance(item, PLAIN)", "and item is None", USERS),
+        ("nor methods that Python runs", "pdmp/engine/checkpoint.py", "    for name in BEGIN:", "    for name in ():", USERS),
+        ("users' holding times are regular", "discrete/tick.py", "isinstance(self.schedule, Constant) and ours", "isinstance(self.schedule, Constant)", USERS),
+        ("work arrays are looked for at the start alone", "pdmp/models/adapters/function.py", "            self._evaluated(self.initial + 0.1 * np.maximum(1.0, np.abs(self.initial)))\n", "", "tests/faults/test_concurrent_runs.py"),
+        ("work arrays are shared by threads", "pdmp/models/adapters/function.py", "            self.callback.reuses |= self.identity() != kept", "            pass", "tests/faults/test_concurrent_runs.py"),
+    ]
+]  # fmt: skip

@@ -59,7 +59,7 @@ BUGS += [
         ("a Jacobian has a wrong sign", PROPRIETY, "if all(points) and not _is_affine(whole, v):", "if all(points):", CONSTANT),
         ("terms with data alone are split", PROPRIETY, "for search in (data, whole) for _", "for search in (data, data) for _", CONSTANT),
         ("an uncertain sentence hides a proof", ENGINE, "_judged[known] = found or wrong", "_judged[known] = wrong or found", PARTS),
-        ("the error of one estimate", ENGINE, "found.std(axis=0) / np.sqrt(max(calls, 1))", "found.std(axis=0)", PREFLIGHT),
+        ("the error of one estimate", ENGINE, "found.std(axis=0, ddof=1) / np.sqrt(len(found))", "found.std(axis=0, ddof=1)", "tests/engine/test_users_parts.py::test_an_estimator_of_another_gradient_is_warned_of"),
         ("proposals beyond a horizon are not to come", ENGINE, "bounds[proposed], left[proposed]", "bounds[proposed], left[-proposed.sum() :]", RATES),
         ("bounds at random are bounds in time", ENGINE, "> WAVES * np.ptp(bounds)", "> np.inf * np.ptp(bounds)", RATES),
         ("a function may change", "pdmp/engine/visited.py", "changed = model.changed() if own and most > 0 else None", "changed = None", "tests/engine/test_visited.py"),

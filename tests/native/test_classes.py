@@ -8,7 +8,7 @@ import pdmp
 from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
-from pdmp.native import fingerprints
+from pdmp.native import classes, fingerprints
 from pdmp.native.classes import Compiled, _named_by_methods, check_current, entry, inlined, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
@@ -307,6 +307,26 @@ def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monke
             sampled()
     monkeypatch.undo()
     assert np.array_equal(pdmp.sample(pdmp.ZigZag(model), events=20, seed=1).mean(), run.mean())
+
+
+@pytest.mark.exact
+def test_what_has_changed_is_not_compiled_for_further_callers(monkeypatch):
+    """It would be kept on disk under the name of what it was, and be found by the next process."""
+    chosen = {}
+
+    def overload_method(kind, name, **options):
+        return lambda choose: chosen.setdefault(name, choose)
+
+    monkeypatch.setattr(classes, "overload_method", overload_method)
+    monkeypatch.setattr(Named, "_compiled_with", {})
+    classes._register(Named, type("Other", (Named._tuple,), {}), Named._methods)
+    monkeypatch.setattr(Named, "_compiled_with", _named_by_methods(Named))
+    for name, method in Named._methods.items():
+        assert chosen[name]() is method
+    monkeypatch.setitem(globals(), "SCALES", np.array([4.0]))
+    for name in Named._methods:
+        with pytest.raises(TypeError, match=CHANGED):
+            chosen[name]()
 
 
 @pytest.mark.exact
