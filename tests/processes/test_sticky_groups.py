@@ -61,13 +61,15 @@ def normal(n=400, **options):
     return MixedRegression(columns, y, NormalLaw(), ["Intercept", "b", "c", "x"], priors, intercept=0, **options)
 
 
-def grouped(law, n=60):
-    """With intercepts of groups, besides columns that are left out."""
+def grouped(law, n=60, crossed=False):
+    """With intercepts of groups, of one grouping or of two that cross, besides columns that are left out."""
     rng, dispersions = np.random.default_rng(10), [HalfStudentT(4.0, 1.0)] * len(law.dispersions)
     columns, level = np.column_stack([np.ones(n), rng.standard_normal((n, 3))]), rng.integers(0, 4, n)
     z = columns @ [0.2, 0.3, -0.2, 0.1] + 0.5 * level
     y = z + 0.8 * rng.standard_normal(n) if dispersions else rng.poisson(np.exp(z))
     of_groups = [GroupColumn("1|g", "g", tuple("abcd"), level, np.ones(n), HalfNormal(1.0))]
+    if crossed:
+        of_groups.append(GroupColumn("1|h", "h", tuple("abc"), rng.integers(0, 3, n), np.ones(n), HalfNormal(1.0)))
     names, priors = ["Intercept", "b", "c", "x"], [Normal(0.0, sd) for sd in (2.0, 0.8, 0.6, 0.5)]
     options = {"intercept": 0, "inclusion": [1.0, 0.4, 0.4, 0.3], "together": {"level": [1, 2]}}
     return GroupIntercepts(columns, y, law, names, priors, of_groups, dispersions, **options)
@@ -109,6 +111,9 @@ FURTHER = {
         RegressionBPS(normal(60)), [[1, 2], [3]], anchor=[0.1, 0.2, -0.1, 0.1, -0.4]
     ),
     "normal, intercepts of groups": lambda: StickyGroups(RegressionZigZag(grouped(NormalLaw())), [[1, 2], [3]]),
+    "counts, crossed groups": lambda: StickyGroups(
+        RegressionZigZag(grouped(PoissonLaw(), crossed=True)), [[1, 2], [3]]
+    ),
     "flat": lambda: StickyGroups(pdmp.ZigZag(FLAT), GROUPS, INCLUSION),
 }
 
