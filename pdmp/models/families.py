@@ -652,9 +652,9 @@ def categorical(names: Sequence[str]) -> Family:
     --------
     >>> import numpy as np, pdmp
     >>> family, p = pdmp.families.categorical(["bus", "car"]), pdmp.Parameters(bus=1, car=1)
-    >>> model = pdmp.models.sum_of_terms(p, [family.rows([0, 1, 2, 2], bus=p.bus, car=p.car)])
+    >>> model = pdmp.models.sum_of_terms(p, [family.rows([0, 0, 1, 2, 2, 2], bus=p.bus, car=p.car)])
     >>> np.round(model.mode(), 3)
-    array([0.   , 0.693])
+    array([-0.693,  0.405])
     """
     names = [str(name) for name in names]
     if not names or len(set(names)) < len(names):

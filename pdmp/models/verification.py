@@ -578,6 +578,11 @@ def _neighbours(model, c):
     return here[c.j], there[c.j], 1e-9 * max(np.abs(here).max(), np.abs(there).max())
 
 
+def _sparse_hessian(model, c):
+    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
+    return model.sparse_hessian(c.x) @ c.v, found, slack
+
+
 def _hessian_bounds(model, c):
     return _between(model.hessian_bounds(), *_along(model.gradient, c.x, c.v, model.resolution), c.v)
 
@@ -769,6 +774,7 @@ CHECKS = {
     "directional_derivative_bound": (_directional_derivative_bound, "<="),
     "partial_derivative_bounds": (_partial_derivative_bounds, "<="),
     "neighbours": (_neighbours, "="),
+    "sparse_hessian": (_sparse_hessian, "="),
     "hessian_bounds": (_hessian_bounds, "<="),
     "prior_partial": (_prior_partial, "="),
     "prior_partial_curvature_bound": (_prior_partial_curvature_bound, "<="),

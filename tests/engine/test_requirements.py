@@ -160,6 +160,7 @@ def test_what_changes_no_path_is_not_refused(edit, users):
 
 
 @pytest.mark.exact
+@pytest.mark.filterwarnings("ignore:`potential_and_gradient` returns another U")  # than when the model was made
 def test_an_object_travels_and_its_class_does_not(users):
     refused(
         process_of(users.Target()), There(MODULE.replace("mean = 0.0", "mean = 3.0")), "another users_module.Target,"

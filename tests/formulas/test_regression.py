@@ -368,7 +368,8 @@ def test_tables_whose_columns_have_other_types_than_those_of_the_fit():
         str(flag) for flag in t.flag.iloc[rows]
     ]
     as_truth = pandas.DataFrame({"k": [True, False]})
-    assert np.array_equal(made("y ~ C(k)", data=t)[1].new(as_truth)[0], [[1, 1, 0], [1, 0, 0]])
+    with pytest.raises(ValueError, match="the column 'k' holds truth values, and numbers such as 2 in the data of the"):
+        made("y ~ C(k)", data=t)[1].new(as_truth)
     answers = ["number"]
 
     def changes(k):

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import pdmp
 from pdmp.engine import preflight
@@ -477,6 +478,11 @@ def test_a_wrong_capability_is_named(name, monkeypatch):
         ("prior_hessian_bounds", "LogisticRegression", lambda self: (np.zeros((3, 3)), 0.9 * np.eye(3))),
         ("largest_term_gradient", "LogisticRegression", lambda self: 1.0),
         ("neighbours", "Gaussian sparse", lambda self: (np.arange(7), np.arange(6))),
+        (
+            "sparse_hessian",
+            "Gaussian sparse",
+            lambda self, x: scipy.sparse.diags_array(self.curvatures(), format="csc"),
+        ),
         ("factors", "GaussianMixture", lambda self: [[0]]),
         ("factors", "Banana", lambda self: [[0], [1]]),
     ],
@@ -493,7 +499,14 @@ def test_every_capability_is_tried():
     with_others = {"add_parts", "add_coefficients", "add_factor_gradient"}
     with_others |= {"potential_and_gradient", "ray_room", "ray_begin", "ray_gradient", "ray_turn"}
     assert set(CHECKS) | with_others == set(CAPABILITIES)
-    python = {"hessian_bounds", "prior_hessian_bounds", "largest_term_gradient", "neighbours", "factors"}
+    python = {
+        "sparse_hessian",
+        "hessian_bounds",
+        "prior_hessian_bounds",
+        "largest_term_gradient",
+        "neighbours",
+        "factors",
+    }
     assert set(CHECKS) == set(WRONG) | python | {"add_term_coefficients"}
 
 

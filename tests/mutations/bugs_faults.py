@@ -165,6 +165,6 @@ BUGS += [
         ("nor methods that Python runs", "pdmp/engine/checkpoint.py", "    for name in BEGIN:", "    for name in ():", USERS),
         ("users' holding times are regular", "discrete/tick.py", "isinstance(self.schedule, Constant) and ours", "isinstance(self.schedule, Constant)", USERS),
         ("work arrays are looked for at the start alone", "pdmp/models/adapters/function.py", "            self._evaluated(self.initial + 0.1 * np.maximum(1.0, np.abs(self.initial)))\n", "", "tests/faults/test_concurrent_runs.py"),
-        ("work arrays are shared by threads", "pdmp/models/adapters/function.py", "            self.callback.reuses |= self.identity() != kept", "            pass", "tests/faults/test_concurrent_runs.py"),
+        ("work arrays are shared by threads", "pdmp/models/adapters/function.py", "            self.callback.reuses |= _kept_by(potential_and_gradient) != kept", "            pass", "tests/faults/test_concurrent_runs.py"),
     ]
 ]  # fmt: skip

@@ -249,6 +249,7 @@ class Bounds(toys.Telegraph):
         return now + rng.standard_exponential(), CERTAIN if i == 0 else self.level
 
 
+@pytest.mark.filterwarnings("ignore:.* proposes at other times than the bounds")
 def test_excesses_are_counted_and_their_largest_is_kept():
     """A rate of 0.6 above a bound of 0.5 by a fifth, and of 0.48 by a quarter; `run.stats` keeps sum and maximum."""
 
@@ -268,6 +269,7 @@ def test_excesses_are_counted_and_their_largest_is_kept():
     assert pooled["mean_excess"] == pytest.approx((0.2 * n + 0.25 * m) / (n + m))
 
 
+@pytest.mark.filterwarnings("ignore:.* proposes at other times than the bounds")
 def test_a_larger_excess_of_an_exact_bound_is_an_error():
     with pytest.raises(pdmp.SamplingError, match="by a factor 1.2"):
         pdmp.sample(Bounds(0.5), events=40, seed=1)

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import math
 import operator
+import sys
 import threading
 from collections.abc import Callable
+from types import CellType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 from llvmlite import ir
@@ -28,6 +31,10 @@ from pdmp.native.classes import compiled, fingerprint
 
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
+#: How deep what a function keeps is followed; and bytes of an array, and entries of a list, up to which it is seen
+#: whether a call changes it.
+DEPTH, LARGEST, LONGEST = 5, 100_000_000, 10_000
+LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", __name__.partition(".")[0]}  #: whose functions keep nothing
 #: potential = answer(address of x, address of the gradient to add to, or 0)
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -35,6 +42,48 @@ SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 def call(address, x, out):
     """Call the callback at `address`: returns the potential at x, and adds the gradient to `out` unless it is None."""
     return SIGNATURE(address)(x.ctypes.data, 0 if out is None else out.ctypes.data)
+
+
+def _kept_by(function):
+    """A digest of arrays, numbers and lists that a call may change: in closures, globals, defaults and attributes.
+
+    Attributes of objects in attributes are followed, up to `DEPTH`; modules and libraries are not.
+    """
+    digest, seen = hashlib.blake2b(), set()
+
+    def walk(value, depth):
+        if isinstance(value, (bool, int, float, complex, str, bytes, bytearray)) or value is None:
+            digest.update(repr(value).encode())
+        elif isinstance(value, np.ndarray):
+            if value.dtype != object and value.nbytes <= LARGEST:
+                digest.update(np.ascontiguousarray(value).tobytes())
+        elif depth > DEPTH or id(value) in seen or isinstance(value, (type, ModuleType)):
+            return
+        else:
+            seen.add(id(value))
+            for part in parts(value):
+                walk(part, depth + 1)
+
+    def parts(value):
+        if isinstance(value, dict):
+            return list(value.values())
+        if isinstance(value, (list, tuple)):
+            return value[:LONGEST]
+        if isinstance(value, MethodType):
+            return [value.__self__, value.__func__]
+        if isinstance(value, functools.partial):
+            return [value.func, value.args, value.keywords]
+        if isinstance(value, FunctionType):
+            if value.__module__.partition(".")[0] in LIBRARIES:
+                return []
+            cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+            own = [value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__]
+            return [*cells, *own, value.__defaults__, value.__kwdefaults__, vars(value)]
+        call = vars(type(value)).get("__call__")  # its globals and closure, of an object that is called
+        return [getattr(value, "__dict__", None), call if isinstance(call, FunctionType) else None]
+
+    walk(function, 0)
+    return digest.digest()
 
 
 @intrinsic
@@ -193,7 +242,7 @@ class FunctionModel(Model):
         if initial is not None:
             self.initial = self.check(initial, "initial")
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
-        kept = None if ready else self.identity()
+        kept = None if ready else _kept_by(potential_and_gradient)
         self.resolution = float(self._check_function())
         self.is_compared = bool(check_gradient)  # where a run went, too
         if check_gradient:
@@ -201,7 +250,7 @@ class FunctionModel(Model):
         if not ready:
             # Work arrays hold at `initial` what they held if the caller has been there.
             self._evaluated(self.initial + 0.1 * np.maximum(1.0, np.abs(self.initial)))
-            self.callback.reuses |= self.identity() != kept
+            self.callback.reuses |= _kept_by(potential_and_gradient) != kept
 
     @property
     def address(self):
