@@ -56,32 +56,18 @@ MISTAKES, UNFIT, DRAWN = "test_mistakes", "test_responses_that_do_not_fit", "tes
 BUGS += [
     Bug(f"updates: {name}", file, old, new, (f"tests/formulas/test_update.py::{test}",), "formulae")
     for name, file, old, new, test in [
-        ("new rows are not standardised", f"{ROOM}/mixed.py", "            X = (X - self.centre) / self.scale\n", "            X = X - self.centre\n", LAW),
         ("new rows have centres of their own", f"{ROOM}/mixed.py", "                setattr(self, name, getattr(before, name))\n            X = (X - self.centre)", "                setattr(self, name, getattr(before, name))\n            X = (X - X.mean(axis=0))", LAW),
         ("offsets of the first rows are lost", f"{ROOM}/mixed.py", "np.concatenate([part if part.size else np.zeros(rows) for part, rows in parts])", "np.concatenate([np.zeros(rows) for _, rows in parts])", LAW),
-        ("effects begin in other units", f"{ROOM}/mixed.py", "effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])", "effects", LAW),
-        ("coefficients of groups begin without means", f"{ROOM}/group_intercepts.py", "(effects + x[..., self.means[part], None])", "effects", BEGIN),
         ("gauges add to the intercept", f"{ROOM}/group_intercepts.py", "                x[..., self.means[0]] -= x[..., self.means[k]]\n", "", BEGIN),
         ("new groups in front", DESIGN, "(*levels, *sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))))", "(*sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))), *levels)", LAW),
-        ("groups of another type are new", DESIGN, "if _held(ours) != _held(pandas.Index(part)):", "if False:", MISTAKES),
-        ("unseen labels are the last one", DESIGN, "        if np.any(codes < 0):\n", "        if False:\n", UNFIT),
         ("responses are looked at with the first alone", DESIGN, "check_response(np.concatenate([before, found]), name, kind)[len(before) :]", "found", UNFIT),
-        ("weights may be negative", UPDATING, "if weights.min() < 0.0:", "if False:", MISTAKES),
         ("the next run begins where the first did", UPDATING, 'OWN = ("initial", "checkpoint")', "OWN = ()", "test_an_update"),
         ("options are those of the first fit", UPDATING, "options={**kept, **options}", "options={**options, **kept}", "test_an_update"),
-        ("budgets of the first fit end the next run", UPDATING, "ENDS if given & ENDS else ()", "()", "test_an_update"),
         ("offsets in no formula", UPDATING, "        offset = offset + linear_offset(table, roles[\"offset\"], roles[\"exposure\"])\n", "        pass\n", LAW),
-        ("variances without what means differ by", KEPT, " + change**2 * n * m / (n + m) ** 2", "", ALL),
         ("rows of the second table are one each", KEPT, "of_second = int(rng.hypergeometric(m, n, ROWS))", "of_second = min(m, ROWS) // 2", ALL),
-        ("new rows in other units, of any family", PREDICTORS, "(X - self.centre) / self.scale])", "X - self.centre])", OTHER_LAW),
-        ("units of the functional are kept", PREDICTORS, "own = known.values[:, : len(self.columns)] / self.unit", "own = known.values[:, : len(self.columns)]", OTHER_LAW),
         ("weights of new rows alone", GENERAL, "        weight = np.append(fit.row_weights, weight)\n", "        weight = np.append(np.ones(len(observed.y)), weight)\n", OTHER_LAW),
         ("cuts in the order drawn", GENERAL, "cuts = np.sort(cuts)", "pass", DRAWN),
-        ("draws of log odds are the share", GENERAL, "            if self.prior_name(name) != name\n", "            if False\n", DRAWN),
         ("draws of intercepts are at zero", FIT, "        return dict(values) | {\n            name: sum(", "        return dict(values) | {\n            name: values[name] + 0.0 * sum(", DRAWN),
-        ("drawn effects have the spread 1", FIT, "spread[:, None] * standard[name]", "standard[name]", DRAWN),
     ]
 ] + [
-    Bug("densities are compared with probabilities", LOO, "    if kinds[0] != kinds[1]:\n", "    if False:\n", (f"{TESTS}::test_comparisons_by_hand",), "formulae"),
-    Bug("the largest weights are not in order", PARETO, "np.argsort(np.take_along_axis(weights, order, axis=0), axis=0), axis=0)", "np.argsort(order, axis=0), axis=0)", (f"{TESTS}::test_smoothed_weights_are_those_of_arviz",), "formulae"),
 ]  # fmt: skip

@@ -33,18 +33,11 @@ BUGS = [
     Bug(f"curves: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
         ("the penalty of one column is that of two", SMOOTHS, "if x.shape[1] == 1:", "if x.shape[1] > 9:", SPLINE, "formulae"),
-        ("functions with the smallest eigenvalues", SMOOTHS, "np.argsort(-np.abs(values), kind=\"stable\")[:k]", "np.argsort(np.abs(values), kind=\"stable\")[:k]", FEW, "formulae"),
-        ("the penalty as if it were the identity", SMOOTHS, "(axes / np.sqrt(sizes))", "axes", KNOTS, "formulae"),
         ("a new table has its own means", SMOOTHS, "whole = [linear - self.means[0]]", "whole = [linear - linear.mean(axis=0)]", SPLINE, "formulae"),
-        ("curves of levels are those of all rows", SMOOTHS, "values = [one * part for one, part in", "values = [part for one, part in", PLATES, "formulae"),
         ("products without the straight part of the other", SMOOTHS, "np.hstack([ones, two / b.scale])", "np.hstack([ones, ones])", PLATES, "formulae"),
         ("sums instead of means of a row's groups", DESIGN, "value[:, None] / level.shape[1]", "value[:, None] / 1.0", DENSITY, "formulae"),
         ("effects of the first group of a row alone", FIT, 'np.einsum("snm,nm->sn", effects,', 'np.einsum("snm,nm->sn", effects * (np.arange(effects.shape[-1]) < 1),', "tests/formulas/test_curves.py::test_groups_of_new_rows_by_hand", "formulae"),
         ("the gradient by the length scale", EFFECTS, "out[r] += value * self.factor(factors, widths, i, begin + p) * bend", "out[r] += 0.0 * bend", MADE, "formulae"),
-        ("widths do not follow the length scale", EFFECTS, "log_width = QUARTER + 0.5 * r -", "log_width = QUARTER -", DENSITY, "formulae"),
-        ("draws without widths", EFFECTS, "a[:, same, p, q] *= widths[:, self.coordinate[entries[same, q]]]", "pass", DENSITY, "formulae"),
-        ("steps do not share their size", MONOTONIC, "(stop - begin) - along) * mills(-x[j])", "(stop - begin)) * mills(-x[j])", MADE, "formulae"),
-        ("the gradient by the size of steps", MONOTONIC, "by_natural[self.size[k]] += slope * (stop - begin)", "by_natural[self.size[k]] += slope", MADE, "formulae"),
         ("the prior of steps", PREDICTORS, "found[self.effect_name(k)] = Normal(0.0, 1.0)", "found[self.effect_name(k)] = Normal(0.0, 2.0)", STEPS, "formulae"),
         ("smooths of further rows are appended as groups", UPDATING, "before.level if is_smooth(new) else", "before.level[:0] if is_smooth(new) else", ROWS, "formulae"),
         ("probabilities of the reference", FAMILIES, "chances=lambda *z: _softmax(0.0 * z[0], *z)", "chances=lambda *z: _softmax(*z, 0.0 * z[0])", NOMINAL, "formulae"),

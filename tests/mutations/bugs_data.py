@@ -11,13 +11,6 @@ BUGS = [
     Bug(f"data: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
         (
-            "films that nobody rated are left out",
-            MOVIELENS,
-            'item_ids=_first_column(files, "movies.dat") if unrated else None,\n        test_fraction=test_fraction,\n        seed=seed,\n        about="MovieLens 1M',
-            'test_fraction=test_fraction,\n        seed=seed,\n        about="MovieLens 1M',
-            PUBLISHED,
-        ),
-        (
             "pickles are not told from arrays",
             "pdmp/data/archives.py",
             "if dtype.hasobject:\n        raise Pickled",

@@ -11,19 +11,6 @@ BUGS = [
     Bug("HMC: " + name, file, old, new, TESTS)
     for name, file, old, new in [
         (
-            "around: a rotation backwards",
-            HMC,
-            "memory.kept[j] = c * u[j] - s * z[j]",
-            "memory.kept[j] = c * u[j] + s * z[j]",
-        ),
-        (
-            "around: at another place",
-            HMC,
-            "y[j], u[j] = self.centre[j] + memory.velocity[j], memory.kept[j]",
-            "y[j], u[j] = memory.velocity[j], memory.kept[j]",
-        ),
-        ("around: z about 0", HMC, "v[j] = state.x[j] - self.centre[j]", "v[j] = state.x[j]"),
-        (
             "around: the velocity of the state stays",
             HMC,
             "memory.place[j], v[j] = memory.metric.u[j], 0.0",
