@@ -126,7 +126,7 @@ class Identity(Compiled):
 
 
 class _Scaled(Compiled):
-    """What both other masses share."""
+    """What all metrics but the identity share."""
 
     learns: bool
 
@@ -312,6 +312,24 @@ class Dense(_Scaled):
         return _probed_trace(self, model, x)
 
 
+class _Given(_Scaled):
+    """A metric that is never adapted."""
+
+    def __init__(self):
+        self.adaptive = self.learns = False
+
+    @compiled
+    def learn(self, metric, x, v, now):
+        """Nothing: it is given."""
+
+    @compiled
+    def learn_from(self, metric, x, v, now):
+        return 0.0
+
+    def trace(self, model, x):
+        return _probed_trace(self, model, x)
+
+
 class LowRankMemory(NamedTuple):
     """What `LowRank` keeps."""
 
@@ -321,7 +339,7 @@ class LowRankMemory(NamedTuple):
     products: np.ndarray  #: (r,)
 
 
-class LowRank(_Scaled):
+class LowRank(_Given):
     """L = S (I + V C Vᵀ): S and C are diagonal, and the columns of V (d, r) are orthonormal.
 
     M⁻¹ = S (I + V ((I + C)² - I) Vᵀ) S. Products cost 2 d r operations. It is given, and never adapted.
@@ -330,11 +348,11 @@ class LowRank(_Scaled):
     scale: np.ndarray  #: (d,) the diagonal of S
     vectors: np.ndarray  #: (r, d) Vᵀ
     gains: np.ndarray  #: (r,) the diagonal of C
-    adaptive = False
 
     def __init__(self, scale, vectors, gains):
+        super().__init__()
         self.scale, self.vectors = np.ascontiguousarray(scale), np.ascontiguousarray(vectors)
-        self.gains, self.learns = np.ascontiguousarray(gains), False
+        self.gains = np.ascontiguousarray(gains)
 
     @compiled
     def pull(self, metric, gradient):
@@ -377,14 +395,6 @@ class LowRank(_Scaled):
             for j in range(metric.u.shape[0]):
                 metric.u[j] -= metric.products[k] * self.vectors[k, j]
 
-    @compiled
-    def learn(self, metric, x, v, now):
-        """Nothing: it is given."""
-
-    @compiled
-    def learn_from(self, metric, x, v, now):
-        return 0.0
-
     def memory(self, x):
         d = len(self.scale)
         return LowRankMemory(np.zeros(d), np.zeros(d), np.zeros((2, d)), np.zeros(len(self.gains)))
@@ -400,9 +410,6 @@ class LowRank(_Scaled):
         z = self.scale * g
         return z + (self.gains * (z @ self.vectors.T)) @ self.vectors
 
-    def trace(self, model, x):
-        return _probed_trace(self, model, x)
-
     def identity(self):
         return (self.scale, self.vectors, self.gains)
 
@@ -416,7 +423,7 @@ class SparseMemory(NamedTuple):
     solved: np.ndarray  #: (d,) R⁻ᵀu
 
 
-class Sparse(_Scaled):
+class Sparse(_Given):
     """L = Pᵀ R⁻ᵀ, where P M Pᵀ = R Rᵀ, R is lower triangular and sparse, and P is an order of the coordinates.
 
     Products with L and Lᵀ solve with R, in two operations for each of its entries. It is given, and never adapted.
@@ -426,11 +433,10 @@ class Sparse(_Scaled):
     start: np.ndarray  #: (d + 1,) R in compressed rows: where each begins
     columns: np.ndarray  #: ascending, the diagonal last
     values: np.ndarray
-    adaptive = False
 
     def __init__(self, order, start, columns, values):
+        super().__init__()
         self.order, self.start, self.columns, self.values = order, start, columns, values
-        self.learns = False
 
     @classmethod
     def of(cls, precision):
@@ -468,14 +474,6 @@ class Sparse(_Scaled):
             for e in range(self.start[k], self.start[k + 1]):
                 u[self.columns[e]] += self.values[e] * state.v[self.order[k]]
 
-    @compiled
-    def learn(self, metric, x, v, now):
-        """Nothing: it is given."""
-
-    @compiled
-    def learn_from(self, metric, x, v, now):
-        return 0.0
-
     def memory(self, x):
         d = len(self.order)
         return SparseMemory(np.zeros(d), np.zeros(d), np.zeros((2, d)), np.zeros(d))
@@ -506,9 +504,6 @@ class Sparse(_Scaled):
         out, root = np.empty_like(v), self.factor()
         out[..., self.order] = (root @ (root.T @ v[..., self.order].T)).T
         return out
-
-    def trace(self, model, x):
-        return _probed_trace(self, model, x)
 
     def identity(self):
         return (self.order, self.start, self.columns, self.values)

@@ -244,7 +244,18 @@ def test_many_dimensions_with_a_sparse_hessian(monkeypatch):
     assert isinstance(found.mass, Sparse) and found.windows == 1 and found.change < 1e-9
     np.testing.assert_allclose(covariance_of(found.mass), np.linalg.inv(precision), rtol=1e-9)
     np.testing.assert_allclose(found.around, [1.0, 0.0, -1.0, 5.0], atol=1e-9)
+    kept, runs = metric.run_window, []
+
+    def noted(process, points, seed, length):
+        runs.append((length, kept(process, points, seed, length)))
+        return runs[-1][1]
+
+    monkeypatch.setattr(metric, "run_window", noted)
     ridge = learn_metric(Ridge(), find_starts(Ridge(), 3, rng()), seed())
+    # Twice as long from the first as where variances are learnt, as the step has to adapt; a Hessian costs a gradient.
+    assert [length for length, _ in runs] == [4 * metric.FIRST_WINDOW * 2**k for k in range(ridge.windows)]
+    points = sum(len(spaced_points(Ridge(), run)[0]) for _, run in runs)
+    assert ridge.gradients == sum(gradients_of(run) for _, run in runs) + points + metric.HESSIANS * ridge.windows
     some = ridge.visited[np.linspace(0, len(ridge.visited) - 1, 50).astype(int)]
     expected = sum(Ridge().sparse_hessian(x).toarray() for x in some) / 50.0
     np.testing.assert_allclose(ridge.mass.product(np.eye(4)), expected, rtol=1e-9, atol=1e-12)
