@@ -55,7 +55,7 @@ class Limits(NamedTuple):
     data: int
     rows: int  #: largest number of rows of the skeleton's buffer that one event needs
     strict: bool  #: whether a violated bound is a failure
-    looking: bool = False  #: whether it is seen if a jump leaves numbers that are not finite: that of a user's process
+    looking: bool  #: whether it is seen if a jump leaves numbers that are not finite: that of a user's process
 
 
 @inlined

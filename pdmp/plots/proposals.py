@@ -99,7 +99,7 @@ def piece(
     (sequence,) = np.random.SeedSequence(check_seed(seed, None)).spawn(1)  # that of the first chain of `pdmp.sample`
     chain = Chain(process, 0, x, sequence, budget=Budget(), warmup=0.0, store="moments")
     state, native, curious = chain.state, process.native, np.random.default_rng(0)
-    limits = Limits(math.inf, FINISHED, FINISHED, FINISHED, chain.rows, bool(process.exact_bounds))
+    limits = Limits(math.inf, FINISHED, FINISHED, FINISHED, chain.rows, bool(process.exact_bounds), False)
 
     def step():
         with readable(name), process.helper_threads(state):

@@ -118,7 +118,7 @@ def _integrate(process, flow, work, length, tolerance):
 @entry
 def _collect(process, state, recording, work, rows, strict, tolerance, candidates, rng):
     """Run the process for at most `candidates` candidate times and store the integrated rates; returns the status."""
-    limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict)
+    limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict, False)
     counts, flow = state.counts, process.flow
     for _ in range(candidates):
         if work.done[0] >= work.gaps.shape[0]:

@@ -19,10 +19,10 @@ class Killing(Telegraph):
 
     def __init__(self, path):
         super().__init__()
-        self.path, self.home = path, os.getpid()
+        self.path, self._home = path, os.getpid()  # not `home`: a checkpoint tells by it
 
     def helper_threads(self, state):
-        if os.getpid() != self.home and state.now[0] > 20.0 and not os.path.exists(self.path):
+        if os.getpid() != self._home and state.now[0] > 20.0 and not os.path.exists(self.path):
             pathlib.Path(self.path).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().helper_threads(state)

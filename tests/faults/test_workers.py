@@ -173,10 +173,10 @@ class Killing(Telegraph):
 
     def __init__(self, path):
         super().__init__()
-        self.path, self.home = path, os.getpid()
+        self.path, self._home = path, os.getpid()
 
     def helper_threads(self, state):
-        if os.getpid() != self.home:
+        if os.getpid() != self._home:
             die_once(self.path)
         return super().helper_threads(state)
 

@@ -227,7 +227,7 @@ class Fixed:
 def test_a_proposal_is_accepted_with_the_probability_rate_over_bound(uniform, accepted):
     """The second clock of this process has the bound 1 and the rate 0.6."""
     chain = new_chain(toys.Telegraph(), [0.0, 0.0], 1, store="moments")
-    limits = Limits(LONGEST, NEVER, NEVER, NEVER, 1, True)
+    limits = Limits(LONGEST, NEVER, NEVER, NEVER, 1, True, False)
     # The first candidate is of clock 0, at the same time and of smaller index; it is always an event.
     arguments = chain.process.native, chain.state, chain.recording, limits
     assert plain(advance)(*arguments, 1, Fixed(uniform)) == CHUNK and chain.state.counts[EVENTS] == 1
