@@ -622,7 +622,7 @@ class Design:
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
-        curves = {one.said.by: one.levels for one in self.smooths if one.said.by is not None}
+        curves = {one.said.by: one.levels for one in self.smooths if getattr(one, "levels", (None,)) != (None,)}
         monotonic = {one.said.columns[0]: tuple(one.labels) for one in self.smooths if getattr(one, "labels", None)}
         return curves | monotonic | found
 
@@ -649,10 +649,10 @@ class Design:
         call = getattr(term.factor.components[0], "call", None)
         if getattr(call, "callee", None) != "mm":
             return [[self._values(component, table) for component in term.factor.components]]
-        if len(call.args) < 2 or call.kwargs or len(term.factor.components) > 1:
+        if len(call.args) < 2 or not call.kwargs.keys() <= {"weights", "scale"} or len(term.factor.components) > 1:
             raise ValueError(
-                f"`formula`: {term.factor.name} is a grouping by itself, of two columns or more with equal weights, "
-                "such as (1 | mm(g, h))."
+                f"`formula`: {term.factor.name} is a grouping by itself, of two columns or more, such as "
+                "(1 | mm(g, h)) or (1 | mm(g, h, weights=cbind(u, v))); scale=False takes weights as they are."
             )
         columns, env = FloatColumns(table), term.factor.components[0].env
         found = [np.asarray(part.eval(columns, env)) for part in call.args]
@@ -660,6 +660,27 @@ class Design:
         if len(held) > 1:
             raise ValueError(f"`formula`: {term.factor.name} has groups named by {' and by '.join(sorted(held))}.")
         return [[one] for one in found]
+
+    def _shares(self, term, table, several):
+        """What the effects of the groups of a row are multiplied by, (n, several): of mm(g, h) its weights."""
+        call, columns = term.factor.components[0].call, FloatColumns(table)
+        given = {name: part.eval(columns, term.factor.components[0].env) for name, part in call.kwargs.items()}
+        if "weights" not in given:
+            return np.full((len(table), several), 1.0 / several)
+        shares, name = np.asarray(given["weights"], dtype=float), term.factor.name
+        if shares.shape != (len(table), several):
+            columns = 1 if shares.ndim == 1 else shares.shape[1]
+            raise ValueError(f"`formula`: {name} has {several} groups a row, and {columns} columns of weights.")
+        bad = ~np.all(np.isfinite(shares), axis=1)
+        if given.get("scale", True):
+            bad |= np.any(shares < 0.0, axis=1) | (shares.sum(axis=1) == 0.0)
+        if bad.any():
+            row = table.index[int(np.flatnonzero(bad)[0])]
+            raise ValueError(
+                f"`formula`: the weights of {name} are {shares[bad][0].tolist()} in row {row}: they must be finite and, "
+                "unless scale=False, not negative nor all 0, as they are divided by their sum."
+            )
+        return shares / shares.sum(axis=1, keepdims=True) if given.get("scale", True) else shares
 
     def _values(self, component, table):
         """Values of one factor of a grouping."""
@@ -683,6 +704,7 @@ class Design:
             if named:
                 each = [_codes(parts, levels, pandas) for parts in members]
                 level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
+            shares = self._shares(term, table, level.shape[1]) if level.ndim > 1 else None
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
@@ -691,8 +713,8 @@ class Design:
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
                 value = values[:, k].copy()
-                if level.ndim > 1:
-                    value = np.repeat(value[:, None] / level.shape[1], level.shape[1], axis=1)
+                if shares is not None:
+                    value = value[:, None] * shares
                 found.append(Groups(f"{label}|{name}", name, labels, level, value))
         return found
 

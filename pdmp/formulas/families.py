@@ -14,6 +14,7 @@ from pdmp.models.regressions import likelihoods
 
 WIDTH = 2.5  #: standard deviation of default priors, in units of the response's over the column's
 OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a parameter beside the first
+ROUNDED = 1e-12  #: the standard deviation of a constant of size 1 is below it
 #: Slopes of links at a mean.
 RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
 #: What families are called elsewhere.
@@ -97,12 +98,16 @@ class Scale:
 
     def of_column(self, j: int) -> Prior:
         """Of the coefficient of fixed column j."""
-        return Normal(0.0, self.width * self.unit / float(self.totals.sd[j] or self.totals.largest[j] or 1.0))
+        return Normal(0.0, self.width * self.unit / _spread(self.totals.sd[j], self.totals.largest[j]))
 
     def of_effects(self, k: int) -> Prior:
         """Of the standard deviation of the effects of group column k."""
-        spread = float(self.totals.value_sd[k] or self.totals.value_largest[k] or 1.0)
-        return HalfNormal(self.width * self.unit / spread)
+        return HalfNormal(self.width * self.unit / _spread(self.totals.value_sd[k], self.totals.value_largest[k]))
+
+
+def _spread(sd, largest):
+    """The standard deviation of values, or the size of a constant, whose rounded standard deviation need not be 0."""
+    return float(sd if sd > ROUNDED * largest else largest or 1.0)
 
 
 def prior_of_constant(family: Family, parameter: str, sd: float) -> Prior:

@@ -248,7 +248,12 @@ def regression(
     environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np, **FUNCTIONS})
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    asked = translated_formulas(read_formulas(formula, found), data, roles, environment)
+    asked = read_formulas(formula, found)
+    for role, column in asked.response.roles.items():
+        if roles[role] is not None:
+            raise ValueError(f"`{role}` is given twice: as an argument, and beside the response of `formula`.")
+        roles[role] = column
+    asked = translated_formulas(asked, data, roles, environment)
     if bounds := {"lb", "ub"} & set(asked.response.data):
         found = truncated(found, "lb" in bounds, "ub" in bounds)
     if found.name in NOMINAL and found.is_nominal:
@@ -280,9 +285,7 @@ def regression(
         data,
         found,
         priors,
-        offset,
-        weights,
-        exposure,
+        *roles.values(),
         select,
         environment,
         client_of(options.get("executor")),
@@ -294,7 +297,7 @@ def regression(
         check_independent(data, refused)
         return in_general()
     origin = Origin(environment, roles, options, notes, select is not None, sampler)
-    columns = {"offset": offset, "exposure": exposure}
+    columns = {name: roles[name] for name in ("offset", "exposure")}
     fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
     make = functools.partial(sampled, fit, origin, seed)
     return make() if sample else Prepared(fit, seed, make)

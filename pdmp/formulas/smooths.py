@@ -1,4 +1,4 @@
-r"""Curves of a formula, s(x), s(x, z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
+r"""Curves of a formula, s(x), s(x, z), s(x, by=z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
 
 A thin-plate regression spline [1]_ has knots t and functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
 
@@ -98,8 +98,8 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
     inside = re.search(rf"(?<![\w.`])({'|'.join(KINDS)})\(", rest)
     if inside:
         raise ValueError(
-            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category "
-            "is s(x, by=a), one that varies between groups is no term here."
+            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category, "
+            "or times a number, is s(x, by=a), one that varies between groups is no term here."
         )
     return (f"{left}{tilde} {rest}" if found else formula), tuple(found)
 
@@ -126,6 +126,8 @@ def _read(piece, kind, given):
     if not k.isdigit() or int(k) < dim + 2 and kind != "mo":
         raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2}, got {k}.")
     by = column_of(options["by"]) if "by" in options else None
+    if by in columns:
+        raise ValueError(f"{piece}: a curve of {by} is not multiplied by it: leave out `by`.")
     inner = ", ".join([*columns, *([f"by={by}"] if by else [])])
     return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis, float(c))
 
@@ -288,27 +290,31 @@ class Smooth:
         Of the coefficients.
     levels : tuple
         Of the category `by`, with a curve each; ``(None,)`` without.
+    is_slope : bool
+        Whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x. Its mean over the
+        rows of the fit is then the coefficient of z.
     """
 
     warps: Mapping[str, Warp] = MappingProxyType({})
 
     def __init__(self, said: Said, table: Any) -> None:
-        self.said = said
+        self.said, self.is_slope = said, False
         x = self._read(table, "`formula`")
         bases = [x] if said.kind == "s" else [x[:, [j]] for j in range(x.shape[1])]
         self.bases = [Basis(one, said.k, said.basis, said.name) for one in bases]
         self.levels: tuple = (None,)
         if said.by is not None:
-            column = table[said.by]
-            if import_pandas().api.types.is_float_dtype(column):
-                raise ValueError(f"`formula`: {said.name} needs a category: a curve times a number is no term here.")
-            labels = import_pandas().factorize(column, sort=True)[1]
-            self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
+            column, types = table[said.by], import_pandas().api.types
+            self.is_slope = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+            if not self.is_slope:
+                labels = import_pandas().factorize(column, sort=True)[1]
+                self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
         linear, bent = self._functions(x)
         self.means = [part.mean(axis=0) for part in (linear, *bent.values())]
         sizes = [np.sqrt(np.mean(np.sum((part - part.mean(axis=0)) ** 2, axis=1))) for part in bent.values()]
         self.sizes = [float(size) or 1.0 for size in sizes]
         names = [*said.columns, *([":".join(said.columns)] if said.kind == "t2" else [])]
+        names = [*([said.by] if self.is_slope else []), *names]
         self.columns = [f"{self._called(level)}.{name}" for level in self.levels for name in names]
         self.parts = [f"{self._called(level)}{one}" for level in self.levels for one in bent]
 
@@ -346,6 +352,9 @@ class Smooth:
         ]
         if self.said.by is None:
             inside = [np.ones((len(linear), 1))]
+        elif self.is_slope:
+            inside = [numbers(table, self.said.by, asked)[:, None]]
+            whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
         else:
             given = table[self.said.by].to_numpy()
             inside = [(given == level).astype(float)[:, None] for level in self.levels]

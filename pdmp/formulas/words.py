@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,19 @@ import numpy as np
 from pdmp.models.families import COUNTED
 
 
-def mm(*columns: Any) -> Any:
+def mm(*columns: Any, weights: Any = None, scale: bool = True) -> Any:  # noqa: ARG001 - both are read by `Design`
     """Groupings of which a row has several, (1 | mm(g, h)): formulae is shown the first, and `Design` has all."""
     return columns[0]
 
 
+def cbind(*columns: Any) -> np.ndarray:
+    """Weights of the groups of a row, side by side: mm(g, h, weights=cbind(u, v))."""
+    return np.column_stack([np.asarray(column, dtype=float) for column in columns])
+
+
 #: Functions that are called without ``np.``, unless the user's code has others of these names.
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
-FUNCTIONS["mm"] = mm
+FUNCTIONS |= {"mm": mm, "cbind": cbind}
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
     "te": "a surface is t2({0}, {1})",
@@ -32,13 +38,13 @@ INSTEAD = {
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
-    "weights": 'give weights="{0}"',
     "se": "known standard errors are no column of a regression",
     "mi": "rows with missing responses are left out",
-    "rate": 'give exposure="{0}"',
     "dec": "decisions are no family",
     "thres": "the number of cuts is that of the categories that there are",
 }
+#: What stands there and is an argument of `pdmp.regression`.
+ARGUMENTS = {"weights": "weights", "rate": "exposure"}
 PROPORTIONS = ("p", "prop", "proportion")  #: of formulae: k of n
 
 
@@ -47,6 +53,7 @@ class Response(NamedTuple):
 
     text: str  #: of the response alone
     data: Mapping[str, str]  #: further data by their names in `pdmp.Family`: a column, or a number
+    roles: Mapping[str, str] = MappingProxyType({})  #: columns that are arguments of `pdmp.regression`
 
 
 def split(formula: str) -> tuple[str, str]:
@@ -56,7 +63,7 @@ def split(formula: str) -> tuple[str, str]:
 
 
 def read_response(text: str) -> Response:
-    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)`` or ``y | cens(c, upper)``, and columns.
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | weights(w)``, ``y | rate(t)``, and columns.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def read_response(text: str) -> Response:
         For what else stands behind the bar, or what has another name here.
     """
     own, bar, rest = text.partition("|")
-    own, data = own.strip(), {}
+    own, data, roles = own.strip(), {}, {}
     called = read_call(own)
     if called and called[0] in PROPORTIONS and len(called[1]) == 2:
         own, data["trials"] = called[1]
@@ -94,14 +101,16 @@ def read_response(text: str) -> Response:
                 data |= {
                     end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")
                 }
+            elif name in ARGUMENTS and len(given) == 1 and ARGUMENTS[name] not in roles:
+                roles[ARGUMENTS[name]] = column_of(given[0])
             elif name in BESIDE:
                 raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
             else:
                 raise ValueError(
-                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)` or `| trunc(lb=a)`, got "
-                    f"`| {part.strip()}`."
+                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)`, `| trunc(lb=a)`, `| weights(w)` "
+                    f"or `| rate(t)`, once each, got `| {part.strip()}`."
                 )
-    return Response(own, data)
+    return Response(own, data, roles)
 
 
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:

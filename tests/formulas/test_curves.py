@@ -163,6 +163,77 @@ def test_plates_of_two_columns_and_products_of_curves():
         by.predict(data.assign(area="c"), draws=2)
 
 
+def test_a_slope_that_changes_along_a_curve():
+    """s(x, by=z) of a number z is z times the curve of x, the mean of which is the coefficient of z; of new rows too."""
+    data = table()
+    data["n"] = np.arange(N) % 5 - 1  # whole numbers are numbers, as they are elsewhere in a formula
+    _, _, (curve,) = prepared("y ~ s(x, k=5)", data).design.new(data)
+    for name in ("w", "n"):
+        one = prepared(f"y ~ s(x, by={name}, k=5)", data)
+        assert one.design.columns == ["Intercept", f"s(x, by={name}).{name}", f"s(x, by={name}).x"]
+        assert list(one.priors)[3] == f"sd(s(x, by={name}))"
+        for rows in (data, data[5:9].assign(**{name: [3.0, -2.0, 0.0, 1.5]})):
+            X, _, (g,) = one.design.new(rows)
+            z = rows[name].to_numpy(dtype=float)
+            np.testing.assert_allclose(X[:, 1], z)
+            np.testing.assert_allclose(X[:, 2], z * (rows.x - data.x.mean()), atol=1e-12)
+            np.testing.assert_allclose(g.value, z[:, None] * curve.value[rows.index], atol=1e-12)
+    assert list(prepared("y ~ s(x, by=area, k=5)", data).design.categories()) == ["area"]
+    assert not one.design.categories()
+
+
+def test_weights_of_several_groups():
+    """Those of a row are divided by their sum, unless they are taken as they are."""
+    data = table().assign(u=np.linspace(0.5, 3.0, N), v=np.linspace(2.0, 0.0, N))
+    pair, several = data[["u", "v"]].to_numpy(), "mm(g, h, weights=cbind(u, v){})"
+    for more, expected in (("", pair / pair.sum(axis=1, keepdims=True)), (", scale=False", pair)):
+        name = several.format(more)
+        one = prepared(f"y ~ x + (1 + x | {name})", data)
+        for rows in (data, data[3:8]):
+            _, _, (first, second) = one.design.new(rows)
+            assert (first.name, second.name) == (f"1|{name}", f"x|{name}")
+            np.testing.assert_allclose(first.value, expected[rows.index])
+            np.testing.assert_allclose(second.value, expected[rows.index] * rows.x.to_numpy()[:, None])
+    spread = prepared(f"y ~ x + (1 | {several.format('')})", data).priors[f"sd({several.format('')})"].scale
+    assert spread == pytest.approx(prepared("y ~ x + (1 | mm(g, h))", data).priors["sd(mm(g, h))"].scale)
+    for formula, says in (
+        ("mm(g, h, weights=u)", "has 2 groups a row, and 1 columns of weights"),
+        ("mm(g, h, weights=cbind(u, v, u))", "has 2 groups a row, and 3 columns of weights"),
+        ("mm(g, h, weights=cbind(u - u, v))", rf"are \[0.0, 0.0\] in row {N - 1}: they must be finite and, unless"),
+        ("mm(g, h, weights=cbind(u, 1 - v))", r"are \[0.5, -1.0\] in row 0: they must be finite and, unless"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            prepared(f"y ~ x + (1 | {formula})", data)
+
+
+@pytest.mark.parametrize(("formula", "name"), [("y ~ 0 + x + c", "c"), ("y ~ x + (0 + c | g)", "sd(c|g)")])
+def test_the_unit_of_a_constant_is_its_size(formula, name):
+    """The standard deviation of 0.7 in each of 21 rows is not 0 in floating point."""
+    data = table(21).assign(c=0.7)
+    assert data.c.to_numpy().std() > 0.0
+    prior = prepared(formula, data).priors[name]
+    assert (prior.sd if name == "c" else prior.scale) == pytest.approx(2.5 * data.y.std(ddof=0) / 0.7)
+
+
+def test_weights_and_exposure_beside_the_response():
+    data = table().assign(k=np.arange(N) % 4, t=np.linspace(1.0, 2.0, N), v=np.arange(N) % 3 + 0.5)
+    left, right = (
+        prepared(formula, data, family="poisson", **roles)
+        for formula, roles in (
+            ("k | rate(t) + weights(v) ~ x + s(w, k=4)", {}),
+            ("k ~ x + s(w, k=4)", {"weights": "v", "exposure": "t"}),
+        )
+    )
+    x = 0.1 * np.arange(left.model.dim)
+    assert left.model.potential(x) == right.model.potential(x) and left.priors == right.priors
+    other = prepared("k | rate(t) ~ x + s(w, k=4)", data, family="poisson")
+    assert left.model.potential(x) != other.model.potential(x)
+    with pytest.raises(ValueError, match="`exposure` is for counts"):
+        prepared("y | rate(t) ~ x", data)
+    with pytest.raises(ValueError, match="`weights` names 'nope'"):
+        prepared("y | weights(nope) ~ x", data)
+
+
 LINEAR = {
     "y ~ s(x, k=5) + (1 | mm(g, h))": {},
     "y ~ area + s(x, by=area, k=4) + w": {},
