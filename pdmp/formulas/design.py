@@ -677,8 +677,8 @@ class Design:
         if bad.any():
             row = table.index[int(np.flatnonzero(bad)[0])]
             raise ValueError(
-                f"`formula`: the weights of {name} are {shares[bad][0].tolist()} in row {row}: they must be finite and, "
-                "unless scale=False, not negative nor all 0, as they are divided by their sum."
+                f"`formula`: the weights of {name} are {shares[bad][0].tolist()} in row {row}: they must be finite "
+                "and, unless scale=False, not negative nor all 0, as they are divided by their sum."
             )
         return shares / shares.sum(axis=1, keepdims=True) if given.get("scale", True) else shares
 

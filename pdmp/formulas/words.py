@@ -107,8 +107,8 @@ def read_response(text: str) -> Response:
                 raise ValueError(f"`formula`: `| {part.strip()}` is not known: {_filled(BESIDE[name], given)}.")
             else:
                 raise ValueError(
-                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)`, `| trunc(lb=a)`, `| weights(w)` "
-                    f"or `| rate(t)`, once each, got `| {part.strip()}`."
+                    f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)`, `| trunc(lb=a)`, "
+                    f"`| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
                 )
     return Response(own, data, roles)
 

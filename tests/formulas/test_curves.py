@@ -164,7 +164,7 @@ def test_plates_of_two_columns_and_products_of_curves():
 
 
 def test_a_slope_that_changes_along_a_curve():
-    """s(x, by=z) of a number z is z times the curve of x, the mean of which is the coefficient of z; of new rows too."""
+    """s(x, by=z) of a number z is z times the curve of x, whose mean is the coefficient of z; of new rows too."""
     data = table()
     data["n"] = np.arange(N) % 5 - 1  # whole numbers are numbers, as they are elsewhere in a formula
     _, _, (curve,) = prepared("y ~ s(x, k=5)", data).design.new(data)
