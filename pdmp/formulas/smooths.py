@@ -262,7 +262,7 @@ class Basis:
         self.by = vectors[:, largest] @ inside @ (axes / np.sqrt(sizes))
 
     def _between(self, x):
-        r = np.sqrt(np.maximum(np.sum((x[:, None] - self.knots) ** 2, axis=-1), 0.0))
+        r = np.sqrt(np.sum((x[:, None] - self.knots) ** 2, axis=-1))
         if x.shape[1] == 1:
             return r**3 / 12.0
         return r**2 * np.log(np.where(r > 0.0, r, 1.0)) / (8.0 * math.pi)

@@ -180,6 +180,8 @@ def test_a_slope_that_changes_along_a_curve():
             np.testing.assert_allclose(g.value, z[:, None] * curve.value[rows.index], atol=1e-12)
     assert list(prepared("y ~ s(x, by=area, k=5)", data).design.categories()) == ["area"]
     assert not one.design.categories()
+    named = prepared("y ~ s(`my x`, by=`my w`, k=5)", data.rename(columns={"x": "my x", "w": "my w"}))
+    assert named.design.columns[1:] == ["s(my x, by=my w).my w", "s(my x, by=my w).my x"]
 
 
 def test_weights_of_several_groups():

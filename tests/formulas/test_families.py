@@ -630,6 +630,7 @@ MISTAKES = [
     ("y ~ s(x, m=2)", {}, r"s\(x, m=2\) knows 'k', 'bs', 'by', not 'm'"),
     ("y ~ s(x, w, bs='cr')", {}, r'bs is "tp" \(thin plates\) or, of single columns, "cr"'),
     ("y ~ s(x, k=2)", {}, r"k is the number of functions, at least 3, got 2"),
+    ("y ~ s(x, k=few)", {}, r"k is the number of functions, at least 3, got few"),
     ("y ~ s(h)", {}, r"s\(h\) has 10 functions, and its columns have 5 distinct values: give k=5 or less"),
     ("y ~ s(x, by=x)", {}, r"s\(x, by=x\): a curve of x is not multiplied by it: leave out `by`"),
     ("y ~ s(area)", {}, "`formula`: the column 'area' must hold numbers"),
