@@ -30,9 +30,9 @@ from pdmp.formulas.checks import (
     separated,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
-from pdmp.formulas.families import LAWS, NOMINAL, Priors, Scale, family_of, prior_of_constant
+from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.general import Asked, check_asked, expanded, linked, read_formulas, regress
+from pdmp.formulas.general import Asked, check_asked, expanded, is_unknown, linked, read_formulas, regress
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
@@ -256,7 +256,7 @@ def regression(
     asked = translated_formulas(asked, data, roles, environment)
     if bounds := {"lb", "ub"} & set(asked.response.data):
         found = truncated(found, "lb" in bounds, "ub" in bounds)
-    if found.name in NOMINAL and found.is_nominal:
+    if is_unknown(found):
         check_asked(asked, found, priors, link)
         found, asked = expanded(found, asked, data)
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}

@@ -109,9 +109,10 @@ def read_formulas(formula: Any, family: Family) -> Asked:
     TypeError, ValueError
         For formulas of parameters that there are not, or of which none has the response.
     """
+    first = "" if is_unknown(family) else family.named[0]
     if isinstance(formula, str):
         left, right = split(formula)
-        return Asked(formula, read_response(left), {family.named[0]: right})
+        return Asked(formula, read_response(left), {first: right})
     if not isinstance(formula, Mapping) or not all(isinstance(text, str) for text in formula.values()):
         raise TypeError(
             '`formula` must be text such as "y ~ x + (1 | g)", or a dict such as {"y": "y ~ x", "sigma": "~ x"}, got '
@@ -122,7 +123,8 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         left, right = split(text)
         if not right:
             raise ValueError(f'`formula`: that of {name!r} must be text such as "~ x", got {text!r}.')
-        if left in ("", name) and name in family.named[1:]:
+        of_category = is_unknown(family) and name and not left
+        if of_category or (left in ("", name) and name in family.named[1:]):
             others[name] = right
         elif left:
             main.append((name, left, right))
@@ -145,7 +147,7 @@ def read_formulas(formula: Any, family: Family) -> Asked:
     if "cuts" in others:
         raise ValueError(f"`formula`: the cuts of {family.name} have no formula.")
     words = "; ".join([f"{left} ~ {right}", *(f"{name} ~ {text}" for name, text in others.items())])
-    return Asked(words, response, {family.named[0]: right, **others})
+    return Asked(words, response, {first: right, **others})
 
 
 def regress(
@@ -294,7 +296,10 @@ def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
 
 
 def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
-    """A family of categories without an order with those of the data, and the same formula for each but the first."""
+    """A family of categories without an order with those of the data, and a formula for each but the first.
+
+    It is that of the response, unless the category has one of its own.
+    """
     if family.name == "multinomial":
         names = [column_of(text) for text in asked.response.data.values()]
     else:
@@ -305,8 +310,20 @@ def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
         names = [str(label) for label in labels_of(table[column])[1:]]
         if not names:
             raise ValueError(f"the response {column!r} is {labels_of(table[column])[0]} in every row.")
-    right = asked.sides[family.named[0]]
-    return NOMINAL[family.name](names), asked._replace(sides=dict.fromkeys(names, right))
+    own = dict(asked.sides)
+    right = own.pop("")
+    for name in own:
+        if name not in names:
+            raise ValueError(
+                f"`formula` names {name!r}, which is no category that is compared with the first: those are "
+                f"{listed(names, 20)}{did_you_mean(name, names)}"
+            )
+    return NOMINAL[family.name](names), asked._replace(sides={name: own.get(name, right) for name in names})
+
+
+def is_unknown(family: Family) -> bool:
+    """Whether the family is of categories that the data are still to tell."""
+    return family.name in NOMINAL and family.is_nominal
 
 
 def in_memory(family: Family, asked: Asked) -> ValueError:
@@ -382,9 +399,10 @@ def make_general_model(
         check_identified(
             predictors[-1].groups, noise if name == first else None, roles["weights"], weight, priors or {}
         )
-        if family.is_nominal and name != first:  # whose formula is the same
+        alike = family.is_nominal and list(asked.sides.values()).count(asked.sides[name]) == len(asked.sides)
+        if alike and name != first:
             continue
-        notes += [f"{'' if family.is_nominal else prefix}{said}" for said in design.baselines()]
+        notes += [f"{'' if alike else prefix}{said}" for said in design.baselines()]
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         for text in filter(
             None,

@@ -501,8 +501,42 @@ def test_categories_without_an_order():
         prepared("way ~ x", data, family="categorical")
 
 
+@pytest.mark.parametrize(("first", "second"), [("car", "train"), ("1", "2")])
+def test_a_formula_of_its_own_for_a_category(first, second):
+    data = table().assign(way=np.array(["0", first, second])[np.arange(N) % 3])
+    whole = f"way ~ x; {second} ~ area + (1 | g)"
+    one = prepared({"way": "way ~ x", second: "~ area + (1 | g)"}, data, family="categorical")
+    assert one.formula == whole and one.notes == [
+        "categories of way are compared with 0",
+        f"{second}: area is relative to a",
+    ]
+    assert list(one.priors) == [
+        *(f"{first}: {name}" for name in ("Intercept", "x")),
+        *(f"{second}: {name}" for name in ("Intercept", "area[b]", "sd(g)")),
+    ]
+    x = one.run.draws(2)[0]
+    natural = one.model.constrain(x)
+    z = np.zeros((2, N, 3))
+    z[..., 1] = natural[f"{first}: Intercept"][:, None] + natural[f"{first}: x"][:, None] * data.x.to_numpy()
+    z[..., 2] = natural[f"{second}: Intercept"][:, None]
+    z[..., 2] += natural[f"{second}: area[b]"][:, None] * (data.area == "b").to_numpy()
+    z[..., 2] += natural[f"{second}: 1|g"][:, np.searchsorted(list("stuv"), data.g)]
+    own = special.log_softmax(z, axis=2)
+    np.testing.assert_allclose(one.predicted(x, None, "probability", "error", None), np.exp(own), rtol=1e-9)
+    codes = (np.arange(N) % 3)[None, :, None]
+    np.testing.assert_allclose(
+        one.model.pointwise_log_likelihood(x), np.take_along_axis(own, codes, axis=2)[..., 0], rtol=1e-9
+    )
+    no_category = f"which is no category .* those are '{first}', '{second}'"
+    for name, says in {"0": no_category, "trai": no_category, "": "which is no further parameter"}.items():
+        with pytest.raises(ValueError, match=f"'{name}', {says}"):
+            prepared({"way": "way ~ x", name: "~ w"}, data, family="categorical")
+
+
 def test_counts_of_categories():
     data = table().assign(a=np.arange(N) % 5, b=np.arange(N) % 3 + 1, c=2)
+    own = prepared({"y": "cbind(a, b, c) ~ x", "c": "~ w"}, data, family="multinomial")
+    assert list(own.priors) == ["b: Intercept", "b: x", "c: Intercept", "c: w"]
     one = prepared("cbind(a, b, c) ~ x + (1 | g)", data, family="multinomial")
     x = one.run.draws(2)[0]
     chances, counts = one.predicted(x, None, "probability", "error", None), data[["a", "b", "c"]].to_numpy()
