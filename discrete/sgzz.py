@@ -27,7 +27,7 @@ from discrete.frozen import FrozenRates
 from discrete.schedules import Schedule
 from pdmp.gradients import Provider
 from pdmp.models import Model
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, positive_part
 
 FLIP = 1  #: the kind of event
 
@@ -66,13 +66,13 @@ class SGZZ(FrozenRates):
     def wait(self, v, memory, rng):
         total = 0.0
         for j in range(v.shape[0]):
-            total += positive(v[j] * memory.gradient[j])
+            total += positive_part(v[j] * memory.gradient[j])
         if not total > 0.0:
             return math.inf
         time = rng.standard_exponential() / total
         rest, chosen = rng.random() * total, 0
         for j in range(v.shape[0]):
-            rate = positive(v[j] * memory.gradient[j])
+            rate = positive_part(v[j] * memory.gradient[j])
             if rate > 0.0:
                 chosen = j
             rest -= rate

@@ -50,7 +50,7 @@ from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.arguments import flag
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
@@ -223,7 +223,7 @@ class ZigZagSplitting(Splitting):
     @compiled
     def apply_events(self, v, gradient, eps, rng):
         for j in range(v.shape[0]):
-            rate = positive(v[j] * gradient[j])
+            rate = positive_part(v[j] * gradient[j])
             if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
                 v[j] = -v[j]
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pdmp.native.arguments import number
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, HORIZON, ROUNDING
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.enclosures import propose_within
@@ -52,7 +52,7 @@ class FactorInversion(Compiled):
 
     @compiled
     def rate(self, process, state, f, now, rng):
-        return positive(process.factors.along(state, f, now))
+        return positive_part(process.factors.along(state, f, now))
 
 
 class FactorAffine(Compiled):
@@ -79,11 +79,11 @@ class FactorAffine(Compiled):
     def propose(self, process, state, f, now, rng):
         a, b = process.factors.bound(state, f, now)
         s = first_arrival(a, b, rng.standard_exponential())
-        return now + s, positive(a + b * s) if s < math.inf else CERTAIN
+        return now + s, positive_part(a + b * s) if s < math.inf else CERTAIN
 
     @compiled
     def rate(self, process, state, f, now, rng):
-        return positive(process.factors.along(state, f, now))
+        return positive_part(process.factors.along(state, f, now))
 
 
 class FactorWithin(Compiled):
@@ -114,7 +114,7 @@ class FactorWithin(Compiled):
 
     @compiled
     def rate(self, process, state, f, now, rng):
-        return positive(process.factors.along(state, f, now))
+        return positive_part(process.factors.along(state, f, now))
 
 
 class FactorGrid(Compiled):
@@ -201,8 +201,8 @@ class FactorGrid(Compiled):
             return False
         room = self.safety * NEEDED * abs(difference)
         cells[f, LAST], cells[f, BEGIN], cells[f, END] = width, now, now + width
-        cells[f, LEFT], cells[f, LEFT + 1] = positive(a + room), positive(b + room)
-        cells[f, LEFT + 2] = positive(c + room)
+        cells[f, LEFT], cells[f, LEFT + 1] = positive_part(a + room), positive_part(b + room)
+        cells[f, LEFT + 2] = positive_part(c + room)
         return True
 
     @compiled
@@ -214,7 +214,7 @@ class FactorGrid(Compiled):
 
     @compiled
     def rate(self, process, state, f, now, rng):
-        rate = positive(process.factors.along(state, f, now))
+        rate = positive_part(process.factors.along(state, f, now))
         if rate > state.bounds[f] * (1.0 + ROUNDING) and state.bounds[f] > HORIZON:
             state.memory.cells[f, WIDTH] *= 0.7
         return rate

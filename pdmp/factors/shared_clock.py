@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients.alias import AliasTable
-from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
+from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
 from pdmp.native.velocities import reflect
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
@@ -76,7 +76,7 @@ class DataFactors(Compiled):
         else:
             a, b = self.terms_bound(process, state, now)
         s = first_arrival(a, b, rng.standard_exponential())
-        return now + s, positive(a + b * s) if s < math.inf else CERTAIN
+        return now + s, positive_part(a + b * s) if s < math.inf else CERTAIN
 
     @compiled
     def prior_bound(self, process, state, now):
@@ -97,7 +97,7 @@ class DataFactors(Compiled):
     @compiled
     def rate(self, process, state, f, now, rng):
         if f == PRIOR:
-            return positive(self.prior_bound(process, state, now)[0])
+            return positive_part(self.prior_bound(process, state, now)[0])
         positions(process.flow, state, now, state.memory.here)
         i, scale = self.draw_datum(process, state, rng)
         state.counts[DATA] += 1
@@ -105,7 +105,7 @@ class DataFactors(Compiled):
         along = 0.0
         for j in range(state.v.shape[0]):
             along += state.v[j] * state.memory.gradient[j]
-        return positive(along) * scale
+        return positive_part(along) * scale
 
     @compiled
     def term_gradient(self, state, i):
@@ -129,7 +129,7 @@ class DataFactors(Compiled):
         """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior and the linear part, at the position x."""
         out[TERMS], out[PRIOR] = 0.0, 0.0
         for i in range(self.model.n_data):
-            out[TERMS] += positive(self.along(x, v, i, scratch))
+            out[TERMS] += positive_part(self.along(x, v, i, scratch))
         for j in range(x.shape[0]):
             out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear_gradient(j))
 
@@ -220,7 +220,7 @@ class Rows(DataFactors):
         if state.memory.summed_at[0] != state.moved[0]:
             total = 0.0
             for i in range(n):
-                total += positive(self.model.factor_rate_bound(state.x, state.v, i)[0])
+                total += positive_part(self.model.factor_rate_bound(state.x, state.v, i)[0])
                 sums[i] = total
             state.memory.summed_at[0] = state.moved[0]
             state.counts[DATA] += n
@@ -237,7 +237,7 @@ class Rows(DataFactors):
                 high = middle
             else:
                 low = middle + 1
-        return low, total / positive(self.model.factor_rate_bound(state.x, state.v, low)[0])
+        return low, total / positive_part(self.model.factor_rate_bound(state.x, state.v, low)[0])
 
     def memory(self, n=0):
         return super().memory(self.model.n_data)
@@ -322,7 +322,7 @@ class Anchored(DataFactors):
     def true_rates(self, x, v, scratch, out):
         out[TERMS], out[PRIOR] = 0.0, 0.0
         for i in range(self.model.n_data):
-            out[TERMS] += positive(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
+            out[TERMS] += positive_part(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
         for j in range(x.shape[0]):
             out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear_gradient(j))
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import ADAPTING, DATA
 
 #: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared
@@ -96,7 +96,7 @@ class Anchor(Compiled):
     @compiled
     def largest(self, bank, j, v, partial):
         """The largest (v [partial + Σᵢ ∂ⱼUᵢ])₊ over all anchors."""
-        return positive(v * (partial + bank.anchor_gradient[j]))
+        return positive_part(v * (partial + bank.anchor_gradient[j]))
 
     @compiled
     def closest(self, points, x):
@@ -217,7 +217,7 @@ class Anchors(Anchor):
                 for j in range(bank.last.shape[0]):
                     z = bank.sums[k, j] / (weight * self.scale[j])
                     away += z * z
-                spread = positive(bank.squares[k] / weight - away)
+                spread = positive_part(bank.squares[k] / weight - away)
                 if away > POOR * spread:
                     self.move(model, bank, k, weight, counts)
                     far = far or away > spread
@@ -249,7 +249,7 @@ class Anchors(Anchor):
     def largest(self, bank, j, v, partial):
         found = 0.0
         for k in range(bank.points.shape[0]):
-            rate = positive(v * (partial + bank.gradients[k, j]))
+            rate = positive_part(v * (partial + bank.gradients[k, j]))
             found = rate if not rate <= found else found  # NaN is kept
         return found
 

@@ -50,7 +50,7 @@ from pdmp.models.priors import (
 )
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, refuse_unreal
-from pdmp.native.classes import compiled, entry, inlined, positive, readable
+from pdmp.native.classes import compiled, entry, inlined, positive_part, readable
 from pdmp.native.threads import added, chunks, each
 
 #: Columns of `SumOfTerms.layout`: the first row of a kind; functionals; entries of a row; where columns and values
@@ -418,7 +418,7 @@ class SumOfTerms(Model):
         )
         rho = np.empty(m)
         for i in range(self.n_data):
-            total += positive(self.remainder_along(there, x, v, i, scratch, rho))
+            total += positive_part(self.remainder_along(there, x, v, i, scratch, rho))
         return total
 
     @compiled

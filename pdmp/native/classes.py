@@ -52,7 +52,7 @@ from pdmp.native.decorators import inlined as inlined
 from pdmp.native.decorators import internal as internal
 from pdmp.native.decorators import internal_inlined as internal_inlined
 from pdmp.native.decorators import method_options
-from pdmp.native.decorators import positive as positive
+from pdmp.native.decorators import positive_part as positive_part
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
 from pdmp.native.explanations import explanation
@@ -68,6 +68,13 @@ SEARCHED = 20_000
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "positive":
+        raise ImportError("pdmp.native.classes.positive, of the version before, is called positive_part.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()

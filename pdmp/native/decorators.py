@@ -118,6 +118,6 @@ def compiled(function: Any = None, *, allocates: bool = False, inline: bool = Tr
 
 
 @inlined
-def positive(x):
+def positive_part(x):
     """max(0, x), with NaN and -inf kept: ``max(0.0, x)`` would return 0 for them."""
     return 0.0 if -math.inf < x < 0.0 else x

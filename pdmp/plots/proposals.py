@@ -19,7 +19,7 @@ from pdmp.engine.result import Run
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.engine.storage import copied
 from pdmp.errors import SamplingError
-from pdmp.native.classes import entry, positive, readable
+from pdmp.native.classes import entry, positive_part, readable
 from pdmp.plots.style import COLOURS, check_chain, one_axes, styled
 from pdmp.process import CERTAIN, CLOCKS, EVENTS, HORIZON, THINNED, Process, positions, velocities
 
@@ -188,7 +188,7 @@ def _rates(process, native, state, clock, at, channels, stated, rng):
             positions(native.flow, state, t, x)
             velocities(native.flow, state, t, v)
             _state(native, x, v, scratch, out)
-            found[k] = positive(out[clock]) if channels == process.clocks else np.maximum(out, 0.0).sum()
+            found[k] = positive_part(out[clock]) if channels == process.clocks else np.maximum(out, 0.0).sum()
         else:
             found[k] = np.mean([_estimate(native, copied(state), clock, t, rng) for _ in range(ESTIMATES)])
     return found

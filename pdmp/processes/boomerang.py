@@ -37,7 +37,7 @@ from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions, recast
 from pdmp.processes.exact import predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
@@ -199,7 +199,7 @@ class Boomerang(Walls, Process):
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
         self.thinning.observe(self, state, i, now, rng)
-        return positive(self.along(state, now))
+        return positive_part(self.along(state, now))
 
     @compiled
     def jump(self, state, i, now, rng):

@@ -36,7 +36,7 @@ from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Identity, Metric, adapting, check_metric, make_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, one_of
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN, Process, recast
 from pdmp.processes.exact import (
@@ -174,7 +174,7 @@ class BPS(Walls, ExactGradient):
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
         self.thinning.observe(self, state, i, now, rng)
-        return positive(self.along(state))
+        return positive_part(self.along(state))
 
     @compiled
     def jump(self, state, i, now, rng):

@@ -29,7 +29,7 @@ import numpy as np
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
-from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
+from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
@@ -222,7 +222,7 @@ class Gradient(Compiled):
     def rate(self, process, state, now, rng):
         process.evaluate(state, now, rng)
         c = state.memory.moving[0]
-        return positive(state.v[c] * state.memory.gradient[c])
+        return positive_part(state.v[c] * state.memory.gradient[c])
 
     @compiled
     def total(self, state):

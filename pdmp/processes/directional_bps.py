@@ -33,7 +33,7 @@ from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import Metric
 from pdmp.models.base import Model
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
@@ -166,7 +166,7 @@ class DirectionalBPS(BPS):
     @compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
-        return positive(state.memory.first_derivative[0])
+        return positive_part(state.memory.first_derivative[0])
 
     @compiled
     def jump(self, state, i, now, rng):

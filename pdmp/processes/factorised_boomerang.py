@@ -31,7 +31,7 @@ from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.boomerang import (
     WIDEST,
@@ -201,12 +201,12 @@ class FactorisedBoomerang(Walls, Process):
     @compiled
     def rate(self, state, i, now, rng):
         if not self.one_clock:
-            return positive(self.thinning.rate_of(self, state, i, now))
+            return positive_part(self.thinning.rate_of(self, state, i, now))
         rates = state.memory.rates
         self.signed_rates(state, now, rng, rates)
         total = 0.0
         for j in range(rates.shape[0]):
-            total += positive(rates[j])
+            total += positive_part(rates[j])
         state.memory.flipping[0] = draw_component(rates, rng.random() * total)
         return total
 

@@ -29,8 +29,8 @@ from pdmp.gradients import Minibatch
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
-from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import compiled, positive
+from pdmp.native.arguments import positive
+from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
@@ -117,7 +117,7 @@ class LipschitzSBPS(Walls, Process):
                 instead = f"Give `bound=` if there is one. {instead}"
                 raise ValueError(missing(self.model, "largest_term_gradient", "pdmp.LipschitzSBPS needs", instead))
         else:
-            bound = positive_number("bound", bound)
+            bound = positive("bound", bound)
         self.level = self.model.n_data * float(bound)
 
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class LipschitzSBPS(Walls, Process):
         s = first_arrival(self.level + a, b, rng.standard_exponential())
         if s == math.inf:
             return math.inf, CERTAIN
-        return now + s, positive(self.level + a + b * s)
+        return now + s, positive_part(self.level + a + b * s)
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -140,7 +140,7 @@ class LipschitzSBPS(Walls, Process):
         g = 0.0
         for j in range(state.v.shape[0]):
             g += state.v[j] * memory.gradient[j]
-        return positive(g)
+        return positive_part(g)
 
     @compiled
     def jump(self, state, i, now, rng):

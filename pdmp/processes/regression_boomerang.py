@@ -67,7 +67,7 @@ from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
@@ -187,7 +187,7 @@ class RowFactors(Process):
             self.anchor, memory.here, memory.velocity, row, memory.evaluation, memory.loss
         )
         # The row is drawn in proportion to its weight.
-        return positive(along) * (self.total / self.weights[row])
+        return positive_part(along) * (self.total / self.weights[row])
 
     @compiled
     def gradient_of_row(self, state):
@@ -220,7 +220,7 @@ class RowFactors(Process):
         self.known(x, scratch)
         for j in range(x.shape[0]):
             known += v[j] * scratch[j]
-        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive(known), self.refresh_rate
+        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive_part(known), self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -333,7 +333,7 @@ class RegressionBoomerang(RowFactors):
         if not phi < math.inf:
             return math.inf
         u = min(max((4.0 * middle - rest) / 3.0, middle - swing), middle + swing)
-        return self.total * phi / farthest * (rest + u) * math.sqrt(positive(2.0 * middle - u))
+        return self.total * phi / farthest * (rest + u) * math.sqrt(positive_part(2.0 * middle - u))
 
     @compiled
     def bound_known(self, state):
@@ -399,7 +399,7 @@ class RegressionBoomerang(RowFactors):
                 part = derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
                 part -= derivative(kind, n[j, 0], n[j, 1], n[j, 2], there) + self.curvature[j] * (x - there)
                 total += self.flow.velocity(j, state.x[j], state.v[j], s) * part
-        return positive(total)
+        return positive_part(total)
 
     @compiled
     def jump(self, state, i, now, rng):

@@ -48,7 +48,7 @@ from pdmp.metric import WORDS, Metric
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import one_of
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON
 from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
 from pdmp.processes.remainders import Shells
@@ -201,7 +201,7 @@ class RegressionBPS(RowFactors):
     @compiled
     def distance(self, line, s):
         """|y| after the time s."""
-        return math.sqrt(positive(line[SQUARE] + (2.0 * line[PRODUCT] + line[SPEED] * s) * s))
+        return math.sqrt(positive_part(line[SQUARE] + (2.0 * line[PRODUCT] + line[SPEED] * s) * s))
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class RegressionBPS(RowFactors):
             kind, v = self.model.kinds[j], state.v[j]
             if kind > NORMAL and v != 0.0:
                 total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)
-        return positive(total)
+        return positive_part(total)
 
     @compiled
     def rate_of_places(self, state, now):
@@ -283,7 +283,7 @@ class RegressionBPS(RowFactors):
         along = model.remainder_along_places(
             self.anchor, here, v, row, places, count, self.support, memory.evaluation, memory.loss
         )
-        return positive(along) * (self.total / self.weights[row])
+        return positive_part(along) * (self.total / self.weights[row])
 
     @compiled
     def known(self, x, out):

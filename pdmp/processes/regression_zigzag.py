@@ -74,7 +74,7 @@ from pdmp.models.priors import derivative, second_derivative_bound, second_deriv
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import is_crossed, laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, positive_part
 from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON, Process, State, last_moved
 from pdmp.processes.remainders import Shells, beyond
@@ -507,7 +507,7 @@ class RegressionZigZag(Process):
         """The sum of their squares."""
         self.advance_sums(state.memory, now)
         b, sums = self.mean_part(state, k, now), state.memory.sums
-        return positive(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
+        return positive_part(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -558,7 +558,7 @@ class RegressionZigZag(Process):
                 e = sign * self.mixing[t, k] * self.effect(state, u, t, now)
                 known += (high if e > 0.0 else low) * e
                 rise += high * abs(self.mixing[t, k]) * self.effect_speeds[self.place_of(u, t) - self.first_effect]
-            known, rise = self.speed[j] * positive(known), self.speed[j] * rise
+            known, rise = self.speed[j] * positive_part(known), self.speed[j] * rise
             memory.own[u, k - first], memory.own[u, width + k - first] = known, rise
             row[u, KNOWN] += known
             row[u, KNOWN_SLOPE] += rise
@@ -621,7 +621,7 @@ class RegressionZigZag(Process):
             top = sign * self.mixing[t, k] * self.excess(state, t, now) + abs(self.mixing[t, k]) * fastest * h
             top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
             total += top
-        return speed * positive(total), h
+        return speed * positive_part(total), h
 
     @compiled
     def slope_of_mean(self, state, k, now):
@@ -643,8 +643,8 @@ class RegressionZigZag(Process):
         slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
         h = 1.0 / max(1.0, math.sqrt(slope))
         end = s + sign * speed * h
-        size = positive(root - sign * fastest * h)
-        return speed * positive(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
+        size = positive_part(root - sign * fastest * h)
+        return speed * positive_part(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -665,7 +665,7 @@ class RegressionZigZag(Process):
             for q in range(self.shared.shape[0]):
                 self.place(state, self.shared[q], now)
             partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
-            return positive(state.v[j] * partial) * (total / memory.known[k])
+            return positive_part(state.v[j] * partial) * (total / memory.known[k])
         k = i - self.groups - 1
         if k < self.slots:
             j, partial = self.means[k], self.slope_of_mean(state, k, now)
@@ -675,7 +675,7 @@ class RegressionZigZag(Process):
             s = self.at(state, j, now)
             partial = self.prior_derivative(j, s) + (self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now))
         memory.flipping[0] = j
-        return positive(state.v[j] * partial)
+        return positive_part(state.v[j] * partial)
 
     @compiled
     def rate_of_row(self, state, u, now, rng):
@@ -703,7 +703,7 @@ class RegressionZigZag(Process):
                 t = k if n == 0 else first
                 precision = exp(-2.0 * self.at(state, self.spread + t, now))
                 partial += precision * self.mixing[t, k] * self.effect(state, u, t, now)
-            return positive(state.v[j] * partial) * (total / bound)
+            return positive_part(state.v[j] * partial) * (total / bound)
         i = int(row[u, ROW])
         state.counts[DATA] += 1
         for q in range(self.slots):
@@ -721,7 +721,9 @@ class RegressionZigZag(Process):
             return 0.0
         # The row is drawn in proportion to its weight, then the coordinate to `part`: both together to `part`.
         share = data * part / self.tables.totals[u]
-        return positive(state.v[j] * self.rest_of(memory.here, i, j, memory.evaluation, memory.loss)) * (total / share)
+        return positive_part(state.v[j] * self.rest_of(memory.here, i, j, memory.evaluation, memory.loss)) * (
+            total / share
+        )
 
     @compiled
     def parts_of(self, u):
@@ -819,13 +821,15 @@ class RegressionZigZag(Process):
         self.add_of_groups(x, scratch)
         model.add_prior_gradient(x, scratch)
         for j in range(x.shape[0]):
-            out[j] = positive(v[j] * scratch[j])
+            out[j] = positive_part(v[j] * scratch[j])
         for i in range(model.n_data):
             for k in range(m):
-                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k], evaluation, rho))
+                out[self.shared[k]] += positive_part(
+                    v[self.shared[k]] * self.rest_of(x, i, self.shared[k], evaluation, rho)
+                )
             for k in range(self.slots):
                 j = model.level[i, k]
-                out[j] += positive(v[j] * self.rest_of(x, i, j, evaluation, rho))
+                out[j] += positive_part(v[j] * self.rest_of(x, i, j, evaluation, rho))
 
     @compiled
     def add_of_groups(self, x, out):

@@ -38,9 +38,8 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.base import Model
-from pdmp.native.arguments import count, number, one_of
-from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.arguments import count, number, one_of, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, sphere
@@ -319,10 +318,10 @@ class SBPS(Process):
         self.k = number("k", k, least=0.0)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         self.slope_mean = number("slope_mean", slope_mean, also=("auto", "running"))
-        self.slope_sd = positive_number("slope_sd", slope_sd, also=("auto",))
+        self.slope_sd = positive("slope_sd", slope_sd, also=("auto",))
         self.learns_mean, self.learns_sd = isinstance(slope_mean, str), isinstance(slope_sd, str)
         self.learns_throughout = self.slope_mean == "running"
-        self.cap = positive_number("cap", cap, also=("auto",))
+        self.cap = positive("cap", cap, also=("auto",))
         if self.cap != "auto" and self.cap < LEAST_CAP:
             raise ValueError(f"`cap` must be at least {LEAST_CAP:g}, got {cap!r}: with less, time hardly passes.")
         self.cap = 0.0 if self.cap == "auto" else self.cap
@@ -333,8 +332,8 @@ class SBPS(Process):
         self.by_likelihood, self.pooled = learner == "likelihood", noise == "pooled"
         self.nonnegative = bool(nonnegative_slope)
         self.auxiliary = count("auxiliary", int(auxiliary) if isinstance(auxiliary, bool) else auxiliary, least=0)
-        self.ahead = positive_number("ahead", ahead)
-        resolution = positive_number("resolution", resolution, also=("auto",))
+        self.ahead = positive("ahead", ahead)
+        resolution = positive("resolution", resolution, also=("auto",))
         self.resolution = 0.0 if resolution == "auto" else resolution
         metric = check_metric(metric, self.dim, f"pdmp.{type(self).__name__}", WORDS[:2])
         self.adapts, self._has_metric = isinstance(metric, str), isinstance(metric, Compiled)
@@ -390,7 +389,7 @@ class SBPS(Process):
             refresh_rate=refresh_rate,
             slope_mean="running",
             slope_sd=slope_sd,
-            cap=5_000.0 * positive_number("resolution", resolution) if cap is None else cap,
+            cap=5_000.0 * positive("resolution", resolution) if cap is None else cap,
             metric=metric,
             noise="latest",
             auxiliary=auxiliary,
@@ -436,7 +435,7 @@ class SBPS(Process):
             means["waits"] += 1.0
             means["mean_wait"] += (now - state.now[0] - means["mean_wait"]) / means["waits"]
         regression.observe(line, s, g, c2)
-        return positive(g)
+        return positive_part(g)
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -535,7 +534,7 @@ class SBPS(Process):
             means["mean_slope"] += change / means["slopes"]
             means["slope_squares"] += change * (slope - means["mean_slope"])
         if self.nonnegative and slope < 0.0:
-            regression.with_slope(line, positive(means["mean_slope"] if means["slopes"] > 0.0 else mean))
+            regression.with_slope(line, positive_part(means["mean_slope"] if means["slopes"] > 0.0 else mean))
         return slope
 
     @compiled(inline=False)

@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.base import Model
 from pdmp.models.priors import BetaBernoulli, derivative, potential, second_derivative
 from pdmp.models.regressions.likelihoods import NormalLaw
-from pdmp.native.arguments import positive as positive_number
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
 from pdmp.processes.regression_boomerang import RowFactors
@@ -174,7 +174,7 @@ class StickyGroups(Sticky):
                 )
             odds = 0.0 if self.shape > 0.0 else math.log(w[0] / (1.0 - w[0]))
             self.log_odds[k] = odds + np.log(density[g]).sum()
-        self.total_rate = positive_number("rate", rate) * len(parts)
+        self.total_rate = positive("rate", rate) * len(parts)
 
         single = len(self.sticking)
         self.unit_of_group = single + np.cumsum(sizes > 1) - 1

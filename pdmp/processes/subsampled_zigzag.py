@@ -41,7 +41,7 @@ import numpy as np
 
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.anchors import Anchor
-from pdmp.native.classes import Compiled, compiled, entry, positive
+from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound, draw_component
@@ -146,7 +146,7 @@ class SubsampledRates(Compiled):
                 z = (here[j] - anchor[j]) / self.speed[j]
                 square += z * z
             memory.known[j] = self.anchors.largest(memory.bank, j, v[j], partial) + process.refresh_rate[j]
-            memory.slope[j] = positive(model.prior_partial_curvature_bound(v, j))
+            memory.slope[j] = positive_part(model.prior_partial_curvature_bound(v, j))
             level += memory.known[j]
             rise += memory.slope[j]
         distance, pace = 1.0, 0.0
@@ -197,7 +197,7 @@ class SubsampledRates(Compiled):
                 partial += weight * model.term_partial_difference(here, anchor, row, j, memory.scratch)
             else:
                 partial += weight * model.term_partial(here, row, j, memory.scratch)
-        return total * ((positive(state.v[j] * partial) + process.refresh_rate[j]) / bounds[j])
+        return total * ((positive_part(state.v[j] * partial) + process.refresh_rate[j]) / bounds[j])
 
     @compiled(allocates=True)
     def true_rates(self, process, x, v, scratch, out):
@@ -214,7 +214,7 @@ class SubsampledRates(Compiled):
                         partial = model.term_partial_difference(x, anchor, i, j, scratch)
                     else:
                         partial = model.term_partial(x, i, j, scratch)
-                    total += positive(v[j] * (known + inverse * partial)) / inverse
+                    total += positive_part(v[j] * (known + inverse * partial)) / inverse
             out[j] = total + process.refresh_rate[j] if provider.drawing.size == 1 else math.nan
 
     def describe_bound(self, process):

@@ -45,7 +45,7 @@ from pdmp.metric import WORDS, Diagonal, Metric, check_metric, dense, make_metri
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import per_coordinate
-from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.exact import ExactGradient, predicted_without_bound
 from pdmp.processes.subsampled_zigzag import SubsampledRates
@@ -329,13 +329,13 @@ class ExactRates(Compiled):
     @compiled
     def rate(self, process, state, i, now, rng):
         if not process.one_clock:
-            return positive(process.thinning.rate_of(process, state, i, now))
+            return positive_part(process.thinning.rate_of(process, state, i, now))
         rates = state.memory.rates
         process.signed_rates(state, now, rng, rates)
         process.thinning.observe(process, state, 0, now, rng)
         total = 0.0
         for j in range(rates.shape[0]):
-            total += positive(rates[j])
+            total += positive_part(rates[j])
         state.memory.flipping[0] = draw_component(rates, rng.random() * total)
         return total
 
@@ -345,7 +345,7 @@ class ExactRates(Compiled):
         for j in range(x.shape[0]):
             out[j] = v[j] * scratch[j]
             if process.refresh_rate[j] > 0.0:
-                out[j] = positive(out[j]) + process.refresh_rate[j]
+                out[j] = positive_part(out[j]) + process.refresh_rate[j]
 
     def describe_bound(self, process):
         return process.thinning.describe(process.model, process.form)
@@ -402,7 +402,7 @@ class PreconditionedRates(ExactRates):
             out[j] *= s[j]
             total += s[j] * rest
         for j in range(out.shape[0]):
-            out[j] += math.sqrt(positive(self.spread[j, j]) * positive(total))
+            out[j] += math.sqrt(positive_part(self.spread[j, j]) * positive_part(total))
 
     @compiled
     def true_rates(self, process, x, v, scratch, out):
@@ -418,7 +418,7 @@ class PreconditionedRates(ExactRates):
                 pulled += self.root[k, j] * scratch[k]
             out[j] *= pulled
             if process.refresh_rate[j] > 0.0:
-                out[j] = positive(out[j]) + process.refresh_rate[j]
+                out[j] = positive_part(out[j]) + process.refresh_rate[j]
 
     def memory(self, process, x, rng):
         return process.exact_memory(x, rng, components=process.dim, scaled=True)._replace(metric=self.metric.memory(x))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
 
@@ -96,7 +96,7 @@ def affine_proposal(a: np.ndarray, b: np.ndarray, now: float, rng: np.random.Gen
         return math.inf, CERTAIN
     bound = 0.0
     for j in range(a.shape[0]):
-        bound += positive(a[j] + b[j] * s)
+        bound += positive_part(a[j] + b[j] * s)
     return now + s, bound
 
 

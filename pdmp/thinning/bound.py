@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import Compiled, compiled, inlined, positive
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import KINDS
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def draw_component(rates, rest):
     With `rest` uniform between 0 and the whole sum, each is drawn in proportion to its positive part.
     """
     for j in range(rates.shape[0]):
-        rest -= positive(rates[j])
+        rest -= positive_part(rates[j])
         if rest < 0.0:
             return j
     return rates.shape[0] - 1

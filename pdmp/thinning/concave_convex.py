@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far
 from pdmp.thinning.hessian import adapt_horizon
@@ -134,7 +134,7 @@ def arrive(memory, now, rng):
         return memory.end[0], HORIZON
     bound = 0.0
     for j in range(memory.left.shape[0]):
-        bound += positive(height(memory, j, h, first))
+        bound += positive_part(height(memory, j, h, first))
     return max(now, memory.begin[0] + first), bound
 
 

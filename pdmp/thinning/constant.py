@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.arguments import positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
 
@@ -46,7 +46,7 @@ class Constant(Bound):
     name = "the constant bound"
 
     def __init__(self, level: float) -> None:
-        self.level = positive_number("level", level)
+        self.level = positive("level", level)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -73,7 +73,7 @@ class ModelConstant(Bound):
         process.rate_bounds(state, levels)
         total = 0.0
         for j in range(levels.shape[0]):
-            total += positive(levels[j])
+            total += positive_part(levels[j])
         if not math.isfinite(total):
             return now, math.nan
         if total == 0.0:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import Compiled, compiled, inlined, positive
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound
@@ -65,7 +65,7 @@ def propose_within(sums, state, i, now, horizons, rng):
     horizons[i, 0] = width * math.exp(GAIN * ((1.0 if s >= width else 0.0) - PASSED))
     if s >= width:
         return now + width, HORIZON
-    return now + s, positive(a + b * s)
+    return now + s, positive_part(a + b * s)
 
 
 class Enclosures(Bound):

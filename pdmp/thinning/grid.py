@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.arguments import number
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.piecewise import segment_arrival
@@ -97,7 +97,7 @@ def total_rate(rates):
     """Σ max(0, rⱼ) of signed rates; NaN if any is not finite."""
     total, check = 0.0, 0.0
     for j in range(rates.shape[0]):
-        total += positive(rates[j])
+        total += positive_part(rates[j])
         check += rates[j]
     return total if math.isfinite(check) else math.nan
 
@@ -222,9 +222,9 @@ class Grid(Bound):
         for j in range(at_begin.shape[0]):
             a, b, c = at_begin[j], at_inner[j], at_end[j]
             room = self.safety * NEEDED * abs(second_difference(a, b, c))
-            left += positive(a + room)
-            inner += positive(b + room)
-            right += positive(c + room)
+            left += positive_part(a + room)
+            inner += positive_part(b + room)
+            right += positive_part(c + room)
         if not capped:
             memory.accurate_width[0] = width
         memory.begin[0], memory.end[0] = now, now + width

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.arguments import positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON
 from pdmp.thinning.affine import affine_proposal, first_arrival
 from pdmp.thinning.bound import Bound
@@ -68,7 +68,7 @@ class Lipschitz(_Dominated):
     name = "the Lipschitz bound"
 
     def __init__(self, constant: float) -> None:
-        self.constant = positive_number("constant", constant)
+        self.constant = positive("constant", constant)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -212,7 +212,7 @@ class LocalHessian(Bound):
             return now + width, HORIZON
         bound = 0.0
         for j in range(a.shape[0]):
-            bound += positive(a[j] + b[j] * s)
+            bound += positive_part(a[j] + b[j] * s)
         return now + s, bound
 
     def memory(self, m: int, dim: int, width: float) -> tuple:

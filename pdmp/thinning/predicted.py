@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pdmp.native.arguments import fraction
-from pdmp.native.classes import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import ADAPTING, HORIZON, ROUNDING
 from pdmp.thinning.affine import affine_proposal
 from pdmp.thinning.bound import Bound
@@ -154,7 +154,7 @@ class Predicted(Bound):
             memory.slope_bounds[j] = slope + (1.0 - FLOOR) * room * scale
             memory.starts[m] += FLOOR * start
             memory.slope_bounds[m] += FLOOR * room * scale
-            fall = positive(-rates[j]) / slope if slope > 0.0 else 0.0
+            fall = positive_part(-rates[j]) / slope if slope > 0.0 else 0.0
             look = min(look, fall + LOOK * unit)
         memory.begin[0], memory.age[0] = now, age
         look = min(look, memory.reach[0])
@@ -170,7 +170,7 @@ class Predicted(Bound):
         process.signed_rates(state, now, rng, observed)
         total, error, scale, check = 0.0, 0.0, 0.0, 0.0
         for j in range(observed.shape[0]):
-            total += positive(observed[j])
+            total += positive_part(observed[j])
             check += observed[j]
         if not math.isfinite(check):
             return

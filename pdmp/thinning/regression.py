@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from pdmp.native.classes import helper, inlined, positive
+from pdmp.native.classes import helper, inlined, positive_part
 from pdmp.thinning.piecewise import segment_arrival
 
 #: A record of sums over the observations since the last change of velocity, and of the line fitted to them.
@@ -158,7 +158,7 @@ def spread(line, s, c2):
 @inlined
 def bound_at(line, k, s):
     """λ(s)."""
-    return positive(line["intercept"] + line["slope"] * s + k * spread(line, s, line["latest_variance"]))
+    return positive_part(line["intercept"] + line["slope"] * s + k * spread(line, s, line["latest_variance"]))
 
 
 @helper

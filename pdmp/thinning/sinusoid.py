@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.native.classes import compiled, helper, inlined, positive
+from pdmp.native.classes import compiled, helper, inlined, positive_part
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
 
@@ -95,7 +95,7 @@ def product_arrival(v, y, c0, c1, c2, e):
         high = first if part == 0 else second if part == 1 else third if part == 2 else fourth
         if part == 4:
             high = math.tau
-        total += positive(_primitive(v, y, c0, c1, c2, high) - _primitive(v, y, c0, c1, c2, low))
+        total += positive_part(_primitive(v, y, c0, c1, c2, high) - _primitive(v, y, c0, c1, c2, low))
     size = (abs(v) + abs(y)) * (abs(c0) + amplitude)
     if math.isnan(total) or total <= 1e-13 * size:
         return math.nan if math.isnan(total) else math.inf
@@ -162,9 +162,9 @@ class Sinusoids(Bound):
         s = min(once, twice)
         if s == math.inf or once == math.inf:
             return now + s, CERTAIN
-        bound = positive(a * math.cos(s) + b * math.sin(s))
+        bound = positive_part(a * math.cos(s) + b * math.sin(s))
         if twice < math.inf:
-            bound += positive(c * math.cos(2.0 * s) + d * math.sin(2.0 * s))
+            bound += positive_part(c * math.cos(2.0 * s) + d * math.sin(2.0 * s))
         return now + s, bound
 
 

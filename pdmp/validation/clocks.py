@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.engine.scheduler import CHUNK, Limits, advance
-from pdmp.native.arguments import positive as positive_number
-from pdmp.native.classes import entry, internal, positive, readable
+from pdmp.native.arguments import positive
+from pdmp.native.classes import entry, internal, positive_part, readable
 from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, velocities
 
 #: Kronrod's seven nodes on [-1, 1], 0 and ± these, and their weights; Gauss's three are among them.
@@ -78,7 +78,7 @@ def _integrate(process, flow, work, length, tolerance):
         for c in range(rates.shape[1]):
             fine, coarse = 0.0, 0.0
             for k in range(7):
-                rate = positive(rates[k, c])
+                rate = positive_part(rates[k, c])
                 fine += WEIGHTS[abs(k - 3)] * rate
                 coarse += GAUSS[abs(k - 3)] * rate
             error = half * abs(fine - coarse)
@@ -86,7 +86,7 @@ def _integrate(process, flow, work, length, tolerance):
                 worst, worst_error, at_end = c, error, 0
             # The nodes would miss a jump of a rate between the last of them and the end, where an event often follows.
             for end in range(2):
-                a, b = positive(rates[6 * end, c]), positive(rates[7 + end, c])
+                a, b = positive_part(rates[6 * end, c]), positive_part(rates[7 + end, c])
                 error = half * (1.0 - NODES[3]) * max(a, b)
                 if (a > 0.0) != (b > 0.0) and error > worst_error:
                     worst, worst_error, at_end = c, error, 2 * end - 1
@@ -108,7 +108,7 @@ def _integrate(process, flow, work, length, tolerance):
         for c in range(rates.shape[1]):
             fine, coarse = 0.0, 0.0
             for k in range(7):
-                rate = positive(rates[k, c])
+                rate = positive_part(rates[k, c])
                 fine += WEIGHTS[abs(k - 3)] * rate
                 coarse += GAUSS[abs(k - 3)] * rate
             work.hazards[c] += half * fine
@@ -286,7 +286,7 @@ def check_clocks(
     events = check_count("events", events)
     if events < 100:
         raise ValueError(f"`events` must be at least 100, got {events}.")
-    positive_number("tolerance", tolerance)
+    positive("tolerance", tolerance)
     x = check_initial(process, initial, 1)[0]
     process = process.resolve(x)
     seed = np.random.SeedSequence(check_seed(seed, None))

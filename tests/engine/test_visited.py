@@ -12,7 +12,7 @@ import pdmp
 from pdmp.engine import visited
 from pdmp.engine.visited import gradient_warning, jump_between, law_warning, positions
 from pdmp.models import from_function
-from pdmp.native.classes import positive
+from pdmp.native.classes import positive_part
 
 pytestmark = pytest.mark.exact
 
@@ -235,7 +235,7 @@ class Slack(pdmp.BPS):
     @pdmp.compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
-        return (1.0 - self.share) * positive(self.along(state))
+        return (1.0 - self.share) * positive_part(self.along(state))
 
 
 LAW = r"the draws of {} have not the law of {}: the mean of {} is {}, with an error of"

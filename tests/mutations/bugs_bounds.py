@@ -11,7 +11,7 @@ PREDICTED = "tests/thinning/test_predicted.py"
 BUGS = [
     Bug(f"bounds: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
-        ("constant: negative levels count", "pdmp/thinning/constant.py", "total += positive(levels[j])", "total += levels[j] - 0.1 * abs(levels[j])", BOUNDS),
+        ("constant: negative levels count", "pdmp/thinning/constant.py", "total += positive_part(levels[j])", "total += levels[j] - 0.1 * abs(levels[j])", BOUNDS),
         ("affine: a bound that is not finite passes", "pdmp/thinning/affine.py", "    if not math.isfinite(slopes):\n        return now, math.nan\n", "", BOUNDS),
         ("concave-convex: one tangent only", "pdmp/thinning/concave_convex.py", "meeting = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))", "meeting = 0.0", BOUNDS),
         ("concave-convex: the second line is forgotten", "pdmp/thinning/concave_convex.py", "        t, e = positive_arrival(height(memory, j, h, s), memory.right[j], h - s, e)\n", "        t = math.inf\n", BOUNDS),

@@ -360,3 +360,9 @@ def test_what_a_library_tells_numba_later_changes_nothing_that_is_compiled(monke
     assert _named_by_methods(Named) == before and before.keys() == {"potential", "add_gradient"}
     assert fingerprints.fingerprint([halved]) != fingerprints.fingerprint([halved], overloaded=False)
     assert not _named_by_methods(LogisticRegression)
+
+
+@pytest.mark.exact
+def test_the_name_of_the_version_before_says_that_of_this_one():
+    with pytest.raises(ImportError, match="positive, of the version before, is called positive_part"):
+        from pdmp.native.classes import positive  # noqa: F401

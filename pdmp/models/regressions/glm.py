@@ -40,7 +40,7 @@ from pdmp.models.regressions.design import (
     row_norms,
     with_ones,
 )
-from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
+from pdmp.native.classes import Compiled, compiled, entry, positive_part, readable, vectorised
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import CHUNK, added, chunks, each
 from pdmp.native.vectors import BLOCK, buffer
@@ -556,7 +556,7 @@ class BoundedHessian(GeneralisedLinear):
             for i in range(self.dim):
                 for j in range(self.dim):
                     total += v[i] * self.gram[i, j] * v[j]
-        return positive(total) + self.prior_curvature_bound(v)
+        return positive_part(total) + self.prior_curvature_bound(v)
 
     @compiled
     def partial_curvature_bounds(self, v, out):

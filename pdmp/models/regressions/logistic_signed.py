@@ -40,7 +40,7 @@ from pdmp.models.regressions.logistic_rows import (
     rows_potential,
 )
 from pdmp.models.regressions.logistic_terms import expit_of_minus, softplus_of_minus
-from pdmp.native.classes import compiled, entry, positive
+from pdmp.native.classes import compiled, entry, positive_part
 from pdmp.native.prefetch import LINE, prefetch
 from pdmp.native.threads import added, chunks, each
 from pdmp.native.vectors import BLOCK, aligned
@@ -227,14 +227,14 @@ class SignedLogistic(GaussianPrior):
     def factor_rate_bound(self, x, v, f):
         """max(0, -sᵢ aᵢ·v), as the expit is at most 1; the prior's derivative is affine."""
         if f < self.n_data:
-            return positive(-self.margin(v, f)), 0.0
+            return positive_part(-self.margin(v, f)), 0.0
         j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     @compiled
     def signed_term_bound(self, i, j, sign):
         """Bound on sign · ∂ⱼUᵢ: ∂ⱼUᵢ is the signed feature times a number in [-1, 0]."""
-        return positive(-sign * self.feature(i, j))
+        return positive_part(-sign * self.feature(i, j))
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ class TiledLogistic(SignedLogistic):
         for i in range(self.n_data):
             along = self.margin(v, i)
             for j in range(self.dim):
-                out[j] += 0.25 * positive(v[j] * self.feature(i, j) * along)
+                out[j] += 0.25 * positive_part(v[j] * self.feature(i, j) * along)
 
     @compiled
     def ray_begin(self, x, v, ray):

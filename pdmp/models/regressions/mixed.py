@@ -27,7 +27,7 @@ from pdmp.models.regressions.blocks import Blocks, Coded
 from pdmp.models.regressions.design import Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
-from pdmp.native.classes import Compiled, compiled, entry, positive
+from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
 
@@ -459,7 +459,7 @@ class MixedRegression(Model):
         )
         rho = np.empty(law.count)
         for i in range(self.n_data):
-            total += positive(self.remainder_along(there, x, v, i, scratch, rho))
+            total += positive_part(self.remainder_along(there, x, v, i, scratch, rho))
         return total
 
     @compiled
