@@ -206,6 +206,7 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
     ValueError
         For text, or values that are not finite.
     """
+    refuse_unreal(f"{asked}: the column {name}", table[name])
     try:
         values = table[name].to_numpy(dtype=float)
     except (TypeError, ValueError):
