@@ -693,6 +693,34 @@ def test_columns_that_are_neither_numbers_nor_categories(formula, says):
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
+DATES = [
+    ("y ~ s({}, k=4)", "gaussian", ""),
+    ("y ~ t2({}, w, k=4)", "gaussian", ""),
+    ("y ~ gp({})", "gaussian", ""),
+    ("y ~ mo({})", "gaussian", ""),
+    ("one | trials({}) ~ x", "binomial", ""),
+    ("one ~ x", "poisson", "weights"),
+    ("one ~ x", "poisson", "offset"),
+    ("one ~ x", "poisson", "exposure"),
+]
+
+
+@pytest.mark.parametrize(("formula", "family", "role"), DATES, ids=[f"{one[0]} {one[2]}" for one in DATES])
+def test_dates_are_no_numbers_of_seconds_wherever_a_column_is_one(formula, family, role):
+    """Nanoseconds or days, by what a table has kept them in: of a fit, and of the new rows that it predicts."""
+    t = odd().assign(one=1, number=np.arange(N) % 7 + 1)
+    for name, held in (("day", "dates"), ("took", "lengths of time")):
+        options = {role: name} if role else {}
+        with pytest.raises(ValueError, match=f"the column '?{name}'?.* (must be numbers, got|holds) {held}"):
+            pdmp.regression(formula.format(name), t, family, sample=False, **options)
+    options = {role: "number"} if role else {}
+    prior = pdmp.regression(formula.format("number"), t, family, sample=False, seed=1, **options)
+    if role == "weights":  # which predictions do not need
+        return
+    with pytest.raises(ValueError, match="the column 'number' must be numbers, got dates"):
+        prior.predict(t.assign(number=t.day))
+
+
 def test_columns_that_can_be_used():
     """Truth values, numbers of pandas' own types, and categories of numbers."""
     for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
