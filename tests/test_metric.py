@@ -1,6 +1,7 @@
 """The argument `metric`: what it stands for in every form and for every sampler, words, bad input, old names."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -268,6 +269,17 @@ def test_a_sparse_matrix_is_solved_with_in_an_order_without_fill():
     np.testing.assert_allclose(made.product(np.eye(d)), arrow, atol=1e-12)
     np.testing.assert_allclose(covariance_of(made), np.linalg.inv(arrow), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(made.inverse(made.transform(np.eye(d))), np.eye(d), atol=1e-12)
+    metric, z = made.memory(np.zeros(d)), np.random.default_rng(0).standard_normal(d)
+    state = SimpleNamespace(v=z.copy(), memory=SimpleNamespace(metric=metric))
+    made.velocity_changed(state)  # what compiled code does, in an order that is not that of the coordinates
+    np.testing.assert_allclose(metric.u, made.inverse(z), rtol=1e-12)
+    made.push(metric, state.v)
+    np.testing.assert_allclose(state.v, z, rtol=1e-12)
+    made.pull(metric, z)
+    np.testing.assert_allclose(metric.pulled, made.transposed(z), rtol=1e-12)
+    units = np.logspace(-9, 9, d)  # a pivot is small beside its own diagonal entry, and not beside another's
+    scaled = check_metric(sparse.coo_array(arrow * np.outer(units, units)), d, "BPS")
+    np.testing.assert_allclose(scaled.inverse(z / units), made.inverse(z), rtol=1e-10)
     for value, expected in (
         (
             {"covariance": sparse.eye_array(3)},
