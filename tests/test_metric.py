@@ -253,6 +253,16 @@ def test_other_old_names():
             make(NOISY, *[None] * 20)
 
 
+@pytest.mark.parametrize("given", [LOW, pdmp.Metric(sparse.csr_array(PRECISION))], ids=["low rank", "sparse"])
+def test_the_mean_curvature_that_a_given_metric_sees(given):
+    """tr(M⁻¹H) / d, from random directions: of the target's own precision 1, and of three times that 3."""
+    made = check_metric(given, 3, "BPS")
+    inverse = np.linalg.inv(covariance_of(made))
+    for times in (1.0, 3.0):
+        model = pdmp.models.Gaussian(np.zeros(3), times * inverse)
+        assert made.trace(model, np.zeros(3)) == pytest.approx(times, rel=1e-4)
+
+
 def test_it_is_printed():
     assert repr(pdmp.Metric(covariance=[1.0, 4.0])) == "Metric(covariance=[1, 4])"
     assert repr(pdmp.Metric(2.0)) == "Metric(precision=2)"

@@ -105,7 +105,7 @@ def seed_number(name: str, value: object) -> int:
 
 
 def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> None:
-    """Raise a `ValueError` for what a conversion makes numbers of in silence: masked entries, complex numbers and dates.
+    """Raise a `ValueError` for masked entries, complex numbers and dates, of which a conversion makes other numbers.
 
     And for lists that contain themselves, or are nested more deeply than any array; `within`: which ones this is in.
     """
