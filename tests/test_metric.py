@@ -1,6 +1,7 @@
 """The argument `metric`: what it stands for in every form and for every sampler, words, bad input, old names."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -252,6 +253,16 @@ def test_other_old_names():
             make(NOISY, *[None] * 20)
 
 
+@pytest.mark.parametrize("given", [LOW, pdmp.Metric(sparse.csr_array(PRECISION))], ids=["low rank", "sparse"])
+def test_the_mean_curvature_that_a_given_metric_sees(given):
+    """tr(M⁻¹H) / d, from random directions: of the target's own precision 1, and of three times that 3."""
+    made = check_metric(given, 3, "BPS")
+    inverse = np.linalg.inv(covariance_of(made))
+    for times in (1.0, 3.0):
+        model = pdmp.models.Gaussian(np.zeros(3), times * inverse)
+        assert made.trace(model, np.zeros(3)) == pytest.approx(times, rel=1e-4)
+
+
 def test_it_is_printed():
     assert repr(pdmp.Metric(covariance=[1.0, 4.0])) == "Metric(covariance=[1, 4])"
     assert repr(pdmp.Metric(2.0)) == "Metric(precision=2)"
@@ -268,6 +279,17 @@ def test_a_sparse_matrix_is_solved_with_in_an_order_without_fill():
     np.testing.assert_allclose(made.product(np.eye(d)), arrow, atol=1e-12)
     np.testing.assert_allclose(covariance_of(made), np.linalg.inv(arrow), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(made.inverse(made.transform(np.eye(d))), np.eye(d), atol=1e-12)
+    metric, z = made.memory(np.zeros(d)), np.random.default_rng(0).standard_normal(d)
+    state = SimpleNamespace(v=z.copy(), memory=SimpleNamespace(metric=metric))
+    made.velocity_changed(state)  # what compiled code does, in an order that is not that of the coordinates
+    np.testing.assert_allclose(metric.u, made.inverse(z), rtol=1e-12)
+    made.push(metric, state.v)
+    np.testing.assert_allclose(state.v, z, rtol=1e-12)
+    made.pull(metric, z)
+    np.testing.assert_allclose(metric.pulled, made.transposed(z), rtol=1e-12)
+    units = np.logspace(-9, 9, d)  # a pivot is small beside its own diagonal entry, and not beside another's
+    scaled = check_metric(sparse.coo_array(arrow * np.outer(units, units)), d, "BPS")
+    np.testing.assert_allclose(scaled.inverse(z / units), made.inverse(z), rtol=1e-10)
     for value, expected in (
         (
             {"covariance": sparse.eye_array(3)},

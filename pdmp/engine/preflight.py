@@ -51,7 +51,8 @@ from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, 
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
-COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen whether a rehearsal changes them
+COMPARED_BYTES = 100_000_000  #: of an array in a field, all of which is looked at to see whether it has changed
+HASHED = (np.ndarray, int, float)  #: what a field holds that is looked at for that
 #: Estimates of the gradient at one point whose mean is compared with it, at most and at least; by how many standard
 #: errors it is wrong; and how far from the start these points are.
 ESTIMATES, FEW_ESTIMATES, DEVIATIONS, DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)
@@ -379,16 +380,26 @@ def written_to(process, before):
     return None
 
 
-def contents(process):
-    """The fields of the user's compiled objects, and digests of the arrays in them."""
+def contents(process, of_ours=False):
+    """The fields of the user's compiled objects, or of all, and digests of the arrays in them; but for addresses."""
     found = []
     for part in _parts(process, {}):
-        for field in () if is_trusted(type(part).__module__) else type(part)._annotations:
+        cls, volatile = type(part), getattr(type(part), "volatile", ())
+        for field in () if is_trusted(cls.__module__) and not of_ours else cls._annotations:
             value = getattr(part, field, None)
-            arrays = [a for a in (value if isinstance(value, tuple) else (value,)) if isinstance(a, np.ndarray)]
-            if sum(a.nbytes for a in arrays) <= COMPARED_BYTES:
-                found.append((type(part).__name__, field, [hashlib.blake2b(a.tobytes()).digest() for a in arrays]))
+            values = value if isinstance(value, tuple) else (value,)
+            if field not in volatile:
+                known = [_digest(a) if isinstance(a, np.ndarray) else a for a in values if isinstance(a, HASHED)]
+                found.append((cls.__name__, field, known))
     return found
+
+
+def _digest(array):
+    """A digest of an array; of one above `COMPARED_BYTES` of a thousand pieces of it."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.nbytes > COMPARED_BYTES:
+        flat = np.concatenate([flat[k : k + 1_000] for k in np.linspace(0, len(flat) - 1_000, 1_000).astype(int)])
+    return hashlib.blake2b(flat.tobytes()).digest()
 
 
 def _rehearse(process, chain):

@@ -149,7 +149,8 @@ class Run:
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self._extend = extend  # how it goes on
-        self._function: str | None = None  # what the Python function of its model was, and all that it names
+        # What the Python function of its model was, and all that it names; fields of its process and of its model.
+        self._known: tuple[Any, list] | None = None
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended, or its preparation
         self.process = info["process"] if process is None else process

@@ -180,8 +180,6 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
                     if chain.stopped == LOOK:
                         chain.stopped = None
         run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
-        if hasattr(process.model, "callback"):  # a Python function, which may name what changes
-            run._function = process.model.identity()
         found = written_to(process, fields)  # later than in the rehearsal
         if found is not None:
             warn(found)
@@ -205,11 +203,15 @@ def _chains_of(run, process, budget):
     if run._chains is not None:
         if process is not None:
             raise ValueError("`process` is for a loaded run; this one has its own.")
-        if run._function is not None and run._chains[0].process.model.identity() != run._function:
-            raise ValueError(
-                "the function of the model is another one than in the run: what it names has changed, and two "
-                "posteriors would be averaged. Start a new run, or put back what it was."
-            )
+        for was, now in zip(run._known, _known(run._chains[0].process), strict=True):
+            if was != now:
+                changed = "the function of the model is another one than in the run: what it names"
+                if isinstance(now, list):
+                    changed = next(f"`{b[1]}` of {b[0]}" for a, b in zip(was, now, strict=True) if a != b)
+                raise ValueError(
+                    f"{changed} has changed, and two posteriors would be averaged. Start a new run, or put back what "
+                    "it was."
+                )
         return run._chains
     if run._states is None:
         raise ValueError("this run cannot be continued: its file holds no chains.")
@@ -235,6 +237,12 @@ def _chains_of(run, process, budget):
             raise ValueError("a run that failed cannot be continued.")
         made.append(chain)
     return made
+
+
+def _known(process):
+    """By what it is told whether a process is still that of a run."""
+    own = hasattr(process.model, "callback")  # a Python function, which may name what changes
+    return process.model.identity() if own else None, contents(process, of_ours=True)
 
 
 def extend(
@@ -312,9 +320,7 @@ def extend(
             file.resume(chains, *saved)
             if goal is not None:
                 goal.resume(chains)
-        longer = _drive(chains, info, executor, progress, file, started, goal)
-        longer._function = run._function
-        return longer
+        return _drive(chains, info, executor, progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
@@ -453,6 +459,7 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
     failed = [chain for chain in chains if chain.failure is not None]
     try:
         run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains, extend=extend)
+        run._known = _known(run.process)
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]

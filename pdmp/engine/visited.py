@@ -23,6 +23,7 @@ import numpy as np
 
 from pdmp.diagnostics.monte_carlo_error import standard_error
 from pdmp.engine.preflight import is_users, users_parts
+from pdmp.flow import Elliptic
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.verification import evaluated, shown, wrong_slope
@@ -124,9 +125,13 @@ def _affordable(run):
 
 
 def law_warning(run):
-    """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target."""
+    """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target.
+
+    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow.
+    """
     process, model = run.process, run.process.model
-    if not users_parts(process) or not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1:
+    ours = not users_parts(process)
+    if ours and not isinstance(process.flow, Elliptic) or not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1:
         return []
     if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
@@ -157,7 +162,9 @@ def law_warning(run):
     what = f"∂U/∂x times the spread of {names[k]}" if k < d else f"(x - mean) ∂U/∂x of {names[i]}"
     what += "" if i == j else f" and {names[j]}, in units of their spreads,"
     cause = "Its update may lack a factor, or its step be too large"
-    if not process.ticks:
+    if ours:
+        cause = "Its reference may be far narrower than the target, which it then takes long to leave: give another metric"
+    elif not process.ticks:
         cause = (
             "Its rate or its jump may lack a factor (`pdmp.validation.check_clocks(process)` compares clocks and rates)"
         )

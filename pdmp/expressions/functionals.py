@@ -159,8 +159,7 @@ class Block(Functional):
 
     def __rmatmul__(self, X: Any) -> Functional:
         """``X @ block``, X of shape (N, size)."""
-        if isinstance(X, (list, tuple)):
-            refuse_unreal("X", X)
+        refuse_unreal("X", X)
         shape = np.shape(X)
         if len(shape) != 2 or shape[1] != self.size:
             raise ValueError(

@@ -119,6 +119,24 @@ def check_identified(
                     )
 
 
+def absorbed(design: Design, groups: Sequence[GroupColumn], given: Mapping[str, Any]) -> str | None:
+    """A warning that names effects of groups which fixed columns have too, one for each; unless a prior is given.
+
+    Numbers drawn for the groups are then a sum of columns. Of rows in memory alone.
+    """
+    for g in groups:
+        few = g.value.ndim == 1 and 0 < len(g.value) == len(design.X) and len(g.levels) <= design.X.shape[1]
+        if few and g.sd_name not in given:
+            effects = np.random.default_rng(0).standard_normal(len(g.levels))[g.level] * g.value
+            rest = effects - design.X @ np.linalg.lstsq(design.X, effects, rcond=None)[0]
+            if rest @ rest <= COLLINEAR * (effects @ effects):
+                return (
+                    f"fixed columns have an effect of each group of {g.name} already: the data say nothing of "
+                    f"{g.sd_name}, and its prior decides."
+                )
+    return None
+
+
 def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
     """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
 

@@ -20,6 +20,7 @@ from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.checks import (
+    absorbed,
     check_groups,
     check_identified,
     check_options,
@@ -503,6 +504,7 @@ def make_model(
         notes.append(f"inclusion ~ {model_prior}")
     found = (
         collinear(design, of_columns, totals),
+        absorbed(design, groups, priors or {}),
         separated(design, of_columns, y) if family.response == "label" else None,
     )
     for text in filter(None, found):

@@ -17,6 +17,7 @@ from pdmp.data.formats import is_number, listed
 from pdmp.engine.checks import check_seed
 from pdmp.errors import warn
 from pdmp.formulas.checks import (
+    absorbed,
     check_groups,
     check_identified,
     check_parameters,
@@ -408,6 +409,7 @@ def make_general_model(
             None,
             (
                 collinear(design, own, totals),
+                absorbed(design, predictors[-1].groups, priors or {}),
                 separated(design, own, y) if family.response == "label" else None,
             ),
         ):

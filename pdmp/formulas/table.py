@@ -12,6 +12,7 @@ import numpy as np
 
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.native.arguments import refuse_unreal
 
 #: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
 MISSING = (
@@ -206,6 +207,10 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
     ValueError
         For text, or values that are not finite.
     """
+    try:
+        refuse_unreal("", table[name])
+    except ValueError as error:
+        raise ValueError(f"{asked}: the column {name!r}{str(error).removeprefix('``')}") from None
     try:
         values = table[name].to_numpy(dtype=float)
     except (TypeError, ValueError):

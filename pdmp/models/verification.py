@@ -580,15 +580,31 @@ def _neighbours(model, c):
 
 def _sparse_hessian(model, c):
     found, slack = _along(model.gradient, c.x, c.v, model.resolution)
-    return model.sparse_hessian(c.x) @ c.v, found, slack
+    return _square(model.sparse_hessian(c.x), model, "sparse_hessian") @ c.v, found, slack
+
+
+def _square(matrix, model, name):
+    """A matrix of d x d, else a `TypeError`: the `ValueError` of a product would be taken for one of arithmetic."""
+    if np.shape(matrix) != (model.dim, model.dim):
+        raise TypeError(
+            f"`{name}` of {type(model).__name__} must return {model.dim} x {model.dim} numbers, got an array of shape "
+            f"{np.shape(matrix)}."
+        )
+    return matrix
 
 
 def _hessian_bounds(model, c):
-    return _between(model.hessian_bounds(), *_along(model.gradient, c.x, c.v, model.resolution), c.v)
+    bounds = model.hessian_bounds()
+    for matrix in bounds or ():
+        _square(matrix, model, "hessian_bounds")
+    return _between(bounds, *_along(model.gradient, c.x, c.v, model.resolution), c.v)
 
 
 def _prior_hessian_bounds(model, c):
-    return _between(model.prior_hessian_bounds(), *_along(_prior(model), c.x, c.v, model.resolution), c.v)
+    bounds = model.prior_hessian_bounds()
+    for matrix in bounds or ():
+        _square(matrix, model, "prior_hessian_bounds")
+    return _between(bounds, *_along(_prior(model), c.x, c.v, model.resolution), c.v)
 
 
 def _between(bounds, found, slack, v):

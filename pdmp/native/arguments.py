@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 MOST = 2**62  #: of a whole number: an int64, and some such numbers added up
 DEEPEST = 64  #: lists within lists, as for NumPy
+#: Kinds of arrays that a conversion to floats makes other numbers of: what they must be, and what they hold.
+UNREAL = {"c": ("real", "complex numbers"), "M": ("numbers", "dates"), "m": ("numbers", "lengths of time")}
 LETTERS = 200  #: of a value, in a message
 
 
@@ -103,7 +105,7 @@ def seed_number(name: str, value: object) -> int:
 
 
 def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> None:
-    """Raise a `ValueError` for masked entries and complex numbers, parts of which a conversion drops in silence.
+    """Raise a `ValueError` for masked entries, complex numbers and dates, of which a conversion makes other numbers.
 
     And for lists that contain themselves, or are nested more deeply than any array; `within`: which ones this is in.
     """
@@ -119,12 +121,14 @@ def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> Non
             raise ValueError(f"`{name}` must be at most {DEEPEST} lists deep, got more.")
         for item in (value.ravel() if isinstance(value, np.ndarray) else value)[:1_000]:
             refuse_unreal(name, item, (*within, id(value)))
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if kind == "c" or type(value) is complex:
-        raise ValueError(f"`{name}` must be real, got complex numbers.")
+    kind = "c" if type(value) is complex else getattr(getattr(value, "dtype", None), "kind", "")
+    if kind in UNREAL:
+        must, held = UNREAL[kind]
+        raise ValueError(f"`{name}` must be {must}, got {held}.")
     for column, dtype in getattr(getattr(value, "dtypes", None), "items", dict().items)():
-        if getattr(dtype, "kind", "") == "c":
-            raise ValueError(f"`{name}` must be real, its column {column!r} holds complex numbers.")
+        if getattr(dtype, "kind", "") in UNREAL:
+            must, held = UNREAL[dtype.kind]
+            raise ValueError(f"`{name}` must be {must}, its column {column!r} holds {held}.")
 
 
 def per_coordinate(

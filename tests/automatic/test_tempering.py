@@ -128,6 +128,30 @@ def test_how_many_rungs():
     assert np.allclose(first_rungs(4), [0.0, 1e-3, math.sqrt(1e-3), 1.0])
 
 
+def test_what_the_next_ladder_is_made_of():
+    """A misfit and precisions by hand: of two components of unequal weights, and of what is seen as it was known."""
+    roots = np.array([[[1.0, 0.0], [0.5, 2.0]], [[0.5, 0.0], [-1.0, 1.0]]])
+    reference = Mixture([3.0, 1.0], [[0.0, 0.0], [9.0, 0.0]], roots, [5.0, 7.0])
+    expected = 0.75 * np.linalg.inv(roots[0] @ roots[0].T) + 0.25 * np.linalg.inv(roots[1] @ roots[1].T)
+    np.testing.assert_allclose(reference.precision(), expected, rtol=1e-12)
+    model, x, root, out = Gaussian([1.0, -1.0], [[4.0, 1.0], [1.0, 1.0]]), np.ones((1, 2)), roots[0], np.empty(2)
+    reference.potential_and_gradient(x[0], reference.memory(), out)
+    pulled = root.T @ (model.gradient(x[0]) - out)
+    assert rounds.misfit(model, reference, x, root) == pytest.approx(math.sqrt(pulled @ pulled / 2.0), rel=1e-12)
+    wide, known = Mixture([1.0], np.zeros((1, 2)), np.eye(2)[None], [5.0]), np.diag([9.0, 25.0])
+    ladder = rounds.first_ladder(wide, known, np.array([[1.0, 1.0], [2.0, 2.0]]), 3, 10)
+    many = len(ladder.betas)
+    positions = np.arange(3.0 * many * 2).reshape(3, many, 2)
+    seen = rounds.Round(
+        np.ones((3, 4, 2)), np.full(many - 1, 0.2), ladder.steps, ladder.precisions, positions, None, 0
+    )
+    after = rounds.next_ladder(ladder, seen, many, known, 12, None, np.random.default_rng(0))
+    for beta, precision in zip(after.betas, after.precisions, strict=True):
+        np.testing.assert_allclose(precision, beta * known + (1.0 - beta) * np.eye(2), rtol=1e-9)
+    np.testing.assert_array_equal(after.pool[:, 0], positions[:, -1])
+    np.testing.assert_array_equal(after.starts, positions[:, -1])
+
+
 def test_a_root_of_the_inverse():
     precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 4.0]])
     root = rounds.inverse_root(precision)

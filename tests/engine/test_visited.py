@@ -298,6 +298,17 @@ def test_right_and_short_runs_of_a_users_process_are_not_spoken_of():
     assert not law_warning(frozen)
 
 
+def test_a_reference_that_is_far_too_narrow_is_said():
+    """The path stays near its centre, and one part of it agrees with the others."""
+    narrow = 100.0 * np.array([[4.0, 1.0], [1.0, 1.0]])
+    for store in ("skeleton", "grid"):
+        with pytest.warns(UserWarning, match="of Boomerang have not the law of Gaussian.* Its reference may be far narr"):
+            run = pdmp.sample(pdmp.Boomerang(TARGET, metric=narrow), events=2_000, seed=1, chains=3, store=store)
+        assert np.all(run.var() < [0.2, 0.4])  # of 1/3 and 4/3
+    for metric in (0.5, 1.0, 2.0):
+        assert not law_warning(pdmp.sample(pdmp.Boomerang(TARGET, metric=metric), events=800, seed=1, chains=3))
+
+
 def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):
     monkeypatch.setattr(visited, "standard_error", lambda *_: pytest.fail("looked at"))
     pdmp.sample(pdmp.BPS(TARGET), events=400, seed=1)

@@ -38,14 +38,19 @@ GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
         (lambda bad: discrete.SGLD(GAUSSIAN, 0.1, metric=pdmp.Metric(covariance=bad[:2])), "covariance"),
         (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), initial=bad[0], events=5, seed=1), "initial"),
         (lambda bad: GAUSSIAN.potential(bad[0]), "x"),
+        (lambda bad: bad @ pdmp.Parameters(beta=2).beta, "X"),
+        (lambda bad: pdmp.terms(lambda y, m: (y - m) ** 2, [bad[:, 0]], [pdmp.Parameters(m=1).m]), r"data\[0\]"),
     ],
 )
-def test_masked_entries_and_complex_numbers_are_errors(call, name):
+def test_masked_entries_complex_numbers_and_dates_are_errors(call, name):
     masked = np.ma.masked_array(X, mask=np.ones(X.shape, bool))
-    with pytest.raises(ValueError, match=rf"`{name}` has \d+ masked entries"):
+    with pytest.raises(ValueError, match=rf"`?{name}.* has (\d+ )?masked entries"):
         call(masked)
     with pytest.raises(ValueError, match=f"`{name}` must be real, got complex numbers"):
         call(COMPLEX)
+    for dtype, held in (("datetime64[D]", "dates"), ("timedelta64[s]", "lengths of time")):
+        with pytest.raises(ValueError, match=f"`{name}` must be numbers, got {held}"):
+            call(np.ones(X.shape, np.int64).astype(dtype))
 
 
 def nested():
@@ -106,6 +111,9 @@ def test_complex_entries_of_lists_and_columns():
         pdmp.models.Gaussian([1.0, 1j], [1.0, 4.0])
     table = pytest.importorskip("pandas").DataFrame({"a": X[:, 0], "b": COMPLEX[:, 1]})
     with pytest.raises(ValueError, match="`X` must be real, its column 'b' holds complex numbers"):
+        pdmp.models.LogisticRegression(table, Y)
+    table["b"] = np.full(len(table), "2026-01-01", "datetime64[s]")
+    with pytest.raises(ValueError, match="`X` must be numbers, its column 'b' holds dates"):
         pdmp.models.LogisticRegression(table, Y)
 
 

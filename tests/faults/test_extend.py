@@ -97,6 +97,26 @@ def test_a_function_that_names_something_else_now_is_not_continued():
     assert longer.extend(time=10.0).end.tolist() == [10.0, 10.0]
 
 
+def test_a_model_or_a_process_that_has_changed_in_place_is_not_continued():
+    """In fields of the package's own classes too, arrays and numbers, of the process and of its model."""
+    p = pdmp.Parameters(b=1)
+    rows = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [[0.0, 1.0]], [p.b])
+    gaussian, terms = pdmp.models.Gaussian(np.zeros(2), np.eye(2)), pdmp.models.sum_of_terms(p, [rows])
+    for process, owner, field, what in (
+        (pdmp.ZigZag(gaussian), gaussian, "mean", "`mean` of Gaussian"),
+        (pdmp.BPS(terms), terms, "data", "`data` of SumOfTerms"),
+        (pdmp.BPS(gaussian, refresh_rate=0.5), None, "refresh_rate", "`refresh_rate` of BPS"),
+    ):
+        run = pdmp.sample(process, time=5.0, chains=2, seed=1, progress=False)
+        owner = owner or run.process
+        before = getattr(owner, field)
+        setattr(owner, field, before + 0.01)
+        with pytest.raises(ValueError, match=f"{what} has changed, and two posteriors would be averaged"):
+            run.extend(time=10.0)
+        setattr(owner, field, before)
+        assert run.extend(time=10.0).end.tolist() == [10.0, 10.0]
+
+
 def test_what_cannot_go_on_says_why(tmp_path):
     def failed():
         with pytest.raises(pdmp.SamplingError) as caught:

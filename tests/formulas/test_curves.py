@@ -334,6 +334,34 @@ def test_a_gaussian_process_has_the_squared_exponential_kernel():
         one.predict(pandas.DataFrame({"x": [data.x.max() + 1.6 * half]}), draws=2)
 
 
+@pytest.mark.parametrize("term", ["s(x, k=5)", "s(x, by=area, k=4)", "t2(x, w, k=4)", "t2(x, w, by=area, k=4)"])
+def test_units_of_columns_do_not_matter_to_effects(term):
+    """A curve in metres bends as one in millimetres; columns of coefficients are about 0, in the units of the table."""
+    data = table()
+    other = data.assign(x=1e3 * data.x - 7.0, w=1e-2 * data.w + 5.0)
+    (one, two), columns = (prepared(f"y ~ {term}", t).design.smooths[0] for t in (data, other)), []
+    for smooth, t in ((one, data), (two, other)):
+        X, effects = smooth.coded(t)
+        columns.append(X)
+        inside = [np.ones(N) if level is None else t.area == level for level in smooth.levels]
+        np.testing.assert_allclose(sum(X.sum(axis=0).reshape(len(inside), -1)), 0.0, atol=1e-9 * np.abs(X).max())
+        if smooth is two:
+            for a, b in zip(one.coded(data)[1], effects, strict=True):
+                np.testing.assert_allclose(np.abs(a.value), np.abs(b.value), rtol=1e-7, atol=1e-9)
+    names = [name.rpartition(".")[2] for name in one.columns]
+    units = [{"x": 1e3, "w": 1e-2}.get(name, np.nan) for name in names]
+    for j in np.flatnonzero(np.isfinite(units)):
+        np.testing.assert_allclose(columns[1][:, j], units[j] * columns[0][:, j], rtol=1e-9, atol=1e-9)
+
+
+def test_a_monotonic_effect_of_size_zero_has_coordinates():
+    one = prepared("y ~ mo(level)")
+    model, (steps,) = sampled_model(one), sampled_model(one).sets
+    natural = model.natural_draws(np.linspace(-0.3, 0.3, model.dim))
+    natural[[*steps.steps, steps.size]] = 0.0
+    np.testing.assert_array_equal(model.natural_draws(model.coordinates(natural)), natural)
+
+
 def test_monotonic_effects_by_hand():
     """Of whole numbers and an ordered category; shares of the prior are uniform on their simplex."""
     data = table()

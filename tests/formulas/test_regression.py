@@ -4,6 +4,7 @@ import decimal
 import importlib.util
 import json
 import math
+import re
 import shlex
 import sys
 import warnings
@@ -357,7 +358,8 @@ def test_tables_whose_columns_have_other_types_than_those_of_the_fit():
     t = pandas.DataFrame({"y": np.arange(N) ** 2.0, "flag": np.arange(N) % 2 > 0, "k": np.arange(N) % 3})
     t["z"] = np.sqrt(1.0 + t.y)
     t["size"] = pandas.Categorical(np.array(levels)[np.arange(N) % 3], categories=levels, ordered=True)
-    design = made("y ~ C(flag) + I(size > 'low') + C(size):z + (1 | flag)", data=t)[1]
+    known = {"sd(flag)": HalfNormal(1.0)}
+    design = made("y ~ C(flag) + I(size > 'low') + C(size):z + (1 | flag)", data=t, priors=known)[1]
     rows = np.array([4, 1, 2, 9])
     X, _, groups = design.new(t.iloc[rows])
     assert np.array_equal(X[:, :3], np.column_stack([np.ones(4), rows % 2, rows % 3 > 0]))
@@ -413,7 +415,8 @@ def test_integers_that_are_labels_keep_their_names():
     assert made("y ~ C(k - 1)", data=t)[0].columns == ("Intercept", "C(k - 1)[0]", "C(k - 1)[1]")
     for of_floats in ("C(k / 2)[0.5]", "C(np.floor(u / 200.0) + 1)[2.0]"):
         assert of_floats in made(f"y ~ {of_floats.partition('[')[0]}", data=t)[0].columns
-    model = made("y ~ C(k) + C(flag) + T(k, ref=2):x + (1 | k) + (1 | k:flag) + (1 | u)", data=t)[0]
+    known = {"sd(k)": HalfNormal(1.0)}
+    model = made("y ~ C(k) + C(flag) + T(k, ref=2):x + (1 | k) + (1 | k:flag) + (1 | u)", data=t, priors=known)[0]
     assert model.columns[:4] == ("Intercept", "C(k)[1]", "C(k)[2]", "C(flag)[True]")
     assert [g.levels for g in model.groups[:2]] == [
         (0, 1, 2),
@@ -691,6 +694,34 @@ def test_columns_that_are_neither_numbers_nor_categories(formula, says):
     with pytest.raises(ValueError) as error:
         made(formula, data=odd())
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+DATES = [
+    ("y ~ s({}, k=4)", "gaussian", ""),
+    ("y ~ t2({}, w, k=4)", "gaussian", ""),
+    ("y ~ gp({})", "gaussian", ""),
+    ("y ~ mo({})", "gaussian", ""),
+    ("one | trials({}) ~ x", "binomial", ""),
+    ("one ~ x", "poisson", "weights"),
+    ("one ~ x", "poisson", "offset"),
+    ("one ~ x", "poisson", "exposure"),
+]
+
+
+@pytest.mark.parametrize(("formula", "family", "role"), DATES, ids=[f"{one[0]} {one[2]}" for one in DATES])
+def test_dates_are_no_numbers_of_seconds_wherever_a_column_is_one(formula, family, role):
+    """Nanoseconds or days, by what a table has kept them in: of a fit, and of the new rows that it predicts."""
+    t = odd().assign(one=1, number=np.arange(N) % 7 + 1)
+    for name, held in (("day", "dates"), ("took", "lengths of time")):
+        options = {role: name} if role else {}
+        with pytest.raises(ValueError, match=f"the column '?{name}'?.* (must be numbers, got|holds) {held}"):
+            pdmp.regression(formula.format(name), t, family, sample=False, **options)
+    options = {role: "number"} if role else {}
+    prior = pdmp.regression(formula.format("number"), t, family, sample=False, seed=1, **options)
+    if role == "weights":  # which predictions do not need
+        return
+    with pytest.raises(ValueError, match="the column 'number' must be numbers, got dates"):
+        prior.predict(t.assign(number=t.day))
 
 
 def test_columns_that_can_be_used():
@@ -1373,6 +1404,23 @@ def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):
     assert rows.centring()[0].startswith("partly centred, half of them by ") and rows.X[:, 0].all()
     natural = rows.constrain(x)
     assert natural["Intercept"] == pytest.approx(laplace(model).mean[0] - natural["x"] * model.centre[1], abs=1.0)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "gamma"])
+def test_effects_of_groups_that_fixed_columns_have_too_are_said(family):
+    """Intercepts and slopes; but with a prior, or where a group's columns are not all there."""
+    t = table().assign(y=np.arange(N) % 7 + 1.0)
+    for formula, name, sd in (
+        ("y ~ C(g) + (1 | g)", "1|g", "sd(g)"),
+        ("y ~ 0 + C(g) + C(g):x + (0 + x | g)", "x|g", "sd(x|g)"),
+    ):
+        says = f"fixed columns have an effect of each group of {name} already: the data say nothing of {sd}, and its"
+        with pytest.warns(UserWarning, match=re.escape(says)):
+            prior = pdmp.regression(formula, t, family, sample=False)
+        assert f"{says} prior decides" in prior.notes
+        pdmp.regression(formula, t, family, priors={sd: HalfNormal(1.0)}, sample=False)
+    for formula in ("y ~ I(g == 'a') + (1 | g)", "y ~ C(g) + (0 + x | g)", "y ~ C(g) + (1 | h)"):
+        pdmp.regression(formula, t, family, sample=False)
 
 
 def test_standard_deviations_that_data_cannot_tell_apart():

@@ -494,6 +494,22 @@ def test_a_wrong_capability_in_python_is_named(name, model, wrong, monkeypatch):
         model.check_bounds()
 
 
+@pytest.mark.parametrize(
+    ("name", "model", "wrong"),
+    [
+        ("hessian_bounds", "LogisticRegression", lambda self: (np.zeros(3), np.ones(3))),
+        ("prior_hessian_bounds", "LogisticRegression", lambda self: (np.zeros((3, 3)), np.eye(4))),
+        ("sparse_hessian", "Gaussian sparse", lambda self, x: scipy.sparse.csc_array((5, 5))),
+    ],
+)
+def test_a_matrix_of_another_shape_is_refused_and_not_passed_over(name, model, wrong, monkeypatch):
+    model = MODELS[model]
+    monkeypatch.setattr(type(model), name, wrong)
+    d = model.dim
+    with pytest.raises(TypeError, match=rf"`{name}` of {type(model).__name__} must return {d} x {d} numbers, got an a"):
+        model.check_bounds()
+
+
 def test_every_capability_is_tried():
     """Those that are not are tried with another: whole sums with their parts, the calls of a ray with one another."""
     with_others = {"add_parts", "add_coefficients", "add_factor_gradient"}
