@@ -51,7 +51,8 @@ from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, 
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
-COMPARED_BYTES = 100_000_000  #: of an array in a field, all of which is looked at to see whether it has changed
+#: Of an array in a field of a user's object, all of which is looked at to see whether it has changed; of one of ours.
+COMPARED_BYTES, COMPARED_OURS = 100_000_000, 10_000_000
 HASHED = (np.ndarray, int, float)  #: what a field holds that is looked at for that
 #: Estimates of the gradient at one point whose mean is compared with it, at most and at least; by how many standard
 #: errors it is wrong; and how far from the start these points are.
@@ -389,15 +390,16 @@ def contents(process, of_ours=False):
             value = getattr(part, field, None)
             values = value if isinstance(value, tuple) else (value,)
             if field not in volatile:
-                known = [_digest(a) if isinstance(a, np.ndarray) else a for a in values if isinstance(a, HASHED)]
+                most = COMPARED_OURS if is_trusted(cls.__module__) else COMPARED_BYTES
+                known = [_digest(a, most) if isinstance(a, np.ndarray) else a for a in values if isinstance(a, HASHED)]
                 found.append((cls.__name__, field, known))
     return found
 
 
-def _digest(array):
-    """A digest of an array; of one above `COMPARED_BYTES` of a thousand pieces of it."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.nbytes > COMPARED_BYTES:
+def _digest(array, most):
+    """A digest of an array; of one of more bytes than `most` of a thousand pieces of it."""
+    flat = array.ravel(order="K")  # without a copy, whichever axis comes first
+    if flat.nbytes > most:
         flat = np.concatenate([flat[k : k + 1_000] for k in np.linspace(0, len(flat) - 1_000, 1_000).astype(int)])
     return hashlib.blake2b(flat.tobytes()).digest()
 
