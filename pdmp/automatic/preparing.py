@@ -165,7 +165,8 @@ def auto(
     cautions = list(filter(None, [starts.warning(names)]))
     for text in cautions:
         warn(text)
-    learnt = learn_metric(target, starts, for_metric, target_acceptance)
+    own = sampler in (None, HMC) and not options and metric == "full"
+    learnt = learn_metric(target, starts, for_metric, target_acceptance, own)
     found, further = hidden_modes(target, starts, learnt, for_modes)
     spent += further
     said = modes.warning(found, learnt, names)
