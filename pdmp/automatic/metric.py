@@ -63,6 +63,8 @@ HIGHER = (0.95, 0.98)
 #: Of a model whose terms show a scale: how often its coordinates are learnt, and points that they and what they gain are
 #: learnt from. They are chosen where the variance of a scale that a Gaussian can follow grows by `GAIN` in them.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
+#: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
+EXPLAINED, OTHERS = 0.2, 200
 
 
 class Metric(NamedTuple):
@@ -84,6 +86,7 @@ class Metric(NamedTuple):
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
     #: In which mass, step and `around` are, where they are not the target's own.
     coordinates: NonCentred | None = None
+    neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
 
     @property
     def settled(self) -> bool:
@@ -350,7 +353,26 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
     return float(np.sqrt(np.mean((pulled - gaussian.standardised(x)) ** 2)))
 
 
-def spaced_points(model: Model, run: Run, moved: NonCentred | None) -> tuple[np.ndarray, np.ndarray]:
+def neck_of(x: np.ndarray, gradients: np.ndarray) -> int | None:
+    """The coordinate with which widths of the others change most, from points x and gradients (n, d); None: none does.
+
+    Where the width of the others is s, gradients are about 1 / s large: of each coordinate that is the share that it
+    explains of the variance of log |∂ᵢU|, on average over i.
+    """
+    d = x.shape[1]
+    some = np.unique(np.linspace(0, d - 1, min(d, OTHERS)).astype(int))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.abs(gradients[:, some]))
+        parts = [(part - part.mean(axis=0)) / part.std(axis=0) for part in (logs, x)]
+        shares = (parts[0].T @ parts[1] / len(x)) ** 2
+    shares[np.arange(len(some)), some] = np.nan
+    known = np.isfinite(shares)
+    means = np.where(known, shares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    neck = int(np.argmax(means))
+    return neck if means[neck] > EXPLAINED else None
+
+
+def spaced_points(model: Model, run: Run, moved: NonCentred | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any."""
     each = -(-max(POINTS, 4 * min(model.dim, DENSE)) // run.chains)
     paths = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
@@ -417,10 +439,12 @@ def learn_metric(
             with one_thread():
                 found = noncentred(model, some_of(visited)) if fits < FITS else None
                 fits = fits if found is not None else FITS
-                if found is not None and (moved is not None or gains(model, found, visited)):
-                    moved, graph, fits, turned = found, None, fits + 1, True
-                    x, gradients = with_gradients(moved, moved.standardised(visited))
-                    spent += len(x) + 3 * HESSIANS
+                if found is not None:
+                    spent += (2 if moved is not None else 5) * len(some_of(visited))
+                    if moved is not None or gains(model, found, visited):
+                        moved, graph, fits, turned = found, None, fits + 1, True
+                        x, gradients = with_gradients(moved, moved.standardised(visited))
+                        spent += len(visited)
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
@@ -447,9 +471,10 @@ def learn_metric(
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
     around = None if was_far else around
-    if moved is not None:
+    neck = neck_of(x, gradients)
+    if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
         visited, gradients = with_gradients(model, visited)
         gaussian, spent = fitted_gaussian(visited, gradients, dense), spent + len(visited)
     return Metric(
-        gaussian, residual, points, step, was_far, mass, change, k + 1, spent, visited, aimed, around, moved
+        gaussian, residual, points, step, was_far, mass, change, k + 1, spent, visited, aimed, around, moved, neck
     )

@@ -360,6 +360,18 @@ class NonCentred(Model):
             return math.inf
         return self.natural_model.total_potential(x) + self.log_determinant(root)
 
+    @compiled(inline=False, allocates=True)
+    def potential_and_gradient(self, z, out):
+        x, slope = np.empty(self.dim), np.zeros(self.dim)
+        root, shift, found = self.to_natural(z, x)
+        if not found:
+            for j in range(self.dim):
+                out[j] = math.nan
+            return math.inf
+        self.natural_model.add_gradient(x, slope)
+        self.pull_back(z, x, root, shift, slope, out)
+        return self.natural_model.total_potential(x) + self.log_determinant(root)
+
     @compiled
     def log_determinant(self, root):
         total = 0.0

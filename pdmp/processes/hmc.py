@@ -128,10 +128,12 @@ class HMCReport(Report):
     def warnings(self, process, stats):
         """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
         higher = 0.95 if process.target_acceptance < 0.95 else 1.0 - 0.5 * (1.0 - process.target_acceptance)
+        which = "the scale of one parameter does not depend on another"
+        if process.neck is not None:
+            which = f"scales do not depend on {process.neck}, with which those of others change"
         cures = (
             f"a smaller step (`target_acceptance={higher:.3g}`, of pdmp.sample(model) or pdmp.HMC), or a "
-            "parametrisation in which the scale of one parameter does not depend on another (non-centred, for a "
-            "hierarchy)"
+            f"parametrisation in which {which} (non-centred, for a hierarchy)"
         )
         if stats["divergences"]:
             paths = "path" if stats["divergences"] == 1 else "paths"
@@ -209,6 +211,8 @@ class HMC(Process):
     report = HMCReport()
     #: The same target in coordinates in which its scales are alike, where paths run, or None; states are in its own.
     coordinates = None
+    #: What a coordinate is called with which the scales of others change, where that is known.
+    neck = None
 
     def __init__(
         self,
