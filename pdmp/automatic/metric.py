@@ -63,6 +63,7 @@ HIGHER = (0.95, 0.98)
 #: Of a model whose terms show a scale: how often its coordinates are learnt, and points that they and what they gain are
 #: learnt from. They are chosen where the variance of a scale that a Gaussian can follow grows by `GAIN` in them.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
+FIRST_SCALE = 0.3  #: standard deviation of a scale, a logarithm, before a window has shown it
 #: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
 EXPLAINED, OTHERS = 0.2, 200
 
@@ -185,8 +186,22 @@ def hamiltonian(
     return process
 
 
+def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> tuple[NonCentred | None, int]:
+    """Coordinates in which paths cost less, learnt from points x (n, d), or None; and the gradients that this took.
+
+    Where paths run in such coordinates already, `moved`, they stay, learnt anew.
+    """
+    some = some_of(x)
+    found = noncentred(model, some)
+    if found is None:
+        return moved, 0
+    if moved is not None:
+        return found, 2 * len(some)
+    return found if gains(model, found, x) else None, 5 * len(some)
+
+
 def gains(model: Model, coordinates: NonCentred, x: np.ndarray) -> bool:
-    """Whether paths in these coordinates cost less, from points x (n, d) of the target.
+    """Whether paths in these coordinates cost less, from points x (n, d) about where the target's mass is.
 
     Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow, at most the variance
     of t (of Cramér and Rao), and equal to it where the target is normal. Paths take as many steps as the smallest
@@ -415,13 +430,22 @@ def learn_metric(
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     far, mass, ones, around, aim = False, from_root(root), np.ones(model.dim), gaussian.centre, target_acceptance
     graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
-    moved: NonCentred | None = None
-    fits = 0 if reparametrise else FITS
     if graph is not None:
         mass, length = graph, 2 * length
+    moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
+    before: NonCentred | None = None
+    if reparametrise:
+        moved, spent = coordinates_from(model, None, points)
+    if moved is not None:
+        z = moved.standardised(points)
+        sd = np.where(np.isin(np.arange(model.dim), moved.scales), FIRST_SCALE, 1.0)
+        graph, known, root = None, False, np.diag(sd) if dense else sd
+        mass, around = from_root(root), z.mean(axis=0)
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, target_acceptance=aim, around=None if far else around, coordinates=moved)
-        run, was_far, aimed = run_window(process, points, child, length), far, aim
+        process = hamiltonian(
+            model, mass, far, target_acceptance=aim, around=around if known else None, coordinates=moved
+        )
+        run, was_far, was_known, aimed = run_window(process, points, child, length), far, known, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
         x, gradients = spaced_points(model, run, moved)
@@ -437,14 +461,13 @@ def learn_metric(
                 why = "as of an improper posterior" + ", or one too narrow for floats" * bool(spread[j] == 0.0)
                 raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, {why}")
             with one_thread():
-                found = noncentred(model, some_of(visited)) if fits < FITS else None
-                fits = fits if found is not None else FITS
-                if found is not None:
-                    spent += (2 if moved is not None else 5) * len(some_of(visited))
-                    if moved is not None or gains(model, found, visited):
-                        moved, graph, fits, turned = found, None, fits + 1, True
-                        x, gradients = with_gradients(moved, moved.standardised(visited))
-                        spent += len(visited)
+                if fits < FITS:
+                    before, (moved, cost) = moved, coordinates_from(model, moved, visited)
+                    spent += cost
+                    turned, fits = moved is not before, fits + (moved is not None)
+                if turned:
+                    graph, x, gradients = None, *with_gradients(moved, moved.standardised(visited))
+                    spent += len(visited)
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
@@ -464,13 +487,15 @@ def learn_metric(
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
+                # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
+                known = not far and not (turned and before is None)
             if target_acceptance is None:
                 aim = higher(aim, residual, run) if far else None
             if settled and far == was_far and aim == aimed and not (far and residual <= CURVED and loses(run)):
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    around = None if was_far else around
+    around = around if was_known else None
     neck = neck_of(x, gradients)
     if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
         visited, gradients = with_gradients(model, visited)
