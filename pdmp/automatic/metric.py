@@ -60,8 +60,8 @@ FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: target: the next window aims higher.
 CURVED, LOST_PATHS = 1.5, 0.01
 HIGHER = (0.95, 0.98)
-#: Of a model whose terms show a scale: how often its coordinates are learnt, and points that they and what they gain are
-#: learnt from. They are chosen where the variance of a scale that a Gaussian can follow grows by `GAIN` in them.
+#: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
+#: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
 FIRST_SCALE = 0.3  #: standard deviation of a scale, a logarithm, before a window has shown it
 #: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
@@ -203,9 +203,9 @@ def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> t
 def gains(model: Model, coordinates: NonCentred, x: np.ndarray) -> bool:
     """Whether paths in these coordinates cost less, from points x (n, d) about where the target's mass is.
 
-    Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow, at most the variance
-    of t (of Cramér and Rao), and equal to it where the target is normal. Paths take as many steps as the smallest
-    v / Var t asks for, and v is at least 1 / Mₜₜ.
+    Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow. It is at least 1 / Mₜₜ
+    and at most Var t, the bound of Cramér and Rao, which it is where the target is normal. Paths take as many steps as
+    the smallest v / Var t asks for.
     """
     mass = mean_hessian(model, x)
     if mass is None:

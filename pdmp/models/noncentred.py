@@ -12,9 +12,9 @@ in (t, z) with
 
     x = R⁻ᵀ (z + R⁻¹ b(t)),     -log |dx/dz| = Σ log Rₖₖ.
 
-Given t that is the normal law N(H⁻¹b, H⁻¹), if z is standard normal: so z is in as much as the other terms are normal,
-and what z is does not depend on t. Where the data say nothing of x it is non-centred, where they say all it is centred,
-and each x has its own share, at every t. The law of x is exact for all Λ, Q, β, b; they decide how hard it is to sample.
+If z is standard normal, x is N(H⁻¹b, H⁻¹) given t: so z is standard normal, whatever t is, in as much as the other
+terms are those of a normal law. Where data say nothing of x it is non-centred, where they say all it is centred, and
+each x has its own share, at every t. The law of x is exact for all Λ, Q, β, b; they decide how hard it is to sample.
 
 R is sparse, in an order of the coordinates that is found once; R, x and the derivatives by t cost a few operations for
 each entry. Derivatives by t go back through the factorisation, as any number of scales then costs as much as one.
@@ -39,7 +39,7 @@ from scipy import sparse
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.models.base import Model
 from pdmp.models.priors import Flat
-from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, DATA_STEP, FIRST, VALUE_STEP, VALUES, SumOfTerms
+from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
 from pdmp.native.classes import Compiled, compiled, entry
 from pdmp.native.sparse_cholesky import factorised
 
