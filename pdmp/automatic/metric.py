@@ -203,9 +203,9 @@ def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> t
 def gains(model: Model, coordinates: NonCentred, x: np.ndarray) -> bool:
     """Whether paths in these coordinates cost less, from points x (n, d) about where the target's mass is.
 
-    Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow. It is at least 1 / Mₜₜ
-    and at most Var t, the bound of Cramér and Rao, which it is where the target is normal. Paths take as many steps as
-    the smallest v / Var t asks for.
+    Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow. It is at least
+    1 / Mₜₜ, and at most Var t, the bound of Cramér and Rao, which it is where the target is normal. Paths take as many
+    steps as the smallest v / Var t asks for.
     """
     mass = mean_hessian(model, x)
     if mass is None:
