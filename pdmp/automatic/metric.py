@@ -31,7 +31,7 @@ from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
-from pdmp.models.noncentred import NonCentred, noncentred
+from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
@@ -191,10 +191,16 @@ def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> t
 
     Where paths run in such coordinates already, `moved`, they stay, learnt anew.
     """
-    some = some_of(x)
-    found = noncentred(model, some)
+    parts, some = scaled_rows(model), some_of(x)
+    # What rows with a scale say of it where all else is known: without a gain they say as much where it is not.
+    known = np.zeros(model.dim)
+    for part in parts:
+        known[list(part.scales)] += 0.5 * len(part.rows) * np.square(part.powers)
+    if moved is None and np.all(known * x.var(axis=0) <= GAIN):
+        return None, 0
+    found = noncentred(model, parts, some)  # type: ignore[arg-type]
     if found is None:
-        return moved, 0
+        return moved, 2 * len(some)
     if moved is not None:
         return found, 2 * len(some)
     return found if gains(model, found, x) else None, 5 * len(some)

@@ -58,8 +58,10 @@ class Scaled(NamedTuple):
     powers: tuple[float, ...]  #: c
 
 
-def scaled_rows(model: SumOfTerms) -> list[Scaled]:
+def scaled_rows(model: Model) -> list[Scaled]:
     """The rows of a model whose expressions show a scale, those of one scale together."""
+    if not isinstance(model, SumOfTerms):
+        return []
     found: dict[tuple, list] = {}
     for k in range(len(model.layout)):
         shown = _scales_of(model, k)
@@ -74,11 +76,14 @@ def scaled_rows(model: SumOfTerms) -> list[Scaled]:
             columns.append(model.columns[layout[COLUMNS] + begin + rows * layout[COLUMN_STEP]])
             values.append(model.values[layout[VALUES] + begin + rows * layout[VALUE_STEP]])
         keys = np.column_stack([*columns, *(c * v for c, v in zip(rates, values, strict=True))])
+        if np.all(keys == keys[0]):
+            keys = keys[:1]
         unique, place = np.unique(keys, axis=0, return_inverse=True)
+        place = np.broadcast_to(place.ravel(), n)
         for q, key in enumerate(unique):
             scales, powers = tuple(key[: len(rates)].astype(int).tolist()), tuple(key[len(rates) :].tolist())
             if len(set(scales)) == len(scales) and all(powers):
-                found.setdefault((scales, powers), []).append(layout[FIRST] + np.flatnonzero(place.ravel() == q))
+                found.setdefault((scales, powers), []).append(layout[FIRST] + np.flatnonzero(place == q))
     return [Scaled(np.concatenate(rows), *key) for key, rows in found.items()]
 
 
@@ -136,16 +141,11 @@ def _is_convex(second, m):
     return bool(np.linalg.eigvalsh(whole).min() >= -SAME * np.abs(second).max())
 
 
-def noncentred(model: Model, x: np.ndarray) -> NonCentred | None:
-    """Coordinates for a model, from points x (n, d) about where its mass is.
+def noncentred(model: SumOfTerms, parts: list[Scaled], x: np.ndarray) -> NonCentred | None:
+    """Coordinates for a model with such rows, from points x (n, d) about where its mass is.
 
-    None where no term shows a scale, or factorisations would cost more than gradients.
+    None where factorisations would cost more than gradients.
     """
-    if not isinstance(model, SumOfTerms):
-        return None
-    parts = scaled_rows(model)
-    if not parts:
-        return None
     scales = np.unique([t for part in parts for t in part.scales])
     rest = np.setdiff1d(np.arange(model.dim), scales)
     mean, others = x.mean(axis=0), np.setdiff1d(np.arange(model.n_data), np.concatenate([p.rows for p in parts]))

@@ -26,6 +26,21 @@ BUGS = [
             "found = None if graph is None else mean_hessian(model, starts.points)",
             ("tests/automatic/test_metric.py",),
         ),
+        # coordinates given the scales
+        (
+            "derivatives by a scale without those of the linear part",
+            "pdmp/models/noncentred.py",
+            "-x[rest[k]] * own[columns[e]] - by_shift[k] * shift[columns[e]]",
+            "-x[rest[k]] * own[columns[e]]",
+            ("tests/models/test_noncentred.py",),
+        ),
+        (
+            "the Gaussian of the other coordinates",
+            METRIC,
+            "visited, gradients = with_gradients(model, visited)",
+            "pass",
+            ("tests/models/test_noncentred.py",),
+        ),
         # who gets what
         (
             "variances of the marginals alone",
