@@ -138,6 +138,7 @@ def test_the_rows_that_show_a_scale():
     "loss",
     [
         lambda u, t: t + 2.0 * e.log1p((u * e.exp(-t)) ** 2 / 3.0),  # its curvature depends on u
+        lambda u, t: u**4 * e.exp(-2.0 * t),  # as does this one's
         lambda u, t: 0.5 * (u - t) ** 2,  # and this one's on nothing
         lambda u, t: 0.5 * u**2 * (1.0 + e.exp(-2.0 * t)),  # two powers
         lambda u, t: -0.5 * u**2 * e.exp(-2.0 * t),  # concave
@@ -156,7 +157,7 @@ def test_what_is_not_convex_elsewhere_is_left_out():
     p = pdmp.Parameters(u=2, t=1)
     rows = [
         e(lambda u, t: t + 0.5 * (u * e.exp(-t)) ** 2, at=[p.u[np.arange(2)], p.t]),
-        e(lambda a, b: 0.1 * a**4 + 0.1 * b**4 + 3.0 * a * b + 0.2 * a**2 - 0.05 * b**2, at=[p.u[[0]], p.u[[1]]]),
+        e(lambda a, b: 0.1 * a**4 + 0.1 * b**4 + 3.0 * a * b + 0.2 * a**2 - 0.3 * b**2, at=[p.u[[0]], p.u[[1]]]),
     ]
     model = pdmp.models.sum_of_terms(p, rows, priors={"t": Normal(0.0, 1.0)})
     moved = moved_from(model, points(model))
