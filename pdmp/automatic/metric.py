@@ -31,6 +31,7 @@ from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
+from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
@@ -59,6 +60,12 @@ FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: target: the next window aims higher.
 CURVED, LOST_PATHS = 1.5, 0.01
 HIGHER = (0.95, 0.98)
+#: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
+#: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
+FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
+FIRST_SCALE = 0.3  #: standard deviation of a scale, a logarithm, before a window has shown it
+#: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
+EXPLAINED, OTHERS = 0.2, 200
 
 
 class Metric(NamedTuple):
@@ -78,6 +85,9 @@ class Metric(NamedTuple):
     visited: np.ndarray  #: (n, d) equally spaced points of the last window
     target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, given or as `higher`
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
+    #: In which mass, step and `around` are, where they are not the target's own.
+    coordinates: NonCentred | None = None
+    neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
 
     @property
     def settled(self) -> bool:
@@ -113,7 +123,9 @@ class Metric(NamedTuple):
     def diagonal(self) -> Metric:
         """The same with these variances alone, and without a step, which was for the covariance."""
         sd = np.sqrt(self.variances)
-        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None, around=None)
+        return self._replace(
+            gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None, around=None, coordinates=None
+        )
 
     @property
     def duration(self) -> float:
@@ -156,12 +168,13 @@ def hamiltonian(
     step: float | None = None,
     target_acceptance: float | None = None,
     around: np.ndarray | None = None,
+    coordinates: NonCentred | None = None,
 ) -> HMC:
-    """Hamiltonian Monte Carlo with a metric of `pdmp.metric`.
+    """Hamiltonian Monte Carlo with a metric of `pdmp.metric`, of the coordinates if there are any.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
-    return HMC(
+    process = HMC(
         model,
         step="auto" if step is None else step,
         duration=FAR_DURATION if far else DURATION,
@@ -169,6 +182,60 @@ def hamiltonian(
         target_acceptance=acceptance(far, target_acceptance),
         around=around,
     )
+    process.coordinates = coordinates
+    return process
+
+
+def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> tuple[NonCentred | None, int]:
+    """Coordinates in which paths cost less, learnt from points x (n, d), or None; and the gradients that this took.
+
+    Where paths run in such coordinates already, `moved`, they stay, learnt anew.
+    """
+    parts, some = scaled_rows(model), some_of(x)
+    # What rows with a scale say of it where all else is known: without a gain they say as much where it is not.
+    known = np.zeros(model.dim)
+    for part in parts:
+        known[list(part.scales)] += 0.5 * len(part.rows) * np.square(part.powers)
+    if moved is None and np.all(known * x.var(axis=0) <= GAIN):
+        return None, 0
+    found = noncentred(model, parts, some)  # type: ignore[arg-type]
+    if found is None:
+        return moved, 2 * len(some)
+    if moved is not None:
+        return found, 2 * len(some)
+    return found if gains(model, found, x) else None, 5 * len(some)
+
+
+def gains(model: Model, coordinates: NonCentred, x: np.ndarray) -> bool:
+    """Whether paths in these coordinates cost less, from points x (n, d) about where the target's mass is.
+
+    Of each scale t, v = (M⁻¹)ₜₜ with the mean Hessian M is the variance that a Gaussian can follow. It is at least
+    1 / Mₜₜ, and at most Var t, the bound of Cramér and Rao, which it is where the target is normal. Paths take as many
+    steps as the smallest v / Var t asks for.
+    """
+    mass = mean_hessian(model, x)
+    if mass is None:
+        return False
+    scales = np.unique(coordinates.scales)
+    units = np.zeros((len(scales), model.dim))
+    units[np.arange(len(scales)), scales] = 1.0
+    before = (mass.transposed(units) ** 2).sum(axis=1)
+    rng, curvatures = np.random.default_rng(0), []
+    for z in coordinates.standardised(some_of(x)):
+        signs = rng.choice([-1.0, 1.0], len(scales))
+        moved = z.copy(), z.copy()
+        for point, side in zip(moved, (1.0, -1.0), strict=True):
+            point[scales] += side * DIFFERENCE * signs
+        slopes = [coordinates.gradient(point)[scales] for point in moved]
+        curvatures.append(signs * (slopes[0] - slopes[1]) / (2.0 * DIFFERENCE))
+    curvature, variances = np.mean(curvatures, axis=0), x[:, scales].var(axis=0)
+    after = 1.0 / np.maximum(curvature, 1.0 / variances)
+    return bool(np.min(after / variances) > GAIN * np.min(np.minimum(before / variances, 1.0)))
+
+
+def some_of(x: np.ndarray) -> np.ndarray:
+    """At most `HESSIANS` of the points x (n, d), equally spaced."""
+    return x[np.unique(np.linspace(0, len(x) - 1, min(len(x), HESSIANS)).astype(int))]
 
 
 def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:
@@ -222,7 +289,7 @@ def mean_hessian(model: Model, x: np.ndarray) -> Sparse | None:
     The mean of H over the target is that of ∇U∇Uᵀ, so it is positive definite. Over few points it may not be: then the
     least multiple of its diagonal, of 0.001, 0.002, 0.004, …, that makes it so is added.
     """
-    some = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), HESSIANS)).astype(int))]
+    some = some_of(x)
     total = functools.reduce(operator.add, (model.sparse_hessian(point) for point in some)) / len(some)  # type: ignore
     diagonal, ridge = scipy.sparse.diags_array(np.abs(total.diagonal()), format="csc"), 0.0
     while ridge < 2.0:
@@ -307,11 +374,35 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
     return float(np.sqrt(np.mean((pulled - gaussian.standardised(x)) ** 2)))
 
 
-def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Equally spaced points of all chains, (n, d), and the gradients there; without those that are not finite."""
+def neck_of(x: np.ndarray, gradients: np.ndarray) -> int | None:
+    """The coordinate with which widths of the others change most, from points x and gradients (n, d); None: none does.
+
+    Where the width of the others is s, gradients are about 1 / s large: of each coordinate that is the share that it
+    explains of the variance of log |∂ᵢU|, on average over i.
+    """
+    d = x.shape[1]
+    some = np.unique(np.linspace(0, d - 1, min(d, OTHERS)).astype(int))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.abs(gradients[:, some]))
+        parts = [(part - part.mean(axis=0)) / part.std(axis=0) for part in (logs, x)]
+        shares = (parts[0].T @ parts[1] / len(x)) ** 2
+    shares[np.arange(len(some)), some] = np.nan
+    known = np.isfinite(shares)
+    means = np.where(known, shares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    neck = int(np.argmax(means))
+    return neck if means[neck] > EXPLAINED else None
+
+
+def spaced_points(model: Model, run: Run, moved: NonCentred | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any."""
     each = -(-max(POINTS, 4 * min(model.dim, DENSE)) // run.chains)
-    moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
-    x = np.concatenate([path.discretise(each) for path in moved])
+    paths = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
+    x = np.concatenate([path.discretise(each) for path in paths])
+    return with_gradients(model, x) if moved is None else with_gradients(moved, moved.standardised(x))
+
+
+def with_gradients(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points x (n, d) and the gradients there; without those that are not finite."""
     gradients = np.array([model.gradient(point) for point in x])
     finite = np.isfinite(gradients).all(axis=1)
     return x[finite], gradients[finite]
@@ -326,9 +417,13 @@ def _failure(model, window, run, why):
 
 
 def learn_metric(
-    model: Model, starts: Starts, seed: np.random.SeedSequence, target_acceptance: float | None = None
+    model: Model,
+    starts: Starts,
+    seed: np.random.SeedSequence,
+    target_acceptance: float | None = None,
+    reparametrise: bool = False,
 ) -> Metric:
-    """Run the windows.
+    """Run the windows; `reparametrise`: in other coordinates where these have a scale and cost less.
 
     Raises
     ------
@@ -343,14 +438,26 @@ def learn_metric(
     graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
     if graph is not None:
         mass, length = graph, 2 * length
+    moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
+    before: NonCentred | None = None
+    if reparametrise:
+        moved, spent = coordinates_from(model, None, points)
+    if moved is not None:
+        z = moved.standardised(points)
+        sd = np.where(np.isin(np.arange(model.dim), moved.scales), FIRST_SCALE, 1.0)
+        graph, known, root = None, False, np.diag(sd) if dense else sd
+        mass, around = from_root(root), z.mean(axis=0)
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        process = hamiltonian(model, mass, far, target_acceptance=aim, around=None if far else around)
-        run, was_far, aimed = run_window(process, points, child, length), far, aim
+        process = hamiltonian(
+            model, mass, far, target_acceptance=aim, around=around if known else None, coordinates=moved
+        )
+        run, was_far, was_known, aimed = run_window(process, points, child, length), far, known, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
-        x, gradients = spaced_points(model, run)
+        x, gradients = spaced_points(model, run, moved)
         spent += gradients_of(run) + len(x)
-        points = ends(run, points)
+        points, turned = ends(run, points), False
+        visited = x if moved is None else moved.natural_points(x)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -360,8 +467,15 @@ def learn_metric(
                 why = "as of an improper posterior" + ", or one too narrow for floats" * bool(spread[j] == 0.0)
                 raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, {why}")
             with one_thread():
+                if fits < FITS:
+                    before, (moved, cost) = moved, coordinates_from(model, moved, visited)
+                    spent += cost
+                    turned, fits = moved is not before, fits + (moved is not None)
+                if turned:
+                    graph, x, gradients = None, *with_gradients(moved, moved.standardised(visited))
+                    spent += len(visited)
                 gaussian = fitted_gaussian(x, gradients, dense)
-                change = distance(root, gaussian.root)
+                change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
                 settled = change <= TOLERANCE
                 found = None if graph is None else mean_hessian(model, x)
@@ -379,11 +493,19 @@ def learn_metric(
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 residual = residual_gradient(gaussian, x, gradients)
                 far = dense and residual > FAR
+                # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
+                known = not far and not (turned and before is None)
             if target_acceptance is None:
                 aim = higher(aim, residual, run) if far else None
             if settled and far == was_far and aim == aimed and not (far and residual <= CURVED and loses(run)):
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    around = None if was_far else around
-    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, aimed, around)
+    around = around if was_known else None
+    neck = neck_of(x, gradients)
+    if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
+        visited, gradients = with_gradients(model, visited)
+        gaussian, spent = fitted_gaussian(visited, gradients, dense), spent + len(visited)
+    return Metric(
+        gaussian, residual, points, step, was_far, mass, change, k + 1, spent, visited, aimed, around, moved, neck
+    )

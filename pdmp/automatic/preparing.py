@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
-from pdmp.automatic.modes import hidden_modes
+from pdmp.automatic.modes import NAMED, hidden_modes
 from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
@@ -165,7 +165,8 @@ def auto(
     cautions = list(filter(None, [starts.warning(names)]))
     for text in cautions:
         warn(text)
-    learnt = learn_metric(target, starts, for_metric, target_acceptance)
+    own = sampler in (None, HMC) and not options and metric == "full"
+    learnt = learn_metric(target, starts, for_metric, target_acceptance, own)
     found, further = hidden_modes(target, starts, learnt, for_modes)
     spent += further
     said = modes.warning(found, learnt, names)
@@ -179,6 +180,8 @@ def auto(
     process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
     spent += further
     process.starts, process.cautions = learnt.points, tuple(cautions)
+    if isinstance(process, HMC) and learnt.neck is not None:
+        process.neck = names[learnt.neck]
     process.choice = "; ".join(filter(None, (describe(process, learnt, len(found)), cheaper.said)))
     process.preparation_gradients = spent
     return process
@@ -250,6 +253,9 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
         kind = "the mean of the sparse Hessian"
     if isinstance(metric.mass, LowRank):
         kind += f" and {len(metric.mass.gains)} directions"
+    if metric.coordinates is not None:
+        scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
+        kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
     away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in" if hidden else ""
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"

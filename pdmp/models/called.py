@@ -30,10 +30,21 @@ def _potential_and_gradient(fields, x, out):
     return unpacked(fields).potential_and_gradient(x, out)
 
 
+def _natural(fields, z, x):
+    unpacked(fields).natural(z, x)
+
+
+def _standardise(fields, x, z):
+    unpacked(fields).standardise(x, z)
+
+
 POTENTIAL = Method(1, _total_potential, types.float64, VECTOR)
 GRADIENT = Method(2, _add_gradient, types.none, VECTOR, VECTOR)
 BOTH = Method(3, _potential_and_gradient, types.float64, VECTOR, VECTOR)
+NATURAL = Method(4, _natural, types.none, VECTOR, VECTOR)
+STANDARDISE = Method(5, _standardise, types.none, VECTOR, VECTOR)
 _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
+_there, _back = STANDARDISE.call, NATURAL.call
 
 
 @entry
@@ -48,6 +59,18 @@ def add_gradient(record, x, out):
     _gradient(record, (x, out))
 
 
+@entry
+def standardise(record, x, z):
+    """Write (t, z) at x of the model that has this record."""
+    _there(record, (x, z))
+
+
+@entry
+def natural(record, z, x):
+    """Write x at (t, z)."""
+    _back(record, (z, x))
+
+
 class Called(Compiled):
     """The whole potential of a model and its gradient, by address.
 
@@ -60,10 +83,31 @@ class Called(Compiled):
     dim: int
     n_data: int
     separate: bool  #: whether the model has no `potential_and_gradient` of its own
+    moved: bool  #: whether it is in coordinates of its own, as `pdmp.models.noncentred.NonCentred`
 
     def __init__(self, model: Model) -> None:
         self.dim, self.n_data, self.separate = model.dim, model.n_data, not model.has("potential_and_gradient")
-        self.record = record_of(model, GRADIENT, POTENTIAL, *([] if self.separate else [BOTH]))
+        self.moved = model.has("natural", "standardise")
+        further = ([] if self.separate else [BOTH]) + ([NATURAL, STANDARDISE] if self.moved else [])
+        self.record = record_of(model, GRADIENT, POTENTIAL, *further)
+
+    @compiled
+    def standardise(self, x, z):
+        """Write what is x in the coordinates of the model into z."""
+        if self.moved:
+            standardise(self.record, x, z)
+        else:
+            for j in range(x.shape[0]):
+                z[j] = x[j]
+
+    @compiled
+    def natural(self, z, x):
+        """The way back."""
+        if self.moved:
+            natural(self.record, z, x)
+        else:
+            for j in range(z.shape[0]):
+                x[j] = z[j]
 
     @compiled
     def total_potential(self, x):

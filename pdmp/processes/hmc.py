@@ -128,10 +128,12 @@ class HMCReport(Report):
     def warnings(self, process, stats):
         """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
         higher = 0.95 if process.target_acceptance < 0.95 else 1.0 - 0.5 * (1.0 - process.target_acceptance)
+        which = "the scale of one parameter does not depend on another"
+        if process.neck is not None:
+            which = f"scales do not depend on {process.neck}, with which those of others change"
         cures = (
             f"a smaller step (`target_acceptance={higher:.3g}`, of pdmp.sample(model) or pdmp.HMC), or a "
-            "parametrisation in which the scale of one parameter does not depend on another (non-centred, for a "
-            "hierarchy)"
+            f"parametrisation in which {which} (non-centred, for a hierarchy)"
         )
         if stats["divergences"]:
             paths = "path" if stats["divergences"] == 1 else "paths"
@@ -201,11 +203,16 @@ class HMC(Process):
     target_acceptance: float
     centre: np.ndarray  #: m of `around`; (0,) without
     extra: int  #: evaluations of the potential alone, for each path
+    terms: int  #: of an evaluation
 
     events = ("path",)
     ticks = 1
     recipe = HMCRecipe()
     report = HMCReport()
+    #: The same target in coordinates in which its scales are alike, where paths run, or None; states are in its own.
+    coordinates = None
+    #: What a coordinate is called with which the scales of others change, where that is known.
+    neck = None
 
     def __init__(
         self,
@@ -236,13 +243,14 @@ class HMC(Process):
             raise ValueError(f"`step` around a Gaussian must be at most π/2, a quarter of its period, got {step!r}.")
         if around is not None and adapting(self.metric) is not None:
             raise ValueError(f"`around` needs a metric that stays, as it is the Gaussian's precision, got {metric!r}.")
+        self.terms = max(self.model.n_data, 1)
         self.extra = 0 if self.model.has("potential_and_gradient") else 1
         super().__init__(self.model.dim, flow=Still())
 
     @property
     def target(self) -> Model:
-        """The model that gives the gradient."""
-        return self.provider.packed  # type: ignore[attr-defined]
+        """The model that gives the gradient, in the coordinates in which paths run."""
+        return self.provider.packed if self.coordinates is None else self.coordinates  # type: ignore[attr-defined]
 
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
@@ -253,9 +261,10 @@ class HMC(Process):
     @compiled
     def jump(self, state, i, now, rng):
         memory, x, y = state.memory, state.x, state.memory.proposal
-        d, terms, adapting = x.shape[0], max(self.target.n_data, 1), state.counts[ADAPTING] == 1
+        d, terms, adapting = x.shape[0], self.terms, state.counts[ADAPTING] == 1
         if not memory.known[0]:
-            memory.potential[0] = self.evaluate(x, memory.gradient)
+            self.target.standardise(x, y)
+            memory.potential[0] = self.evaluate(y, memory.gradient)
             state.counts[DATA] += (1 + self.extra) * terms
             if not (math.isfinite(memory.potential[0]) and finite(memory.gradient)):
                 return -1
@@ -265,11 +274,11 @@ class HMC(Process):
             if adaptations > memory.adapted[1]:
                 memory.adapted[0], memory.adapted[1] = 0.0, adaptations
         u, split = memory.metric.u, self.centre.shape[0] > 0
+        self.target.standardise(x, y)
         if split:
             self.standardise(state)
         for j in range(d):
             u[j] = rng.standard_normal()
-            y[j] = x[j]
         step, before = math.exp(memory.log_step[0]), memory.potential[0] + 0.5 * dot(u, u)
         n = 1 + int(min(2.0 * self.duration * rng.random() / step, MOST_STEPS - 1.0))
         self.metric.pull(memory.metric, memory.gradient)
@@ -311,8 +320,8 @@ class HMC(Process):
                 return -1
             accept = math.exp(min(before - there - 0.5 * dot(u, u), 0.0))
             if rng.random() < accept:
+                self.target.natural(y, x)
                 for j in range(d):
-                    x[j] = y[j]
                     memory.gradient[j] = memory.next_gradient[j]
                 memory.potential[0], memory.held[0] = there, 0.0
         if not adapting:
@@ -339,10 +348,10 @@ class HMC(Process):
 
     @compiled
     def standardise(self, state):
-        """z = L⁻¹(x - m)."""
+        """z = L⁻¹(y - m)."""
         memory, v = state.memory, state.v
         for j in range(v.shape[0]):
-            v[j] = state.x[j] - self.centre[j]
+            v[j] = memory.proposal[j] - self.centre[j]
         self.metric.velocity_changed(state)  # solves L u = v
         for j in range(v.shape[0]):
             memory.place[j], v[j] = memory.metric.u[j], 0.0
@@ -383,7 +392,9 @@ class HMC(Process):
             own |= {"metric": learnt.mass, "around": learnt.around}
         if learnt.step is not None and not {"metric", "target_acceptance"} & set(options):
             own["step"] = learnt.step
-        return cls(target, **own | options)
+        process = cls(target, **own | options)
+        process.coordinates = learnt.coordinates if "metric" not in options else None
+        return process
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
@@ -393,7 +404,10 @@ class HMC(Process):
         if process.step == "auto" and len(self.centre):
             process.step = FIRST_STEP
         elif process.step == "auto":
-            curvature = process.metric.trace(self.model, x)
+            moved = self.coordinates
+            curvature = process.metric.trace(
+                *((self.model, x) if moved is None else (moved, moved.standardised(x[None])[0]))
+            )
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
         return process
 
@@ -418,7 +432,10 @@ class HMC(Process):
         return np.zeros(self.dim)
 
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
-        return (state.memory.proposal if state.memory.known[0] else state.x), None
+        if not state.memory.known[0]:
+            return state.x, None
+        at = state.memory.proposal
+        return (at if self.coordinates is None else self.coordinates.natural_points(at[None])[0]), None
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim

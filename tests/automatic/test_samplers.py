@@ -313,6 +313,7 @@ def test_the_sentence_on_what_was_learnt(dense):
     """Each of its numbers."""
     root = np.eye(2) if dense else np.ones(2)
     metric = SimpleNamespace(gaussian=SimpleNamespace(root=root), mass=None, settled=not dense, change=0.123)
+    metric.coordinates = None
     metric.residual, metric.windows, metric.gradients = 2.5 if dense else 0.04, 1 if dense else 7, 12_345
     said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1 if dense else 1.1), metric)
     paths = "one step of 0.25" if dense else "1 to 9 steps of 0.25"
@@ -328,6 +329,9 @@ def test_the_sentence_on_what_was_learnt(dense):
     assert said.startswith(
         f"BPS in a metric learnt by windows of HMC: {'covariance' if dense else 'variances'} and 2 directions"
     )
+    metric.coordinates = SimpleNamespace(scales=np.array([[1, 0], [1, 1]]))
+    said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1), metric)
+    assert " and 2 directions of coordinates non-centred in part, by x[0], x[1], learnt in " in said
 
 
 def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():

@@ -63,6 +63,14 @@ def funnel(d=20):
     return pdmp.models.from_function(both, d), standardised, np.ones(d), np.full(d, 2.0)
 
 
+def funnel_of_terms(d=20):
+    """The same, whose scale `pdmp.sample` finds in the expression."""
+    p, e = pdmp.Parameters(x=d - 1, t=1), pdmp.terms
+    rows = [e(lambda x, t: 0.5 * t + 0.5 * x**2 * e.exp(-t), at=[p.x[np.arange(d - 1)], p.t])]
+    _, *rest = funnel(d)
+    return pdmp.models.sum_of_terms(p, rows, priors={"t": pdmp.models.priors.Normal(0.0, 3.0)}), *rest
+
+
 def volatility(n=2_427):
     """Log volatilities s of n days, a random walk with steps N(0, σ²), and returns exp(s) t_ν: d = n + 2, as terms.
 
@@ -95,6 +103,7 @@ TARGETS = {
     "Gaussian, d = 10,000": lambda: gaussian(10_000, 100.0),
     "banana": banana,
     "funnel, d = 20": funnel,
+    "the same, as terms": funnel_of_terms,
 }
 
 

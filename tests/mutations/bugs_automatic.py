@@ -33,6 +33,6 @@ BUGS += [
         ("start: the neck of any path is said", START_FILE, "neck = path.neck\n        if neck is None", "neck = max((path.neck for path in self.paths if path.neck), default=None)\n        if neck is None", START),
         ("start: chains go down a neck", START_FILE, "wide = np.array([path.elbo if path.neck is None else -math.inf for path in paths])", "wide = elbos", START),
         ("start: the Gaussian is down the neck", START_FILE, "paths[int(np.argmax(usable))].gaussian, paths, centre", "paths[int(np.argmax(elbos))].gaussian, paths, centre", START),
-        ("metric: the acceptance of a window that never was", "pdmp/automatic/metric.py", "spent, x, aimed, around)", "spent, x, aim, around)", METRIC),
+        ("metric: the acceptance of a window that never was", "pdmp/automatic/metric.py", "visited, aimed, around, moved, neck", "visited, aim, around, moved, neck", METRIC),
     ]
 ]  # fmt: skip

@@ -25,15 +25,8 @@ BUGS = [
         (
             "the old gradient after an acceptance",
             HMC,
-            "                    memory.gradient[j] = memory.next_gradient[j]\n",
+            "                for j in range(d):\n                    memory.gradient[j] = memory.next_gradient[j]\n",
             "",
         ),
-        (
-            "a NaN gradient on the way is a rejection",
-            HMC,
-            "                if self.target.total_potential(y) != math.inf:\n                    return -1\n",
-            "",
-        ),
-        ("a low-rank mass before its scale", "pdmp/metric.py", "        self.stretch(v, metric.products)\n", ""),
     ]
 ]

@@ -33,6 +33,21 @@ BUGS = [
             "matrix.diagonal()",
             ("tests/test_metric.py::test_a_sparse_matrix_is_solved_with_in_an_order_without_fill",),
         ),
+        # coordinates given the scales
+        (
+            "derivatives by a scale without those of the linear part",
+            "pdmp/models/noncentred.py",
+            "-x[rest[k]] * own[columns[e]] - by_shift[k] * shift[columns[e]]",
+            "-x[rest[k]] * own[columns[e]]",
+            ("tests/models/test_noncentred.py",),
+        ),
+        (
+            "the Gaussian of the other coordinates",
+            METRIC,
+            "visited, gradients = with_gradients(model, visited)",
+            "pass",
+            ("tests/models/test_noncentred.py",),
+        ),
         # who gets what
         (
             "variances of the marginals alone",
