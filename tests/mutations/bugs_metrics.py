@@ -41,13 +41,6 @@ BUGS = [
             "-x[rest[k]] * own[columns[e]]",
             ("tests/models/test_noncentred.py",),
         ),
-        (
-            "the Gaussian of the other coordinates",
-            METRIC,
-            "visited, gradients = with_gradients(model, visited)",
-            "pass",
-            ("tests/models/test_noncentred.py",),
-        ),
         # who gets what
         (
             "variances of the marginals alone",
