@@ -36,7 +36,9 @@ TERMS = 20_000  #: and terms of a model whose gradient is compiled
 #: digits that rounding leaves of one.
 LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
 MEANS, FEWEST = 400, 64  #: draws of each chain, at most and at least, of which means are compared with those of the law
-SETTLED = 100.0  #: effective draws of a coordinate from which on it is judged: a path that is too short has another law
+#: Effective draws of a coordinate from which on it is judged, as a path that is too short has another law; and of a
+#: process of the package, of which that is said.
+SETTLED, SHOWN = 100.0, 20.0
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
 WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
 
@@ -131,7 +133,13 @@ def law_warning(run):
     """
     process, model = run.process, run.process.model
     ours = not users_parts(process)
-    if ours and not isinstance(process.flow, Elliptic) or not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1:
+    if (
+        ours
+        and not isinstance(process.flow, Elliptic)
+        or not isinstance(model, Model)
+        or model.dim != run.dim
+        or len(run.copies) > 1
+    ):
         return []
     if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
@@ -153,7 +161,8 @@ def law_warning(run):
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
-        off = np.where((draws > SETTLED) & (np.abs(means - right) > WRONG), np.abs(means - right) / errors, 0.0)
+        judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > WRONG)
+        off = np.where(judged, np.abs(means - right) / errors, 0.0)
     k = int(np.argmax(np.nan_to_num(off, posinf=0.0)))
     if not off[k] > ERRORS:
         return []
@@ -163,7 +172,7 @@ def law_warning(run):
     what += "" if i == j else f" and {names[j]}, in units of their spreads,"
     cause = "Its update may lack a factor, or its step be too large"
     if ours:
-        cause = "Its reference may be far narrower than the target, which it then takes long to leave: give another metric"
+        cause = "Its reference may be far narrower than the target, or wider, and need long: give another metric"
     elif not process.ticks:
         cause = (
             "Its rate or its jump may lack a factor (`pdmp.validation.check_clocks(process)` compares clocks and rates)"

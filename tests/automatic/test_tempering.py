@@ -142,9 +142,7 @@ def test_what_the_next_ladder_is_made_of():
     ladder = rounds.first_ladder(wide, known, np.array([[1.0, 1.0], [2.0, 2.0]]), 3, 10)
     many = len(ladder.betas)
     positions = np.arange(3.0 * many * 2).reshape(3, many, 2)
-    seen = rounds.Round(
-        np.ones((3, 4, 2)), np.full(many - 1, 0.2), ladder.steps, ladder.precisions, positions, None, 0
-    )
+    seen = rounds.Round(np.ones((3, 4, 2)), np.full(many - 1, 0.2), ladder.steps, ladder.precisions, positions, None, 0)
     after = rounds.next_ladder(ladder, seen, many, known, 12, None, np.random.default_rng(0))
     for beta, precision in zip(after.betas, after.precisions, strict=True):
         np.testing.assert_allclose(precision, beta * known + (1.0 - beta) * np.eye(2), rtol=1e-9)
