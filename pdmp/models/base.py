@@ -109,6 +109,8 @@ class Model(Numerical, Derived):
     usual_thinning = "grid"
     #: Whether bounds for a process that looks at one row at a time are derived from the model itself.
     bounds_single_rows = False
+    #: Whether it is in other coordinates than draws are, with ``standardise`` and ``natural`` there and back.
+    has_way_back = False
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
