@@ -9,8 +9,6 @@ import pdmp
 from tests.benchmarks.modes import HIDDEN, labelled, mixture
 from tests.targets import Schools
 
-pytestmark = pytest.mark.quick
-
 
 def cautions(model, seed):
     """What the preparation warns of, and the starts."""

@@ -338,7 +338,7 @@ def test_how_far_a_potential_must_fall_on_the_way_out(rise, place):
     assert [float(x[0]) for x in found] == ([] if place is None else [modes.OUT[place]])
 
 
-@pytest.mark.parametrize("at", [6, 11, 18])
+@pytest.mark.parametrize("at", [11, *(pytest.param(at, marks=pytest.mark.slow) for at in (6, 18))])
 def test_the_end_of_a_neck_is_no_mode(at):
     """A path down the flat neck of a horseshoe ends far below where the chains are, with the ELBO of its beginning."""
     with np.errstate(all="ignore"):

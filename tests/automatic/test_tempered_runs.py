@@ -10,8 +10,6 @@ import pytest
 import pdmp
 from pdmp.engine.executors import Segments
 
-pytestmark = pytest.mark.quick
-
 CENTRES, SDS, WEIGHTS = np.array([[-3.0, 3.0, 0.0], [3.0, -3.0, 1.0]]), np.array([1.0, 0.5]), np.array([0.3, 0.7])
 
 

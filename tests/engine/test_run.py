@@ -1010,16 +1010,6 @@ def test_one_line_for_a_misspelling_in_a_model():
         pdmp.sample(pdmp.ZigZag(Mine()), time=10.0)
 
 
-# -- nothing heavy ---------------------------------------------------------------------------------------------------
-
-
-def test_import_is_light():
-    heavy = "matplotlib arviz arviz_stats sklearn pandas xarray networkx tqdm typer"
-    code = f"import sys, pdmp; print([m for m in {heavy.split()!r} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_live_counts_belong_to_the_chain():
     run = pdmp.sample(Telegraph(), events=10, seed=1)
     run_module.extend(run, events=20)

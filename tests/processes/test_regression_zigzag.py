@@ -86,18 +86,17 @@ def test_the_law_of_crossed_groups_is_that_of_mixed_regression(groupings, slope)
 
 @pytest.mark.parametrize("name", MODELS)
 def test_rates_balance_the_flow(name):
-    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
+    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), at an anchor that is not the mode."""
     model = MODELS[name]()
     model.check_gradient()
     rng, found = np.random.default_rng(0), laplace(model)
-    for shift in (0.0, 0.5):
-        process = RegressionZigZag(model, found.mean + shift * found.sd, metric=pdmp.Metric(scales=found.sd))
-        x, v = somewhere(process, rng)
-        rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
-        process.native.true_rates(x, v, scratch, rates[0])
-        process.native.true_rates(x, -v, scratch, rates[1])
-        expected = v * model.gradient(x)
-        np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
+    process = RegressionZigZag(model, found.mean + 0.5 * found.sd, metric=pdmp.Metric(scales=found.sd))
+    x, v = somewhere(process, rng)
+    rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
+    process.native.true_rates(x, v, scratch, rates[0])
+    process.native.true_rates(x, -v, scratch, rates[1])
+    expected = v * model.gradient(x)
+    np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
 
 
 @pytest.mark.parametrize("groups", [0, 3])
