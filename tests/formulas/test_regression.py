@@ -134,6 +134,7 @@ BITS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:fixed columns have an effect of each group")
 @pytest.mark.parametrize("kind", BITS)
 @pytest.mark.parametrize(
     "formula",
