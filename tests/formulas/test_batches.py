@@ -295,7 +295,7 @@ def test_files_that_are_no_tables_and_truth_values_in_two_ways(tmp_path, monkeyp
 
 def test_dates_of_a_csv_file_are_text(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
-    path.write_text("y,day,at\n" + "".join(f"{k},2026-01-0{1 + k % 3},1{k % 3}:30:00\n" for k in range(12)))
+    path.write_text("y,day,at\n" + "".join(f"{k},2026-01-0{1 + k % 3},1{k // 4}:30:00\n" for k in range(12)))
     one = made("y ~ day + (1 | at)", data=path)[0]
     assert one.columns == ("Intercept", "day[2026-01-02]", "day[2026-01-03]")
     monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
