@@ -102,6 +102,7 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     declared = [f"python{project['requires-python']}", *project["dependencies"]]
     wanted = [re.sub("([<>=])", r" \1", text, count=1).replace("matplotlib ", "matplotlib-base ") for text in declared]
     assert re.findall(r"- (\S+ >=.*)", recipe.partition("\n  run:\n")[2]) == wanted
+    assert any(text.startswith("pyarrow") for text in project["optional-dependencies"]["test"])  # tests of batches
     assert "- pdmp = pdmp.cli:main" in recipe and project["scripts"] == {"pdmp": "pdmp.cli:main"}
 
 
