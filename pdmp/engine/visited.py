@@ -162,7 +162,10 @@ def law_warning(run):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
         judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > WRONG)
-        off = np.where(judged, np.abs(means - right) / errors, 0.0)
+        # Errors of what is too small are too small as well: of its logarithm they are not.
+        small = (right == 1.0) & (means > 0.0) & (means < 1.0)
+        off = np.where(small, -np.log(means) * means, np.abs(means - right)) / errors
+        off = np.where(judged, off, 0.0)
     k = int(np.argmax(np.nan_to_num(off, posinf=0.0)))
     if not off[k] > ERRORS:
         return []

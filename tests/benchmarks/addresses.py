@@ -20,6 +20,7 @@ import numpy as np
 import discrete
 import pdmp
 from pdmp.gradients import Full
+from pdmp.native.classes import Compiled, compiled
 from pdmp.process import DATA
 
 
@@ -31,8 +32,45 @@ class Inlined(Full):
         return self
 
 
+class Itself(Compiled):
+    """A model in code that is compiled for it, with what `pdmp.HMC` asks of one by address."""
+
+    model: object
+
+    def __init__(self, model):
+        self.model = model
+
+    @compiled
+    def total_potential(self, x):
+        return self.model.total_potential(x)
+
+    @compiled
+    def add_gradient(self, x, out):
+        self.model.add_gradient(x, out)
+
+    @compiled
+    def potential_and_gradient(self, x, out):
+        return self.model.potential_and_gradient(x, out)
+
+    @compiled
+    def standardise(self, x, z):
+        for j in range(x.shape[0]):
+            z[j] = x[j]
+
+    @compiled
+    def natural(self, z, x):
+        for j in range(x.shape[0]):
+            x[j] = z[j]
+
+
 class InlinedHMC(pdmp.HMC):
+    """Compiled for the model."""
+
     target: object
+
+    @property
+    def target(self):
+        return Itself(self.provider.packed)
 
 
 MODELS = {

@@ -13,6 +13,7 @@ import pdmp
 from pdmp.engine.checkpoint import digest
 from pdmp.native.addresses import _same, record_of
 from pdmp.native.classes import Compiled, compiled
+from tests.benchmarks.addresses import InlinedHMC
 from tests.native.processes import needs_compiler
 
 
@@ -88,12 +89,6 @@ class Rows(pdmp.Model):
         out += x - self.X[i]
 
 
-class ForItself(pdmp.HMC):
-    """Compiled for the model."""
-
-    target: object
-
-
 def rows():
     return Rows(np.random.default_rng(3).standard_normal((30, 3)))
 
@@ -102,7 +97,7 @@ def rows():
 @pytest.mark.parametrize("make", [Hierarchy, Together, rows])
 def test_the_path_is_that_of_code_for_the_model(make):
     model, path = make(), []
-    for sampler in (pdmp.HMC, ForItself):
+    for sampler in (pdmp.HMC, InlinedHMC):
         process = sampler(model, step=0.1)
         by_address = "record" in process.native.target._fields
         assert by_address == (sampler is pdmp.HMC)
