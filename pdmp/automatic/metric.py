@@ -229,8 +229,9 @@ def gains(model: Model, coordinates: NonCentred, x: np.ndarray) -> bool:
         slopes = [coordinates.gradient(point)[scales] for point in moved]
         curvatures.append(signs * (slopes[0] - slopes[1]) / (2.0 * DIFFERENCE))
     curvature, variances = np.mean(curvatures, axis=0), x[:, scales].var(axis=0)
-    after = 1.0 / np.maximum(curvature, 1.0 / variances)
-    return bool(np.min(after / variances) > GAIN * np.min(np.minimum(before / variances, 1.0)))
+    with np.errstate(all="ignore"):  # of starts that agree on a scale
+        after = 1.0 / np.maximum(curvature, 1.0 / variances)
+        return bool(np.min(after / variances) > GAIN * np.min(np.minimum(before / variances, 1.0)))
 
 
 def some_of(x: np.ndarray) -> np.ndarray:

@@ -391,7 +391,9 @@ def contents(process, of_ours=False):
             values = value if isinstance(value, tuple) else (value,)
             if field not in volatile:
                 most = COMPARED_OURS if is_trusted(cls.__module__) else COMPARED_BYTES
-                known = [_digest(a, most) if isinstance(a, np.ndarray) else a for a in values if isinstance(a, HASHED)]
+                known = [
+                    _digest(a, most) if isinstance(a, np.ndarray) else repr(a) for a in values if isinstance(a, HASHED)
+                ]
                 found.append((cls.__name__, field, known))
     return found
 

@@ -165,11 +165,13 @@ def noncentred(model: SumOfTerms, parts: list[Scaled], x: np.ndarray) -> NonCent
         rows.kinds = flat
         curves.append(sparse.csc_array(rows.sparse_hessian(mean))[rest][:, rest])
         slopes.append(curves[-1] @ mean[rest] - rows.gradient(mean)[rest])
+        if not _has_root(curves[-1]):  # some rows were not among those that showed the scale
+            return None
     curves_all = sum(curves[1:], curves[0])
     diagonal = np.abs((base + curves_all).diagonal())
     if not (np.all(np.isfinite(diagonal)) and np.all(np.isfinite(shift))):
         return None
-    if factorised(base + sparse.diags_array(SINGULAR * diagonal + 1e-300)) is None:
+    if not _has_root(base, diagonal):
         # Not that of a normal law: then H(t) might be none where scales are large.
         kept = np.maximum(base.diagonal(), 0.0)
         shift = np.mean([s + kept * p[rest] - h @ p[rest] for s, h, p in zip(shifts, precisions, x, strict=True)], 0)
@@ -181,6 +183,15 @@ def noncentred(model: SumOfTerms, parts: list[Scaled], x: np.ndarray) -> NonCent
     if _operations(*pattern[1:]) > OPERATIONS * model.n_data:
         return None
     return NonCentred(model, rest, pattern, (base, shift), list(zip(parts, curves, slopes, strict=True)), mean)
+
+
+def _has_root(matrix, diagonal=None):
+    """Whether a matrix has no negative eigenvalue, but for a small share of this diagonal, or of its own."""
+    if diagonal is None:
+        inside = np.flatnonzero(np.diff(matrix.indptr))
+        matrix = matrix[inside][:, inside]
+        diagonal = np.abs(matrix.diagonal())
+    return not len(diagonal) or factorised(matrix + sparse.diags_array(SINGULAR * diagonal + 1e-300)) is not None
 
 
 def _pattern(matrix):

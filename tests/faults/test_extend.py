@@ -7,6 +7,7 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.engine import preflight
 from tests.toys import RATE_NAN, Telegraph, Walls
 
 pytestmark = pytest.mark.exact
@@ -32,6 +33,17 @@ def same(one, other):
     np.testing.assert_array_equal(one.end, other.end)
     first, second = (dict(run.stats, seconds=0.0) for run in (one, other))
     assert {k: v for k, v in first.items() if v == v} == {k: v for k, v in second.items() if v == v}
+
+
+def test_of_large_arrays_pieces_tell_whether_they_have_changed(monkeypatch):
+    monkeypatch.setattr(preflight, "COMPARED_OURS", 1_000)
+    X = np.random.default_rng(0).standard_normal((400, 5))
+    for order in "CF":
+        model = pdmp.models.LinearGaussian(np.array(X, order=order), X[:, 0])
+        before, field = preflight.contents(pdmp.ZigZag(model), of_ours=True), model.X
+        assert before == preflight.contents(pdmp.ZigZag(model), of_ours=True)
+        field[-1, -1] += 1.0
+        assert before != preflight.contents(pdmp.ZigZag(model), of_ours=True)
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -302,6 +302,19 @@ def test_coordinates_are_only_chosen_where_they_gain():
     assert metric.coordinates_from(pdmp.models.Gaussian([0.0], [1.0]), None, tight) == (None, 0)
 
 
+def test_a_row_that_was_not_looked_at_and_curves_the_other_way():
+    """Of 200 rows some tell of their scale; elsewhere a path would be shut out of where H(t) has no root."""
+    p, n = pdmp.Parameters(x=200, t=1), 200
+    for odd, chosen in ((1.0, True), (-1.0, False)):
+        side = np.ones(n)
+        side[1] = odd
+        rows = e(lambda s, x, t: t + 0.5 * s * x**2 * e.exp(-2.0 * t), [side], [p.x[np.arange(n)], p.t])
+        model = pdmp.models.sum_of_terms(p, [rows], priors={"x": Normal(0.0, 0.1), "t": Normal(0.0, 1.0)})
+        (part,) = parts = scaled_rows(model)
+        assert len(part.rows) == n
+        assert (noncentred(model, parts, 0.1 * np.random.default_rng(1).normal(size=(2, 201))) is not None) == chosen
+
+
 def test_a_neck_is_named():
     rng = np.random.default_rng(7)
     t = 2.0 * rng.normal(size=200)
