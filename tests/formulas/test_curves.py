@@ -180,6 +180,11 @@ def test_a_slope_that_changes_along_a_curve():
             np.testing.assert_allclose(g.value, z[:, None] * curve.value[rows.index], atol=1e-12)
     assert list(prepared("y ~ s(x, by=area, k=5)", data).design.categories()) == ["area"]
     assert not one.design.categories()
+    surface, times = (prepared(f"y ~ t2(x, w, k=3{by})", data).design.new(data) for by in ("", ", by=n"))
+    z = data["n"].to_numpy(dtype=float)[:, None]
+    np.testing.assert_allclose(times[0][:, 1:], z * np.hstack([np.ones((N, 1)), surface[0][:, 1:]]), atol=1e-9)
+    for mine, whole in zip(times[2], surface[2], strict=True):
+        np.testing.assert_allclose(mine.value, z * whole.value, atol=1e-12)
     named = prepared("y ~ s(`my x`, by=`my w`, k=5)", data.rename(columns={"x": "my x", "w": "my w"}))
     assert named.design.columns[1:] == ["s(my x, by=my w).my w", "s(my x, by=my w).my x"]
 
