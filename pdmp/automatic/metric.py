@@ -40,8 +40,11 @@ from pdmp.processes.hmc import HMC
 #: many as this where variances are.
 FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
-TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
-POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
+TOLERANCE = 0.5  #: the covariance has settled when it changes by less, see `distance`
+#: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
+#: `DENSE` dimensions one for so many gradients of the window.
+POINTS, EACH = 100, 16
+NARROW = 0.3  #: a chain whose step adapts to less than this part of the median of all is where the density is narrow
 FEW = 10  #: different ones among them that variances are learnt from, at least, above `DENSE` dimensions
 RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
 CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
@@ -394,12 +397,40 @@ def neck_of(x: np.ndarray, gradients: np.ndarray) -> int | None:
     return neck if means[neck] > EXPLAINED else None
 
 
-def spaced_points(model: Model, run: Run, moved: NonCentred | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any."""
-    each = -(-max(POINTS, 4 * min(model.dim, DENSE)) // run.chains)
-    paths = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
-    x = np.concatenate([path.discretise(each) for path in paths])
+def spaced_points(
+    model: Model, run: Run, moved: NonCentred | None = None, but: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any.
+
+    `but`: (chains,) those that are left out.
+    """
+    number = max(POINTS, 4 * min(model.dim, DENSE), gradients_of(run) // EACH if model.dim <= DENSE else 0)
+    each, out = -(-number // run.chains), np.zeros(run.chains, bool) if but is None else but
+    some = zip(run.trajectories, run.records, out, strict=True)
+    x = np.concatenate([path.discretise(each) for path, record, left in some if record.length > 0.0 and not left])
     return with_gradients(model, x) if moved is None else with_gradients(moved, moved.standardised(x))
+
+
+def astray(run: Run, starts: Starts) -> np.ndarray:
+    """Which chains of the first window started where the density is narrow and has no mode, (chains,).
+
+    That is in a neck or a tail: where a path went on and its Gaussian was best on the way, by an ELBO that is right for
+    a normal density. The metric would be learnt there, and the chain may not come out in it. A narrow mode is a
+    minimum, in which a path converges, and a chain that meets a narrow place in a later window tells of its mass: these
+    stay.
+    """
+    steps = np.array([record.statistics["mean_step"] for record in run.records])
+    return (steps < NARROW * np.median(steps)) & ~starts.converged
+
+
+def beside(run: Run, points: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The points (chains, d); of the chains `out` those halfway along the paths of others in turn."""
+    moved = np.array([record.length > 0.0 for record in run.records])
+    points, others = points.copy(), np.flatnonzero(~out & moved)
+    for k, chain in enumerate(np.flatnonzero(out)):
+        path = run.trajectories[others[k % len(others)]]
+        points[chain] = path.at(0.5 * (path.times[0] + path.end))
+    return points
 
 
 def with_gradients(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -455,9 +486,10 @@ def learn_metric(
         run, was_far, was_known, aimed = run_window(process, points, child, length), far, known, aim
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
-        x, gradients = spaced_points(model, run, moved)
+        out = astray(run, starts) if k == 0 else np.zeros(run.chains, bool)
+        x, gradients = spaced_points(model, run, moved, out)
         spent += gradients_of(run) + len(x)
-        points, turned = ends(run, points), False
+        points, turned = beside(run, ends(run, points), out), False
         visited = x if moved is None else moved.natural_points(x)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):

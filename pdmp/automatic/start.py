@@ -384,6 +384,7 @@ class Starts(NamedTuple):
     paths: tuple[Path, ...]  #: that from the model's initial point first
     centre: np.ndarray  #: (d,) around which they began
     evaluations: int
+    converged: np.ndarray  #: (chains,) whether the path that a chain starts from ended in a minimum
 
     @property
     def elbos(self) -> np.ndarray:
@@ -456,11 +457,13 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
         )
     behind, usable = _behind(paths), _usable(paths)
     weights = np.where(behind, 0.0, np.exp(usable - usable.max()))
-    points = []
+    points, converged = [], []
     for own in range(len(origins) - chains, len(origins)):
         path = paths[rng.choice(len(paths), p=weights / weights.sum())] if behind[own] else paths[own]
         points.append(draw_by_importance(target, path.gaussian, rng))
-    return Starts(np.array(points), paths[int(np.argmax(usable))].gaussian, paths, centre, target.count)
+        converged.append(path.converged)
+    best = paths[int(np.argmax(usable))].gaussian
+    return Starts(np.array(points), best, paths, centre, target.count, np.array(converged))
 
 
 def _behind(paths):

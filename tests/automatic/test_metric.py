@@ -464,6 +464,57 @@ def test_spaced_points_leave_out_what_is_not_finite():
     np.testing.assert_array_equal(x, gradients)
 
 
+def test_a_window_has_as_many_points_as_its_length_bears(monkeypatch):
+    """One for 16 gradients, where a covariance is learnt; of the chains that are not left out."""
+    run = run_window(metric.hamiltonian(GAUSSIAN, metric.from_root(np.eye(3)), False), np.zeros((3, 3)), seed(), 900)
+    each = -(-(gradients_of(run) // 16) // 3)
+    assert each > metric.POINTS / 3
+    parts = [path.discretise(each) for path in run.trajectories]
+    x, gradients = spaced_points(GAUSSIAN, run)
+    np.testing.assert_array_equal(x, np.concatenate(parts))
+    np.testing.assert_allclose(gradients[-1], GAUSSIAN.gradient(x[-1]))
+    np.testing.assert_array_equal(
+        spaced_points(GAUSSIAN, run, but=np.array([False, True, False]))[0], np.concatenate([parts[0], parts[2]])
+    )
+    monkeypatch.setattr(metric, "DENSE", 2)
+    assert len(spaced_points(GAUSSIAN, run)[0]) == 3 * -(-metric.POINTS // 3)
+
+
+def test_a_chain_that_started_where_the_density_is_narrow_starts_beside_another(monkeypatch):
+    """After the first window, if no minimum is there; what it saw is not learnt from."""
+    starts = find_starts(GAUSSIAN, 4, rng())._replace(converged=np.array([False, False, True, False]))
+    kept, runs, begun, but = metric.run_window, [], [], []
+
+    def noted(process, points, *rest):
+        begun.append(points)
+        runs.append(kept(process, points, *rest))
+        steps = [0.8, 0.11, 0.1, 0.9] if len(runs) == 1 else [0.1, 0.9, 0.8, 1.0]
+        for record, step in zip(runs[-1].records, steps, strict=True):
+            record.statistics["mean_step"] = step
+        return runs[-1]
+
+    spaced = metric.spaced_points
+    monkeypatch.setattr(metric, "run_window", noted)
+    monkeypatch.setattr(metric, "spaced_points", lambda *a: but.append(list(a[3])) or spaced(*a))
+    monkeypatch.setattr(metric, "TOLERANCE", -1.0)
+    monkeypatch.setattr(metric, "WINDOWS", 3)
+    learn_metric(GAUSSIAN, starts, seed())
+    # The median step is 0.455: those of chains 1 and 2 are below 0.3 of it, but chain 2 is at a minimum.
+    assert but == [[False, True, False, False], [False] * 4, [False] * 4]
+    first = runs[0].trajectories
+    middle = first[0].at(0.5 * (first[0].times[0] + first[0].end))
+    np.testing.assert_array_equal(begun[1], [first[0].at(first[0].end), middle, *(p.at(p.end) for p in first[2:])])
+    np.testing.assert_array_equal(begun[2], [path.at(path.end) for path in runs[1].trajectories])
+
+
+def test_chains_that_are_moved_start_along_others_in_turn():
+    run = run_window(metric.hamiltonian(GAUSSIAN, metric.from_root(np.eye(3)), False), np.zeros((5, 3)), seed(), 90)
+    run.records[1].warmup = run.records[1].end  # it did not move
+    moved = metric.beside(run, np.zeros((5, 3)), np.array([True, False, False, True, False]))
+    halfway = [path.at(0.5 * (path.times[0] + path.end)) for path in run.trajectories]
+    np.testing.assert_array_equal(moved, [halfway[2], np.zeros(3), np.zeros(3), halfway[4], np.zeros(3)])
+
+
 class FakePath:
     """The first two coordinates of a path, standardised."""
 
@@ -478,6 +529,7 @@ class FakePath:
 class FakeRun:
     def __init__(self, trajectories, records):
         self.trajectories, self.records, self.chains = trajectories, records, len(records)
+        self.info = {"n_data": 1}
 
 
 def test_a_window():

@@ -193,7 +193,8 @@ def test_a_neck_is_said(monkeypatch):
     assert not path.converged and neck.coordinate == 0 and neck.value == path.neck.value < -math.log(start.SHRINKAGE)
     assert neck.fall > start.FALL and neck.shrinkage > start.SHRINKAGE
     other = path._replace(neck=None)
-    starts = start.Starts(np.zeros((1, 2)), path.gaussian, (other._replace(elbo=path.elbo - 1.0), path), np.zeros(2), 1)
+    paths = (other._replace(elbo=path.elbo - 1.0), path)
+    starts = start.Starts(np.zeros((1, 2)), path.gaussian, paths, np.zeros(2), 1, np.zeros(1, bool))
     said = starts.warning(["log(sigma)", "b"])
     assert said.startswith(f"the density has a neck: along log(sigma), down to {neck.value:.3g}, log p grew by")
     assert "`initial=`" in said and "non-centred" in said
@@ -214,12 +215,15 @@ def test_chains_start_elsewhere_than_down_a_neck(monkeypatch):
     flat = function(lambda a, b: 0.0, lambda a, b: (0.0, 0.0))
     found = find_starts(flat, 3, rng(1))
     assert np.abs(found.points[:, 0] - 4.0).max() < 5.0 and found.gaussian is wide.gaussian
+    assert found.converged.all()
     said = found.warning(["log(sigma)", "b"])
     assert said.startswith("the density has a neck: along log(sigma), down to -9, log p grew by 30 while widths shrank")
     assert "Chains start elsewhere, and do not visit it" in said and "do not leave it" not in said
     paths = iter([down] * 7)
     found = find_starts(flat, 3, rng(1))
-    assert np.abs(found.points[:, 0] + 9.0).max() < 1e-2
+    assert np.abs(found.points[:, 0] + 9.0).max() < 1e-2 and not found.converged.any()
+    paths = iter([down, wide, wide._replace(converged=False), low] + 3 * [wide])
+    np.testing.assert_array_equal(find_starts(flat, 3, rng(1)).converged[:2], [True, False])
     assert "Chains that start there do not leave it: give `initial=` elsewhere" in found.warning(["", ""])
 
 

@@ -11,6 +11,7 @@ import pdmp
 from pdmp.automatic import metric, preparing
 from pdmp.automatic.metric import learn_metric
 from pdmp.automatic.start import find_starts
+from pdmp.automatic.windows import gradients_of
 from pdmp.metric import from_root
 from pdmp.models import noncentred as module
 from pdmp.models.base import Model
@@ -267,7 +268,8 @@ def test_the_warm_up_of_a_funnel(monkeypatch):
     assert found.coordinates is coordinates[-1] and found.windows == len(windows) >= 3
     assert found.residual < 0.05 and not found.far and windows[-1][1] and found.around is not None
     run = windows[-1][2]
-    each = np.concatenate([path.discretise(20) for path in run.trajectories])
+    number = -(-max(60, gradients_of(run) // metric.EACH) // run.chains)
+    each = np.concatenate([path.discretise(number) for path in run.trajectories])
     np.testing.assert_allclose(found.visited, each, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.points, [path.positions[-1] for path in run.trajectories])
     assert found.gaussian.root.shape == (3, 3)
