@@ -14,6 +14,7 @@ import pdmp
 from pdmp.formulas import fitting
 
 DIVISOR = 100
+LARGEST = 10**9  #: what is larger than this afterwards becomes this
 EVENTS = 30
 
 
@@ -25,7 +26,7 @@ class Smaller(ast.NodeTransformer):
         if isinstance(value, bool) or not isinstance(value, int | float) or not 100 <= value < float("inf"):
             return node
         least = 20 if value >= 500 else 2  # as many data as there may be groups of, and a batch that is not one datum
-        return ast.copy_location(ast.Constant(value=type(value)(max(value // DIVISOR, least))), node)
+        return ast.copy_location(ast.Constant(value=type(value)(min(max(value // DIVISOR, least), LARGEST))), node)
 
     def visit_keyword(self, node):
         return node if node.arg in ("dpi", "seed", "levels") else self.generic_visit(node)

@@ -55,6 +55,22 @@ def skip_what_was_left_out(said):
         pytest.skip("; ".join(absent))
 
 
+def test_the_first_posterior():
+    """The table on the first page is that of its code, compiled, up to the Monte Carlo errors on another processor."""
+    blocks, space = pages.blocks(ROOT / "docs" / "start" / "index.md"), {}
+    code, said = (next(b.text for b in blocks if b.language == kind) for kind in ("python", "text"))
+    exec(code.replace("run.plot([0, 1])", ""), space)
+    head, *rows = (line.split() for line in said.splitlines())
+    found = space["run"].summary()
+    assert ["name", *head] == list(found.COLUMNS) and [row[0] for row in rows] == [row["name"] for row in found.rows]
+    for row, one in zip(rows, found.rows, strict=True):
+        shown = dict(zip(head, map(float, row[1:]), strict=True))
+        for name, width in (("mean", 4.0), ("2.5%", 15.0), ("97.5%", 15.0)):
+            assert abs(shown[name] - one[name]) < width * one["mcse"]
+        assert shown["sd"] == pytest.approx(one["sd"], rel=0.15) and 400 <= shown["ess"] < 4.0 * one["ess"]
+        assert shown["mcse"] == pytest.approx(one["mcse"], rel=0.5) and shown["rhat"] <= 1.05
+
+
 @pytest.mark.exact
 def test_what_is_left_out_is_skipped():
     with pytest.raises(pytest.skip.Exception, match=r"^jax.md:5: needs jax; jax.md:24: needs numpyro$"):
