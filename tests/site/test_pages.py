@@ -88,8 +88,8 @@ def test_pages_that_need_a_package_run_where_it_is():
     if not checks.exists():
         pytest.skip("no .ci here")
     text = checks.read_text(encoding="utf-8")
-    extras = text.partition('"$work/extras/bin/pip"')[2].partition("\n}")[0]
-    installed = set(re.search(r'"\$wheel\[([\w,]+)\]"', extras)[1].split(","))
+    installed = set(re.search(r'install "\$work/extras/bin/python" "\$wheel\[([\w,]+)\]"', text)[1].split(","))
+    extras = text.partition('"$work/extras/bin/python" -m pytest')[2].partition("\n}")[0]
     run = re.search(r'test_pages\.py::test_its_code_runs\[start/"\{([\w,]+)\}"\.md\]', extras)[1].split(",")
     needing = {b.value: names(page) for page in CODE for b in pages.blocks(page) if b.condition == "needs"}
     assert needing.pop("stanli") and {"pymc", "jax", "numpyro"} == needing.keys() <= installed
