@@ -581,7 +581,7 @@ def test_benchmarks_start(name):
         text=True,
         timeout=600,
     )
-    missing = re.search(r"ModuleNotFoundError: No module named '(jax|blackjax|torch|nutpie|pymc|numpyro)", done.stderr)
+    missing = re.search(r"ModuleNotFoundError: No module named '(jax|torch|nutpie|pymc|numpyro)", done.stderr)
     if missing:
         pytest.skip(f"{missing[1]} is not installed")
     assert done.returncode == 0 and "usage: " in done.stdout, done.stderr[-1_000:]
