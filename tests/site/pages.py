@@ -13,8 +13,6 @@ import sys
 import warnings
 from typing import NamedTuple
 
-from sklearn import datasets
-
 from pdmp.automatic import metric
 from pdmp.automatic.tempering import rounds
 from tests.examples import small
@@ -38,12 +36,6 @@ def blocks(page):
     ]
 
 
-def fewer_rows():
-    """Every eighth row of a table that scikit-learn ships: in plain Python all take a minute."""
-    load = datasets.load_breast_cancer
-    datasets.load_breast_cancer = lambda **options: tuple(part[::8] for part in load(**options))
-
-
 def run(page):
     """Run its Python, small; an error names page and line."""
     namespace, left_out = {"__name__": "__main__"}, []
@@ -63,7 +55,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     small.shorten()
     small.LARGEST = 300
-    fewer_rows()
     metric.FIRST_WINDOW, metric.WINDOWS = 12, 1  # of the warm-up of the automatic sampler
     rounds.SCANS = 8
     for name in sys.argv[1:]:
