@@ -139,7 +139,7 @@ def test_the_first_line_of_the_bar_is_the_choice(capsys):
 
 @pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # some of these
 @pytest.mark.filterwarnings("ignore:a chain was held at one place")  # for 28 of 1.6 million paths, in a tail
-@pytest.mark.parametrize("which", [LOGISTIC, BANANA, pytest.param(FUNNEL, marks=pytest.mark.release)])
+@pytest.mark.parametrize("which", [LOGISTIC, BANANA, FUNNEL])
 def test_laws(which):
     """Means and variances over independent warm-ups, whose starts and metrics differ.
 
