@@ -1,9 +1,9 @@
 """Put machine code into a wheel: what the first commands of a newcomer need, for any x86-64 processor of ten years.
 
-    python .ci/ship.py dist/pdmp-0.1.0-py3-none-any.whl
+    python .ci/ship.py dist/pdmp-0.1.0-py3-none-any.whl [NUMBER]
 
 The commands below run with the package of the wheel, in this Python, in one process for each of the `GENERATIONS` of
-processors of `pdmp.native.numba_internals` that this one runs. What they compile becomes
+processors of `pdmp.native.numba_internals` that this one runs, or the best NUMBER of them. What they compile becomes
 ``pdmp/machine_code``, in a second wheel beside the first: for this version of Python and this platform. Of other
 versions of numba, and on older processors, the package compiles as it does without. Needs the package `wheel`.
 """
@@ -56,9 +56,9 @@ def compiled(processor, package, cache):
         subprocess.run(run, check=True, cwd=here, env=environment, stdout=subprocess.DEVNULL)
 
 
-def main(path):
+def main(path, number=None):
     """Write the second wheel."""
-    made, wheel, began = generations(), pathlib.Path(path).resolve(), time.perf_counter()
+    made, wheel, began = generations()[: number and int(number)], pathlib.Path(path).resolve(), time.perf_counter()
     if not made:
         raise SystemExit(f"code is made for {GENERATIONS} here, none of which this {platform.machine()} runs.")
     tool = [sys.executable, "-m", "wheel"]

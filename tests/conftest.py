@@ -25,6 +25,8 @@ from tests import seeds
 
 VARIABLE = "NUMBA_DISABLE_JIT"
 ROOT = pathlib.Path(__file__).parents[1]
+#: A file whose tests are all exact.
+ALL_EXACT = re.compile(r"^pytestmark = (?:(?!\n\n).)*?mark\.exact", re.MULTILINE | re.DOTALL)
 
 # What test modules share, asserts with the values that they compared as the modules themselves do.
 pytest.register_assert_rewrite(
@@ -87,11 +89,18 @@ def pytest_make_parametrize_id(config, val, argname):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Of the quick tier a process reads only the files that have tests for it: to read all takes it many seconds."""
+    """A process reads only the files that have tests for it: to read all takes it half a minute."""
     plain = getattr(config, "workerinput", {}).get("plain")
-    if plain is None or config.option.full or named(config) or not collection_path.name.startswith("test_"):
+    if plain is None or named(config) or not collection_path.name.startswith("test_"):
         return None
-    return True if f"mark.{'exact' if plain else 'quick'}" not in collection_path.read_text(encoding="utf-8") else None
+    text = collection_path.read_text(encoding="utf-8")
+    if plain:
+        needed = "mark.slow" if config.option.rest else "mark.exact"
+        return None if needed in text else True
+    if config.option.full and not ALL_EXACT.search(text):
+        return None
+    also = ("mark.quick",) * (not config.option.rest) + ("mark.compiled",) * config.option.full
+    return None if any(mark in text for mark in also) else True
 
 
 def pytest_collection_modifyitems(config, items):

@@ -57,18 +57,31 @@ def test_where_a_test_runs_by_its_marks(marks, quick_tier, full):
 
 
 def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
-    def ignored(text, plain, full=False, args=("tests",), name="test_it.py"):
+    def ignored(text, plain, full=False, args=("tests",), name="test_it.py", rest=False):
         (tmp_path / name).write_text(text)
-        option = SimpleNamespace(full=full, keyword="", markexpr="")
+        option = SimpleNamespace(full=full, rest=rest, keyword="", markexpr="")
         config = SimpleNamespace(option=option, args=args, workerinput={} if plain is None else {"plain": plain})
         return bool(conftest.pytest_ignore_collect(tmp_path / name, config))
 
     assert [ignored("pytest.mark.exact", plain) for plain in (True, False, None)] == [False, True, False]
     assert [ignored("pytest.mark.quick", plain) for plain in (True, False, None)] == [True, False, False]
-    assert not ignored("", True, full=True) and not ignored("", True, args=["tests/test_it.py"])
-    assert not ignored("", True, name="conftest.py")
+    whole = "pytestmark = [\n    pytest.mark.exact,\n]\n"
+    for text, rest, full in (
+        ("pytest.mark.exact", (True, False), (False, False)),
+        ("pytest.mark.exact, pytest.mark.slow", (False, False), (False, False)),
+        ("", (True, False), (True, False)),
+        (whole, (True, True), (False, True)),
+        (f"{whole}\npytest.mark.slow", (False, True), (False, True)),
+        (f"{whole}\npytest.mark.compiled", (True, False), (False, False)),
+        (f"{whole}\npytest.mark.quick", (True, True), (False, False)),
+        ("pytestmark = needs_compiler\n\npytest.mark.exact", (True, False), (False, False)),
+    ):
+        assert tuple(ignored(text, plain, full=True, rest=True) for plain in (True, False)) == rest, text
+        assert tuple(ignored(text, plain, full=True) for plain in (True, False)) == full, text
+    assert not ignored("", True, args=["tests/test_it.py"]) and not ignored("", True, name="conftest.py")
     helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
-    marked = [path.name for path in helpers if re.search(r"= pytest\.mark\.(exact|quick)", path.read_text())]
+    mark = re.compile(r"= pytest\.mark\.(exact|quick|slow|compiled)")
+    marked = [path.name for path in helpers if mark.search(path.read_text())]
     assert not marked  # a mark that is imported would not be seen in the file
 
 

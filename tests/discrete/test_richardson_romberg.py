@@ -14,12 +14,11 @@ import discrete
 import pdmp
 from discrete import threads as threads_module
 from discrete.laws import langevin_covariance
-from pdmp.engine import chain as chain_module
-from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import DATA
 from tests.checks import minibatch_law, new_chain, plain_only, run_chain
+from tests.engine.helpers_run import resumed_after_deaths
 
 pytestmark = pytest.mark.exact
 
@@ -504,28 +503,8 @@ def test_every_step_by_the_helper_is_the_same():
 def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatch):
     call = {"steps": 60, "chains": 2, "seed": 15, "warmup": 0.3, "initial": MEAN}
     whole = pdmp.sample(two_ways(1), **call)
-    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
-    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 7)
-    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
-    write, calls = checkpoint_module.Checkpoint.write, []
-
-    def write_and_die(self, **how):
-        write(self, **how)
-        calls.append(None)
-        if len(calls) % 4 == 0:
-            raise MemoryError("killed")
-
-    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write_and_die)
-    deaths = 0
-    while True:
-        try:
-            resumed = pdmp.sample(two_ways(2), checkpoint=tmp_path / "run", **call)
-            break
-        except pdmp.SamplingError:
-            deaths += 1
-    assert deaths >= 2
-    assert_same_records(whole, resumed)
+    again = lambda: pdmp.sample(two_ways(2), checkpoint=tmp_path / "run", **call)  # noqa: E731
+    assert_same_records(whole, resumed_after_deaths(again, 7, monkeypatch))
 
 
 def helpers():

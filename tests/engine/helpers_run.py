@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 
+import pdmp
+from pdmp.engine import chain, checkpoint
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -23,6 +25,31 @@ def same(one, other):
                 np.testing.assert_array_equal(p, q, err_msg=name)
         assert (a.warmup, a.end, a.stopped) == (b.warmup, b.end, b.stopped)
     return True
+
+
+def resumed_after_deaths(sample, first_chunk, monkeypatch):
+    """A run that stands still after every chunk, writes its checkpoint there, and is gone after each fourth."""
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(chain, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chain, "FIRST_CHUNK", first_chunk)
+    monkeypatch.setattr(chain.Chain, "_adapt_chunk", lambda *_: None)
+    write, calls, deaths = checkpoint.Checkpoint.write, [], 0
+
+    def write_and_die(self, **how):
+        write(self, **how)
+        calls.append(None)
+        if len(calls) % 4 == 0:
+            raise MemoryError("killed")
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "write", write_and_die)
+    while True:
+        try:
+            resumed = sample()
+            break
+        except pdmp.SamplingError:
+            deaths += 1
+    assert deaths >= 2
+    return resumed
 
 
 class Serial(concurrent.futures.Executor):

@@ -28,7 +28,7 @@ from pdmp.engine.executors import Segments
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
-from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, same
+from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, resumed_after_deaths, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 # -- budgets ------------------------------------------------------------------------------------------------------
@@ -656,71 +656,10 @@ def test_resumed_is_uninterrupted(name, store, tmp_path, monkeypatch):
     call |= {"draws": 12} if store == "grid" else {}
     whole = pdmp.sample(PROCESSES[name](), **call)
     file = tmp_path / "run.checkpoint"
-    # Stand still after every chunk, and be gone after a few of them.
-    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
-    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 20)
-    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
-    write, calls = checkpoint_module.Checkpoint.write, []
-
-    def write_and_die(self, **how):
-        write(self, **how)
-        calls.append(None)
-        if len(calls) % 4 == 0:
-            raise MemoryError("killed")
-
-    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write_and_die)
-    deaths = 0
-    while True:
-        try:
-            resumed = pdmp.sample(PROCESSES[name](), checkpoint=file, **call)
-            break
-        except pdmp.SamplingError:
-            deaths += 1
-    assert deaths >= 2
+    with monkeypatch.context() as patched:
+        resumed = resumed_after_deaths(lambda: pdmp.sample(PROCESSES[name](), checkpoint=file, **call), 20, patched)
     assert same(whole, resumed)
-    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write)
     assert same(whole, pdmp.sample(PROCESSES[name](), checkpoint=file, **call))  # finished: only read
-
-
-KILLED = """
-import sys, pdmp
-from pdmp.engine import checkpoint, chain
-from tests.toys import Telegraph
-checkpoint.CHECKPOINT_SECONDS = chain.CHUNK_SECONDS = 0.005
-pdmp.sample(Telegraph(), events=2_000, seed=1)
-print("ready", flush=True)
-run = pdmp.sample(Telegraph(), events=4_000_000, chains=2, seed=16, warmup=0.2, store="moments", checkpoint=sys.argv[1])
-print("done", flush=True)
-"""
-
-
-@pytest.mark.release
-def test_kill_9_at_any_moment(tmp_path):
-    file = tmp_path / "run.checkpoint"
-    rng, killed = np.random.default_rng(0), 0
-    for _ in range(12):
-        child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(file)],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with child:
-            assert child.stdout.readline().strip() == "ready"
-            try:
-                child.wait(timeout=rng.uniform(0.03, 0.15))
-                break
-            except subprocess.TimeoutExpired:
-                child.kill()
-                killed += 1
-        if killed == 4:
-            break
-    assert killed >= 1
-    call = {"events": 4_000_000, "chains": 2, "seed": 16, "warmup": 0.2, "store": "moments"}
-    resumed = pdmp.sample(Telegraph(), checkpoint=file, **call)
-    assert same(resumed, pdmp.sample(Telegraph(), **call))
 
 
 def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):

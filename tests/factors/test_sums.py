@@ -228,7 +228,7 @@ def test_a_frozen_coordinate_has_no_rate():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
+@pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", pytest.param("FactorisedBoomerang", marks=pytest.mark.release)])
 def test_clocks_ring_at_their_rates(name):
     options = {"mean": MEAN, "metric": WEIGHTS} if name == "FactorisedBoomerang" else {}
     local = {} if name == "LocalBPS" else {"thinning": "local"}

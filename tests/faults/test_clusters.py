@@ -283,7 +283,7 @@ def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
             os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         return future
 
-    options = {"events": 3_000, "chains": 2, "seed": 1, "progress": False}
+    options = {"events": 600, "chains": 2, "seed": 1, "progress": False}
     bomb = functools.partial(deadly, path=died, home=os.getpid())  # noqa: F841 - the formula names it
     one = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options)
     monkeypatch.setattr(executors.Cluster, "_send", killing)

@@ -140,8 +140,11 @@ def test_no_failure_is_silent(name):
     clean, _, function = outcome(name)
     assert clean.stopped == "events"
     for k, what in enumerate(WAYS):
+        place = k + list(SAMPLERS).index(name)
+        if place % 3:  # the other ways with the next samplers
+            continue
         parts = (0.0, 0.13 + 0.01 * k, 0.37 + 0.02 * k, 0.999)
-        part = parts[(k + list(SAMPLERS).index(name)) % 4]  # the others with the next samplers
+        part = parts[place % 4]  # and the other parts
         found, said, function_ = outcome(name, what, max(1, math.ceil(part * function.calls)))
         assert function_.failed
         assert isinstance(found, BaseException) or said, (what, part)
@@ -221,7 +224,9 @@ COMPILED = {
 }
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(
+    "name", ["ZigZag", "MALA", *(pytest.param(name, marks=pytest.mark.release) for name in ("BPS", "Barker"))]
+)
 def test_a_compiled_gradient_that_fails_stops_the_run(name):
     for value in (math.nan, math.inf, -math.inf):
         process = COMPILED[name](Compiled(value))

@@ -25,7 +25,7 @@ from tests.toys import Telegraph
 pytestmark = [pytest.mark.exact, plain_only]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-KILLS = 100  #: in all
+KILLS = 48  #: in all
 LONGEST = 300.0  #: seconds for a run that nobody kills, on a busy machine
 
 
@@ -98,7 +98,7 @@ def finished(server, kind, executor, path):
 @pytest.mark.parametrize("executor", injected.EXECUTORS)
 @pytest.mark.parametrize("kind", injected.KINDS)
 def test_a_run_that_is_killed_again_and_again_is_the_same_run(kind, executor, server, tmp_path):
-    """100 kills at random moments, over four kinds of run and two executors; each run goes on from its checkpoint."""
+    """48 kills at random moments, over four kinds of run and two executors; each run goes on from its checkpoint."""
     combinations = len(injected.KINDS) * len(injected.EXECUTORS)
     kills = -(-KILLS // combinations)
     whole, seconds = finished(server, kind, executor, tmp_path / "whole")

@@ -94,7 +94,7 @@ def rows():
 
 
 @needs_compiler
-@pytest.mark.parametrize("make", [Hierarchy, Together, rows])
+@pytest.mark.parametrize("make", [pytest.param(Hierarchy, marks=pytest.mark.release), Together, rows])
 def test_the_path_is_that_of_code_for_the_model(make):
     model, path = make(), []
     for sampler in (pdmp.HMC, InlinedHMC):

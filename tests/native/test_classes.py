@@ -79,6 +79,10 @@ def cases():
 
 #: These have another bound, metric or target than a case of the same process, or its flow and jump.
 FURTHER = (
+    "BPS inversion",
+    "ForwardEventChain",
+    "DirectionalBPS",
+    "SBPS noisy",
     "BPS affine",
     "BPS with a diagonal mass",
     "GeneralisedBPS",

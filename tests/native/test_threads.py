@@ -244,7 +244,7 @@ def regression(law, n=N):
     return MixedRegression(X, y, law(), ["1", "a", "b"], priors, [], spreads, intercept=0, weights=rng.uniform(1, 2, n))
 
 
-@pytest.mark.parametrize("law", [PoissonLaw, pytest.param(StudentTLaw, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("law", [PoissonLaw, pytest.param(StudentTLaw, marks=[pytest.mark.slow, pytest.mark.release])])
 def test_regressions(law, on, monkeypatch):
     on(0)
     monkeypatch.setattr(row_bounds_module, "PLANS", SHORT)

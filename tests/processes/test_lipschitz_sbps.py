@@ -186,6 +186,7 @@ def test_it_bounces_at_the_mean_rate_of_its_batches():
         assert_exponential(np.diff(total[np.flatnonzero(path.kinds == kind)]), resolution=resolution)
 
 
+@pytest.mark.release
 def test_its_law_is_the_posterior_for_each_size_of_the_batches():
     a, b = np.meshgrid(np.linspace(-2.5, 4.0, 400), np.linspace(-6.0, 4.0, 400), indexing="ij")
     grid = np.stack([a.ravel(), b.ravel()], axis=1)

@@ -239,6 +239,7 @@ def test_the_bound_rises_with_the_misfit_of_the_line():
     assert means["misfit"] == pytest.approx((20.0 + stats["score_squares"]) / n, rel=1e-12)
 
 
+@pytest.mark.release
 def test_between_modes():
     """Four modes with a barrier of 1.8 nats: what a falling slope promises is not believed, and the law is right."""
     model = pdmp.models.MixtureSum.generated(200, seed=1, width=0.45)

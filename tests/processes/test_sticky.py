@@ -291,7 +291,7 @@ def test_a_prior_of_the_models_size(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [pdmp.ZigZag, bps, boomerang])
+@pytest.mark.parametrize("make", [pdmp.ZigZag, bps, pytest.param(boomerang, marks=pytest.mark.release)])
 def test_inclusion_under_a_prior_of_the_models_size(make):
     """Against the enumeration of all models, weighted anew."""
     law, model = BetaBernoulli(1.0, 2.0), pdmp.models.SpikeAndSlabLinearRegression(A, RESPONSE, slab_scale=1.3)

@@ -423,7 +423,7 @@ def test_a_bound_that_does_not_hold_is_an_error_that_names_it():
 def test_compiled_paths_are_those_of_plain_python(tmp_path):
     from tests.native.processes import python
 
-    names = ("uniform", "importance", "batch", "distinct")
+    names = ("importance", "distinct")
     script = (
         "import numpy as np; from tests.processes.test_subsampled_zigzag import paths; "
         f"np.savez({str(tmp_path / 'p.npz')!r}, **paths({names!r}))"
@@ -448,9 +448,11 @@ def paths(names):
 # Events
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
+#: Importance with equal weights, and batches that may have a row twice.
+FURTHER = [pytest.param(name, marks=pytest.mark.release) for name in ("uniform", "batch")]
 
 
-@pytest.mark.parametrize("name", ["uniform", "importance", "batch", "distinct"])
+@pytest.mark.parametrize("name", ["importance", "distinct", *FURTHER])
 def test_each_coordinate_flips_at_its_rate(name):
     path = pdmp.sample(process(name), events=75_000, seed=41).trajectories[0]
     x, v, s = path.positions[:-1], path.velocities[:-1], np.diff(path.times)
@@ -498,7 +500,7 @@ def law():
     return mean, np.einsum("ij,ijk->k", density, (points - mean) ** 2)
 
 
-@pytest.mark.parametrize("name", ["uniform", "importance", "importance of two", "batch", "distinct"])
+@pytest.mark.parametrize("name", ["importance", "importance of two", "distinct", *FURTHER])
 def test_the_law_is_the_posterior_without_error(name):
     mean, variance = law()
     found = replicate(process(name), ANCHOR, 24, seed=43, warmup=0.02, events=60_000)

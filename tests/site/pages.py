@@ -54,6 +54,7 @@ def run(page):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     small.shorten()
+    small.LARGEST = 300
     metric.FIRST_WINDOW, metric.WINDOWS = 12, 1  # of the warm-up of the automatic sampler
     rounds.SCANS = 8
     for name in sys.argv[1:]:

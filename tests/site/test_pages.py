@@ -55,6 +55,22 @@ def skip_what_was_left_out(said):
         pytest.skip("; ".join(absent))
 
 
+def test_the_first_posterior():
+    """The table on the first page is that of its code, compiled, up to the Monte Carlo errors on another processor."""
+    blocks, space = pages.blocks(ROOT / "docs" / "start" / "index.md"), {}
+    code, said = (next(b.text for b in blocks if b.language == kind) for kind in ("python", "text"))
+    exec(code.replace("run.plot([0, 1])", ""), space)
+    head, *rows = (line.split() for line in said.splitlines())
+    found = space["run"].summary()
+    assert ["name", *head] == list(found.COLUMNS) and [row[0] for row in rows] == [row["name"] for row in found.rows]
+    for row, one in zip(rows, found.rows, strict=True):
+        shown = dict(zip(head, map(float, row[1:]), strict=True))
+        for name, width in (("mean", 4.0), ("2.5%", 15.0), ("97.5%", 15.0)):
+            assert abs(shown[name] - one[name]) < width * one["mcse"]
+        assert shown["sd"] == pytest.approx(one["sd"], rel=0.15) and 400 <= shown["ess"] < 4.0 * one["ess"]
+        assert shown["mcse"] == pytest.approx(one["mcse"], rel=0.5) and shown["rhat"] <= 1.05
+
+
 @pytest.mark.exact
 def test_what_is_left_out_is_skipped():
     with pytest.raises(pytest.skip.Exception, match=r"^jax.md:5: needs jax; jax.md:24: needs numpyro$"):
@@ -72,8 +88,8 @@ def test_pages_that_need_a_package_run_where_it_is():
     if not checks.exists():
         pytest.skip("no .ci here")
     text = checks.read_text(encoding="utf-8")
-    extras = text.partition('"$work/extras/bin/pip"')[2].partition("\n}")[0]
-    installed = set(re.search(r'"\$wheel\[([\w,]+)\]"', extras)[1].split(","))
+    installed = set(re.search(r'install "\$work/extras/bin/python" "\$wheel\[([\w,]+)\]"', text)[1].split(","))
+    extras = text.partition('"$work/extras/bin/python" -m pytest')[2].partition("\n}")[0]
     run = re.search(r'test_pages\.py::test_its_code_runs\[start/"\{([\w,]+)\}"\.md\]', extras)[1].split(",")
     needing = {b.value: names(page) for page in CODE for b in pages.blocks(page) if b.condition == "needs"}
     assert needing.pop("stanli") and {"pymc", "jax", "numpyro"} == needing.keys() <= installed
@@ -132,7 +148,13 @@ def write_tables(folder):
     (folder / "new.csv").write_text("age,treated,clinic\n30,0,c1\n50,1,c2\n")
 
 
-@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{names(page)}: {line}" for page, line in COMMANDS])
+def compiled_command(page, line):
+    """`pdmp compare` without options is run by `.ci/run` itself."""
+    marks = [pytest.mark.release] * (line == "pdmp compare")
+    return pytest.param(page, line, id=f"{names(page)}: {line}", marks=marks)
+
+
+@pytest.mark.parametrize(("page", "command"), [compiled_command(page, line) for page, line in COMMANDS])
 def test_its_commands_run(page, command, tmp_path):
     """As they are written, in a shell; compiled."""
     if " fit " in command:

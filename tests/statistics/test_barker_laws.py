@@ -162,7 +162,7 @@ def batches_law(estimator, distinct, fine):
 
 
 @pytest.mark.parametrize("estimator", ["vanilla", "corrected", "extreme"])
-@pytest.mark.parametrize("draw", ["iid", "distinct"])
+@pytest.mark.parametrize("draw", [pytest.param("iid", marks=pytest.mark.release), "distinct"])
 def test_mini_batches(estimator, draw):
     """β = 1: the noise is that of the present batch, and the kernel one of θ alone."""
     truth = batches_law(estimator, draw == "distinct", 3)

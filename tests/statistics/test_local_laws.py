@@ -95,7 +95,7 @@ def test_the_data_of_a_regression_bounce_at_their_rates(name):
         assert_exponential(gaps(integral_of_positive_part(a, b, s), rings), resolution=0.3)
 
 
-@pytest.mark.parametrize("thinning", ["inversion", "affine", "grid"])
+@pytest.mark.parametrize("thinning", ["inversion", pytest.param("affine", marks=pytest.mark.release), "grid"])
 def test_the_coordinate_sampler_switches_at_its_rate(thinning):
     process = pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=0.3, thinning=thinning)
     x, v, s, kinds, _ = segments(process, 60_000, 33)
@@ -171,7 +171,9 @@ ON_THE_REGRESSION = {
 }
 
 
-@pytest.mark.parametrize("name", ON_THE_REGRESSION)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.release] * (n == "affine")) for n in ON_THE_REGRESSION]
+)
 def test_a_regression_against_quadrature(name):
     truth, variances = quadrature()
     mean, var, _ = replicate(ON_THE_REGRESSION[name](), LOGISTIC.mode(), 32, seed=36, warmup=0.02, events=40_000)

@@ -57,7 +57,7 @@ def test_logistic_regression(name):
     assert_unbiased(found.var / exact_var, 1.0, resolution=0.15)
 
 
-@pytest.mark.parametrize("name", ["event chain", "Boomerang"])
+@pytest.mark.parametrize("name", [pytest.param("event chain", marks=pytest.mark.release), "Boomerang"])
 def test_clocks_come_at_their_rate(name):
     """All but for the violations, of which there are at most 0.5 %."""
     check = check_clocks(ON_LOGISTIC[name], events=60_000, seed=73)

@@ -18,6 +18,7 @@ from tests.checks import replicate
 FOLDER = os.path.join(os.environ.get("PDMP_DATA", ""), "sepsis_survival")
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not os.path.isdir(FOLDER), reason="needs sepsis_survival/ in PDMP_DATA")
 def test_sgld_inflates_the_first_coordinate_far_more_than_sgbd():
     """Standard deviations of four chains relative to the Laplace approximation's, which is off by less than 1 %."""

@@ -62,9 +62,9 @@ def violations(run):
 
 @pytest.mark.filterwarnings(LOST)
 def test_violations_fall_with_k_as_in_the_paper():
-    found = [violations(run(k, make=pdmp.SBPS.published)) for k in range(7)]
+    found = [violations(run(k, make=pdmp.SBPS.published)) for k in range(0, 7, 2)]
     assert np.all(np.diff(found) < 0.0)
-    ratios = np.divide(found, VIOLATIONS)
+    ratios = np.divide(found, VIOLATIONS[::2])
     assert np.all((ratios > 0.5) & (ratios < 2.0)), ratios
 
 

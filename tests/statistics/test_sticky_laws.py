@@ -93,7 +93,10 @@ def test_all_models_of_a_linear_regression(name):
     np.testing.assert_allclose(run.inclusion(), included, atol=0.05)
 
 
-@pytest.mark.parametrize("kind, options", [(pdmp.ZigZag, {}), (pdmp.BPS, {"velocities": "gaussian"})])
+@pytest.mark.parametrize(
+    "kind, options",
+    [(pdmp.ZigZag, {}), pytest.param(pdmp.BPS, {"velocities": "gaussian"}, marks=pytest.mark.release)],
+)
 def test_all_models_of_a_logistic_regression(kind, options):
     prior = [0.4, 0.6]
     truth = logistic_models(prior)
@@ -101,7 +104,9 @@ def test_all_models_of_a_logistic_regression(kind, options):
     assert_unbiased(found, list(truth.values()), resolution=0.025)
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize(
+    "name", ["ZigZag", *(pytest.param(name, marks=pytest.mark.release) for name in ("BPS", "Boomerang"))]
+)
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     events = 400_000 if name == "ZigZag" else 100_000  # of all coordinates together
     check = pdmp.validation.check_clocks(PROCESSES[name](), events=events, seed=99)

@@ -18,7 +18,6 @@ from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
 from tests.processes.helpers_moving_regressions import diagonal_boomerang
 
-BOTH = pytest.mark.parametrize("kind", [RegressionBPS, diagonal_boomerang], ids=["BPS", "Boomerang"])
 ROWS, SLAB = 150, 0.25
 LAW = BetaBernoulli(1.0, 2.0)
 
@@ -77,13 +76,19 @@ def models(model):
     return special.softmax(logs)
 
 
-@BOTH
+FURTHER = pytest.mark.release  #: the same of the other sampler
+
+
 @pytest.mark.parametrize(
-    ("law", "time", "resolution"),
-    [(NormalLaw, 30_000.0, 0.08), (LogitLaw, 40_000.0, 0.045)],
-    ids=["gaussian", "labels"],
+    ("law", "kind", "time", "resolution"),
+    [
+        pytest.param(NormalLaw, RegressionBPS, 30_000.0, 0.08, id="gaussian-BPS", marks=FURTHER),
+        pytest.param(NormalLaw, diagonal_boomerang, 30_000.0, 0.08, id="gaussian-Boomerang"),
+        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS"),
+        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang"),
+    ],
 )
-def test_all_models(law, time, resolution, kind):
+def test_all_models(law, kind, time, resolution):
     """Of a Gaussian with unknown σ and of labels, with a prior of how many are not 0."""
     model = regression(law)
     truth = models(model)
@@ -99,8 +104,10 @@ def test_all_models(law, time, resolution, kind):
 
 @pytest.mark.parametrize(
     ("law", "kind", "time", "resolution"),
-    [(NormalLaw, diagonal_boomerang, 4_000.0, 0.08), (LogitLaw, RegressionBPS, 4_000.0, 0.08)],
-    ids=["gaussian", "labels"],
+    [
+        pytest.param(NormalLaw, diagonal_boomerang, 4_000.0, 0.08, id="gaussian"),
+        pytest.param(LogitLaw, RegressionBPS, 4_000.0, 0.08, id="labels", marks=FURTHER),  # the next test has jumps too
+    ],
 )
 def test_all_models_with_jumps(law, kind, time, resolution):
     """The same where coefficients enter and leave by reversible jumps besides: two of them singly."""
@@ -142,7 +149,9 @@ def test_all_models_from_all_rows():
     assert violations == 0
 
 
-@BOTH
+@pytest.mark.parametrize(
+    "kind", [pytest.param(RegressionBPS, id="BPS", marks=FURTHER), pytest.param(diagonal_boomerang, id="Boomerang")]
+)
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(kind):
     model = regression(NormalLaw)
     process = Sticky(kind(model), LAW)

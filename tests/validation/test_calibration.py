@@ -76,7 +76,16 @@ SAMPLERS = {
 }
 #: These need terms with bounded gradients.
 BOUNDED_TERMS = ("LipschitzSBPS", "ZigZag, batches")
-CASES = [(s, p) for s in SAMPLERS for p in (linear, logistic) if p is logistic or s not in BOUNDED_TERMS]
+#: One problem for each sampler, and both for three; the other problem of the others is for releases.
+BOTH = "BPS", "ZigZag", "Boomerang"
+
+
+def case(sampler, problem):
+    shown = sampler in BOTH or (problem is linear) == (sampler == "SBPS")  # whose batches are slow to predict
+    return pytest.param(sampler, problem, marks=() if shown else pytest.mark.release)
+
+
+CASES = [case(s, p) for s in SAMPLERS for p in (linear, logistic) if p is logistic or s not in BOUNDED_TERMS]
 #: Those for spike and slab, with their probability of inclusion.
 STICKY = {
     "ZigZag": lambda m: pdmp.Sticky(pdmp.ZigZag(m), 0.6),
@@ -97,7 +106,7 @@ def test_ranks_are_uniform(name, problem):
 
 @pytest.mark.slow
 @plain_only
-@pytest.mark.parametrize("problem", [linear, logistic])
+@pytest.mark.parametrize("problem", [linear, pytest.param(logistic, marks=pytest.mark.release)])
 @pytest.mark.parametrize("name", STICKY)
 def test_ranks_are_uniform_with_coefficients_that_are_zero(name, problem):
     """Coarser still, as equal draws count at random: inclusion is held against enumeration elsewhere."""
