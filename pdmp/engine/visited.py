@@ -35,12 +35,15 @@ TERMS = 20_000  #: and terms of a model whose gradient is compiled
 #: Lines on which jumps are looked for, and potentials on them, at most; how often a line is halved; the least jump, and
 #: digits that rounding leaves of one.
 LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
-MEANS, FEWEST = 400, 64  #: draws of each chain, at most and at least, of which means are compared with those of the law
+#: Draws of each chain, at most and at least, of which means are compared with those of the law, and at least of a
+#: fixed-step sampler of the package. A prime number does not keep step with a path that goes to and fro.
+MEANS, FEWEST, FEW = 397, 64, 32
 #: Effective draws of a coordinate from which on it is judged, as a path that is too short has another law; and of a
 #: process of the package, of which that is said.
 SETTLED, SHOWN = 100.0, 20.0
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
 WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
+FACTOR = 2.0  #: by which the variance of a fixed-step sampler of the package must be off, as it has a bias at any step
 
 
 def gradient_warning(run):
@@ -129,44 +132,44 @@ def _affordable(run):
 def law_warning(run):
     """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target.
 
-    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow.
+    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow, nor
+    those of a fixed-step sampler whose variance is off by more than its step explains.
     """
     process, model = run.process, run.process.model
     ours = not users_parts(process)
-    if (
-        ours
-        and not isinstance(process.flow, Elliptic)
-        or not isinstance(model, Model)
-        or model.dim != run.dim
-        or len(run.copies) > 1
-    ):
+    if not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1 or process.rests or process.walled:
         return []
-    if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
+    fixed = ours and process.ticks > 0
+    if ours and (process.smaller_step(2.0) is None if fixed else not isinstance(process.flow, Elliptic)):
         return []
-    n, d = min(MEANS, _affordable(run) // run.chains, int(run.events.min()), run._grid_size() or MEANS), run.dim
-    if n < FEWEST:
+    if run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
-    x = run.draws(n)
-    gradients = np.array([model.gradient(row) for row in x.reshape(-1, d)]).reshape(x.shape)
-    low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
-    if not np.all(high > low) or not np.all(np.isfinite(gradients)):
+    found = _gradients(run, FEW if fixed else FEWEST, fixed)
+    if found is None:
+        return []
+    x, gradients = found
+    n, d = x.shape[1:]
+    width = np.subtract(*np.quantile(x.reshape(-1, d), (0.75, 0.25), axis=0))
+    if fixed:  # a step that is too large may lead to and fro between two points
+        width = np.where(width > 0.0, width, 1.35 * x.std(axis=(0, 1)))
+    if not np.all(width > 0.0) or not np.all(np.isfinite(gradients)):
         return []
     draws = np.min([*run.effective_draws().values()], axis=0)
-    pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS]
+    pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS and not fixed]
     first, second = np.array(pairs).T
-    away, slopes = (x - x.mean(axis=(0, 1))) / (high - low), gradients * (high - low) / 1.35
+    away, slopes = (x - x.mean(axis=(0, 1))) / width, gradients * width / 1.35
     values = np.concatenate([slopes, 1.35 * away[..., first] * slopes[..., second]], axis=2)
     right = np.concatenate([np.zeros(d), (first == second).astype(float)])
     draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n)
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
-        judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > WRONG)
         # Errors of what is too small are too small as well: of its logarithm they are not.
-        small = (right == 1.0) & (means > 0.0) & (means < 1.0)
-        off = np.where(small, -np.log(means) * means, np.abs(means - right)) / errors
-        off = np.where(judged, off, 0.0)
-    k = int(np.argmax(np.nan_to_num(off, posinf=0.0)))
+        small = (right == 1.0) & (means > 0.0) & ((means < 1.0) | fixed)
+        off = np.where(small, np.abs(np.log(means)) * means, np.abs(means - right)) / errors
+        wrong = small & (np.abs(np.log(means)) > np.log(FACTOR)) if fixed else np.abs(means - right) > WRONG
+        off = np.where(wrong & (draws > (SHOWN if ours and not fixed else SETTLED)), off, 0.0)
+    k = int(np.argmax(np.nan_to_num(off, posinf=None if fixed else 0.0)))
     if not off[k] > ERRORS:
         return []
     names = run.names()
@@ -174,7 +177,9 @@ def law_warning(run):
     what = f"∂U/∂x times the spread of {names[k]}" if k < d else f"(x - mean) ∂U/∂x of {names[i]}"
     what += "" if i == j else f" and {names[j]}, in units of their spreads,"
     cause = "Its update may lack a factor, or its step be too large"
-    if ours:
+    if fixed:
+        cause = process.smaller_step(means[k])
+    elif ours:
         cause = "Its reference may be far narrower than the target, or wider, and need long: give another metric"
     elif not process.ticks:
         cause = (
@@ -185,6 +190,34 @@ def law_warning(run):
         f"{means[k]:.2g}, with an error of {errors[k]:.1g}, and {right[k]:g} for a density without walls. {cause}, or "
         "the warm-up is too short."
     ]
+
+
+def _gradients(run, fewest, of_batches):
+    """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded.
+
+    With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of products
+    with what does not depend on the batch are the same.
+    """
+    process, model, d = run.process, run.process.model, run.dim
+    room = min(MEANS, int(run.events.min()), run._grid_size() or MEANS)
+    n, rows = min(room, _affordable(run) // run.chains), None
+    if n < fewest and of_batches and model.divisible and not process.provider.exact:
+        size = process.provider.terms_per_call
+        n = min(room, int(run.stats["data_passes"] * model.n_data) // (SHARE * size * run.chains))
+        rows = np.random.default_rng(0).integers(model.n_data, size=(run.chains * n, size))
+    if n < fewest:
+        return None
+    x = run.draws(n)
+    points = x.reshape(-1, d)
+    if rows is None:
+        found = [model.gradient(row) for row in points]
+    else:
+        scale = model.n_data / rows.shape[1]
+        found = [
+            model._prior_gradient(row) + scale * model.term_gradients(row, batch).sum(axis=0)
+            for row, batch in zip(points, rows, strict=True)
+        ]
+    return x, np.array(found).reshape(x.shape)
 
 
 def positions(run, n):
