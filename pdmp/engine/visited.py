@@ -154,13 +154,16 @@ def law_warning(run):
         width = np.where(width > 0.0, width, 1.35 * x.std(axis=(0, 1)))
     if not np.all(width > 0.0) or not np.all(np.isfinite(gradients)):
         return []
-    draws = np.min([*run.effective_draws().values()], axis=0)
+    draws = run.effective_draws()
+    draws = {"mean": draws["mean"], "both": np.minimum(*draws.values())}
     pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS and not fixed]
     first, second = np.array(pairs).T
     away, slopes = (x - x.mean(axis=(0, 1))) / width, gradients * width / 1.35
     values = np.concatenate([slopes, 1.35 * away[..., first] * slopes[..., second]], axis=2)
     right = np.concatenate([np.zeros(d), (first == second).astype(float)])
-    draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n)
+    draws = {name: np.concatenate([each, np.minimum(each[first], each[second])]) for name, each in draws.items()}
+    # What a step that is too large throws to and fro, further and further, has few draws of the sd.
+    judged, draws = draws["mean" if fixed else "both"], np.minimum(draws["both"], len(x) * n)
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
@@ -168,7 +171,7 @@ def law_warning(run):
         small = (right == 1.0) & (means > 0.0) & ((means < 1.0) | fixed)
         off = np.where(small, np.abs(np.log(means)) * means, np.abs(means - right)) / errors
         wrong = small & (np.abs(np.log(means)) > np.log(FACTOR)) if fixed else np.abs(means - right) > WRONG
-        off = np.where(wrong & (draws > (SHOWN if ours and not fixed else SETTLED)), off, 0.0)
+        off = np.where(wrong & (judged > (SHOWN if ours and not fixed else SETTLED)), off, 0.0)
     k = int(np.argmax(np.nan_to_num(off, posinf=None if fixed else 0.0)))
     if not off[k] > ERRORS:
         return []
