@@ -34,7 +34,6 @@ from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.classes import compiled
 
-
 #: Steps of the power iteration for the largest curvature, and passes over the data of a run that can pay for them.
 ITERATIONS, PASSES = 10, 400
 
@@ -66,9 +65,9 @@ class SGDReport(Report):
         if limit is None or not math.isfinite(curvature) or not step > limit:
             return []
         return [
-            f"the step of {type(process).__name__}, {step:.4g}, is above its stability limit at the average of the path, "
-            f"{limit:.4g}, for the largest curvature of U there, {curvature:.4g}: the path goes to and fro around the mode "
-            f"and does not come near it; give {0.5 * limit:.2g} or less"
+            f"the step of {type(process).__name__}, {step:.4g}, is above its stability limit at the average of the "
+            f"path, {limit:.4g}, for the largest curvature of U there, {curvature:.4g}: the path goes to and fro around "
+            f"the mode and does not come near it; give {0.5 * limit:.2g} or less"
         ]
 
     def statistics(self, process, state):

@@ -132,8 +132,8 @@ def _affordable(run):
 def law_warning(run):
     """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target.
 
-    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow, nor
-    those of a fixed-step sampler whose variance is off by more than its step explains.
+    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow,
+    nor those of a fixed-step sampler whose step is too large by far.
     """
     process, model = run.process, run.process.model
     ours = not users_parts(process)

@@ -186,8 +186,8 @@ def _steps_among(design, g, smooths):
     shares = np.linalg.lstsq(columns, steps @ axes[:, 0], rcond=None)[0]
     found = (names[k] for k in np.flatnonzero(np.abs(shares) > 1e-6) if k != design.intercept)
     return (
-        f"a sum of the steps of {g.sd_name} is also one of {listed(list(dict.fromkeys(found)))}: the data cannot tell them "
-        "apart, and their priors decide."
+        f"a sum of the steps of {g.sd_name} is also one of {listed(list(dict.fromkeys(found)))}: the data cannot tell "
+        "them apart, and their priors decide."
     )
 
 

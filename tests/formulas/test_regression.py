@@ -1431,7 +1431,7 @@ def test_steps_that_columns_and_curves_have_too_are_said():
     for formula, names in (
         ("y ~ mo(level) + level", "'level'"),
         ("y ~ mo(level) + x + C(level)", "'C(level)[1]', 'C(level)[2]', 'C(level)[3]'"),
-        ("y ~ x + mo(level) + above", "'above[True]'"),
+        ("y ~ x + mo(level) + above", "'above'"),
         ("y ~ mo(level) + s(level, k=4)", "'s(level).level', 's(level)'"),
         ("y ~ x + mo(backwards) + mo(level)", "'steps of mo(level)'"),
     ):
@@ -1451,7 +1451,10 @@ def test_groups_that_are_named_twice_are_refused():
     for formula, says in (
         ("y ~ x + (1 | mm(k, k))", "two columns of mm(k, k) have the same group in every row: name each once"),
         ("y ~ x + (1 | mm(k, m, k))", "two columns of mm(k, m, k) have the same group in every row: name each once"),
-        ("y ~ (1 | mm(k, m)) + (1 | mm(m, k))", "'mm(k, m)' and 'mm(m, k)' have the same groups, so that the data cannot"),
+        (
+            "y ~ (1 | mm(k, m)) + (1 | mm(m, k))",
+            "'mm(k, m)' and 'mm(m, k)' have the same groups, so that the data cannot",
+        ),
         ("y ~ (1 | k) + (0 + two | k)", "'1|k' and 'two|k' have the same groups"),
         ("y ~ (0 + x | k) + (0 + half | twice)", "'k' and 'twice' have the same groups"),
         ("y ~ gp(x) + gp(shifted)", "'gp(x)' and 'gp(shifted)' have the same steps or functions"),
