@@ -66,8 +66,8 @@ class SGDReport(Report):
             return []
         return [
             f"the step of {type(process).__name__}, {step:.4g}, is above its stability limit at the average of the "
-            f"path, {limit:.4g}, for the largest curvature of U there, {curvature:.4g}: the path goes to and fro around "
-            f"the mode and does not come near it; give {0.5 * limit:.2g} or less"
+            f"path, {limit:.4g}, for the largest curvature of U there, {curvature:.4g}: the path goes to and fro "
+            f"around the mode and does not come near it; give {0.5 * limit:.2g} or less"
         ]
 
     def statistics(self, process, state):

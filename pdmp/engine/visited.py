@@ -198,8 +198,8 @@ def law_warning(run):
 def _gradients(run, fewest, of_batches):
     """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded.
 
-    With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of products
-    with what does not depend on the batch are the same.
+    With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of
+    products with what does not depend on the batch are the same.
     """
     process, model, d = run.process, run.process.model, run.dim
     room = min(MEANS, int(run.events.min()), run._grid_size() or MEANS)

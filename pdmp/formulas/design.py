@@ -312,9 +312,9 @@ def _check_text(name, column):
     if odd and numeric > 1 and len(slips) <= max(1.0, SLIPS * len(column)):
         k, further = slips[0], f", and {len(slips) - 1:,} more such rows" * (len(slips) > 1)
         warn(
-            f"the column {name!r} holds numbers but for {str(column.iloc[k])!r} in row {column.index[k]}{further}, and so "
-            f"is taken for a category of {len(levels)} levels: correct that, leave it empty if it is missing, or write "
-            f"C({name}) for a category."
+            f"the column {name!r} holds numbers but for {str(column.iloc[k])!r} in row {column.index[k]}{further}, and "
+            f"so is taken for a category of {len(levels)} levels: correct that, leave it empty if it is missing, or "
+            f"write C({name}) for a category."
         )
 
 

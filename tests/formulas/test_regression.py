@@ -1475,8 +1475,8 @@ def test_one_slip_among_numbers_is_said_with_its_row():
     t.index = [f"row {k}" for k in range(n)]
     t.loc["row 7", "dose"] = "3.5x"
     says = (
-        "the column 'dose' holds numbers but for '3.5x' in row row 7, and so is taken for a category of 5 levels: correct "
-        "that, leave it empty if it is missing, or write C(dose) for a category."
+        "the column 'dose' holds numbers but for '3.5x' in row row 7, and so is taken for a category of 5 levels: "
+        "correct that, leave it empty if it is missing, or write C(dose) for a category."
     )
     for family in ("gaussian", "gamma"):
         with pytest.warns(UserWarning, match=f"^{re.escape(says)}$"):
