@@ -43,6 +43,7 @@ MEANS, FEWEST, FEW = 397, 64, 32
 SETTLED, SHOWN = 100.0, 20.0
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
 WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
+COORDINATES = 32  #: whose effective draws are counted for that, at most, those that are off most
 FACTOR = 2.0  #: by which the variance of a fixed-step sampler of the package must be off, as it has a bias at any step
 
 
@@ -132,47 +133,44 @@ def _affordable(run):
 def law_warning(run):
     """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target.
 
-    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow,
-    nor those of a fixed-step sampler whose step is too large by far.
+    Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow.
     """
     process, model = run.process, run.process.model
     ours = not users_parts(process)
-    if not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1 or process.rests or process.walled:
+    if (
+        ours
+        and not isinstance(process.flow, Elliptic)
+        or not isinstance(model, Model)
+        or model.dim != run.dim
+        or len(run.copies) > 1
+    ):
         return []
-    fixed = ours and process.ticks > 0
-    if ours and (process.smaller_step(2.0) is None if fixed else not isinstance(process.flow, Elliptic)):
+    if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
-    if run.store == "moments" or any(r.length <= 0.0 for r in run.records):
-        return []
-    found = _gradients(run, FEW if fixed else FEWEST, fixed)
+    found = _gradients(run, FEWEST)
     if found is None:
         return []
-    x, gradients = found
-    n, d = x.shape[1:]
-    width = np.subtract(*np.quantile(x.reshape(-1, d), (0.75, 0.25), axis=0))
-    if fixed:  # a step that is too large may lead to and fro between two points
-        width = np.where(width > 0.0, width, 1.35 * x.std(axis=(0, 1)))
-    if not np.all(width > 0.0) or not np.all(np.isfinite(gradients)):
+    (x, gradients), d = found, run.dim
+    n = x.shape[1]
+    low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
+    if not np.all(high > low) or not np.all(np.isfinite(gradients)):
         return []
-    draws = run.effective_draws()
-    draws = {"mean": draws["mean"], "both": np.minimum(*draws.values())}
-    pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS and not fixed]
+    draws = np.min([*run.effective_draws().values()], axis=0)
+    pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS]
     first, second = np.array(pairs).T
-    away, slopes = (x - x.mean(axis=(0, 1))) / width, gradients * width / 1.35
+    away, slopes = (x - x.mean(axis=(0, 1))) / (high - low), gradients * (high - low) / 1.35
     values = np.concatenate([slopes, 1.35 * away[..., first] * slopes[..., second]], axis=2)
     right = np.concatenate([np.zeros(d), (first == second).astype(float)])
-    draws = {name: np.concatenate([each, np.minimum(each[first], each[second])]) for name, each in draws.items()}
-    # What a step that is too large throws to and fro, further and further, has few draws of the sd.
-    judged, draws = draws["mean" if fixed else "both"], np.minimum(draws["both"], len(x) * n)
+    draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n)
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
+        judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > WRONG)
         # Errors of what is too small are too small as well: of its logarithm they are not.
-        small = (right == 1.0) & (means > 0.0) & ((means < 1.0) | fixed)
-        off = np.where(small, np.abs(np.log(means)) * means, np.abs(means - right)) / errors
-        wrong = small & (np.abs(np.log(means)) > np.log(FACTOR)) if fixed else np.abs(means - right) > WRONG
-        off = np.where(wrong & (judged > (SHOWN if ours and not fixed else SETTLED)), off, 0.0)
-    k = int(np.argmax(np.nan_to_num(off, posinf=None if fixed else 0.0)))
+        small = (right == 1.0) & (means > 0.0) & (means < 1.0)
+        off = np.where(small, -np.log(means) * means, np.abs(means - right)) / errors
+        off = np.where(judged, off, 0.0)
+    k = int(np.argmax(np.nan_to_num(off, posinf=0.0)))
     if not off[k] > ERRORS:
         return []
     names = run.names()
@@ -180,9 +178,7 @@ def law_warning(run):
     what = f"∂U/∂x times the spread of {names[k]}" if k < d else f"(x - mean) ∂U/∂x of {names[i]}"
     what += "" if i == j else f" and {names[j]}, in units of their spreads,"
     cause = "Its update may lack a factor, or its step be too large"
-    if fixed:
-        cause = process.smaller_step(means[k])
-    elif ours:
+    if ours:
         cause = "Its reference may be far narrower than the target, or wider, and need long: give another metric"
     elif not process.ticks:
         cause = (
@@ -195,8 +191,40 @@ def law_warning(run):
     ]
 
 
-def _gradients(run, fewest, of_batches):
-    """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded.
+def large_step_warning(run):
+    """A sentence if the variance of a fixed-step sampler of the package is off by more than a usual step explains."""
+    process, model = run.process, run.process.model
+    if users_parts(process) or not process.ticks or process.smaller_step(FACTOR) is None:
+        return []
+    if not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1 or run.store == "moments":
+        return []
+    found = None if any(r.length <= 0.0 for r in run.records) else _gradients(run, FEW, of_batches=True)
+    if found is None:
+        return []
+    x, gradients = found
+    with np.errstate(all="ignore"):
+        products = (x - x.mean(axis=(0, 1))) * gradients
+        means = products.mean(axis=(0, 1))
+        size = np.nan_to_num(np.abs(np.log(means)), posinf=0.0)  # of what never moved nothing is said here
+    worst = np.argsort(-size)[:COORDINATES]
+    for k in worst[size[worst] > math.log(FACTOR)].tolist():
+        draws = {name: float(each[0]) for name, each in run.effective_draws_of(slice(k, k + 1)).items()}
+        if not draws["mean"] > SETTLED:  # those of the sd are few where a path swings further and further
+            continue
+        value, each = products[..., k], float(x.shape[1])
+        error = float(standard_error(list(value[..., None]), [1.0] * len(x), [each] * len(x))[0])
+        error = max(error, float(value.std()) / math.sqrt(min(draws["mean"], draws["sd"], value.size)))
+        if size[k] * means[k] > ERRORS * error:
+            return [
+                f"the draws of {type(process).__name__} have not the law of {type(model).__name__}: the mean of "
+                f"(x - mean) ∂U/∂x of {run.names()[k]} is {means[k]:.2g}, with an error of {error:.1g}, and 1 for a "
+                f"density without walls. {process.smaller_step(float(means[k]))}, or the warm-up is too short."
+            ]
+    return []
+
+
+def _gradients(run, fewest, of_batches=False):
+    """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded, or the model fails.
 
     With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of
     products with what does not depend on the batch are the same.
@@ -212,14 +240,17 @@ def _gradients(run, fewest, of_batches):
         return None
     x = run.draws(n)
     points = x.reshape(-1, d)
-    if rows is None:
-        found = [model.gradient(row) for row in points]
-    else:
-        scale = model.n_data / rows.shape[1]
-        found = [
-            model._prior_gradient(row) + scale * model.term_gradients(row, batch).sum(axis=0)
-            for row, batch in zip(points, rows, strict=True)
-        ]
+    try:
+        if rows is None:
+            found = [model.gradient(row) for row in points]
+        else:
+            scale = model.n_data / rows.shape[1]
+            found = [
+                model._prior_gradient(row) + scale * model.term_gradients(row, batch).sum(axis=0)
+                for row, batch in zip(points, rows, strict=True)
+            ]
+    except Exception:  # noqa: BLE001 - of a function of the user's, at a point between those where it was asked
+        return None
     return x, np.array(found).reshape(x.shape)
 
 
