@@ -99,3 +99,21 @@ def test_descent_that_goes_to_and_fro_around_the_mode_is_said(factor, said):
         given, found, curvature, cure = map(float, named.groups())
         assert given == pytest.approx(2.0 * limit, rel=1e-3) and found == pytest.approx(there, rel=0.02)
         assert curvature * found == pytest.approx(2.0, rel=1e-2) and cure == pytest.approx(0.5 * found, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("process", "off", "said"),
+    [
+        (discrete.SGBD(GAUSSIAN, scale=2.0), 4.0, 'Its scale, 2, is too large: give 0.37 or less, or scale="auto"'),
+        (discrete.SGZZ(GAUSSIAN, step=2.0), 0.25, "Its step, 2, is too large: give 0.067 or less"),
+        (discrete.BPSSplitting(GAUSSIAN, step=2.0), 1e9, "Its step, 2, is too large: give 0.063 or less"),
+        (
+            discrete.SGLD(pdmp.gradients.Noisy(GAUSSIAN, 1.0), step=0.5),
+            1.1,
+            'Its step, 0.5, is too large: give 0.25 or less, or step="auto", or larger batches',
+        ),
+    ],
+)
+def test_the_step_that_is_named(process, off, said):
+    """By the order of the bias to a tenth, at most the half, and as of a bias of 100 where it is larger."""
+    assert process.smaller_step(off) == said
