@@ -9,7 +9,8 @@ A jump of the potential, as of a step in it, shows in no gradient. Lines between
 between their ends by something else than their slopes say: that goes to 0 with the length, but for jumps.
 
 Whether a process of the user's has the law of its target is told by means that partial integration gives (Stein's
-identities): with a density exp(-U) on all of space E ∂U/∂xⱼ = 0, and E (xᵢ - m) ∂U/∂xⱼ = 1 if i = j, else 0.
+identities): with a density exp(-U) on all of space E ∂U/∂xⱼ = 0, and E (xᵢ - m) ∂U/∂xⱼ = 1 if i = j, else 0. Those of
+i = j tell as well whether the step of a fixed-step sampler of the package is several times too large.
 """
 
 from __future__ import annotations
@@ -231,6 +232,8 @@ def _gradients(run, fewest, of_batches=False):
     """
     process, model, d = run.process, run.process.model, run.dim
     room = min(MEANS, int(run.events.min()), run._grid_size() or MEANS)
+    if of_batches:  # of networks, too
+        room = min(room, NUMBERS // (run.chains * d))
     n, rows = min(room, _affordable(run) // run.chains), None
     if n < fewest and of_batches and model.divisible and not process.provider.exact:
         size = process.provider.terms_per_call
