@@ -407,7 +407,7 @@ def test_labels_that_functions_return_do_not_wrap():
     for sums in ("np.add(x > 0, x > 50)", "(x > 0) + (x > 50)"):
         assert len(made(f"y ~ C({sums})", data=t)[0].columns) == 3
     groups = made("y ~ (1 | np.square(i8(x))) + (1 | I(x > 0))", data=t)[0].groups
-    assert [g.levels for g in groups] == [(0, 2_500, 10_000), (False, True)]
+    assert [" ".join(map(str, g.levels)) for g in groups] == ["0 2500 10000", "False True"]
     assert made("y ~ C(above(x, z))", data=t)[0].columns[-1] == "C(above(x, z))[True]"
 
 

@@ -301,6 +301,7 @@ ROWS = pdmp.terms(square, [Y], [X @ P.b])
         (lambda: P.c**2, "^a power of p.c is not linear"),
         (lambda: 2.0**P.c, "^a power of p.c is not linear"),
         (lambda: np.exp(P.c), "^numpy.exp of p.c is not linear"),
+        (lambda: np.add(P.c, Y, where=Y > 0.0), "^numpy.add of p.c is not linear"),
         (
             lambda: np.log1p(X @ P.b),
             "^numpy.log1p of the functional is not linear .*: give the functional in `at`, and",
