@@ -124,7 +124,7 @@ def test_a_chain_that_diverges_says_who_and_where_and_keeps_its_path(sampler, pr
 def test_a_schedule_that_explores_is_for_those_that_can():
     cyclical = discrete.schedules.cyclical(0.1, 10, exploration=0.5)
     for make in (discrete.SGHMC, discrete.SGBD, discrete.BADODAB, discrete.ZigZagSplitting):
-        with pytest.raises(ValueError, match=f"{make.__name__} has no steps that explore"):
+        with pytest.raises(ValueError, match=f"^`{make.step_name}`: {make.__name__} has no steps that explore"):
             make(MODEL, cyclical)
     discrete.SGD(MODEL, cyclical)
     discrete.SGLD(MODEL, cyclical)

@@ -147,6 +147,9 @@ def test_effects_of_coefficients_of_groups():
         assert other.potential(x) == usual.potential(x) and np.array_equal(other.gradient(x), usual.gradient(x))
         assert np.array_equal(other.initial, usual.initial) and np.array_equal(other.X, usual.X)
         assert usual.as_effects() is usual and not made.X[:, 0].any()
+        natural = usual.constrain(x)
+        again = made.constrain(made.unconstrained(natural))
+        assert again.keys() == natural.keys() and all(np.allclose(again[name], natural[name]) for name in natural)
 
 
 def test_information_that_is_not_found(monkeypatch):
