@@ -358,6 +358,14 @@ def test_a_block_without_its_index_is_refused_beside_a_coordinate_too():
             make()
 
 
+def test_offsets_of_functionals_add_up():
+    p, x = pdmp.Parameters(b=2, c=1), np.random.default_rng(4).normal(size=(3, 3))
+    one, other = X @ p.b + Y, 2.0 * p.c - 0.5 * Y + 1.0
+    for sign, found in ((1.0, one + other), (-1.0, one - other)):
+        wanted = x[:, :2] @ X.T + Y + sign * (2.0 * x[:, 2:] - 0.5 * Y + 1.0)
+        np.testing.assert_allclose(found.at(x), wanted, rtol=1e-12)
+
+
 def test_a_functional_is_no_array():
     pandas, p = pytest.importorskip("pandas"), pdmp.Parameters(b=2)
     for make in (lambda: pandas.DataFrame(X) @ p.b, lambda: p.b @ X.T):
