@@ -186,6 +186,19 @@ def test_print_and_csv(table, tmp_path):
 
 
 @pytest.mark.exact
+def test_draws_of_a_whitened_reference_have_its_mean_and_covariance(monkeypatch):
+    def short(process, starts, ess, seed, executor, say):
+        return pdmp.sample(process, initial=starts, chains=len(starts), events=80, warmup=0.2, seed=seed)
+
+    monkeypatch.setattr(comparison, "_long_enough", short)
+    rng = np.random.default_rng(2)
+    X = np.column_stack([np.ones(12), rng.standard_normal((12, 2)) @ [[1.0, 0.9], [0.0, 0.3]]])
+    truth = pdmp.reference(pdmp.models.LogisticRegression(X, np.arange(12) % 2, prior_scale=1.5), ess=60, seed=2)
+    z = np.linalg.solve(np.linalg.cholesky(truth.cov), (truth.draws - truth.mean).T)
+    assert np.abs(z.mean(axis=1)).max() < 0.2 and np.abs(np.cov(z) - np.eye(3)).max() < 0.25
+
+
+@pytest.mark.exact
 def test_a_comparison_in_other_processes_is_the_same():
     from tests.engine.helpers_executors import Elsewhere
 

@@ -88,6 +88,7 @@ def test_nuts_is_scored_as_the_others():
     assert errors[0] == pytest.approx(np.mean(np.abs(START - 1.0 - TRUTH.mean) / TRUTH.sd))
     assert table.draws["NUTS"].shape == (2, 300, 2) and table.paths["NUTS"].kind == "constant"
     few = pdmp.compare({"NUTS": Chains(LAW)}, data_passes=105, reference=TRUTH, chains=2, seed=7, initial=START)
+    assert "-" in few.cells()[2] and "nan" not in few.cells()[2]
     assert math.isnan(few.rows[0]["min_ess"]) and any("NUTS failed: the warm-up alone" in note for note in few.notes)
 
 

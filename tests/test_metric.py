@@ -1,5 +1,6 @@
 """The argument `metric`: what it stands for in every form and for every sampler, words, bad input, old names."""
 
+import math
 from functools import partial
 from types import SimpleNamespace
 
@@ -306,3 +307,30 @@ def test_a_sparse_matrix_is_solved_with_in_an_order_without_fill():
             pdmp.Metric(**value)
     with pytest.raises(ValueError, match=r"must be a number or have shape \(2,\) or \(2, 2\), got \(3, 3\)"):
         pdmp.HMC(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), metric=sparse.eye_array(3))
+
+
+@pytest.mark.parametrize("form", ["diagonal", "dense"])
+def test_each_window_is_learnt_from_its_own_path(form):
+    """By Gauss's two points on each straight piece, exact for squares; mixed with what was before as 20 events."""
+    dense = form == "dense"
+    metric = pdmp.BPS(TARGET, metric=form).resolve(np.zeros(3)).metric
+    x, rng, now, learnt = np.array([1.0, -3.0, 0.5]), np.random.default_rng(3), 0.0, 0
+    memory = metric.memory(x + 2.0)
+    expected = memory.root @ memory.root.T if dense else memory.root**2
+    for _ in range(3):
+        length, mean = int(memory.window.length[0]), rng.normal(size=3)
+        places, weights = [], []
+        for _ in range(length):
+            v, s = rng.normal(size=3) - 0.3 * (x - mean), rng.exponential()
+            places += [x + (0.5 + side) * s * v for side in (-1.0 / math.sqrt(12.0), 1.0 / math.sqrt(12.0))]
+            weights += [s, s]
+            x, now = x + s * v, now + s
+            assert memory.window.adaptations[0] == learnt
+            metric.learn(memory, x, v, now)
+        learnt += 1
+        new, share = np.cov(np.array(places).T, aweights=weights, bias=True), length / (length + 20.0)
+        expected = share * (new if dense else np.diag(new)) + (1.0 - share) * expected
+        np.testing.assert_allclose(memory.root @ memory.root.T if dense else memory.root**2, expected, rtol=1e-9)
+        if dense:
+            np.testing.assert_array_equal(memory.columns, memory.root.T)
+    assert memory.window.length[0] == 2 * length and memory.window.adaptations[0] == 3.0

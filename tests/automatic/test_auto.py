@@ -46,7 +46,9 @@ def test_the_same_seed_repeats_the_run(tmp_path):
 def test_budgets_and_chains():
     run = pdmp.sample(MODEL, events=30, chains=2, seed=1)
     assert run.chains == 2 and "ess" not in run.info["budget"]
-    assert pdmp.sample(MODEL, ess=50, chains=1, seed=1).info["budget"] == {"gradients": 100_000, "ess": 50}
+    for given in ({}, {"gradients": None, "steps": None}):
+        run = pdmp.sample(MODEL, ess=50, **given, chains=1, seed=1)
+        assert run.info["budget"] == {"gradients": 100_000, "ess": 50}
     process = pdmp.auto(MODEL, chains=2, seed=1)
     assert pdmp.sample(process, events=30, chains=1, seed=1).chains == 1
     with pytest.raises(ValueError, match=r"`chains` = 3 is more than the 2 .* make it by pdmp.auto\(model, chains=3\)"):

@@ -18,6 +18,7 @@ from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.modes import groups, labels
 from pdmp.automatic.tempering.references import Mixture, defended, fitted, wide
 from pdmp.models import Gaussian, GaussianMixture
+from pdmp.process import DATA
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
@@ -292,10 +293,12 @@ def test_restarts_and_round_trips():
 
 
 @plain_only
-def test_a_path_of_a_rung():
-    """The leapfrog scheme on U_β in the metric of the rung, written once more, and its probability."""
+@pytest.mark.parametrize("together", [False, True], ids=["U and its gradient", "both together"])
+def test_a_path_of_a_rung(together):
+    """The leapfrog scheme on U_β in the metric of the rung, written once more, its probability and what it costs."""
     target, rung, beta = Gaussian([1.0, -1.0], [2.0, 5.0]), 1, 0.3
-    process = ladder(target, longest=8)
+    both = pdmp.models.from_function(lambda x: (target.potential(x), target.gradient(x)), 2, check_gradient=False)
+    process = ladder(both if together else target, longest=8)
     process.roots = process.roots.copy()
     process.roots[rung] = root = np.array([[0.7, 0.0], [0.3, 0.5]])
     memory = process.memory(np.zeros(2), np.random.default_rng(0))
@@ -330,6 +333,7 @@ def test_a_path_of_a_rung():
         assert memory.potentials[1] == pytest.approx(target.potential(memory.positions[1]))
         assert np.allclose(memory.slopes[1], at(MIXTURE, memory.positions[1].copy())[1])
     assert set(lengths) == {1, 2, 4, 8} and 0 < sum(accepted) < 40
+    assert counts[DATA] == (1 if together else 2) * (1 + sum(lengths))
 
 
 @plain_only

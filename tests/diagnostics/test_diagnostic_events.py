@@ -127,6 +127,10 @@ def test_what_violated_bounds_missed():
     assert found["missed"] == pytest.approx(0.25 * run.stats["total_events"])
     assert abs(found["missed"] - 0.2 * 2_000.0) < 6.0 * 0.25 * math.sqrt(1_600.0)
     assert found["path_distance"] == pytest.approx(1.0)
+    late = pdmp.sample(Loose(0.8), initial=[0.0], time=1_000.0, warmup=0.6, chains=2, seed=5)
+    found = bounds(late)  # missed all along the path, 2,000 long, of which 800 have the variance and its error
+    correlation = late.mcse()[0] ** 2 * 800.0 / late.var()[0]
+    assert found["law_distance"] == pytest.approx(found["missed"] / 2_000.0 * correlation) and correlation > 0.0
     short = bounds(pdmp.sample(Loose(0.8), initial=[0.0], events=4, chains=2, seed=5))
     assert short["path_distance"] == pytest.approx(1.0 - math.exp(-0.25 * 8 / 2))
     assert "exceeded their bound, the largest by 25 %" in repr(run.summary())

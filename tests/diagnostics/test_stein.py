@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pdmp.diagnostics import fssd, ksd, scores, sliced_ksd, stein, stein_thin
+from pdmp.diagnostics.stein import sliced
 from pdmp.diagnostics.stein.finite_set import Witness
 from pdmp.diagnostics.stein.kernels import array_profile, median_distance
 from pdmp.diagnostics.stein.sliced import _slice_gradient
@@ -271,11 +272,16 @@ def test_random_locations_are_as_wide_as_the_draws():
     assert away == pytest.approx(fssd(x, -x, optimise=False, seed=3), rel=1e-9)
 
 
-def test_slices_are_searched_on_other_draws_than_they_are_used_on():
+def test_slices_are_searched_on_other_draws_than_they_are_used_on(monkeypatch):
     x, s = draws(40)
     x[::2] *= 3.0
     found = sliced_ksd(x, s, iterations=0)
     assert found == pytest.approx(sliced_ksd(x[1::2], s[1::2], optimise=False), rel=1e-12)
+    monkeypatch.setattr(sliced, "SLICE_DRAWS", 6)  # of 20: every third of them
+    few = sliced_ksd(x, s, iterations=3)
+    monkeypatch.undo()
+    g = sliced._optimise_slices(x[::6], s[::6], np.eye(3), "imq", 3, 0.05)
+    assert few == pytest.approx(sliced_ksd(x[1::2], s[1::2], g, optimise=False), rel=1e-12) and abs(few - found) > 1e-3
 
 
 @pytest.mark.parametrize("function", [ksd, fssd, sliced_ksd])

@@ -121,10 +121,23 @@ def test_a_chain_that_diverges_says_who_and_where_and_keeps_its_path(sampler, pr
     assert np.all(np.isfinite(path.positions))
 
 
+def test_the_step_of_a_users_sampler_has_the_name_that_it_gives():
+    class Named(discrete.Brownian):
+        def __init__(self, provider, pace):
+            super().__init__(provider, pace, "pace")
+
+        @pdmp.compiled
+        def move(self, x, v, memory, z, rng, counts):
+            return True
+
+    with pytest.raises(ValueError, match="^`pace` must be positive and finite, got -1"):
+        Named(MODEL, -1.0)
+
+
 def test_a_schedule_that_explores_is_for_those_that_can():
     cyclical = discrete.schedules.cyclical(0.1, 10, exploration=0.5)
     for make in (discrete.SGHMC, discrete.SGBD, discrete.BADODAB, discrete.ZigZagSplitting):
-        with pytest.raises(ValueError, match=f"{make.__name__} has no steps that explore"):
+        with pytest.raises(ValueError, match=f"^`{make.step_name}`: {make.__name__} has no steps that explore"):
             make(MODEL, cyclical)
     discrete.SGD(MODEL, cyclical)
     discrete.SGLD(MODEL, cyclical)

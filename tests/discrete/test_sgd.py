@@ -1,6 +1,7 @@
 """GD and SGD: the recursion replayed from the same random numbers, the safeguards, and the schedules' conditions."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import discrete
 import pdmp
 from discrete import schedules
 from discrete.clipping import as_safeguard
+from discrete.sgd import clipped
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import plain_only, run_chain
@@ -78,6 +80,8 @@ def test_every_step_is_the_recursion(name, step):
 def test_the_fraction_is_in_the_statistics_of_a_run():
     run = pdmp.sample(discrete.SGD(Noisy(MODEL, 0.4), 0.1, clip_norm=0.6), steps=50, chains=2, seed=1, initial=MEAN)
     assert 0.0 < run.stats["mean_clipped"] < 1.0
+    none = SimpleNamespace(memory=SimpleNamespace(taken=np.zeros(1), clipped=np.zeros(1)))
+    assert math.isnan(clipped(run.process.safeguard, none)["mean_clipped"])  # of a chain that has not begun
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e150])

@@ -2,10 +2,12 @@
 
 import functools
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
+from scipy import linalg
 
 import discrete
 import pdmp
@@ -265,6 +267,20 @@ def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, 
         assert said.rstrip(".") in run.said
     run.save(tmp_path / "run.npz")
     assert said in pdmp.load(tmp_path / "run.npz").summary().warnings
+
+
+def test_the_pair_that_is_named():
+    """With one noise for both, E (x - m)(∂U)ᵀ = Σ A has 1 on its diagonal, and unlike numbers beside it."""
+    step, A = 0.05, np.array([[10.0, -2.0], [-2.0, 1.0]])
+    covariance = linalg.solve_discrete_lyapunov(np.eye(2) - step * A, np.full((2, 2), 2.0 * step))
+    spreads = np.sqrt(np.diag(covariance))
+    expected = covariance @ A * spreads / spreads[:, None]
+    with pytest.warns(UserWarning, match="have not the law"):
+        process = Langevin(pdmp.models.Gaussian([1.0, -1.0], A), shared=True)
+        run = pdmp.sample(process, seed=1, chains=2, initial=[1.0, -1.0], steps=9_000)
+    (said,) = law_warning(run)
+    i, j, value = re.search(r"of x\[(.)\] and x\[(.)\], .* is ([\d.-]+), with an error", said).groups()
+    assert float(value) == pytest.approx(expected[int(i), int(j)], rel=0.1)  # of 0.44 and 0.60
 
 
 def test_a_mean_elsewhere_is_another_law():

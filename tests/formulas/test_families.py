@@ -700,6 +700,7 @@ MISTAKES = [
         {"family": "gamma"},
         "the column 'shape' cannot be told apart, as a parameter of the family is called so",
     ),
+    ("c ~ `cut[3]`", {"family": "cumulative"}, r"the column 'cut\[3\]' cannot be told apart"),
     ("y ~ x + (1 | row)", {"family": "gamma"}, r"cannot tell sd\(row\) from shape: drop"),
     ("y ~ dates", {"family": "gamma"}, "the column 'dates' is a category of 120 levels in 120 rows"),
 ]
@@ -715,7 +716,8 @@ def test_mistakes(formula, options, says, monkeypatch):
         else FAMILIES["gamma"],
         120,
     )
-    data["shape"], data["row"], data["dates"] = data["w"], np.arange(120), [f"day {k}" for k in range(120)]
+    data["shape"], data["cut[3]"] = data["w"], data["w"]
+    data["row"], data["dates"] = np.arange(120), [f"day {k}" for k in range(120)]
     with pytest.raises((ValueError, TypeError), match=says):
         pdmp.regression(formula, data, **{"family": "gaussian"} | options, seed=1)
 

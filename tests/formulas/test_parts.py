@@ -1,6 +1,7 @@
 """Folders of files and Dask DataFrames: the models of one table, bitwise, wherever their passes run."""
 
 import concurrent.futures
+import gc
 import operator
 import os
 import pathlib
@@ -8,6 +9,7 @@ import pickle
 import random
 import types
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -532,6 +534,23 @@ def test_the_command_takes_a_folder(tmp_path, monkeypatch, capsys):
     assert stop.value.code == 0
     assert f"b ~ x, bernoulli with the logit link, {N} rows" in (out := capsys.readouterr().out)
     assert "the folder was read in batches of 5 rows" in out
+
+
+def test_a_result_that_was_taken_is_kept_no_longer(monkeypatch):
+    """A cluster keeps what there is a future of."""
+    client, made = Cluster(), []
+    waits = client._waits
+
+    def noted(task):
+        made.append(weakref.ref(future := waits(task)))
+        return future
+
+    monkeypatch.setattr(client, "_waits", noted)
+    kept = []
+    for _ in sources.Workers(client).map(operator.add, 2, [(1,), (5,), (6,)]):
+        gc.collect()
+        kept.append(sum(one() is not None for one in made[1:]))  # the first is what all of them share
+    assert kept == [3, 2, 1]
 
 
 def test_a_pass_that_waits_for_workers_says_so_once(monkeypatch):

@@ -407,7 +407,7 @@ def test_labels_that_functions_return_do_not_wrap():
     for sums in ("np.add(x > 0, x > 50)", "(x > 0) + (x > 50)"):
         assert len(made(f"y ~ C({sums})", data=t)[0].columns) == 3
     groups = made("y ~ (1 | np.square(i8(x))) + (1 | I(x > 0))", data=t)[0].groups
-    assert [g.levels for g in groups] == [(0, 2_500, 10_000), (False, True)]
+    assert [" ".join(map(str, g.levels)) for g in groups] == ["0 2500 10000", "False True"]
     assert made("y ~ C(above(x, z))", data=t)[0].columns[-1] == "C(above(x, z))[True]"
 
 
@@ -978,7 +978,7 @@ class Frozen:
 
 
 def test_unseen_groups():
-    model, design, priors, notes = made("c ~ x + (1 | g)", "poisson", exposure="e")
+    model, design, priors, notes = made("c ~ x + offset(2 * x) + (1 | g)", "poisson", exposure="e")
     x = model.initial + 0.3
     fit = pdmp.formulas.Fit(
         "", family_of("poisson"), model, Frozen(x), design, priors, notes, {"offset": None, "exposure": "e"}
@@ -989,7 +989,7 @@ def test_unseen_groups():
     with pytest.raises(ValueError, match="`exposure`: the column 'e' must be positive, got 0"):
         fit.predict(new | {"e": [1.0, 0.0, 1.0]})
     natural = model.constrain(x)
-    z = natural["Intercept"] + natural["x"] * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
+    z = natural["Intercept"] + (natural["x"] + 2.0) * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
     z[0] += natural["1|g"][0]
     assert np.allclose(fit.predict(new, unseen="zero", draws=3), np.exp(z))
     effects = np.log(fit.predict(new, unseen="draw", draws=4_000, seed=0)) - z

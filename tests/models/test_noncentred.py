@@ -100,15 +100,32 @@ def test_there_and_back_with_the_jacobian_and_its_gradient(make):
         np.testing.assert_allclose(out - 2.0, moved.gradient(here), rtol=1e-12, atol=1e-12)
 
 
-def test_effects_with_normal_data_are_standard_normal_at_every_scale():
-    """So the potential is ½|z|² and what depends on the two scales alone, wherever the coordinates were learnt."""
-    model = hierarchy()
+@pytest.mark.parametrize(("make", "k"), [(hierarchy, 2), (horseshoe, 4)])
+def test_effects_with_normal_data_are_standard_normal_at_every_scale(make, k):
+    """So the potential is ½|z|² and what depends on the k scales alone, wherever the coordinates were learnt."""
+    model = make()
     moved, rng = moved_from(model, points(model, seed=5)), np.random.default_rng(4)
-    for scales in ([-3.0, 1.0], [0.5, -0.7], [2.0, 0.1]):
-        z = np.column_stack([rng.normal(size=(4, model.dim - 2)), np.tile(scales, (4, 1))])
-        left = [moved.potential(one) - 0.5 * one[:-2] @ one[:-2] for one in z]
+    for scales in ([-3.0, 1.0, 0.4, -0.2], [0.5, -0.7, 0.1, 1.1], [2.0, 0.1, -1.0, 0.6]):
+        z = np.column_stack([rng.normal(size=(4, model.dim - k)), np.tile(scales[:k], (4, 1))])
+        left = [moved.potential(one) - 0.5 * one[:-k] @ one[:-k] for one in z]
         np.testing.assert_allclose(left, left[0], rtol=1e-10, atol=1e-9)
-        np.testing.assert_allclose([moved.gradient(one)[:-2] for one in z], z[:, :-2], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose([moved.gradient(one)[:-k] for one in z], z[:, :-k], rtol=1e-9, atol=1e-9)
+
+
+def test_other_data_are_expanded_at_the_points():
+    """At the mean of their scales: with the means over the points of H and of H x - ∇U."""
+    model = walk()
+    x, rest = points(model), np.arange(model.dim) != 5
+    z = np.where(rest, 0.0, x.mean(axis=0))
+    x[:, 5] = z[5]
+    hessians = np.array([model.hessian(one)[rest][:, rest] for one in x])
+    shifts = [h @ one[rest] - model.gradient(one)[rest] for h, one in zip(hessians, x, strict=True)]
+    moved = moved_from(model, points(model))
+    natural = moved.natural_points(z[None])[0]
+    hessian = hessians.mean(axis=0)
+    np.testing.assert_allclose(natural[rest], np.linalg.solve(hessian, np.mean(shifts, axis=0)), rtol=1e-6)
+    log_root = 0.5 * np.linalg.slogdet(hessian)[1]
+    assert moved.potential(z) - model.potential(natural) == pytest.approx(log_root, abs=1e-6)
 
 
 def test_the_rows_that_show_a_scale():

@@ -86,6 +86,26 @@ def test_effects_have_the_same_width_whatever_their_spread_is(sizes):
         assert np.abs(model.gradient(x)[effects]).max() < 0.2  # and the mean is 0
 
 
+def test_effects_of_two_groupings_have_each_the_score_of_their_own_spread():
+    """At the mode, 0.1 and 3 for spreads: U has its minimum in ξ at 0 for both."""
+    rng, n = np.random.default_rng(8), 240
+    g, h = np.arange(n) % 5, np.arange(n) // 5 % 6
+    y = 0.1 * rng.standard_normal(5)[g] + 3.0 * rng.standard_normal(6)[h] + rng.standard_normal(n)
+    groups = [
+        GroupColumn(f"1|{name}", name, tuple(range(m)), rows, np.ones(n), HalfNormal(2.0))
+        for name, m, rows in (("g", 5, g), ("h", 6, h))
+    ]
+    usual = MixedRegression(
+        np.ones((n, 1)), y, NormalLaw(), ["Intercept"], [Normal(0.0, 5.0)], groups, [HalfNormal(1.0)]
+    )
+    found = group_information(usual)
+    model = PartlyCentred(usual, found)
+    x = model.initial.copy()
+    x[1:3] = found.mean[1:3]
+    assert found.mean[2] - found.mean[1] > 1.5
+    assert np.abs(model.gradient(x)[3:14]).max() < 0.05
+
+
 def test_information_is_that_of_balanced_groups():
     usual = intercepts(sizes=(50,) * 4)
     usual.X[:, 1] = 0.0
@@ -147,6 +167,9 @@ def test_effects_of_coefficients_of_groups():
         assert other.potential(x) == usual.potential(x) and np.array_equal(other.gradient(x), usual.gradient(x))
         assert np.array_equal(other.initial, usual.initial) and np.array_equal(other.X, usual.X)
         assert usual.as_effects() is usual and not made.X[:, 0].any()
+        natural = usual.constrain(x)
+        again = made.constrain(made.unconstrained(natural))
+        assert again.keys() == natural.keys() and all(np.allclose(again[name], natural[name]) for name in natural)
 
 
 def test_information_that_is_not_found(monkeypatch):

@@ -210,6 +210,24 @@ def test_walls_are_those_of_the_process():
             pdmp.sample(process, **options)
 
 
+def test_a_tail_that_swings_is_looked_at_for_three_places():
+    """U = 1.5 log |x| + 8 cos(…) far out, which between 10¹² and 10¹⁶ grows by 0.63 log |x|, and before by 2.0."""
+    step = math.log(1e4)
+
+    def log_size(x):
+        return 0.5 * math.log1p(x[0] ** 2)
+
+    model = target(
+        lambda x: 1.5 * log_size(x) + 8.0 * math.cos(0.5 * math.pi * (log_size(x) / step - 3.0)),
+        lambda x: (
+            (1.5 - 4.0 * math.pi / step * math.sin(0.5 * math.pi * (log_size(x) / step - 3.0))) * x / (1.0 + x**2)
+        ),
+        1,
+    )
+    model.check_gradient()
+    assert find_improper(model, np.ones(1))[0] is None
+
+
 def test_where_a_function_cannot_be_computed_it_says_nothing():
     def fails(x):
         if np.abs(x).max() > 3.0:

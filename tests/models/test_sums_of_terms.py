@@ -301,6 +301,7 @@ ROWS = pdmp.terms(square, [Y], [X @ P.b])
         (lambda: P.c**2, "^a power of p.c is not linear"),
         (lambda: 2.0**P.c, "^a power of p.c is not linear"),
         (lambda: np.exp(P.c), "^numpy.exp of p.c is not linear"),
+        (lambda: np.add(P.c, Y, where=Y > 0.0), "^numpy.add of p.c is not linear"),
         (
             lambda: np.log1p(X @ P.b),
             "^numpy.log1p of the functional is not linear .*: give the functional in `at`, and",
@@ -355,6 +356,14 @@ def test_a_block_without_its_index_is_refused_beside_a_coordinate_too():
     for make in (lambda: p.a + p.effect, lambda: p.effect + p.a, lambda: sum([p.a, p.effect]), lambda: p.a - p.effect):
         with pytest.raises(TypeError, match=r"^effect has 3 coordinates: write X @ effect or effect\[index\]\.$"):
             make()
+
+
+def test_offsets_of_functionals_add_up():
+    p, x = pdmp.Parameters(b=2, c=1), np.random.default_rng(4).normal(size=(3, 3))
+    one, other = X @ p.b + Y, 2.0 * p.c - 0.5 * Y + 1.0
+    for sign, found in ((1.0, one + other), (-1.0, one - other)):
+        wanted = x[:, :2] @ X.T + Y + sign * (2.0 * x[:, 2:] - 0.5 * Y + 1.0)
+        np.testing.assert_allclose(found.at(x), wanted, rtol=1e-12)
 
 
 def test_a_functional_is_no_array():

@@ -163,6 +163,20 @@ class Springs(pdmp.Model):
             out[2] += x[2]
 
 
+class Leaning(Springs):
+    """With factors whose sum is right, of which the second depends on x₀, which it does not list."""
+
+    @pdmp.compiled
+    def add_factor_gradient(self, x, f, out):
+        if f == 1:
+            out[1] += x[1] - x[2] - 0.5 * x[0]
+            out[2] += x[2] - x[1]
+        else:
+            out[0] += 2.0 * x[0] - x[1]
+            out[1] += 2.0 * x[1] - 0.5 * x[0]
+            out[2] += x[2]
+
+
 class Steps(pdmp.Model):
     """½ Σ (x_{i+1} - x_i - 1)² + ⅛ (x_{i+1} + x_i)²: its terms, and the coordinates that it says they have."""
 
@@ -192,6 +206,8 @@ def test_no_run_starts_with_what_is_another_law(monkeypatch):
     with pytest.raises(ValueError, match=r"^the factors of Springs do not add up"):
         pdmp.sample(pdmp.LocalBPS(Springs(factors=(0,))), events=10, seed=1)
     assert pdmp.sample(pdmp.LocalBPS(Springs(factors=(0, 1))), events=10, seed=1).events == [10]
+    with pytest.raises(ValueError, match=r"^`factors` of Leaning does not hold"):
+        verification.check_bounds(Leaning(), names=["factors"])
     with pytest.raises(ValueError, match=r"^`factors` of Steps does not hold"):
         pdmp.sample(pdmp.LocalBPS(Steps([[0, 1], [2]])), events=10, seed=1)
     assert pdmp.sample(pdmp.LocalBPS(Steps([[0, 1], [1, 2]])), events=10, seed=1).events == [10]

@@ -302,6 +302,8 @@ def test_divergences_are_rejected_counted_and_said():
     narrow = pdmp.models.Gaussian([0.0], [1e6])
     with pytest.warns(UserWarning, match="Hamiltonian paths? diverged.*target_acceptance=0.95"):
         run = pdmp.sample(pdmp.HMC(narrow, step=0.5, duration=5.0), steps=200, initial=[1e-4], seed=1)
+    with pytest.warns(UserWarning, match="paths? diverged.*target_acceptance=0.98"):
+        pdmp.sample(pdmp.HMC(narrow, step=0.5, target_acceptance=0.96), steps=20, initial=[1e-4], seed=1)
     assert run.stats["divergences"] > 150 and abs(run.mean()[0]) < 1.0
     assert run.stats["mean_acceptance"] < 0.1
 

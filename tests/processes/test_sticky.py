@@ -206,7 +206,7 @@ def test_with_many_coordinates_models_are_read_from_the_skeleton(monkeypatch):
 
 
 def test_inclusion_survives_a_file(tmp_path):
-    run = pdmp.sample(CASES["ZigZag"](), events=300, seed=7)
+    run = pdmp.sample(CASES["ZigZag"](), events=150, seed=7, chains=2)
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
     np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())

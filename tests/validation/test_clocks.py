@@ -8,7 +8,7 @@ import pytest
 import pdmp
 from pdmp.flow import Elliptic
 from pdmp.gradients import Minibatch
-from pdmp.process import KINDS, THINNED, VIOLATIONS
+from pdmp.process import CERTAIN, KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Maxima
 from pdmp.validation import check_clocks, clocks
 from tests import toys
@@ -148,6 +148,22 @@ def test_a_true_process_passes_and_its_table_says_so():
     assert found.resolution == second.resolution > first.resolution
     text = str(found)
     assert "Switches" in text and "8,000 events" in text and f"{first.n:,}" in text and f"{second.mean:.4f}" in text
+
+
+class Mixed(Switches):
+    """Whose second clock inverts its rate for half of its times, and is thinned for the others."""
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        wait = rng.standard_exponential()
+        if i == 1 and rng.random() < 0.5:
+            return now + wait, 1.0
+        return now + (wait if i == 0 else wait / 0.6), CERTAIN
+
+
+def test_acceptance_is_of_what_was_thinned():
+    found = check_clocks(Mixed(), initial=[0.0, 0.0], events=2_000, seed=1)
+    assert found.clocks[1].acceptance == pytest.approx(0.6, abs=0.06) and found.p > 1e-3
 
 
 @pytest.mark.parametrize("claimed", [0.54, 0.66])
