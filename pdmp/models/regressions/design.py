@@ -231,7 +231,8 @@ class Dense(Compiled):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        if type(self) is Dense and self.data.ctypes.data % LINE:  # pickles do not keep it
+        whole_lines = type(self) is Dense and self.data.shape[1] * self.data.itemsize % LINE == 0
+        if whole_lines and self.data.ctypes.data % LINE:  # pickles do not keep it
             data = aligned(self.data.shape, self.data.dtype)
             data[...] = self.data
             self.data = data
