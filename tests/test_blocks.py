@@ -52,7 +52,7 @@ def bounds(process):
     return np.concatenate([np.ravel(getattr(process.thinning, name, 0.0)) for name in names])
 
 
-SIGNED, BOUNDS = "pdmp.models.regressions.logistic_signed", "pdmp.processes.gaussian_bounds"
+DESIGN, BOUNDS = "pdmp.models.regressions.design", "pdmp.processes.gaussian_bounds"
 COVARIANCE = ROOT @ ROOT.T
 #: What must be the same, the module, its constant, and the small value of that.
 CASES = {
@@ -64,12 +64,12 @@ CASES = {
         lambda: curvature.noise_covariance(anchored("importance"), HERE + 1.0),
         *("discrete.curvature", "PIECE", 20),
     ),
-    "Hessian": (lambda: logistic().hessian(HERE), SIGNED, "PIECE", 60),
-    "Gram matrix": (lambda: np.array(logistic().hessian_bounds()), SIGNED, "PIECE", 60),
-    "largest gradient of a term": (lambda: logistic().largest_term_gradient(), SIGNED, "PIECE_ROWS", 20),
+    "Hessian": (lambda: logistic().hessian(HERE), DESIGN, "IN_CACHE", 60),
+    "Gram matrix": (lambda: np.array(logistic().hessian_bounds()), DESIGN, "IN_CACHE", 60),
+    "largest gradient of a term": (lambda: logistic().largest_term_gradient(), DESIGN, "PIECE", 60),
     "batches that are not copied": (
         lambda: path(discrete.SGLD(Minibatch(logistic(), 30, draw="distinct"), step=1e-3), steps=20),
-        *(SIGNED, "LARGEST_COPY", 20),
+        *("pdmp.models.regressions.logistic", "LARGEST_COPY", 20),
     ),
     "columns of shared clocks": (
         lambda: path(pdmp.LocalBPS(anchored(), refresh_rate=0.5), events=30),
@@ -120,7 +120,7 @@ def test_a_value_in_the_last_block_is_seen(monkeypatch):
     far = X.copy()
     far[-1] *= 40.0
     monkeypatch.setattr("pdmp.processes.gaussian_bounds.PIECE", 20)
-    monkeypatch.setattr("pdmp.models.regressions.logistic_signed.PIECE_ROWS", 20)
+    monkeypatch.setattr(f"{DESIGN}.PIECE", 60)
     model = LogisticRegression(far, Y, prior_scale=2.0)
     assert model.largest_term_gradient() == pytest.approx(np.linalg.norm(far[-1]))
     one, other = (

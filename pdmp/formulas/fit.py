@@ -330,7 +330,7 @@ class Fit:
         if not isinstance(self.model, PartlyCentred):
             return self, x
         other = copy.copy(self)
-        other.model = self.model.centred_model
+        other.model = self.model.base
         return other, self.model.centred_draws(x)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -331,7 +331,7 @@ def with_rows(origin: Origin, fit: Fit, data: Any, seed: int | None, options: Ma
 
 def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression, Design, list[str]]:
     """The model of the rows of a fit and further ones, its coding, and notes."""
-    before = getattr(fit.model, "centred_model", fit.model).as_effects()
+    before = (fit.model.base if isinstance(fit.model, PartlyCentred) else fit.model).as_effects()
     table, notes = read_further(fit, data, origin, {"": fit.design})
     added, said = added_to(fit.design, before.groups, table, origin.roles)
     design, p = added.design, before.n_fixed

@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
-from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
+from pdmp.gradients.alias import AliasTables, table_of_block
 from pdmp.metric import WORDS, Metric, check_metric
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.blocks import Chunks
@@ -73,7 +73,7 @@ from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
 from pdmp.processes.remainders import Shells, beyond
 from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
-from pdmp.processes.row_expansion import survey_rows
+from pdmp.processes.row_expansion import survey_rows, tables_of_blocks
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -168,10 +168,8 @@ class RowFactors(Process):
             first.append(first[-1] + rows)
             totals.append(total)
         self.growth = Shells(*together(plan, factors))
-        finite = np.isfinite(totals).all()
-        self.weights, totals = files.mapped(weights), np.array(totals) if finite else np.ones(len(totals))
-        self.tables = AliasBlocks(files.mapped(table), first, totals, model.design.asks, self.weights)
-        self.tables.totals[:] *= 1.0 if finite else math.nan
+        self.weights = files.mapped(weights)
+        self.tables = tables_of_blocks(model, table, first, totals, self.weights)
 
     # -- compiled: single rows ---------------------------------------------------------------------------------------
 
@@ -241,6 +239,17 @@ class RowFactors(Process):
         v = np.zeros(self.dim)
         self.reference.draw(rng, v)
         return v
+
+    def row_memory(self) -> dict:
+        """What all of them have beside the path, by name."""
+        vectors = {name: np.zeros(self.dim) for name in ("here", "velocity", "gradient", "scratch")}
+        return vectors | {
+            "since": np.full(1, math.nan),
+            "row": np.zeros(1, np.int64),
+            "ahead": self.tables.queue(),
+            "loss": np.zeros(self.model.n_functionals),
+            "evaluation": self.model.scratch(),
+        }
 
     def lost(self, state: State) -> str | None:
         return beyond(self, state)
@@ -437,20 +446,7 @@ class RegressionBoomerang(RowFactors):
         return self if isinstance(self.reference, DiagonalReference) else super().among_moving()
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        d = self.dim
-        return Memory(
-            here=np.zeros(d),
-            velocity=np.zeros(d),
-            gradient=np.zeros(d),
-            scratch=np.zeros(d),
-            bounds=np.zeros(2),
-            since=np.full(1, math.nan),
-            row=np.zeros(1, np.int64),
-            ahead=self.tables.queue(),
-            loss=np.zeros(self.model.n_functionals),
-            evaluation=self.model.scratch(),
-            waves=np.zeros(4),
-        )
+        return Memory(**self.row_memory(), bounds=np.zeros(2), waves=np.zeros(4))
 
 
 def _reference(precision, metric, name):

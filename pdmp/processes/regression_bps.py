@@ -319,18 +319,5 @@ class RegressionBPS(RowFactors):
         return self
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        d = self.dim
-        return Memory(
-            here=np.zeros(d),
-            velocity=np.zeros(d),
-            gradient=np.zeros(d),
-            scratch=np.zeros(d),
-            line=np.zeros(5),
-            since=np.full(1, math.nan),
-            row=np.zeros(1, np.int64),
-            ahead=self.tables.queue(),
-            loss=np.zeros(self.model.n_functionals),
-            evaluation=self.model.scratch(),
-            places=np.zeros(d, np.int64),
-            count=np.zeros(2, np.int64),
-        )
+        places, count = np.zeros(self.dim, np.int64), np.zeros(2, np.int64)
+        return Memory(**self.row_memory(), line=np.zeros(5), places=places, count=count)

@@ -68,7 +68,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import Scratch
-from pdmp.gradients.alias import AliasBlocks, AliasTables
+from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -79,7 +79,15 @@ from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON, Process, State, last_moved
 from pdmp.processes.remainders import Shells, beyond
 from pdmp.processes.row_bounds import Plan, together
-from pdmp.processes.row_expansion import layout_of, mean_squares, survey_blocks, surveyed, units_of, weigh
+from pdmp.processes.row_expansion import (
+    layout_of,
+    mean_squares,
+    survey_blocks,
+    surveyed,
+    tables_of_blocks,
+    units_of,
+    weigh,
+)
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
 
@@ -325,12 +333,8 @@ class RegressionZigZag(Process):
         """The tables of rows in files are in a file as well."""
         files, n = model.coded.files, model.n_data
         if not self.slots:
-            finite = np.isfinite(totals).all()
-            totals = np.array(totals) if finite else np.ones(len(totals))
             further = self.parts.reshape(-1) if self.parts.shape[1] == 1 else None
-            tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks, further)
-            tables.totals[:] *= 1.0 if finite else math.nan
-            return tables
+            return tables_of_blocks(model, name, first, totals, further)
         # The rows of a group are in any block: sorted here, in memory.
         group = units_of(model, self.layout)[0]
         order = np.argsort(group, kind="stable")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.expressions.tape import CURVATURE, LANES
-from pdmp.gradients.alias import table_of_block
+from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.design import products
 from pdmp.models.regressions.laplace import crossed_rows, is_crossed
@@ -151,6 +151,15 @@ def survey_rows(model, anchor, shared):
     of_fixed = products(model.design.data, curvature, model.n_fixed)[np.ix_(fixed, fixed)]
     inner[: len(fixed), : len(fixed)] += of_fixed
     return Sums(pull, inner, border, own, bulge), curvature, thirds
+
+
+def tables_of_blocks(model, name, first, totals, further):
+    """The tables in the file of this name, blocks beginning at `first`; all totals are NaN where one is not finite."""
+    finite = np.isfinite(totals).all()
+    sums = np.array(totals) if finite else np.ones(len(totals))
+    tables = AliasBlocks(model.coded.files.mapped(name), first, sums, model.design.asks, further)
+    tables.totals[:] *= 1.0 if finite else math.nan
+    return tables
 
 
 def survey_blocks(model, layout, plan, anchor, speed, scale, shared, typical):

@@ -132,7 +132,7 @@ def test_a_changed_array_is_sent_anew():
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
     for _ in range(2):
         assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=Segments(pool, WHOLE), **call))
-        model.form.data *= 0.5
+        model.design.data *= 0.5
 
 
 # -- what travels ----------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_changed_array_is_sent_anew():
 def test_the_model_travels_once_a_worker(files):
     model = regression(1_000)
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
-    pool, size = Elsewhere(files=files), model.form.data.nbytes
+    pool, size = Elsewhere(files=files), model.design.data.nbytes
     call = {"initial": np.zeros(4), "steps": 200, "chains": 4, "seed": 3, "store": "moments"}
     pdmp.sample(process, executor=Segments(pool, WHOLE), **call)
     carriers = [sent for sent, _ in pool.log if sent > size]
@@ -179,7 +179,7 @@ def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
         contents.close()
         contents.parcel.close()
     np.testing.assert_array_equal(found.X, X)
-    mapped = is_mapped(found.X) and not found.form.design.data.flags.writeable
+    mapped = is_mapped(found.X) and not found.design.data.flags.writeable
     assert mapped != changed
     x = np.ones(4)
     assert found.potential(x) == model.potential(x)
@@ -222,8 +222,8 @@ def test_arrays_that_arrive_read_only_can_be_written():
         found = whole.open().process.model
     finally:
         whole.close()
-    assert found.form.data.flags.writeable and found.form.data.ctypes.data % 64 == 0
-    np.testing.assert_array_equal(found.form.data, model.form.data)
+    assert found.design.data.flags.writeable and found.design.data.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(found.design.data, model.design.data)
 
 
 @pytest.mark.exact
@@ -232,7 +232,7 @@ def test_workers_of_one_machine_share_the_file():
     contents = Contents(chain_of(pdmp.ZigZag(model)))
     try:
         arrays = contents.parcel._map()
-        assert any(a.nbytes == model.form.data.nbytes and a.ctypes.data % 64 == 0 for a in arrays)
+        assert any(a.nbytes == model.design.data.nbytes and a.ctypes.data % 64 == 0 for a in arrays)
         arrays[-1][:] = 0  # in this mapping only
         assert np.any(contents.parcel._map()[-1])
         other = Parcel("0" * 32, contents.parcel.file, contents.parcel.spans)

@@ -11,7 +11,7 @@ import pdmp
 from pdmp.expressions.nodes import exp as traced_exp
 from pdmp.expressions.nodes import trace, where
 from pdmp.expressions.straight import enclosed, methods, numbers
-from pdmp.models.regressions.logistic_terms import LogisticRows
+from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.fingerprints import fingerprint
 
 pytestmark = pytest.mark.exact
@@ -71,7 +71,7 @@ CASES = {
     ),
     "Student-t": (pdmp.models.StudentTRegression, {"degrees": NU, "noise_scale": SCALE}, [-1.3, 4.0], student),
     "logistic": (
-        LogisticRows,
+        LogisticRegression,
         {},
         [-1.0, 1.0],
         lambda z, y: (softplus(-y * z), -y * share(-y * z), share(z) * share(-z)),

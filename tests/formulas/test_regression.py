@@ -1092,7 +1092,7 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     said = fitting.sample_model(model, 1, False, {})[1][0]
     assert "rows are not sub-sampled: that is for effects of one grouping, (1 | g)" in said
     assert said.endswith("each gradient is from all rows: by HMC")
-    assert type(asked["process"]) is PartlyCentred and asked["process"].centred_model is model
+    assert type(asked["process"]) is PartlyCentred and asked["process"].base is model
     monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
     model = made("c ~ x", "poisson")[0]
     assert "say too little for the bounds" in fitting.sample_model(model, 1, False, {})[1][0]

@@ -379,7 +379,7 @@ def test_chains_do_not_share_memory_and_providers_can_be_sent():
         assert_array_equal(alone, calls(pickle.loads(pickle.dumps(provider)), "gradient", x, times=12, seed=1)[0])
         assert provider.packed is provider.packed
     sent = pickle.loads(pickle.dumps(logistic(100_000, 3)))
-    assert sent.form.data.ctypes.data % 64 == 0
+    assert sent.design.data.ctypes.data % 64 == 0
 
 
 def test_attributes():
@@ -421,7 +421,7 @@ def test_logistic_batches_and_blocks(dtype, d):
     tiled = model.rearranged(order)
     assert_allclose(tiled.potential(x), model.potential(x), rtol=1e-12)
     assert_allclose(tiled.hessian(x), model.hessian(x), rtol=1e-12)
-    assert model.form.data.ctypes.data % 64 == tiled.data.ctypes.data % 64 == 0
+    assert model.design.data.ctypes.data % 64 == tiled.design.data.ctypes.data % 64 == 0
     for which, of in ((model, terms), (tiled, terms[order])):
         for first, last in ((0, 150), (0, 64), (64, 128), (3, 9), (60, 70), (100, 150), (20, 149), (5, 5)):
             out = np.ones(d)
@@ -497,7 +497,7 @@ def test_float32_storage_is_only_storage():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((100, 5)).astype(np.float32), np.arange(100) % 2
     double, single = LogisticRegression(X, y), LogisticRegression(X, y, dtype=np.float32)
-    assert single.form.data.nbytes < double.form.data.nbytes or single.form.data.shape[1] == 16
+    assert single.design.data.nbytes < double.design.data.nbytes or single.design.data.shape[1] == 16
     x = rng.standard_normal(5)
     for draw in ("iid", "reshuffle"):
         here, there = (calls(Minibatch(m, 30, draw), "gradient", x, times=9)[0] for m in (double, single))
@@ -524,7 +524,7 @@ def bounds(model, v):
 @pytest.mark.parametrize("n, d", [(30, 4), (3, 6)])
 def test_slope_bounds_hold(n, d):
     model = logistic(n, d, prior_scale=2.0)
-    assert (model.form.gram.shape[0] == 0) == (d > n)
+    assert (model.gram.shape[0] == 0) == (d > n)
     rng = np.random.default_rng(3)
     for _ in range(100):
         v = rng.standard_normal(d)

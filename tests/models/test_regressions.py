@@ -31,7 +31,6 @@ from pdmp.models import (
     numerical,
 )
 from pdmp.models.regressions.design import read_design, row_norms
-from pdmp.models.regressions.logistic_terms import LogisticRows
 from pdmp.native.classes import entry
 from tests.checks import plain_only
 
@@ -62,7 +61,7 @@ def targets(X):
 
 #: Class, kind of target, options, and the law of one target given its margin, as scipy has it.
 FAMILIES = {
-    "logistic": (LogisticRows, "binary", {}, lambda z, y: stats.bernoulli.logpmf(y, special.expit(z))),
+    "logistic": (LogisticRegression, "binary", {}, lambda z, y: stats.bernoulli.logpmf(y, special.expit(z))),
     "probit": (ProbitRegression, "binary", {}, lambda z, y: stats.bernoulli.logpmf(y, stats.norm.cdf(z))),
     "Poisson": (PoissonRegression, "count", {}, lambda z, y: stats.poisson.logpmf(y, np.exp(z))),
     "negative binomial": (
@@ -193,7 +192,7 @@ def test_extreme_margins_stay_finite():
         for x in (-1e3, -40.0, 40.0, 1e3):
             assert math.isfinite(model.potential([x])) and np.isfinite(model.gradient([x])).all(), (cls, x)
     assert PoissonRegression(X, [0, 1]).gradient([1e4])[0] > 1e300  # finite, and uphill
-    logistic = LogisticRows(X, [0, 1], np.inf)
+    logistic = LogisticRegression(X, [0, 1], np.inf)
     assert_allclose(logistic.potential([800.0]), 800.0)
 
 
@@ -284,7 +283,7 @@ def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
     for other in (sparse.coo_matrix(X), mapped(tmp_path, np.column_stack([X, np.ones(N)]), np.float64)):
         scale = [2.0, 2.0, 2.0, np.inf]
         model = LogisticRegression(other, y, scale, intercept=sparse.issparse(other))
-        assert isinstance(model, LogisticRegression) and isinstance(model.form, LogisticRows)
+        assert isinstance(model, LogisticRegression) and usual.signed and not model.signed
         x, v = points(usual, 2)
         assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
         assert_allclose(model.gradient(x), usual.gradient(x), rtol=1e-11)
@@ -784,7 +783,7 @@ def test_sticky_processes_take_the_spikes_from_the_model():
     for data in (X, sparse.csr_array(X)):
         model = SpikeAndSlabLogisticRegression(data, y, slab_scale=0.7, inclusion=0.2, intercept=True)
         assert isinstance(model, SpikeAndSlabLogisticRegression) and isinstance(model, LogisticRegression)
-        assert isinstance(model.form, LogisticRows) == sparse.issparse(data)
+        assert model.signed != sparse.issparse(data)
         assert_allclose(pdmp.Sticky(pdmp.ZigZag(model)).kappa, [slab / 4.0] * 3 + [0.0])
         x = points(model)[0]
         reference = LogisticRegression(X, y, prior_scale=0.7, intercept=True)

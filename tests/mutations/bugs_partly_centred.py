@@ -13,6 +13,7 @@ BUGS = [
     Bug(f"partly centred: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
         ("coefficients do not feel the shear", MODEL, "by_natural[begin + e] -= self.shear[j, e] * by_natural[j]", "by_natural[begin + e] -= 0.0", LAW),
+        ("no priors of coefficients in gradients", MODEL, "self.add_independent_gradient(y, by_natural)", "by_natural[0] += 0.0", LAW),
         ("coefficients do not move with effects", FOUND, "shear = np.linalg.lstsq(fixed, border, rcond=1e-10)[0]", "shear = 0.0 * border", WIDTH),
     ]
 ]  # fmt: skip

@@ -19,11 +19,24 @@ BUGS = [
 ]  # fmt: skip
 
 
-SIGNED = "pdmp/models/regressions/logistic_signed.py"
+DESIGN = "pdmp/models/regressions/design.py"
 PASSES = "test_the_mode_of_many_rows_takes_a_few_passes"
 BUGS += [
     Bug(f"mode of many rows: {name}", file, old, new, (f"{TESTS}::{test}",))
     for name, file, old, new, test in [
-        ("all features", SIGNED, "np.take(self.data, rows, axis=0, out=other.data)", "other.data = self.data[: len(rows)]", PASSES),
+        ("all features", DESIGN, "np.take(self.data, rows, axis=0, out=data)", "data = self.data[: len(rows)]", PASSES),
+    ]
+]  # fmt: skip
+
+
+LOGISTIC, TERMS = (f"pdmp/models/regressions/{name}.py" for name in ("logistic", "logistic_terms"))
+LAYOUT, OFFSET = "test_logistic_regression_is_the_same_in_every_layout", "test_logistic_regression_with_an_offset"
+BUGS += [
+    Bug(f"one logistic regression: {name}", file, old, new, (f"{TESTS}::{test}",))
+    for name, file, old, new, test in [
+        ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", LAYOUT),
+        ("features in memory without labels", LOGISTIC, "features[first:stop] *= signs[first:stop, None]", "features[first:stop] *= 1.0", LAYOUT),
+        ("sums of potentials without the offset", TERMS, "margins[k] += model.offset[start + k]", "margins[k] += 0.0", OFFSET),
+        ("sums of potentials without the labels", TERMS, "margins[k] *= model.target_of(start + k)", "margins[k] *= 1.0", OFFSET),
     ]
 ]  # fmt: skip

@@ -166,8 +166,8 @@ def test_gradients_and_hessians(kind, tmp_path, on):
 def test_what_a_model_is_made_of(kind, tmp_path, on):
     def compute():
         model = make(kind, tmp_path)
-        form = model.form
-        return form.gram, model.y, form.data if kind != "file" else form.target, model.hessian_bounds()[1]
+        data = model.design.data if kind != "file" else model.target
+        return model.gram, model.y, data, model.hessian_bounds()[1]
 
     found = same_on_any(on, compute)
     assert_allclose(found[1], LABELS)

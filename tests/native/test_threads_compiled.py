@@ -48,7 +48,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(tmp_path, on):  # noqa: F81
     def compute():
         model = pdmp.models.LogisticRegression(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
         provider = ControlVariate(model, 1, anchor=x, draw="importance")
-        kept = model.form.gram, provider.anchor_gradient, provider.contributions(), provider.drawing.alias.total
+        kept = model.gram, provider.anchor_gradient, provider.contributions(), provider.drawing.alias.total
         return *kept, model.potential(x), model.gradient(x), *model.gradient_and_hessian(x)
 
     same_on_any(on, compute, rtol=1e-9)

@@ -2,7 +2,8 @@
 
 A regression asks three things of its features: products with a block of at most 64 rows, weighted sums of them, and
 single entries. A `Dense` matrix is either a copy whose rows are filled up to whole cache lines, or, memory-mapped, the
-file itself, of which no copy is made. A `Sparse` one is in compressed rows, and costs what is stored of a row.
+file itself, of which no copy is made. A `Sparse` one is in compressed rows, and costs what is stored of a row; `Tiles`
+are for blocks of consecutive rows.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def _products(data, d, x, rows, start, n, out):
     """out[k] = row rows[start + k] times x, for the block at `start`; the first half of the next block is fetched."""
     wide = buffer()
     m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
+    if start == 0:
+        for k in range(m):
+            prefetch(data, rows[k])
     for k in range(m):
         out[k] = 0.0
     for c in range(0, d, BLOCK):
@@ -107,6 +111,19 @@ def _add_block(data, d, first, m, weights, out):
             out[j] += weights[k] * data[first + k, j]
 
 
+@vectorised
+def _copy_rows(data, rows, n, tiles):
+    for k in range(min(BLOCK, n)):
+        prefetch(data, rows[k])
+    for start in range(0, n, BLOCK):
+        m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0))
+        for k in range(m):
+            if k < ahead:
+                prefetch(data, rows[start + BLOCK + k])
+            for j in range(tiles.shape[1]):
+                tiles[start // BLOCK, j, k] = data[rows[start + k], j]
+
+
 class Dense(Compiled):
     """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
 
@@ -129,8 +146,18 @@ class Dense(Compiled):
         return z
 
     @compiled
+    def both_products(self, x, y, i):
+        """Row i times x, and times y."""
+        z, w = 0.0, 0.0
+        for j in range(self.size):
+            a = self.data[i, j]
+            z += a * x[j]
+            w += a * y[j]
+        return z, w
+
+    @compiled
     def product_of(self, x, places, n, i):
-        """The same where x is 0 in all columns but the first n of `places`."""
+        """Row i times x, which is 0 in all columns but the first n of `places`."""
         z = 0.0
         for k in range(n):
             z += self.data[i, places[k]] * x[places[k]]
@@ -175,6 +202,11 @@ class Dense(Compiled):
         _add_block(self.data, self.size, first, m, weights, out)
 
     @compiled
+    def copy_rows(self, rows, n, tiles):
+        """Copy n rows into tiles, as those of `Tiles`."""
+        _copy_rows(self.data, rows, n, tiles)
+
+    @compiled
     def row_range(self, i):
         """Range of k for which `column(k)` and `entry(i, k)` are what row i has."""
         return 0, self.size
@@ -199,7 +231,8 @@ class Dense(Compiled):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        if self.data.shape[1] > self.size and self.data.ctypes.data % LINE:  # pickles do not keep it
+        whole_lines = type(self) is Dense and self.data.shape[1] * self.data.itemsize % LINE == 0
+        if whole_lines and self.data.ctypes.data % LINE:  # pickles do not keep it
             data = aligned(self.data.shape, self.data.dtype)
             data[...] = self.data
             self.data = data
@@ -264,7 +297,94 @@ def _fetch_rows(data, indices, indptr, rows, start, n):
         _fetch_entries(data, indices, indptr, rows[k])
 
 
-class Sparse(Compiled):
+class ByRow(Compiled):
+    """A matrix that has its own products with one row, and sums of rows one by one."""
+
+    @compiled
+    def both_products(self, x, y, i):
+        return self.product(x, i), self.product(y, i)
+
+    @compiled
+    def fetch(self, i):
+        pass
+
+    @compiled
+    def products(self, x, rows, start, n, out):
+        for k in range(min(BLOCK, n - start)):
+            out[k] = self.product(x, rows[start + k])
+
+    @compiled
+    def add_rows(self, rows, start, n, weights, out):
+        for k in range(min(BLOCK, n - start)):
+            self.add_row(rows[start + k], weights[k], out)
+
+    @compiled
+    def add_squares(self, rows, start, m, weights, out, squares):
+        for k in range(m):
+            i = rows[start + k]
+            first, last = self.row_range(i)
+            for place in range(first, last):
+                g, j = weights[k] * self.entry(i, place), self.column(place)
+                out[j] += g
+                squares[j] += g * g
+
+    @compiled
+    def block_products(self, x, first, m, out):
+        for k in range(m):
+            out[k] = self.product(x, first + k)
+
+    @compiled
+    def add_block(self, first, m, weights, out):
+        for k in range(m):
+            self.add_row(first + k, weights[k], out)
+
+    @compiled
+    def copy_rows(self, rows, n, tiles):
+        pass  # their numbers are read where they are
+
+
+class Tiles(ByRow):
+    """A dense matrix in tiles of 64 rows: data[t, j, k] is entry j of row 64 t + k, so that blocks are long vectors."""
+
+    data: np.ndarray
+    size: int
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
+
+    @compiled
+    def feature(self, i, j):
+        return float(self.data[i // BLOCK, j, i % BLOCK])
+
+    @compiled
+    def product(self, x, i):
+        z = 0.0
+        for j in range(self.size):
+            z += self.feature(i, j) * x[j]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for j in range(self.size):
+            out[j] += weight * self.feature(i, j)
+
+    @compiled
+    def row_range(self, i):
+        return 0, self.size
+
+    @compiled
+    def column(self, k):
+        return k
+
+    @compiled
+    def entry(self, i, k):
+        return self.feature(i, k)
+
+    def taken(self, rows):
+        return None  # they have an order of their own
+
+
+class Sparse(ByRow):
     """A matrix in compressed rows."""
 
     data: np.ndarray
@@ -306,39 +426,11 @@ class Sparse(Compiled):
             out[self.indices[k]] += weight * self.data[k]
 
     @compiled
-    def fetch(self, i):
-        pass
-
-    @compiled
     def products(self, x, rows, start, n, out):
         data, indices, indptr = self.lines
         _fetch_rows(data, indices, indptr, rows, start, n)
         for k in range(min(BLOCK, n - start)):
             out[k] = self.product(x, rows[start + k])
-
-    @compiled
-    def add_rows(self, rows, start, n, weights, out):
-        for k in range(min(BLOCK, n - start)):
-            self.add_row(rows[start + k], weights[k], out)
-
-    @compiled
-    def add_squares(self, rows, start, m, weights, out, squares):
-        for k in range(m):
-            i = rows[start + k]
-            for place in range(self.indptr[i], self.indptr[i + 1]):
-                g, j = weights[k] * self.data[place], self.indices[place]
-                out[j] += g
-                squares[j] += g * g
-
-    @compiled
-    def block_products(self, x, first, m, out):
-        for k in range(m):
-            out[k] = self.product(x, first + k)
-
-    @compiled
-    def add_block(self, first, m, weights, out):
-        for k in range(m):
-            self.add_row(first + k, weights[k], out)
 
     @compiled
     def row_range(self, i):

@@ -61,7 +61,7 @@ def _derivatives(model, x, rows, start, n, weights, targets):
         for k in range(m):
             weights[k] += model.offset[rows[start + k]]
     for k in range(m):
-        targets[k] = model.target[rows[start + k]]
+        targets[k] = model.target_of(rows[start + k])
     for k in range(m):
         weights[k] = model.first_derivative(weights[k], targets[k])
     return m
@@ -77,7 +77,7 @@ def _block_gradient(model, x, first, last, out):
             for k in range(m):
                 weights[k] += model.offset[start + k]
         for k in range(m):
-            targets[k] = model.target[start + k]
+            targets[k] = model.target_of(start + k)
         for k in range(m):
             weights[k] = model.first_derivative(weights[k], targets[k])
         model.design.add_block(start, m, weights, out)
@@ -410,6 +410,11 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         return self.design.feature(i, j)
 
     @compiled
+    def target_of(self, i):
+        """yᵢ, as `loss` takes it."""
+        return self.target[i]
+
+    @compiled
     def margin(self, x, i):
         """aᵢ·x + oᵢ."""
         z = self.design.product(x, i)
@@ -417,11 +422,11 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
 
     @compiled
     def term_potential(self, x, i):
-        return self.loss(self.margin(x, i), self.target[i])
+        return self.loss(self.margin(x, i), self.target_of(i))
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        self.design.add_row(i, self.first_derivative(self.margin(x, i), self.target[i]), out)
+        self.design.add_row(i, self.first_derivative(self.margin(x, i), self.target_of(i)), out)
 
     @compiled
     def fetch(self, i):
@@ -429,14 +434,16 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
 
     @compiled
     def term_partial(self, x, i, j, scratch):
-        return self.first_derivative(self.margin(x, i), self.target[i]) * self.feature(i, j)
+        return self.first_derivative(self.margin(x, i), self.target_of(i)) * self.feature(i, j)
 
     @compiled
     def term_partial_difference(self, x, y, i, j, scratch):
-        change = self.first_derivative(self.margin(x, i), self.target[i]) - self.first_derivative(
-            self.margin(y, i), self.target[i]
-        )
-        return change * self.feature(i, j)
+        one, other = self.design.both_products(x, y, i)
+        if self.offset.shape[0] > 0:
+            one += self.offset[i]
+            other += self.offset[i]
+        target = self.target_of(i)
+        return (self.first_derivative(one, target) - self.first_derivative(other, target)) * self.feature(i, j)
 
     @compiled
     def add_block_gradient(self, x, first, last, out):
@@ -477,7 +484,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         if design is None:
             return None
         other = copy.copy(self)
-        other.design, other.target = design, self.target[rows]
+        other.design, other.target = design, self._targets(rows)
         other.offset = self.offset[rows] if self.offset.size else self.offset
         other.n_data = len(rows)
         return other
@@ -486,9 +493,12 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         """The same of a few of the data, in memory."""
         other = copy.copy(self)
         other.design, other.X, other.n_data = self.design.some(rows), self.X[rows], len(rows)
-        other.y, other.target = self.y[rows], self.target[rows]
+        other.y, other.target = self.y[rows], self._targets(rows)
         other.offset = self.offset[rows] if self.offset.size else self.offset
         return other
+
+    def _targets(self, rows):
+        return self.target[rows]
 
     def second_derivatives(self, x: ArrayLike) -> np.ndarray:
         """ℓ'' of each term at x, shape (N,)."""
@@ -551,7 +561,7 @@ class BoundedHessian(GeneralisedLinear):
         if self.gram.shape[0] == 0:
             for i in range(self.n_data):
                 along = self.design.product(v, i)
-                total += self.second_derivative_bounds(self.target[i])[1] * along * along
+                total += self.second_derivative_bounds(self.target_of(i))[1] * along * along
         else:
             for i in range(self.dim):
                 for j in range(self.dim):
@@ -565,7 +575,7 @@ class BoundedHessian(GeneralisedLinear):
             out[j] = self.precision[j] * v[j] * v[j]
         for i in range(self.n_data):
             along = self.design.product(v, i)
-            low, high = self.second_derivative_bounds(self.target[i])
+            low, high = self.second_derivative_bounds(self.target_of(i))
             first, last = self.design.row_range(i)
             for k in range(first, last):
                 j = self.design.column(k)
@@ -575,7 +585,7 @@ class BoundedHessian(GeneralisedLinear):
     @compiled
     def term_lipschitz(self, i, scale, out):
         """max |ℓ''| |aᵢⱼ| |scale ∘ aᵢ|."""
-        low, high = self.second_derivative_bounds(self.target[i])
+        low, high = self.second_derivative_bounds(self.target_of(i))
         total = 0.0
         first, last = self.design.row_range(i)
         for k in range(first, last):
@@ -592,8 +602,8 @@ class BoundedHessian(GeneralisedLinear):
         """The derivative of term f along v where it is, and the most at which it grows; the prior's, exactly."""
         if f < self.n_data:
             along = self.design.product(v, f)
-            high = self.second_derivative_bounds(self.target[f])[1]
-            return self.first_derivative(self.margin(x, f), self.target[f]) * along, high * along * along
+            high = self.second_derivative_bounds(self.target_of(f))[1]
+            return self.first_derivative(self.margin(x, f), self.target_of(f)) * along, high * along * along
         j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
@@ -602,11 +612,12 @@ class BoundedHessian(GeneralisedLinear):
     def _bounding_products(self):
         """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
         if sparse.issparse(self.X) or len(self.row_chunks()) == 1:
-            return gram(self.X, self.all_second_derivative_bounds()[1])
+            X = self.X if sparse.issparse(self.X) else np.asarray(self.X, self.design.data.dtype)
+            return gram(X, self.all_second_derivative_bounds()[1])
+        high = self.all_second_derivative_bounds()[1]
 
         def part(first, stop):
-            high = self.second_derivative_bounds(self.target[first:stop])[1]
-            return products(self.X[first:stop], np.broadcast_to(high, stop - first))
+            return products(self.design.data[first:stop], high[first:stop], self.dim)
 
         return sum(each(part, self.row_chunks()))
 
@@ -636,7 +647,7 @@ class BoundedGradient(BoundedHessian):
     @compiled
     def term_gradient_bounds(self, i, out):
         """max |ℓ'| |aᵢⱼ|."""
-        low, high = self.first_derivative_bounds(self.target[i])
+        low, high = self.first_derivative_bounds(self.target_of(i))
         first, last = self.design.row_range(i)
         for j in range(self.dim):
             out[j] = 0.0
@@ -645,7 +656,7 @@ class BoundedGradient(BoundedHessian):
 
     @compiled
     def signed_term_bound(self, i, j, sign):
-        low, high = self.first_derivative_bounds(self.target[i])
+        low, high = self.first_derivative_bounds(self.target_of(i))
         a = sign * self.feature(i, j)
         return max(low * a, high * a)
 
@@ -653,7 +664,7 @@ class BoundedGradient(BoundedHessian):
     def factor_rate_bound(self, x, v, f):
         """Of term f the larger of low aᵢ·v and high aᵢ·v; the prior's derivative is affine."""
         if f < self.n_data:
-            low, high = self.first_derivative_bounds(self.target[f])
+            low, high = self.first_derivative_bounds(self.target_of(f))
             along = self.design.product(v, f)
             return max(low * along, high * along), 0.0
         j = f - self.n_data
@@ -678,14 +689,14 @@ class BoundedGradient(BoundedHessian):
 @entry
 def _second_derivatives(model, x, first, stop, out):
     for i in range(first, stop):
-        out[i - first] = model.second_derivative(model.margin(x, i), model.target[i])
+        out[i - first] = model.second_derivative(model.margin(x, i), model.target_of(i))
 
 
 @entry
 def _gradient_and_second_derivatives(model, x, first, stop, gradient, out):
     model.add_block_gradient(x, first, stop, gradient)
     for i in range(first, stop):
-        out[i - first] = model.second_derivative(model.margin(x, i), model.target[i])
+        out[i - first] = model.second_derivative(model.margin(x, i), model.target_of(i))
 
 
 def read_vector(name, values, n):

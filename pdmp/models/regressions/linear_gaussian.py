@@ -11,155 +11,10 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import data_and_coordinates, gram, name_coefficients, read_design, stays
+from pdmp.models.regressions.design import Dense, data_and_coordinates, gram, name_coefficients, read_design, stays
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.explanations import explained
-
-
-class DenseTerms(Compiled):
-    """The terms (yᵢ - aᵢ·x)² noise_precision / 2 of rows aᵢ of an array."""
-
-    A: np.ndarray
-    y: np.ndarray
-    noise_precision: float
-
-    def __init__(self, A, y, noise_precision):
-        super().__init__()
-        self.A, self.y, self.noise_precision = A, y, noise_precision
-
-    @compiled
-    def lipschitz(self, i, scale, out):
-        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        total = 0.0
-        for j in range(self.A.shape[1]):
-            a = scale[j] * self.A[i, j]
-            total += a * a
-        total = self.noise_precision * math.sqrt(total)
-        for j in range(self.A.shape[1]):
-            out[j] = total * abs(self.A[i, j])
-
-    @compiled
-    def potential(self, x, i):
-        residual = self.y[i]
-        for j in range(self.A.shape[1]):
-            residual -= self.A[i, j] * x[j]
-        return 0.5 * self.noise_precision * (residual * residual)
-
-    @compiled
-    def add_gradient(self, x, i, out):
-        residual = self.y[i]
-        for j in range(self.A.shape[1]):
-            residual -= self.A[i, j] * x[j]
-        weight = -self.noise_precision * residual
-        for j in range(self.A.shape[1]):
-            out[j] += weight * self.A[i, j]
-
-    @compiled
-    def add_projection(self, x, v, rows, n, out):
-        first, second = 0.0, 0.0
-        for k in range(n):
-            i = rows[k]
-            residual, along = self.y[i], 0.0
-            for j in range(self.A.shape[1]):
-                residual -= self.A[i, j] * x[j]
-                along += self.A[i, j] * v[j]
-            weight = -self.noise_precision * residual
-            for j in range(self.A.shape[1]):
-                out[j] += weight * self.A[i, j]
-            p = weight * along
-            first += p
-            second += p * p
-        return first, second
-
-    @compiled
-    def affine(self, x, v, times, now, i):
-        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time times[j]."""
-        residual, along = self.y[i], 0.0
-        for j in range(self.A.shape[1]):
-            residual -= self.A[i, j] * (x[j] + v[j] * (now - times[j]))
-            along += self.A[i, j] * v[j]
-        return -self.noise_precision * residual * along, self.noise_precision * along * along
-
-    @compiled
-    def fetch(self, i):
-        pass
-
-    def taken(self, rows):
-        """The same with its data in the order `rows`."""
-        return DenseTerms(np.ascontiguousarray(self.A[rows]), self.y[rows], self.noise_precision)
-
-
-class DesignTerms(Compiled):
-    """The same terms of rows of a sparse or memory-mapped matrix; a term costs what is stored of its row."""
-
-    design: Compiled
-    y: np.ndarray
-    noise_precision: float
-
-    def __init__(self, design, y, noise_precision):
-        super().__init__()
-        self.design, self.y, self.noise_precision = design, y, noise_precision
-
-    @compiled
-    def residual(self, x, i):
-        """aᵢ·x - yᵢ."""
-        return self.design.product(x, i) - self.y[i]
-
-    @compiled
-    def lipschitz(self, i, scale, out):
-        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        total = 0.0
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            a = scale[self.design.column(k)] * self.design.entry(i, k)
-            total += a * a
-        total = self.noise_precision * math.sqrt(total)
-        for j in range(out.shape[0]):
-            out[j] = 0.0
-        for k in range(first, last):
-            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
-
-    @compiled
-    def potential(self, x, i):
-        residual = self.residual(x, i)
-        return 0.5 * self.noise_precision * (residual * residual)
-
-    @compiled
-    def add_gradient(self, x, i, out):
-        self.design.add_row(i, self.noise_precision * self.residual(x, i), out)
-
-    @compiled
-    def add_projection(self, x, v, rows, n, out):
-        first, second = 0.0, 0.0
-        for k in range(n):
-            weight = self.noise_precision * self.residual(x, rows[k])
-            self.design.add_row(rows[k], weight, out)
-            p = weight * self.design.product(v, rows[k])
-            first += p
-            second += p * p
-        return first, second
-
-    @compiled
-    def affine(self, x, v, times, now, i):
-        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time times[j]."""
-        residual, along = -self.y[i], 0.0
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            j = self.design.column(k)
-            a = self.design.entry(i, k)
-            residual += a * (x[j] + v[j] * (now - times[j]))
-            along += a * v[j]
-        return self.noise_precision * residual * along, self.noise_precision * along * along
-
-    @compiled
-    def fetch(self, i):
-        self.design.fetch(i)
-
-    def taken(self, rows):
-        """The same with its data in the order `rows`; None for data that stay in a file."""
-        design = self.design.taken(rows)
-        return None if design is None else DesignTerms(design, self.y[rows], self.noise_precision)
 
 
 class LinearGaussian(Model):
@@ -190,8 +45,8 @@ class LinearGaussian(Model):
         The features. They are also called `X`, as in other regressions.
     y : ndarray, shape (N,)
         What was observed.
-    terms : DenseTerms or DesignTerms
-        How compiled code reads the data: a dense copy, or a sparse or memory-mapped matrix.
+    design : Dense, Sparse or Mapped
+        How compiled code reads the features: `A` in memory, or a sparse or memory-mapped matrix.
     law : Gaussian
         The posterior, as a target without data.
 
@@ -208,7 +63,9 @@ class LinearGaussian(Model):
     array([1., 1.])
     """
 
-    terms: Compiled
+    design: Compiled
+    y: np.ndarray
+    noise_precision: float
     prior_precision: float
     law: Compiled
 
@@ -228,10 +85,7 @@ class LinearGaussian(Model):
         super().__init__(dim=d, n_data=n, variables=variables)
         self.A, self.y = A, y
         self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
-        if design is None:
-            self.terms = DenseTerms(A, y, self.noise_precision)
-        else:
-            self.terms = DesignTerms(design, y, self.noise_precision)
+        self.design = Dense(A, d) if design is None else design
         pull = self.noise_precision * np.asarray(A.T @ y, dtype=float)
         if sparse.issparse(A):
             precision = sparse.csc_array(self.noise_precision * (A.T @ A) + self.prior_precision * sparse.eye_array(d))
@@ -273,23 +127,46 @@ class LinearGaussian(Model):
     @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        self.terms.lipschitz(i, scale, out)
+        total = 0.0
+        first, last = self.design.row_range(i)
+        for k in range(first, last):
+            a = scale[self.design.column(k)] * self.design.entry(i, k)
+            total += a * a
+        total = self.noise_precision * math.sqrt(total)
+        for j in range(self.dim):
+            out[j] = 0.0
+        for k in range(first, last):
+            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
+
+    @compiled
+    def residual(self, x, i):
+        """aᵢ·x - yᵢ."""
+        return self.design.product(x, i) - self.y[i]
 
     @compiled
     def term_potential(self, x, i):
-        return self.terms.potential(x, i)
+        residual = self.residual(x, i)
+        return 0.5 * self.noise_precision * (residual * residual)
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        self.terms.add_gradient(x, i, out)
+        self.design.add_row(i, self.noise_precision * self.residual(x, i), out)
 
     @compiled
     def fetch(self, i):
-        self.terms.fetch(i)
+        self.design.fetch(i)
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
-        return self.terms.add_projection(x, v, rows, n, out)
+        first, second = 0.0, 0.0
+        for k in range(n):
+            product, along = self.design.both_products(x, v, rows[k])
+            weight = self.noise_precision * (product - self.y[rows[k]])
+            self.design.add_row(rows[k], weight, out)
+            p = weight * along
+            first += p
+            second += p * p
+        return first, second
 
     @compiled
     def curvature_bound(self, v):
@@ -345,7 +222,13 @@ class LinearGaussian(Model):
         if f >= self.n_data:
             j, p = f - self.n_data, self.prior_precision
             return p * v[j] * (x[j] + v[j] * (now - times[j])), p * v[j] * v[j]
-        return self.terms.affine(x, v, times, now, f)
+        residual, along = -self.y[f], 0.0
+        first, last = self.design.row_range(f)
+        for k in range(first, last):
+            j, a = self.design.column(k), self.design.entry(f, k)
+            residual += a * (x[j] + v[j] * (now - times[j]))
+            along += a * v[j]
+        return self.noise_precision * residual * along, self.noise_precision * along * along
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -391,12 +274,12 @@ class LinearGaussian(Model):
 
     def rearranged(self, rows: ArrayLike) -> LinearGaussian | None:
         """The same model with its data in the order `rows`; None for data that stay in a file."""
-        terms = self.terms.taken(rows)
-        if terms is None:
+        design = self.design.taken(rows)
+        if design is None:
             return None
         other = copy.copy(self)
-        other.terms, other.y = terms, terms.y
-        other.A = self.A[rows] if sparse.issparse(self.A) else terms.A
+        other.design, other.y = design, self.y[rows]
+        other.A = self.A[rows] if sparse.issparse(self.A) else design.data
         other.n_data = len(other.y)
         return other
 

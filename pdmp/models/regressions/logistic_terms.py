@@ -1,17 +1,16 @@
-"""The term log(1 + exp(-z)) of logistic regression and its derivatives, and regressions made of it."""
+"""The term log(1 + exp(-z)) of logistic regression and its derivatives."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.by_law import ByLaw
-from pdmp.models.regressions.glm import BoundedGradient, read_labels
+from pdmp.models.regressions.glm import BoundedGradient
 from pdmp.models.regressions.likelihoods import LogitLaw
-from pdmp.native.classes import compiled, fused_inlined, inlined
-from pdmp.native.vectors import exp
+from pdmp.native.classes import compiled, fused_inlined, vectorised
+from pdmp.native.vectors import BLOCK, buffer, exp
 
 
 @fused_inlined
@@ -20,16 +19,28 @@ def expit_of_minus(z):
     return 1.0 / (1.0 + exp(z))
 
 
-@inlined
-def softplus_of_minus(z):
-    """log(1 + exp(-z)) without overflow."""
-    return max(-z, 0.0) + math.log1p(math.exp(-abs(z)))
+@vectorised
+def _potential(model, x, first, last):
+    """Σ log(1 + exp(-z)) = Σ max(-z, 0) + log Π (1 + exp(-|z|)), one logarithm for the product of a block of rows.
 
-
-def expit(z):
-    """1 / (1 + exp(-z)) without overflow."""
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0.0, 1.0, small) / (1.0 + small)
+    A term below 1e-16 rounds to zero; the sum's absolute error is of that order for each term.
+    """
+    margins, total = buffer(), 0.0
+    for start in range(first, last, BLOCK):
+        m = min(BLOCK, last - start)
+        model.design.block_products(x, start, m, margins)
+        if model.offset.shape[0] > 0:
+            for k in range(m):
+                margins[k] += model.offset[start + k]
+        for k in range(m):
+            margins[k] *= model.target_of(start + k)
+        product = 1.0  # at most 2^64
+        for k in range(m):
+            z = margins[k]
+            product *= 1.0 + exp(-abs(z))
+            total += 0.0 if z > 0.0 else -z
+        total += math.log(product)
+    return total
 
 
 class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
@@ -38,10 +49,11 @@ class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
     @compiled
     def add_term_parts(self, x, v, i, out):
         """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
-        sign = self.target[i]
+        sign = self.target_of(i)
         z, along = sign * self.margin(x, i), sign * self.design.product(v, i)
         w = -expit_of_minus(z)
         steep = -w * (1.0 + w)
+        # The convex part c goes on as a straight line above 0; g is the rest.
         c, dc, g, dg = w, steep, 0.0, 0.0
         if z > 0.0:
             c, dc, g, dg = 0.25 * z - 0.5, 0.25, w - (0.25 * z - 0.5), steep - 0.25
@@ -53,30 +65,15 @@ class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
             out[j, 1] += k * g if k > 0.0 else k * c
             out[j, 2] += k * along * (dg if k > 0.0 else dc)
 
+    @compiled
+    def block_potential(self, x, first, last):
+        return _potential(self, x, first, last)
+
+    @compiled
+    def total_potential(self, x):
+        return self.prior_potential(x) + _potential(self, x, 0, self.n_data)
+
     def mean(self, z: np.ndarray) -> np.ndarray:
-        """P(y = 1)."""
-        return expit(z)
-
-
-class LogisticRows(LogisticTerms, read=read_labels):
-    """How `LogisticRegression` reads a sparse or memory-mapped `X`: labels are kept apart from the features.
-
-    A sparse matrix costs what is stored of it, a memory-mapped one what its file does to read. Features in memory are
-    taken as well; `LogisticRegression` reads them so where there is an `offset`.
-
-    Parameters
-    ----------
-    X, y, prior_scale, dtype, intercept, offset
-        As in `LogisticRegression`.
-    """
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        prior_scale: ArrayLike = 1.0,
-        dtype: DTypeLike | None = None,
-        intercept: bool = False,
-        offset: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(X, y, prior_scale, intercept, offset, dtype)
+        """P(y = 1), without overflow and of full accuracy where it is small."""
+        small = np.exp(-np.abs(z))
+        return np.where(z >= 0.0, 1.0, small) / (1.0 + small)

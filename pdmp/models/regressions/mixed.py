@@ -276,16 +276,6 @@ class MixedRegression(Model):
         return z
 
     @compiled
-    def first_dispersion(self, x):
-        """a: zero where the law has none."""
-        return x[self.dim - self.n_dispersions] if self.n_dispersions > 0 else 0.0
-
-    @compiled
-    def second_dispersion(self, x):
-        """c: zero where the law has none."""
-        return x[self.dim - 1] if self.n_dispersions > 1 else 0.0
-
-    @compiled
     def write_row(self, x, i, z, lane, eta, data):
         """Write row i, whose linear predictor is z, into a lane."""
         eta[0, lane], data[0, lane] = z, self.target[i]
@@ -485,11 +475,24 @@ class MixedRegression(Model):
         return q if q < fixed else self.dim - self.n_dispersions + q - fixed
 
     @compiled
-    def prior_potential(self, x):
-        total = 0.0
+    def independent_potential(self, x):
+        """Of (β, log τ, a, c)."""
+        total, n = 0.0, self.numbers
         for q in range(self.kinds.shape[0]):
-            n = self.numbers
             total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
+        return total
+
+    @compiled
+    def add_independent_gradient(self, x, out):
+        """The gradient of that."""
+        n = self.numbers
+        for q in range(self.kinds.shape[0]):
+            j = self.place(q)
+            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+
+    @compiled
+    def prior_potential(self, x):
+        total = self.independent_potential(x)
         for k in range(self.n_groups):
             s = x[self.n_fixed + k]
             precision = exp(-2.0 * s) if self.centred[k] == 1 else 1.0
@@ -501,9 +504,7 @@ class MixedRegression(Model):
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for q in range(self.kinds.shape[0]):
-            j, n = self.place(q), self.numbers
-            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+        self.add_independent_gradient(x, out)
         for k in range(self.n_groups):
             precision = exp(-2.0 * x[self.n_fixed + k]) if self.centred[k] == 1 else 1.0
             total = 0.0

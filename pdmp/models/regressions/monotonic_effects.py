@@ -78,6 +78,7 @@ class MonotonicEffects(MovedCoordinates):
                 total += y[self.coordinate[i]]
             for i in range(begin, stop):
                 y[self.coordinate[i]] *= x[self.size[k]] * (stop - begin) / max(total, TINY)
+        return 0.0
 
     @compiled(inline=False, allocates=True)
     def pull_back(self, x, y, by_natural, of_effects, out):
@@ -97,18 +98,12 @@ class MonotonicEffects(MovedCoordinates):
             out[j] += by_natural[j]
 
     @compiled
-    def prior_potential(self, x):
+    def prior_at(self, x, y):
         return self.base.prior_potential(x)
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_prior_slopes(self, x, y, by_natural, out):
         self.base.add_prior_gradient(x, out)
-
-    @compiled(inline=False, allocates=True)
-    def total_potential(self, x):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.base.prior_potential(x) + self.base.block_potential(y, 0, self.n_data)
 
     # -- Python -------------------------------------------------------------------------------------------------------
 

@@ -12,16 +12,41 @@ from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled
 
 
-class MovedCoordinates(Model):
+class MovedRows(Model):
     """A posterior of rows at y, whose state is x.
 
-    A class of this kind has the compiled methods ``natural(x, y)``, which writes y, and ``pull_back(x, y, by_natural,
-    of_effects, out)``, which adds the derivatives by x of what has the derivatives `by_natural`, those changing, by y,
-    and `of_effects` times those of what `natural` returns; its prior; and `natural_draws` and `coordinates`, y of x and
-    x of y.
+    A class of this kind has the compiled methods ``natural(x, y)``, which writes y and returns a part of the prior, and
+    ``pull_back(x, y, by_natural, of_effects, out)``, which adds the derivatives by x of what has the derivatives
+    `by_natural`, those changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the
+    rest of the prior, and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x.
     """
 
     base: Compiled  #: of y
+
+    @compiled(inline=False, allocates=True)
+    def prior_potential(self, x):
+        y = np.empty(self.dim)
+        return self.natural(x, y) + self.prior_at(x, y)
+
+    @compiled(inline=False, allocates=True)
+    def add_prior_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.add_prior_slopes(x, y, by_natural, out)
+        self.pull_back(x, y, by_natural, 1.0, out)
+
+    @compiled(inline=False, allocates=True)
+    def total_potential(self, x):
+        y = np.empty(self.dim)
+        return self.natural(x, y) + self.prior_at(x, y) + self.base.block_potential(y, 0, self.n_data)
+
+    @compiled(inline=False, allocates=True)
+    def add_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.base.add_block_gradient(y, 0, self.n_data, by_natural)
+        self.add_prior_slopes(x, y, by_natural, out)
+        self.pull_back(x, y, by_natural, 1.0, out)
 
     @compiled(inline=False, allocates=True)
     def term_potential(self, x, i):
@@ -55,6 +80,10 @@ class MovedCoordinates(Model):
         self.natural(x, y)
         self.base.add_batch_gradient(y, rows, n, by_natural)
         self.pull_back(x, y, by_natural, 0.0, out)
+
+
+class MovedCoordinates(MovedRows):
+    """The same of rows that are a sum of terms, with `natural_draws` and `coordinates`, y of x and x of y."""
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """y (..., dim) of draws of x."""

@@ -31,9 +31,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.priors import derivative, potential
 from pdmp.models.regressions.group_information import GroupInformation
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.moved_coordinates import MovedRows
 from pdmp.models.regressions.spread_coordinate import (
     coordinate_of,
     log_rise_derivative,
@@ -42,13 +42,13 @@ from pdmp.models.regressions.spread_coordinate import (
     middle_of,
     rise,
 )
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 from pdmp.native.vectors import exp
 
 LARGEST_LOG = 300.0  #: of τ, so that its square is a number
 
 
-class PartlyCentred(MixedRegression):
+class PartlyCentred(MovedRows, MixedRegression):
     """`MixedRegression` with the state x = (β + C u, θ, ξ, a, c).
 
     Parameters
@@ -58,7 +58,6 @@ class PartlyCentred(MixedRegression):
     found : GroupInformation
     """
 
-    centred_model: Compiled
     information: np.ndarray  #: λ, (effects,)
     score: np.ndarray  #: b, (effects,)
     middle: np.ndarray  #: (K,) log τ - g(θ)
@@ -69,7 +68,7 @@ class PartlyCentred(MixedRegression):
     def __init__(self, model: MixedRegression, found: GroupInformation) -> None:
         self.__dict__.update(model.__dict__)
         model.centred = self.centred = np.ones(len(model.groups), np.int64)
-        self.centred_model = model
+        self.base = model
         self.information, self.score, self.shear = found.information, found.score, np.ascontiguousarray(found.shear)
         widths = [0 if q is None else len(q) for q in found.rotations]
         self.rotated = np.where(np.array(widths) > 0, np.cumsum([0, *widths[:-1]]), -1)
@@ -127,9 +126,10 @@ class PartlyCentred(MixedRegression):
             for e in range(self.shear.shape[1]):
                 total += self.shear[j, e] * y[begin + e]
             y[j] -= total
+        return 0.0
 
     @compiled(inline=False)
-    def pull_back(self, x, by_natural, out):
+    def pull_back(self, x, y, by_natural, of_effects, out):
         """Add the derivatives by x of what has the derivatives `by_natural` by (β, log τ, u, a, c), which change."""
         begin, end = self.first[0], self.first[self.n_groups]
         for j in range(self.n_fixed):
@@ -154,14 +154,12 @@ class PartlyCentred(MixedRegression):
                 total += slope * h * share * (x[j] + 2.0 * h * self.score[j - begin])
             out[self.n_fixed + k] += total * rise(x[self.n_fixed + k])
 
-    # -- compiled: the prior, and the rows --------------------------------------------------------------------------
+    # -- compiled: the prior ----------------------------------------------------------------------------------------
 
     @compiled(inline=False)
     def prior_at(self, x, y):
         """The prior, y being (β, log τ, u, a, c)."""
-        total, n = 0.0, self.numbers
-        for q in range(self.kinds.shape[0]):
-            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], y[self.place(q)])
+        total = self.independent_potential(y)
         for k in range(self.n_groups):
             square = self.square_spread(x, k)
             total -= math.log(rise(x[self.n_fixed + k]))
@@ -175,10 +173,7 @@ class PartlyCentred(MixedRegression):
     @compiled(inline=False)
     def add_prior_slopes(self, x, y, by_natural, out):
         """Add the gradient of that: by β, log τ, a and c to `by_natural`, what effects add to `out`."""
-        n = self.numbers
-        for q in range(self.kinds.shape[0]):
-            j = self.place(q)
-            by_natural[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], y[j])
+        self.add_independent_gradient(y, by_natural)
         for k in range(self.n_groups):
             square, total = self.square_spread(x, k), 0.0
             for j in range(self.first[k], self.first[k + 1]):
@@ -192,69 +187,9 @@ class PartlyCentred(MixedRegression):
             theta = x[self.n_fixed + k]
             out[self.n_fixed + k] += total * rise(theta) - log_rise_derivative(theta)
 
-    @compiled(inline=False, allocates=True)
-    def prior_potential(self, x):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.prior_at(x, y)
-
-    @compiled(inline=False, allocates=True)
-    def add_prior_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.add_prior_slopes(x, y, by_natural, out)
-        self.pull_back(x, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
-    def term_potential(self, x, i):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.centred_model.term_potential(y, i)
-
-    @compiled(inline=False, allocates=True)
-    def add_term_gradient(self, x, i, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.centred_model.add_term_gradient(y, i, by_natural)
-        self.pull_back(x, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
-    def total_potential(self, x):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.prior_at(x, y) + self.centred_model.block_potential(y, 0, self.n_data)
-
     @compiled
     def total_rise(self, x, y):
         return self.total_potential(y) - self.total_potential(x)
-
-    @compiled(inline=False, allocates=True)
-    def block_potential(self, x, first, last):
-        y = np.empty(self.dim)
-        self.natural(x, y)
-        return self.centred_model.block_potential(y, first, last)
-
-    @compiled(inline=False, allocates=True)
-    def add_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.centred_model.add_block_gradient(y, 0, self.n_data, by_natural)
-        self.add_prior_slopes(x, y, by_natural, out)
-        self.pull_back(x, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
-    def add_block_gradient(self, x, first, last, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.centred_model.add_block_gradient(y, first, last, by_natural)
-        self.pull_back(x, by_natural, out)
-
-    @compiled(inline=False, allocates=True)
-    def add_batch_gradient(self, x, rows, n, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.centred_model.add_batch_gradient(y, rows, n, by_natural)
-        self.pull_back(x, by_natural, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -268,7 +203,7 @@ class PartlyCentred(MixedRegression):
 
     def some_rows(self, rows: np.ndarray) -> PartlyCentred:
         other = super().some_rows(rows)
-        other.centred_model = self.centred_model.some_rows(rows)
+        other.base = self.base.some_rows(rows)
         return other
 
     def centred_draws(self, draws: ArrayLike) -> np.ndarray:

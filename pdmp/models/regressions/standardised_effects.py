@@ -451,34 +451,15 @@ class StandardisedEffects(MovedCoordinates):
                     rest *= root
                     place += 1
 
-    # -- compiled: the prior, and the rows ----------------------------------------------------------------------------
+    # -- compiled: the rest of the prior ------------------------------------------------------------------------------
 
-    @compiled(inline=False, allocates=True)
-    def prior_potential(self, x):
-        y = np.empty(self.dim)
-        total = self.natural(x, y)
-        return total + self.base.prior_potential(y)
+    @compiled
+    def prior_at(self, x, y):
+        return self.base.prior_potential(y)
 
-    @compiled(inline=False, allocates=True)
-    def add_prior_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+    @compiled
+    def add_prior_slopes(self, x, y, by_natural, out):
         self.base.add_prior_gradient(y, by_natural)
-        self.pull_back(x, y, by_natural, 1.0, out)
-
-    @compiled(inline=False, allocates=True)
-    def total_potential(self, x):
-        y = np.empty(self.dim)
-        total = self.natural(x, y)
-        return total + self.base.total_potential(y)
-
-    @compiled(inline=False, allocates=True)
-    def add_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
-        self.base.add_prior_gradient(y, by_natural)
-        self.base.add_block_gradient(y, 0, self.n_data, by_natural)
-        self.pull_back(x, y, by_natural, 1.0, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,143 @@
+"""Logistic regression on signed features in tiles of 64 data, for blocks of consecutive data and for rays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.regressions.design import Tiles
+from pdmp.models.regressions.glm import GaussianPrior
+from pdmp.models.regressions.logistic_rays import (
+    AT,
+    ONE,
+    PRIOR,
+    PRIOR_SLOPE,
+    QUARTS,
+    RAY,
+    SQUARES,
+    THREE,
+    TWO,
+    add_ray_gradient,
+    ray_advance,
+    ray_derivatives,
+    ray_project,
+    ray_sums,
+)
+from pdmp.models.regressions.logistic_terms import LogisticTerms, expit_of_minus
+from pdmp.native.classes import compiled, vectorised
+from pdmp.native.vectors import BLOCK, aligned, buffer
+
+if TYPE_CHECKING:
+    from pdmp.models.regressions.logistic import LogisticRegression
+
+
+@vectorised
+def add_tiles_gradient(tiles, x, first, last, out):
+    """Add the gradient of the terms first <= i < last to `out`, of signed features in tiles."""
+    weights = buffer()
+    for t in range(first // BLOCK, (last + BLOCK - 1) // BLOCK):
+        for k in range(BLOCK):
+            weights[k] = 0.0
+        for j in range(x.shape[0]):
+            for k in range(BLOCK):
+                weights[k] += x[j] * tiles[t, j, k]
+        for k in range(BLOCK):
+            weights[k] = -expit_of_minus(weights[k])
+        for k in range(first - t * BLOCK):  # what is in the tile but not in the block
+            weights[k] = 0.0
+        for k in range(last - t * BLOCK, BLOCK):
+            weights[k] = 0.0
+        for j in range(x.shape[0]):
+            total = 0.0
+            for k in range(BLOCK):
+                total += weights[k] * tiles[t, j, k]
+            out[j] += total
+
+
+class TiledLogistic(LogisticTerms):
+    """What `LogisticRegression.rearranged` makes: the same posterior with its data in the order `rows`, in tiles.
+
+    A block of consecutive data is then read in long vectors.
+
+    Parameters
+    ----------
+    whole : LogisticRegression
+        Of signed features. What Python asks of all data is asked of it.
+    rows : ndarray of int
+    """
+
+    def __init__(self, whole: LogisticRegression, rows: np.ndarray) -> None:
+        data, d = whole.design.data, whole.dim
+        tiles = aligned((-(-len(rows) // BLOCK), d, BLOCK), data.dtype)
+        for tile, start in enumerate(range(0, len(rows), BLOCK)):
+            part = data[rows[start : start + BLOCK], :d]
+            tiles[tile, :, : len(part)] = part.T
+        GaussianPrior.__init__(self, whole.X, len(rows), whole.precision)
+        self.whole, self.design, self.gram = whole, Tiles(tiles, d), whole.gram
+        self.target, self.offset = whole.target, whole.offset
+
+    @compiled
+    def target_of(self, i):
+        return 1.0
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        add_tiles_gradient(self.design.data, x, first, last, out)
+
+    @compiled
+    def ray_begin(self, x, v, ray):
+        ray_project(self.design.data, x, RAY, ray)
+        ray[AT] = math.nan
+        self.ray_turn(x, 0.0, v, ray)
+
+    @compiled
+    def ray_turn(self, x, s, v, ray):
+        room = self.design.data.shape[0] * BLOCK
+        if s != 0.0:
+            ray_advance(room, s, ray)
+        ray_project(self.design.data, v, RAY + room, ray)
+        ray_sums(room, ray)
+        ray[AT] = 0.0 if ray[AT] == s else math.nan
+        ray[PRIOR], ray[PRIOR_SLOPE] = 0.0, 0.0
+        for j in range(self.dim):
+            ray[PRIOR] += self.precision[j] * x[j] * v[j]
+            ray[PRIOR_SLOPE] += self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def ray_derivatives(self, s, ray):
+        if ray[AT] != s:
+            ray_derivatives(self.design.data.shape[0] * BLOCK, s, ray)
+        return ray[ONE] + ray[PRIOR] + s * ray[PRIOR_SLOPE], ray[TWO] + ray[PRIOR_SLOPE]
+
+    @compiled
+    def ray_bound(self, s, h, ray):
+        # By Taylor's formula U' rises by less than U'' t + U''' t²/2 + C t³/6, C the bound of the fourth derivative;
+        # divided by t that is convex, and largest at 0 or at h. And U'' is nowhere above its own bound.
+        most = ray[SQUARES]
+        if h < math.inf:
+            most = min(most, ray[TWO] + max(0.0, (0.5 * ray[THREE] + ray[QUARTS] * h / 6.0) * h))
+        return most + ray[PRIOR_SLOPE]
+
+    @compiled
+    def ray_gradient(self, x, s, ray, out):
+        if ray[AT] != s:
+            ray_derivatives(self.design.data.shape[0] * BLOCK, s, ray)
+        for j in range(self.dim):
+            out[j] = self.precision[j] * x[j]
+        add_ray_gradient(self.design.data, ray, out)
+
+    def ray_room(self):
+        """Length of the array that holds a ray."""
+        return RAY + 3 * self.design.data.shape[0] * BLOCK
+
+    def row_width(self) -> None:
+        return None  # `X` is in another order than the data
+
+    def rearranged(self, rows: np.ndarray) -> None:
+        return None  # likewise
+
+    def hessian(self, x: ArrayLike) -> np.ndarray:
+        return self.whole.hessian(x)
