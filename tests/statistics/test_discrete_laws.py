@@ -43,21 +43,6 @@ def test_sgld_in_one_dimension(tau):
     assert_unbiased(var / truth, 1.0, resolution=0.02)
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("draw", ["iid", "distinct"])
-def test_sgld_with_independent_mini_batches(draw):
-    """Multiplicative noise; without replacement it is smaller by the finite-population factor."""
-    model = regression()
-    step = 0.3 * model.posterior()[1][0, 0]
-    process = discrete.SGLD(Minibatch(model, 3, draw=draw), step)
-    mean, var, _ = replicate(process, model.mode(), 32, seed=43, steps=200_000)
-    means, variances = zip(*(minibatch_law(model, 3, distinct, step) for distinct in (False, True)), strict=True)
-    i = int(draw == "distinct")
-    assert_unbiased((mean - means[i]) / np.sqrt(variances[i]), 0.0, resolution=0.03)
-    assert_unbiased(var / variances[i], 1.0, resolution=0.03)
-    assert abs(variances[0] / variances[1] - 1.0) > 0.06  # so the two are told apart
-
-
 def test_sgld_with_reshuffled_blocks():
     """Noise that cancels over an epoch: the law of the composed recursion, over all orders of four blocks."""
     model = regression()
