@@ -444,12 +444,8 @@ def test_integers_that_are_labels_keep_their_names():
 def test_functions_of_whole_columns(formula, whole):
     """Of a new table they are others: it is not predicted, nor is it coded in parts of whatever size."""
     t = table()
-    model, design, priors, notes = made(formula, data=t)
-    assert design.whole_column == whole
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit(
-        formula, family_of("gaussian"), model, Frozen(model.initial + 0.3), design, priors, notes, columns
-    )
+    fit = frozen(formula)
+    assert fit.design.whole_column == whole
     assert fit.predict(draws=2).shape == (2, N)
     if whole is None:
         parts = [fit.predict(t.iloc[s], draws=2) for s in (slice(0, 1), slice(1, 9), slice(9, N))]
@@ -968,18 +964,22 @@ class Frozen:
         return np.broadcast_to(self.x, (self.chains, n, self.dim))
 
 
+def frozen(formula, family="gaussian", shift=0.3, **options):
+    """A fit whose run was at one point."""
+    model, design, priors, notes = made(formula, family, **options)
+    columns = {role: options.get(role) for role in ("offset", "exposure")}
+    run = Frozen(model.initial + shift)
+    return pdmp.formulas.Fit(formula, family_of(family), model, run, design, priors, notes, columns)
+
+
 def test_unseen_groups():
-    model, design, priors, notes = made("c ~ x + (1 | g)", "poisson", exposure="e")
-    x = model.initial + 0.3
-    fit = pdmp.formulas.Fit(
-        "", family_of("poisson"), model, Frozen(x), design, priors, notes, {"offset": None, "exposure": "e"}
-    )
+    fit = frozen("c ~ x + (1 | g)", "poisson", exposure="e")
     new = {"x": [1.0, 1.0, 2.0], "g": ["a", "zz", "zz"], "e": [1.0, 1.0, 2.0]}
     with pytest.raises(ValueError, match="the group 'zz' of 'g' was not in the data"):
         fit.predict(new)
     with pytest.raises(ValueError, match="`exposure`: the column 'e' must be positive, got 0"):
         fit.predict(new | {"e": [1.0, 0.0, 1.0]})
-    natural = model.constrain(x)
+    natural = fit.model.constrain(fit.run.x)
     z = natural["Intercept"] + natural["x"] * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
     z[0] += natural["1|g"][0]
     assert np.allclose(fit.predict(new, unseen="zero", draws=3), np.exp(z))
@@ -990,12 +990,9 @@ def test_unseen_groups():
 
 def test_unseen_groups_differ_in_each_of_their_effects():
     """Of two new groups effects are independent, and so are intercept and slope, each with its own spread."""
-    model, design, priors, notes = made("y ~ x + (1 + x | g)")
-    x = model.initial.copy()
-    x[model.n_fixed : model.n_fixed + 2] = np.log([0.5, 6.0])
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(x), design, priors, notes, columns)
-    new, natural = {"x": [0.0, 1.0] * 2 + [1.0], "g": ["zz", "zz", "yy", "yy", "a"]}, model.constrain(x)
+    fit = frozen("y ~ x + (1 + x | g)", shift=0.0)
+    fit.run.x[fit.model.n_fixed : fit.model.n_fixed + 2] = np.log([0.5, 6.0])
+    new, natural = {"x": [0.0, 1.0] * 2 + [1.0], "g": ["zz", "zz", "yy", "yy", "a"]}, fit.model.constrain(fit.run.x)
     z = fit.predict(new, unseen="draw", draws=4_000, seed=0) - fit.predict(new, unseen="zero", draws=4_000)
     parts = np.column_stack([z[:, 0], z[:, 1] - z[:, 0], z[:, 2], z[:, 3] - z[:, 2]])
     assert parts.std(axis=0) == pytest.approx([natural["sd(g)"], natural["sd(x|g)"]] * 2, rel=0.07)
@@ -1007,9 +1004,7 @@ def test_groups_of_which_none_was_seen():
     """ "1" of a table is not "01" of the fit: said, unless some other row has a group that was seen."""
     data = table()
     data["clinic"] = np.array(["01", "02", "03"])[np.arange(N) % 3]
-    model, design, priors, notes = made("y ~ x + (1 | clinic)", data=data)
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    fit = frozen("y ~ x + (1 | clinic)", data=data)
     for unseen in ("zero", "draw"):
         said = "`new`: the fit has seen none of the groups of 'clinic', such as '1'; it has '01', '02', '03'"
         with pytest.warns(UserWarning, match=said):
@@ -1019,9 +1014,7 @@ def test_groups_of_which_none_was_seen():
 
 def test_predictions_of_too_many_rows(monkeypatch):
     """At most 20 million numbers; else fewer draws, or a part of the rows."""
-    model, design, priors, notes = made("y ~ x")
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    fit = frozen("y ~ x")
     assert fit_module.NUMBERS == 20_000_000
     monkeypatch.setattr(fit_module, "NUMBERS", 2_400)
     assert fit.predict(draws=100).shape == (100, N) and fit.predict(table().iloc[:5], draws=480).shape == (480, 5)
@@ -1034,25 +1027,18 @@ def test_predictions_of_too_many_rows(monkeypatch):
 
 def test_responses_are_drawn_with_each_dispersion_in_its_place():
     """And as many as are asked for, of any number of chains."""
-    model, design, priors, notes = made("y ~ x", "student_t")
-    x = model.initial.copy()
-    x[-2:] = np.log([0.5, 30.0])  # sigma of the standardised response, and nu
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit("", family_of("student_t"), model, Frozen(x), design, priors, notes, columns)
+    fit = frozen("y ~ x", "student_t", shift=0.0)
+    fit.run.x[-2:] = np.log([0.5, 30.0])  # sigma of the standardised response, and nu
     fit.run.chains = 2
     drawn = fit.predict({"x": [1.0, 2.0]}, kind="response", draws=4_001, seed=0)
-    natural = model.constrain(x)
+    natural = fit.model.constrain(fit.run.x)
     assert drawn.shape == (4_001, 2) and natural["nu"] == pytest.approx(30.0)
     sd = natural["sigma"] * np.sqrt(30.0 / 28.0)  # four standard errors are 5 %
     assert drawn.std(axis=0) == pytest.approx(sd, rel=0.06)
 
 
 def test_slopes_are_predicted():
-    model, design, priors, notes = made("y ~ x + (1 + x | g)")
-    columns = {"offset": None, "exposure": None}
-    fit = pdmp.formulas.Fit(
-        "", family_of("gaussian"), model, Frozen(model.initial + 0.3), design, priors, notes, columns
-    )
+    fit = frozen("y ~ x + (1 + x | g)")
     assert np.allclose(fit.predict(table(), draws=2), fit.predict(draws=2))
 
 
