@@ -280,7 +280,7 @@ def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
 def test_an_update(monkeypatch):
     """By the public name: options of the fit, the same seed, notes, and a fit that was not changed."""
     t = table()
-    options = {"chains": 2, "gradients": 150, "progress": False}
+    options = {"chains": 2, "gradients": 50, "progress": False}
     fit = pdmp.regression("y ~ x + (1 | g)", t[:FIRST], seed=1, priors={"sd(g)": HalfNormal(0.3)}, **options)
     before = str(fit.summary())
     more = t[FIRST:].assign(x=t.x.where(t.index != 90))
@@ -302,7 +302,7 @@ def test_an_update(monkeypatch):
     own = {"initial": np.zeros(3), "checkpoint": "c"}
     fit.with_rows.args[0].options.update(own)
     for given, wanted in [
-        ({"chains": 3}, {"chains": 3, "gradients": 150, "progress": False}),
+        ({"chains": 3}, options | {"chains": 3}),
         ({"ess": 90.0, "checkpoint": "d"}, {"chains": 2, "ess": 90.0, "progress": False, "checkpoint": "d"}),
         ({"ess": None}, options),
     ]:
