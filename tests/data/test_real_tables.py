@@ -59,17 +59,6 @@ def penguins(rng, n=200):
     }
 
 
-def mpg(rng, n=200):
-    return {
-        "mpg": rng.uniform(9.0, 46.0, n).round(1),
-        "cylinders": rng.choice([3, 4, 5, 6, 8], n),
-        "horsepower": missing(rng.integers(46, 230, n).astype(float), 0.02, rng),
-        "weight": rng.integers(1600, 5200, n),
-        "origin": rng.choice(["usa", "europe", "japan"], n),
-        "name": [f"ford {k}" for k in range(n)],
-    }
-
-
 def exercise(rng, n=90):
     return {
         "Unnamed: 0": np.arange(n),
@@ -81,35 +70,10 @@ def exercise(rng, n=90):
     }
 
 
-def taxis(rng, n=200):
-    return {
-        "pickup": [f"2019-03-{k % 28 + 1:02} 20:21:{k % 60:02}" for k in range(n)],
-        "passengers": rng.integers(0, 7, n),
-        "fare": rng.exponential(12.0, n).round(1),
-        "color": rng.choice(["yellow", "green"], n),
-        "payment": missing(rng.choice(["cash", "credit card"], n), 0.01, rng),
-        "pickup_zone": missing(np.array([f"Zone {k % 90}" for k in range(n)]), 0.01, rng),
-    }
-
-
-def tips(rng, n=150):
-    return {
-        "total_bill": rng.uniform(3.0, 50.0, n).round(2),
-        "tip": rng.uniform(1.0, 10.0, n).round(2),
-        "sex": rng.choice(["Male", "Female"], n),
-        "smoker": rng.choice(["Yes", "No"], n),
-        "day": rng.choice(["Thur", "Fri", "Sat", "Sun"], n),
-        "size": rng.integers(1, 7, n),
-    }
-
-
 SEABORN = {
     "titanic": (titanic, "--target survived --drop deck --drop alive"),
     "penguins": (penguins, "--target species --positive Gentoo"),
-    "mpg": (mpg, "--target mpg --above 23 --drop name"),
     "exercise": (exercise, "--target diet --index 'Unnamed: 0'"),
-    "taxis": (taxis, "--target color --drop pickup --drop pickup_zone"),
-    "tips": (tips, "--target smoker"),
 }
 SKLEARN = ["breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine"]
 try:
@@ -155,7 +119,7 @@ def test_tables_as_seaborn_has_them(name, ran):
     frame = pandas.DataFrame(make(np.random.default_rng(3)))
     out = ran(frame, options, index=name != "exercise")
     assert ("as the index of the rows" in out) and "Bayesian logistic regression: N = " in out
-    rows = len(frame.drop(columns={"titanic": ["deck"], "taxis": ["pickup_zone"]}.get(name, [])).dropna())
+    rows = len(frame.drop(columns=["deck"] if name == "titanic" else []).dropna())
     if rows < len(frame):
         assert f"left out: {len(frame) - rows} of {len(frame)} rows, with missing values in " in out
     if name == "titanic":

@@ -19,7 +19,6 @@ Environment = pytest.importorskip("formulae.environment").Environment
 pytestmark = pytest.mark.exact
 
 N, CHAINS = 60, 3
-NONE = {"offset": None, "exposure": None}
 
 
 def table():

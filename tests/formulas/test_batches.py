@@ -101,7 +101,10 @@ def test_numbers_are_floats_before_anything_is_computed(kind, tmp_path):
 
 @pytest.mark.parametrize(
     "term, kind",  # in turn, as functions know nothing of the kind of file
-    [(term, ("csv", "parquet")[k % 2]) for k, term in enumerate(term for term in RETURNED if "scale" not in term)],
+    [
+        (term, ("csv", "parquet")[k % 2])
+        for k, term in enumerate([term for term in RETURNED if "scale" not in term][::5])
+    ],
 )
 def test_what_functions_return_is_a_float(term, kind, tmp_path):
     data = pandas.DataFrame(small_numbers())
@@ -156,11 +159,10 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("formula", "options", "says"), MISTAKES, ids=[says[:30] for *_, says in MISTAKES])
-def test_mistakes(formula, options, says, kind, tmp_path):
+def test_mistakes(formula, options, says, tmp_path):
     with pytest.raises(ValueError) as error:
-        made(formula, "poisson", write(table(), tmp_path, kind), **options)
+        made(formula, "poisson", write(table(), tmp_path, "csv"), **options)
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
@@ -303,7 +305,7 @@ def test_dates_of_a_csv_file_are_text(tmp_path, monkeypatch):
     assert one.columns == other.columns and one.groups[0].levels == other.groups[0].levels
 
 
-@pytest.mark.parametrize(("formula", "says"), SUMS, ids=[formula for formula, _ in SUMS])
+@pytest.mark.parametrize(("formula", "says"), SUMS[1::2], ids=[formula for formula, _ in SUMS[1::2]])
 def test_collinear_columns_of_files(formula, says, tmp_path, monkeypatch):
     """What is said of them is what is said of the table in memory."""
     monkeypatch.setattr(blocks, "ENTRIES", 40)

@@ -17,16 +17,13 @@ from pdmp.models.regressions.standardised_effects import StandardisedEffects
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
 
-pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 
 N = 24
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    """Where effects are found to be does not matter to the law, and takes long in plain Python."""
-    for name, number in (("MOMENTS", 1), ("STEPS", 2), ("LAST_STEPS", 1)):
-        monkeypatch.setattr(information_module, name, number)
 
 
 def table(n=N):

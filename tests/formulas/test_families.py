@@ -24,7 +24,11 @@ from tests.models.helpers_families import ORACLES, censored_density
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
 
-pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 
 N, TOP = 18, 3
 exp, expit = np.exp, special.expit
@@ -45,14 +49,6 @@ DENSITIES = {
     Exponential: lambda q, v: stats.expon.logpdf(v, scale=q.scale),
     LKJ: lambda q, v: stats.beta.logpdf(0.5 * (1.0 + v), q.eta, q.eta) - math.log(2.0),  # of two variables
 }
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    """Where effects are found to be does not matter to the law, and takes long in plain Python."""
-    monkeypatch.setattr(information_module, "MOMENTS", 1)
-    monkeypatch.setattr(information_module, "STEPS", 2)
-    monkeypatch.setattr(information_module, "LAST_STEPS", 1)
 
 
 def table(family, n=N):

@@ -164,7 +164,7 @@ def made_by(formula, family, data, options, **more):
 
 
 SET_UPS = [
-    ("y ~ x + w", "student_t", {"weights": "e"}),
+    ("y ~ x + w", "gaussian", {"weights": "e"}),
     ("b ~ x + treated", "bernoulli", {"offset": "e"}),
     ("c ~ w + (1 | g)", "negative_binomial", {}),
     ("c ~ w + x + e + (1 + e + x | g)", "negative_binomial", {"weights": "e"}),
@@ -198,7 +198,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         intercept=alone.intercept,
         offset=alone.offset * alone.response_scale if alone.offset.size else None,
         weights=data[options["weights"]] if "weights" in options else None,
-        scale_response=family == "student_t",
+        scale_response=family == "gaussian",
     )
     found = [laplace(model) for model in (memory, alone, spread)]
     assert all(np.array_equal(a, b) for a, b in zip(found[1], found[2], strict=True))

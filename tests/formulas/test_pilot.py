@@ -14,7 +14,7 @@ from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import plain_only
 
-pytestmark = [pytest.mark.exact, plain_only]
+pytestmark = [pytest.mark.exact, plain_only, pytest.mark.usefixtures("few_radii")]
 
 GROUPS, N = 4, 24
 

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
+from numpy.testing import assert_allclose
 
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, AliasTables, table_of_block
-from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
+from pdmp.models import LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
 from tests.checks import plain_only
 from tests.gradients.helpers_gradients import Bowl, calls, quartic
@@ -133,33 +132,6 @@ def test_what_is_not_known_is_none():
         LOGISTIC.term_partial_bounds(3, 13)
 
 
-@pytest.mark.parametrize("model", [LOGISTIC, LINEAR])
-def test_partial_derivatives_of_terms_and_of_the_prior(model):
-    scratch = np.zeros(3)
-    terms, others = model.term_gradients(X, range(12)), model.term_gradients(Y, range(12))
-    precision = np.array([4.0, 1.0, 1.0 / 16.0]) if model is LOGISTIC else np.full(3, 0.25)
-    v = np.array([1.0, -2.0, 0.5])
-    for j in range(3):
-        assert kernel_call(model, "prior_partial", X, j) == pytest.approx(precision[j] * X[j], rel=1e-14)
-        assert kernel_call(model, "prior_partial_curvature_bound", v, j) == pytest.approx(
-            precision[j] * v[j] ** 2, rel=1e-14
-        )
-        for i in range(12):
-            assert kernel_call(model, "term_partial", X, i, j, scratch) == pytest.approx(terms[i, j], rel=1e-12)
-            difference = kernel_call(model, "term_partial_difference", X, Y, i, j, scratch)
-            assert difference == pytest.approx(terms[i, j] - others[i, j], rel=1e-9, abs=1e-13)
-
-
-def kernel_call(model, method, *args):
-    """A compiled method, in plain Python."""
-    return getattr(model.native, method)(*args)
-
-
-def test_diagonals_of_hessians():
-    assert_allclose(LOGISTIC.curvatures(X), np.diag(LOGISTIC.hessian(X)), rtol=1e-14)
-    assert_array_equal(Gaussian(0.0, [[2.0, 0.5], [0.5, 3.0]]).curvatures(), [2.0, 3.0])
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The estimator
 
@@ -206,20 +178,6 @@ def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(meth
         assert extra[0, 1] == pytest.approx((each @ v).var(ddof=1) / 3.0, rel=1e-9)
     if method == "gradient_and_sd":
         assert_allclose(extra[0], each.std(axis=0, ddof=1) / np.sqrt(3.0), rtol=1e-9)
-
-
-def test_memory_maps_are_read_like_arrays(tmp_path):
-    file = tmp_path / "X.npy"
-    np.save(file, FEATURES)
-    mapped = LogisticRegression(np.load(file, mmap_mode="r"), LABELS, prior_scale=[0.5, 1.0, 4.0])
-    assert_array_equal(mapped.term_partial_lipschitz(0, 12), LOGISTIC.term_partial_lipschitz(0, 12))
-    # Compiled once more for an array that cannot be written; the order of a sum, and its last bits, may differ.
-    assert_allclose(mapped.gradient(X), LOGISTIC.gradient(X), rtol=1e-14)
-    assert_allclose(LOGISTIC.gradient(X), gradient_by_hand(X), rtol=1e-12)
-
-
-def gradient_by_hand(x):
-    return FEATURES.T @ (expit(FEATURES @ x) - LABELS) + x / np.array([0.25, 1.0, 16.0])
 
 
 @pytest.mark.exact

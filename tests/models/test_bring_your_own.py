@@ -15,7 +15,7 @@ from scipy import stats
 
 import pdmp
 from pdmp.automatic.start import find_starts
-from pdmp.models import Banana, EightSchools, Funnel, GaussianMixture, LogGaussianCox, from_jax, from_stan, from_torch
+from pdmp.models import EightSchools, from_jax, from_stan, from_torch
 from pdmp.models.transforms import Interval, Log, Simplex, Upper
 from tests.checks import plain_only
 from tests.models.helpers_models import compiled_both
@@ -278,41 +278,6 @@ def double_precision():
     jax.config.update("jax_enable_x64", True)
     yield jax
     jax.config.update("jax_enable_x64", before)
-
-
-@needs("jax")
-def test_gradients_of_the_targets_by_automatic_differentiation(double_precision):
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
-
-    mixture = GaussianMixture(
-        [[-1.0, 0.5], [1.0, 0.0]], [[[1.0, 0.3], [0.3, 0.5]], [[0.4, 0.0], [0.0, 2.0]]], [1.0, 2.0]
-    )
-    cox = LogGaussianCox([3, 0, 7], [[2.0, -0.5, 0.0], [-0.5, 1.5, 0.2], [0.0, 0.2, 1.0]], mean=0.3, area=1.5)
-
-    def mixture_density(x):
-        z = x - mixture.means
-        forms = jnp.einsum("ki,kij,kj->k", z, jnp.linalg.inv(mixture.covariances), z)
-        return logsumexp(
-            -0.5 * forms - 0.5 * jnp.linalg.slogdet(mixture.covariances)[1] + jnp.log(jnp.array([1.0, 2.0]))
-        )
-
-    def cox_density(x):
-        return (x * cox.counts - 1.5 * jnp.exp(x)).sum() - 0.5 * (x - 0.3) @ cox.field.hessian() @ (x - 0.3)
-
-    targets = [
-        (Banana(3), lambda x: -0.5 * (x[0] ** 2 + ((x[1] - x[0] ** 2) / 0.5) ** 2 + x[2] ** 2)),
-        (Funnel(4), lambda x: -0.5 * (x[0] / 3.0) ** 2 - 1.5 * x[0] - 0.5 * jnp.exp(-x[0]) * (x[1:] ** 2).sum()),
-        (mixture, mixture_density),
-        (cox, cox_density),
-        (EightSchools(), lambda x: schools_log_density(x, jnp)),
-    ]
-    for model, log_density in targets:
-        found = from_jax(log_density, model.dim)
-        for x in np.random.default_rng(3).standard_normal((3, model.dim)):
-            assert np.allclose(model.gradient(x), found.gradient(x), rtol=1e-11, atol=1e-12)
-            hessian = double_precision.hessian(lambda y, f=log_density: -f(y))(x)
-            assert np.allclose(model.hessian(x), hessian, rtol=1e-10, atol=1e-11)
 
 
 @needs("jax")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-import discrete
 import pdmp
 from pdmp.gradients import Minibatch
 from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
@@ -171,15 +170,6 @@ def test_second_derivatives(name):
     close(model.hessian(x), hessian, 1e-6)
     close(model.curvatures(x), np.diag(hessian), 1e-6)
     assert model.curvature(x) == pytest.approx(np.diag(hessian).mean(), rel=1e-6)
-
-
-@plain_only
-@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "softmax", "tanh"])
-def test_gradients_by_automatic_differentiation(name):
-    jax = pytest.importorskip("jax", reason="automatic differentiation by jax, which is not installed")
-    jax.config.update("jax_enable_x64", True)
-    model, x = MODELS[name](), point(MODELS[name]())
-    close(jax.grad(lambda x: -log_density(model, x, jax.numpy))(x), model.gradient(x), 1e-10)
 
 
 def log_density(model, x, xp=np):
@@ -479,23 +469,6 @@ def test_natural_parameters_have_names():
         ("W2", (2, 3)),
         ("b2", (3,)),
     ]
-
-
-@plain_only
-@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "softmax", "relu"])
-def test_samplers_run(name):
-    """A run of each kind: fixed steps, with corrected noise, a stochastic PDMP, the Zig-Zag on the adaptive grid."""
-    model = MODELS[name]()
-    batch, options = Minibatch(model, 8), {"initial": model.initial, "seed": 1}
-    for process, budget in (
-        (discrete.SGLD(batch, step=1e-4), {"steps": 20}),
-        (discrete.SGLD(batch, step=1e-4, correction="corrected"), {"steps": 20}),
-        (discrete.SGBD(batch, scale=1e-3), {"steps": 20}),
-        (pdmp.SBPS(batch), {"events": 10}),
-        (pdmp.ZigZag(model), {"events": 10}),
-    ):
-        run = pdmp.sample(process, **options, **budget)
-        assert np.all(np.isfinite(run.mean())) and np.any(run.var() > 0.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 import pdmp
-from pdmp.factors.terms import compiled_factors
 from pdmp.models import (
     Banana,
     EightSchools,
@@ -104,42 +103,6 @@ def test_potential_and_derivatives(name):
     for a in x:
         assert_derivatives(model, a)
     assert np.allclose(model.curvatures(x[0]), np.diag(model.hessian(x[0])), rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", [n for n in MODELS if n not in ("mixture", "field")])
-def test_factors_are_local_and_add_up(name):
-    model = MODELS[name]()
-    factors = compiled_factors(model)
-    for seed, x in enumerate(points(model)):
-        factors.check(x, seed)  # raises
-    terms = np.zeros(model.dim)
-    for i in range(model.n_data):
-        terms += model.term_gradients(points(model)[0], [i])[0]
-    total = np.zeros(model.dim)
-    model.native.add_block_gradient(points(model)[0], 0, model.n_data, total)
-    assert np.allclose(terms, total, rtol=1e-13)
-
-
-def test_terms_alone_give_the_partial_derivative():
-    model = cox()
-    x, scratch = points(model)[0], np.zeros(model.dim)
-    for i in range(6):
-        expected = model.term_gradients(x, [i])[0]
-        assert [model.native.term_partial(x, i, j, scratch) for j in range(6)] == list(expected)
-    assert math.isclose(model.native.prior_curvature_bound(x), x @ model.field.hessian() @ x, rel_tol=1e-13)
-
-
-@pytest.mark.parametrize("name", ["banana", "twisted"])
-@pytest.mark.parametrize("rows", [1, None])
-def test_rates_of_the_banana_are_these_polynomials(name, rows):
-    model = MODELS[name]()
-    x, v = points(model)[:2]
-    table = np.zeros((rows or model.dim, 4))
-    model.native.add_prior_coefficients(x, v, table)
-    for t in (0.0, 0.3, -1.1, 4.0):
-        rates = v * model.gradient(x + t * v)
-        expected = np.array([rates.sum()]) if rows else rates
-        assert np.allclose(table @ t ** np.arange(4), expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("rows", [1, None])

@@ -311,15 +311,14 @@ def test_a_few_wrong_data_of_many_are_found_before_a_run():
         pdmp.sample(pdmp.BPS(Many(wrong=(31, 77, 130))), events=5, seed=1, initial=np.ones(3))
 
 
-@pytest.mark.parametrize("factor", [1.1, 1.01])
-def test_a_little_too_much_of_a_few_data_of_thousands_is_found(factor):
+def test_a_little_too_much_of_a_few_data_of_thousands_is_found():
     """Their share of the sum over all data is below its tolerance: blocks are compared, and the datum is named."""
     right = Many(n=5_000)
     right.check_gradient(points=2, data=2)
     for wrong in ((31, 1077, 4130), (4_999,)):
         named = "|".join(map(str, wrong))
         with pytest.raises(ValueError, match=f"`add_term_gradient` of Many .*: coordinate . of datum ({named}), at"):
-            pdmp.sample(pdmp.BPS(Many(n=5_000, wrong=wrong, factor=factor)), events=5, seed=1, initial=np.ones(3))
+            pdmp.sample(pdmp.BPS(Many(n=5_000, wrong=wrong, factor=1.01)), events=5, seed=1, initial=np.ones(3))
 
 
 def test_of_very_many_data_some_blocks_are_compared(monkeypatch):

@@ -11,7 +11,6 @@ from tests.statistics.helpers_events import GAUSSIAN, MEAN, PRECISION, gaps, int
 
 EVENTS = 60_000
 MASS = np.array([[1.0, -0.3, 0.2], [-0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
-COVARIANCE = np.linalg.inv(PRECISION)
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(60, 2))
@@ -50,17 +49,6 @@ def test_events_on_a_gaussian_come_at_their_rate(name):
     assert_exponential(gaps(path, integral_of_positive_part(a, b, s), 0), resolution=0.05)
     if process.refresh_rate:
         assert_exponential(gaps(path, process.refresh_rate * s, 1), resolution=0.13)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", ON_GAUSSIAN)
-def test_averages_on_a_correlated_gaussian(name):
-    events = 40_000
-    found = replicate(ON_GAUSSIAN[name](), MEAN, 24, seed=32, warmup=0.1, events=events)
-    sd = np.sqrt(np.diag(COVARIANCE))
-    assert_unbiased((found.mean - MEAN) / sd, 0.0, resolution=0.05)
-    correlations = (found.cov / np.outer(sd, sd)).reshape(24, -1)
-    assert_unbiased(correlations, (COVARIANCE / np.outer(sd, sd)).ravel(), resolution=0.12)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -13,11 +13,6 @@ from pdmp.gradients import Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import assert_unbiased, barker_law, epoch_law, linear_terms, minibatch_law, replicate
 
-D = 10
-COVARIANCE = 0.6 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))) * np.outer(
-    np.linspace(0.5, 1.5, D), np.linspace(0.5, 1.5, D)
-)
-TEN = Gaussian(np.arange(float(D)), np.linalg.inv(COVARIANCE))
 ONE = Gaussian([1.5], [1.0])
 
 
@@ -46,35 +41,6 @@ def test_sgld_in_one_dimension(tau):
     truth = (2.0 + 0.4 * tau**2) / 1.6
     assert_unbiased(mean, 1.5, resolution=0.02)
     assert_unbiased(var / truth, 1.0, resolution=0.02)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 3.0])
-def test_sgld_in_ten_correlated_dimensions(tau):
-    step = 0.5 / np.linalg.eigvalsh(TEN.hessian())[-1]
-    provider = Full(TEN) if tau == 0.0 else Noisy(TEN, tau)
-    mean, var, cov = replicate(discrete.SGLD(provider, step), TEN.mean, 32, seed=42, steps=250_000)
-    truth = langevin(TEN, tau, step)
-    sd = np.sqrt(np.diag(truth))
-    assert_unbiased((mean - TEN.mean) / sd, 0.0, resolution=0.06)
-    assert_unbiased(var / sd**2, 1.0, resolution=0.06)
-    j, k = np.triu_indices(D, 1)
-    assert_unbiased((cov / np.outer(sd, sd))[:, j, k], (truth / np.outer(sd, sd))[j, k], resolution=0.06)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("draw", ["iid", "distinct"])
-def test_sgld_with_independent_mini_batches(draw):
-    """Multiplicative noise; without replacement it is smaller by the finite-population factor."""
-    model = regression()
-    step = 0.3 * model.posterior()[1][0, 0]
-    process = discrete.SGLD(Minibatch(model, 3, draw=draw), step)
-    mean, var, _ = replicate(process, model.mode(), 32, seed=43, steps=200_000)
-    means, variances = zip(*(minibatch_law(model, 3, distinct, step) for distinct in (False, True)), strict=True)
-    i = int(draw == "distinct")
-    assert_unbiased((mean - means[i]) / np.sqrt(variances[i]), 0.0, resolution=0.03)
-    assert_unbiased(var / variances[i], 1.0, resolution=0.03)
-    assert abs(variances[0] / variances[1] - 1.0) > 0.06  # so the two are told apart
 
 
 def test_sgld_with_reshuffled_blocks():
@@ -136,17 +102,6 @@ def test_sgbd_in_one_dimension(estimator, tau, sigma):
     assert_unbiased(var / truth, 1.0, resolution=0.03)
 
 
-@pytest.mark.release
-def test_sgbd_in_two_correlated_dimensions():
-    precision = np.array([[1.0, 0.6], [0.6, 1.5]])
-    process = discrete.SGBD(Noisy(Gaussian(0.0, precision), 0.0), 1.0)
-    mean, var, cov = replicate(process, [0.0, 0.0], 32, seed=47, steps=100_000)
-    truth = barker_law("vanilla", 1.0, precision, 0.0)
-    assert_unbiased(mean, 0.0, resolution=0.03)
-    assert_unbiased(cov[:, *np.triu_indices(2)], truth[np.triu_indices(2)], resolution=0.04)
-    assert np.abs(truth - np.linalg.inv(precision)).max() > 0.2
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # SGRRLD
 
@@ -162,16 +117,3 @@ def test_sgrrld_extrapolates_two_exact_laws(tau, correlation):
     assert abs(truth - 1.0) < 0.4 * abs(fine - 1.0)
     assert_unbiased(mean, 1.5, resolution=0.05)
     assert_unbiased(var, truth, resolution=0.06)
-
-
-@pytest.mark.release
-def test_sgrrld_with_mini_batches():
-    model = regression()
-    step = 0.3 * model.posterior()[1][0, 0]
-    process = discrete.SGRRLD(Minibatch(model, 3), step)
-    mean, var, _ = replicate(process, model.mode(), 32, seed=49, steps=150_000)
-    (first, coarse), (_, fine) = (minibatch_law(model, 3, False, gamma) for gamma in (step, 0.5 * step))
-    truth, target = 2.0 * fine - coarse, model.posterior()[1][0, 0]
-    assert abs(truth - target) < 0.5 * abs(fine - target)
-    assert_unbiased((mean - first) / np.sqrt(target), 0.0, resolution=0.05)
-    assert_unbiased(var / target, truth / target, resolution=0.1)

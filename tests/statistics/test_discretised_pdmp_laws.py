@@ -98,33 +98,6 @@ def test_frozen_rates_with_reshuffled_blocks(name):
     assert independent[1] > 1.1 * variance > 1.1 * sd**2  # so the two are told apart
 
 
-@pytest.mark.release
-def test_frozen_rates_on_a_skew_normal():
-    """Its variance is 12 % too large."""
-    eps = 0.2
-    found = replicate(discrete.SGZZ(Full(SKEW), eps), [0.5], 32, seed=83, steps=200_000)
-    mean, variance = frozen_law(noisy(skew, 0.0), eps, middle=SKEW.exact_mean)
-    assert variance > 1.1 * SKEW.exact_variance
-    assert_law(found, mean, variance)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", ["SGZZ", "SGBPS"])
-def test_frozen_rates_tend_to_a_target_in_five_correlated_dimensions(name):
-    """Extrapolated to ε = 0, with noise in the gradient: what is left of an error of first order is of second."""
-    options = {"refresh_rate": 0.3} if name == "SGBPS" else {}
-    found = []
-    for eps in (0.3, 0.15):
-        process = getattr(discrete, name)(Noisy(FIVE, 1.0), eps, **options)
-        found.append(replicate(process, FIVE.mean, 32, seed=84, steps=round(90_000 / eps)))
-    coarse, fine = found
-    assert np.all(coarse.var.mean(axis=0) > 1.06 * np.diag(COVARIANCE))
-    assert_unbiased((2.0 * fine.mean - coarse.mean - FIVE.mean) / SD, 0.0, resolution=0.1)
-    j, k = np.triu_indices(5)
-    cov = (2.0 * fine.cov - coarse.cov) / np.outer(SD, SD)
-    assert_unbiased(cov[:, j, k], (COVARIANCE / np.outer(SD, SD))[j, k], resolution=0.1)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Splitting schemes
 

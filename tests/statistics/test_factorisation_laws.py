@@ -1,4 +1,4 @@
-"""Laws of samplers on the smallest factorisations, network and mixture of sources, against quadrature.
+"""Laws of samplers on the smallest factorisations and mixture of sources, against quadrature.
 
 The densities are written down here from the published formulas, on grids, without the models' own code. What
 can be integrated out by hand is. The quantities compared are those that no symmetry of the posterior changes.
@@ -11,7 +11,7 @@ from scipy import special
 import discrete
 import pdmp
 from pdmp.gradients import Minibatch
-from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
+from pdmp.models import BPMF, ICA, PPMF, MatrixFactorization
 from tests.checks import assert_unbiased, replicate
 
 N, NOISE = 12, 1.5
@@ -19,7 +19,6 @@ ZEROS = np.zeros(N, int)
 RATINGS = 1.0 + NOISE * np.linspace(-1.0, 1.0, N)
 COUNTS = np.array([0.0, 2.0, 1.0, 3.0, 1.0, 0.0])
 SOURCES = np.array([[1.0, 0.4], [-0.7, 1.2], [0.3, -1.5], [-1.1, -0.6], [0.8, 0.9]])
-INPUTS, CLASSES = np.array([[-1.5], [-0.4], [0.6], [1.0], [2.0]]), np.array([0, 0, 1, 0, 1])
 
 
 def grids(*axes):
@@ -109,36 +108,11 @@ def seen_gram(mean, second):
     ]
 
 
-def network():
-    """One tanh unit h = tanh(wx + b), p = 1 / (1 + exp(-δh - c)): E w², E b², E wb, E δ², E δw, E c, E c².
-
-    δ and c are differences of two standard normal weights each.
-    """
-    w, b, delta, c = grids(*2 * [np.linspace(-4.5, 4.5, 37)], *2 * [np.linspace(-6.4, 6.4, 37)])
-    log = -0.5 * (w * w + b * b) - 0.25 * (delta * delta + c * c)
-    for (x,), y in zip(INPUTS, CLASSES, strict=True):
-        log = log + special.log_expit((2 * y - 1) * (delta * np.tanh(w * x + b) + c))
-    truth = expectations(log, w * w, b * b, w * b, delta * delta, delta * w, c, c * c)
-    return BayesianNN(INPUTS, CLASSES, hidden=1, activation="tanh"), truth
-
-
-def seen_weights(mean, second):
-    """The parameters are w, b, two weights of the outputs, two of their biases."""
-    difference = np.zeros((2, 6))
-    difference[0, 2:4] = difference[1, 4:6] = -1.0, 1.0
-    squares = np.einsum("ki,rij,kj->rk", difference, second, difference)
-    return [
-        *(second[:, 0, 0], second[:, 1, 1], second[:, 0, 1], squares[:, 0], second[:, 0, 3] - second[:, 0, 2]),
-        *(mean[:, 5] - mean[:, 4], squares[:, 1]),
-    ]
-
-
 PROBLEMS = {
     "MatrixFactorization": (matrix_factorisation, seen_factors, [1.0, 1.0]),
     "BPMF": (bpmf, seen_hierarchy, [1.0, 1.0, 0.5, 0.5, 0.0, 0.0]),
     "PPMF": (ppmf, seen_logs, np.zeros(4)),
     "ICA": (ica, seen_gram, [1.0, 0.0, 0.0, 1.0]),
-    "BayesianNN": (network, seen_weights, [0.5, 0.0, -0.5, 0.5, 0.0, 0.0]),
 }
 
 
@@ -170,19 +144,3 @@ def test_the_product_of_two_factors_has_its_law():
 )
 def test_the_bouncy_particle_sampler(name, resolution):
     check(name, pdmp.BPS, 16, 5, resolution, events=60_000)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize(
-    "name, make, resolution",
-    [
-        ("PPMF", pdmp.ZigZag, 0.2),
-        ("BPMF", lambda model: discrete.SGHMC(model, step=0.05, friction=1.0), 0.25),
-        ("PPMF", lambda model: discrete.SGBD(model, scale=0.15), 0.15),
-        ("ICA", lambda model: discrete.SGNHT(model, step=0.05, diffusion=1.0), 0.15),
-        ("BayesianNN", lambda model: discrete.MALA(model, step=0.3), 0.2),
-    ],
-    ids=["PPMF by ZigZag", "BPMF by SGHMC", "PPMF by SGBD", "ICA by SGNHT", "BayesianNN by MALA"],
-)
-def test_each_family_once(name, make, resolution):
-    check(name, make, 16, 7, resolution, events=30_000 if name == "BayesianNN" else 100_000)

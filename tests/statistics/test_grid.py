@@ -10,7 +10,7 @@ import pytest
 import pdmp
 from pdmp.gradients import Noisy
 from tests.checks import assert_unbiased, replicate
-from tests.targets import FUNNEL, KINDS, Plane
+from tests.targets import KINDS, Plane
 
 
 def reference(model):
@@ -78,20 +78,3 @@ def test_moments(sampler, which):
     of_mean, of_var = RESOLUTION[KINDS[which]]
     assert_unbiased((mean - truth_mean) / np.sqrt(truth_var), 0.0, resolution=of_mean)
     assert_unbiased(var / truth_var, 1.0, resolution=of_var)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", ["BPS", "ZigZag"])
-def test_the_funnel_in_a_box(name):
-    lower, upper = np.array([-1.5, -1.0]), np.array([1.0, 2.0])
-    nodes, weights = np.polynomial.legendre.leggauss(60)
-    x, y = (0.5 * (a + b + (b - a) * nodes) for a, b in zip(lower, upper, strict=True))
-    density = np.exp(-0.5 * x * (x + 1.0)) * (1.0 - 0.25 * x * x) ** 2 * weights
-    density = density[:, None] * np.exp(-0.5 * y**2 * np.exp(-x)[:, None]) * weights
-    density /= density.sum()
-    mean = np.array([density.sum(axis=1) @ x, density.sum(axis=0) @ y])
-    var = np.array([density.sum(axis=1) @ x**2, density.sum(axis=0) @ y**2]) - mean**2
-    process = pdmp.Bounded(SAMPLERS[name](Plane(FUNNEL)), lower=lower, upper=upper)
-    found = replicate(process, [0.3, 0.2], 16, seed=32, warmup=0.02, events=EVENTS)
-    assert_unbiased((found.mean - mean) / np.sqrt(var), 0.0, resolution=0.1)
-    assert_unbiased(found.var / var, 1.0, resolution=0.15)

@@ -26,7 +26,6 @@ COVARIANCE = 0.5 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))) * np.o
 FIVE = Gaussian(np.arange(float(D)), np.linalg.inv(COVARIANCE))
 ONE = Gaussian([1.5], [1.0])
 P = np.diag(np.linspace(0.6, 1.4, D)) + 0.3
-PAIRS = np.triu_indices(D)
 
 
 def stationary(model, gamma, injected, tau, p=1.0):

@@ -51,50 +51,6 @@ def test_each_factor_bounces_at_its_own_rate():
     assert np.all(turned.sum(axis=1) == np.where(kinds == 0, 2, 1))
 
 
-def softplus_rise(i, x, v, s, anchor=None):
-    """∫ (v·∇Uᵢ)₊ along each stretch: Uᵢ is monotone there, so it is the rise of Uᵢ; for control variates by nodes."""
-    z, w = SIGNS[i] * (x @ X[i]), SIGNS[i] * (v @ X[i])
-    if anchor is None:
-        return np.maximum(0.0, np.logaddexp(0.0, -(z + w * s)) - np.logaddexp(0.0, -z))
-    there = special.expit(-SIGNS[i] * (anchor @ X[i]))
-    # v·∇Ũᵢ = -w (expit(-z - ws) - there) rises along the path: it is negative up to its zero, then positive.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        zero = np.clip(np.nan_to_num((-special.logit(there) - z) / w), 0.0, s)
-    return np.logaddexp(0.0, -(z + w * s)) - np.logaddexp(0.0, -(z + w * zero)) + there * w * (s - zero)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", ["affine", "grid", "columns", "rows", "anchored"])
-def test_the_data_of_a_regression_bounce_at_their_rates(name):
-    """The sum over the data, whose bounces are those that turn the velocity along a datum; and the prior's."""
-    anchor = None
-    if name == "anchored":
-        provider = pdmp.gradients.ControlVariate(LOGISTIC, 1, anchor=[0.5, 0.2])
-        process, anchor = pdmp.LocalBPS(provider, refresh_rate=0.3), np.array([0.5, 0.2])
-    elif name in ("columns", "rows"):
-        process = pdmp.LocalBPS(LOGISTIC, refresh_rate=0.3, thinning=name)
-    else:
-        process = pdmp.LocalBPS(LOGISTIC, from_model(LOGISTIC), refresh_rate=0.3, refresh="global", thinning=name)
-    x, v, s, kinds, turned = segments(process, 60_000, 32)
-    velocities = np.vstack([v[1:], v[:1]])
-    change = velocities - v
-    change[-1] = 0.0
-    directions = change / np.maximum(np.linalg.norm(change, axis=1), 1e-300)[:, None]
-    along = np.abs(directions @ (X / np.linalg.norm(X, axis=1)[:, None]).T)  # 1 for the datum that bounced
-    bounced = (kinds == 0) & (along.max(axis=1) > 1.0 - 1e-11)
-    hazards = sum(softplus_rise(i, x, v, s, anchor) for i in range(30))
-    assert_exponential(gaps(hazards, bounced), resolution=0.06)
-    worst = int(np.argmax(np.linalg.norm(X, axis=1) * special.expit(-SIGNS * (X @ LOGISTIC.mode()))))
-    of_one = bounced & (along.argmax(axis=1) == worst)
-    assert_exponential(gaps(softplus_rise(worst, x, v, s, anchor), of_one), resolution=0.2)
-    assert_exponential(gaps(0.3 * s, kinds == 1), resolution=0.4)
-    if name in ("columns", "rows", "anchored"):  # the prior, and what is linear with it, has one clock
-        force = np.zeros(2) if anchor is None else -(SIGNS * special.expit(-SIGNS * (X @ anchor))) @ X
-        a, b = np.einsum("ki,ki->k", v, 0.25 * x + force), 0.25 * np.einsum("ki,ki->k", v, v)
-        rings = (kinds == 0) & ~bounced
-        assert_exponential(gaps(integral_of_positive_part(a, b, s), rings), resolution=0.3)
-
-
 @pytest.mark.parametrize("thinning", ["inversion", pytest.param("affine", marks=pytest.mark.release), "grid"])
 def test_the_coordinate_sampler_switches_at_its_rate(thinning):
     process = pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=0.3, thinning=thinning)

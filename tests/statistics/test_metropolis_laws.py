@@ -70,14 +70,6 @@ def test_mala_on_a_normal_distribution():
     assert_far((1.5, 2.0 / (2.0 - 1.2)), (1.5, 1.0), 0.02)
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("increments, signs", FORMS)
-def test_barker_on_a_normal_distribution(increments, signs):
-    process = discrete.Barker(ONE, 1.8, increments, signs, adapt=False)
-    assert_law(process, [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=2)
-    assert_far(barker_moments(ONE, 1.8, -12.0, 15.0), (1.5, 1.0), 0.02)
-
-
 def test_mala_on_the_skew_normal_distribution():
     truth = SKEW.exact_mean, SKEW.exact_variance
     assert_law(discrete.MALA(SKEW, 0.3, adapt=False), [0.8], truth, 0.03, steps=60_000, seed=3)

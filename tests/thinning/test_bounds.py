@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from numba.core.config import DISABLE_JIT
 
 import pdmp
 from pdmp.process import CERTAIN, HORIZON
@@ -21,7 +20,6 @@ from pdmp.thinning import (
     grid,
 )
 from pdmp.thinning.piecewise import positive_arrival
-from pdmp.validation import check_clocks
 from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
 from tests.thinning.helpers_bounds import CONE, EXACT, LOGISTIC, QUARTIC, SAMPLERS
@@ -158,28 +156,6 @@ def test_positive_arrival_is_that_of_the_clipped_line():
         else:
             s = np.linspace(0.0, t, 20_001)
             assert np.trapezoid(np.maximum(0.0, left + (right - left) * s / width), s) == pytest.approx(e, abs=1e-6)
-
-
-CLOCKED = [(name, sampler) for name in [*EXACT, "grid", "maxima"] for sampler in SAMPLERS]
-if not DISABLE_JIT:  # compiled, each takes half a minute
-    CLOCKED = [
-        ("Hessian", "ZigZag"),
-        ("concave-convex, logistic", "BPS"),
-        ("maxima", "ZigZag"),
-        ("local Hessian", "BPS"),
-    ]
-
-
-@plain_only
-@pytest.mark.parametrize("name, sampler", CLOCKED)
-def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
-    model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
-    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=200, seed=6, tolerance=1e-3)
-    assert found.p > 1e-4, str(found)
-    rings = found.clocks[0]
-    assert 0.1 < rings.acceptance <= 1.0
-    if bound.exact:
-        assert sum(clock.violations for clock in found.clocks) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------

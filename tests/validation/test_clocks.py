@@ -177,13 +177,8 @@ def test_a_rate_that_is_not_the_claimed_one_is_found_and_the_other_clock_is_not_
 @plain_only
 @pytest.mark.parametrize(
     "process",
-    [
-        pdmp.BPS(GAUSSIAN, refresh_rate=0.7),
-        pdmp.BPS(GAUSSIAN, refresh_rate=0.7, thinning="grid"),
-        pdmp.ZigZag(GAUSSIAN),
-        pdmp.ZigZag(GAUSSIAN, thinning="affine"),
-    ],
-    ids=["BPS", "BPS by the grid", "ZigZag by inversion", "ZigZag"],
+    [pdmp.BPS(GAUSSIAN, refresh_rate=0.7, thinning="grid"), pdmp.ZigZag(GAUSSIAN)],
+    ids=["BPS by the grid", "ZigZag by inversion"],
 )
 def test_the_processes_of_the_package(process):
     found = check_clocks(process, events=2_000, seed=2)
