@@ -55,6 +55,7 @@ Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regress
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
+LOOKED_AT = ("trials", "lb", "ub")  #: of these, by predictions
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -761,7 +762,7 @@ class FamilyFit(Fit):
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name in ("trials", "lb", "ub") else None
+            text = self.asked.response.data.get(name) if name in LOOKED_AT else None
             if text is None:
                 found.append(usual)
             elif is_number(text):
