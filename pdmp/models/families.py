@@ -1113,6 +1113,11 @@ def _logs(a, b):
         return np.log(np.maximum(a, 0.0)), np.log(b)
 
 
+def _lognormal_quantile(u, a, b, mu, sigma):
+    a, b = _logs(a, b)
+    return np.exp(_normal_quantile(u, a, b, mu, sigma))
+
+
 def _lognormal_mean(a, b, mu, sigma):
     a, b = ((t - mu) / sigma for t in _logs(a, b))
     return np.exp(mu + 0.5 * sigma**2 + _log_between(a - sigma, b - sigma) - _log_between(a, b))
@@ -1154,7 +1159,7 @@ TAILS = {
     "lognormal": Tails(
         _lognormal_left,
         lambda t, z, a: _lognormal_left(-t, -z, a),
-        lambda u, a, b, mu, sigma: np.exp(_normal_quantile(u, *_logs(a, b), mu, sigma)),
+        _lognormal_quantile,
         _lognormal_mean,
     ),
     "weibull": Tails(
