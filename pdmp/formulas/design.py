@@ -388,9 +388,11 @@ def describe(formula: str) -> Described:
                     # Of a term that formulae adds: not with everything that the formula's names reach.
                     part.__deepcopy__ = functools.partial(_copied, part)
             for call in itertools.chain(*map(_calls, numeric)):
+                _refuse_members([call])
                 _prepare(call)
             for term in model.group_terms:
                 for call in _calls(term.factor):
+                    _refuse_members(_arguments(call))
                     _prepare(call, of_labels=True)
     except Exception as error:
         said = " ".join(str(error).split()).rstrip(".")
@@ -923,6 +925,14 @@ def _arguments(part):
 def _coding_of(term):
     """A function of tables: the values of a term, coded as those of the fit."""
     return lambda table: term.eval_new_data(FloatColumns(table))
+
+
+def _refuse_members(parts):
+    """Refuse mm(...) where it is no grouping by itself: formulae is shown its first column alone."""
+    for one in parts:
+        if getattr(one, "callee", None) == "mm":
+            raise ValueError("mm(...) is a grouping by itself, (1 | mm(g, h)), and in no function and no column")
+        _refuse_members(_arguments(one))
 
 
 def _copied(part, memo):

@@ -658,6 +658,10 @@ MISTAKES = [
     *((f"y | trunc({end}) ~ x", {}, "leaves no responses that could be seen") for end in ("lb=inf", "0, ub=-Inf")),
     ("cbind(c, h, c) ~ x", {"family": "multinomial"}, r"cbind\(c, h, c\) has c twice: each category is one column"),
     ("y ~ s(x, k=5, k=7)", {}, r"s\(x, k=5, k=7\) has one of its columns or options twice"),
+    *(
+        (f"y ~ x + {one}", {}, r"mm\(...\) is a grouping by itself, \(1 \| mm\(g, h\)\)")
+        for one in ("mm(h, c)", "log(mm(h, c) + 1)", "(mm(h, c) | g)", "(1 | C(mm(h, c)))")
+    ),
     ("y ~ t2(x, x)", {}, r"t2\(x, x\) has one of its columns or options twice"),
     (
         {"y": "y ~ x", "sigm": "~ x"},
