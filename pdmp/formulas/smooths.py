@@ -107,10 +107,9 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
 
 def _read(piece, kind, given):
     columns = [column_of(one) for one in given if "=" not in one]
-    named = keywords(given)
-    options = dict(named)
-    if len(options) < len(named) or len({*columns}) < len(columns):
-        raise ValueError(f"{piece} has one of its columns or options twice.")
+    options = dict(keywords(given))
+    if len({*columns}) < len(columns):
+        raise ValueError(f"{piece} has a column twice.")
     least, most = KINDS[kind]
     if not least <= len(columns) <= most:
         raise ValueError(f"{piece} takes {'two columns' if least == 2 else 'one or two columns'}.")

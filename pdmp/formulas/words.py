@@ -192,7 +192,16 @@ def plainly(formula: str) -> str:
 
 
 def check_words(text: str, environment: Any) -> None:
-    """Refuse terms of other tools that there are not, unless the user's code has a function of that name."""
+    """Refuse terms of other tools that there are not, unless the user's code has a function of that name.
+
+    And an argument that is given twice, of which formulae takes the last.
+    """
+    for found in re.finditer(r"(?<![\w`])(\w+)\(", text):
+        call = read_call(text[found.start() : _end(text, found.end())])
+        names = [name for name, value in keywords(call[1] if call else ()) if name.isidentifier() and value[:1] != "="]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"`formula`: {found.group(1)}(...) is given {name!r} twice.")
     for found in re.finditer(r"(?<![\w.`])(\w+)\(", text):
         name = found.group(1)
         if name not in INSTEAD:
