@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import io
 import itertools
+import logging
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -359,6 +362,22 @@ def _deep(size):
         sys.setrecursionlimit(before)
 
 
+@contextlib.contextmanager
+def _heard():
+    """What formulae logs, in place of its log."""
+    said, logger = [], logging.getLogger("formulae")
+
+    def hear(record):
+        said.append(record.getMessage())
+        return False
+
+    logger.addFilter(hear)
+    try:
+        yield said
+    finally:
+        logger.removeFilter(hear)
+
+
 def describe(formula: str) -> Described:
     """Parse a formula.
 
@@ -380,13 +399,20 @@ def describe(formula: str) -> Described:
         with _deep(len(formula)):
             plain, smooths = taken_out(formula)
             plain, found = bars(plain)
-            model = model_description(plain)
+            with _heard() as said:  # of x**2, which formulae takes for x
+                model = model_description(plain)
+            if said:
+                raise ValueError(
+                    "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
+                )
             _check_end(plain)
+            within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
+            _check_bars(found, within)
             correlated = {
                 (term.expr.name, term.factor.name): k
-                for k, bar in enumerate(found)
+                for k, (bar, terms) in enumerate(zip(found, within, strict=True))
                 if not bar.independent
-                for term in model_description(f"0 + ({bar.text})").group_terms
+                for term in terms
             }
             numeric = [
                 model.response and model.response.term,
@@ -399,10 +425,15 @@ def describe(formula: str) -> Described:
                 for part in term.components:
                     # Of a term that formulae adds: not with everything that the formula's names reach.
                     part.__deepcopy__ = functools.partial(_copied, part)
+            for term in numeric:
+                if len(getattr(term, "components", ())) > 1 and any(call.callee == "offset" for call in _calls(term)):
+                    raise ValueError("offset(...) stands alone between +: a product is offset(x * z)")
             for call in itertools.chain(*map(_calls, numeric)):
+                _refuse_members([call])
                 _prepare(call)
             for term in model.group_terms:
                 for call in _calls(term.factor):
+                    _refuse_members(_arguments(call))
                     _prepare(call, of_labels=True)
     except Exception as error:
         said = " ".join(str(error).split()).rstrip(".")
@@ -555,9 +586,6 @@ class Design:
 
     def _evaluate(self, call):
         """What formulae computes; its errors as one line."""
-        import contextlib
-        import io
-
         try:
             with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):  # it prints some of its errors
                 return call()
@@ -935,6 +963,29 @@ def _arguments(part):
 def _coding_of(term):
     """A function of tables: the values of a term, coded as those of the fit."""
     return lambda table: term.eval_new_data(FloatColumns(table))
+
+
+def _check_bars(found, within):
+    """Refuse two bars in one bracket, of which one would be left out, and an effect that stands in two brackets."""
+    seen = set()
+    for bar, terms in zip(found, within, strict=True):
+        if len(re.findall(r"\|", re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", bar.text))) > 1:
+            raise ValueError(f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h)")
+        for key in {(term.expr.name, term.factor.name) for term in terms}:
+            if key in seen:
+                name = "1" if key[0] == "Intercept" else key[0]
+                raise ValueError(
+                    f"the effect ({name} | {key[1]}) stands in two brackets: leave one out, by 0 + if need be"
+                )
+            seen.add(key)
+
+
+def _refuse_members(parts):
+    """Refuse mm(...) where it is no grouping by itself: formulae is shown its first column alone."""
+    for one in parts:
+        if getattr(one, "callee", None) == "mm":
+            raise ValueError("mm(...) is a grouping by itself, (1 | mm(g, h)), and in no function and no column")
+        _refuse_members(_arguments(one))
 
 
 def _copied(part, memo):

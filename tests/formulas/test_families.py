@@ -644,7 +644,31 @@ MISTAKES = [
     ("y ~ gp(x, by=area)", {}, r"gp\(x, by=area\) knows 'k', 'c', not 'by'"),
     ("y | trunc(lb=0) ~ x", {"family": "gamma"}, "truncation is for the families gaussian, lognormal, weibull, expon"),
     ("y | trunc(lb=3) ~ x", {}, "`y` must be at least `lb`, where it is cut off, got .* and 3 in row"),
-    ("y | trunc(a=0) ~ x", {}, r"`\| trunc\(a=0\)` takes lb=, ub= or both"),
+    *(
+        (f"y | {cut} ~ x", {}, r"takes lb=, ub= or both, once each")
+        for cut in (
+            *("trunc(a=0)", "trunc(-9, 9, 10)", "trunc(-9, lb=-5)", "trunc(lb=-9, lb=-8)"),
+            "trunc(lb=-9) + trunc(ub=9, lb=-8)",
+        )
+    ),
+    *((f"y | trunc({end}) ~ x", {}, "leaves no responses that could be seen") for end in ("lb=inf", "0, ub=-Inf")),
+    ("cbind(c, h, c) ~ x", {"family": "multinomial"}, r"cbind\(c, h, c\) has c twice: each category is one column"),
+    ("y ~ s(x, k=5, k=7)", {}, r"s\(...\) is given 'k' twice"),
+    *(
+        (f"y ~ x + {one}", {}, r"mm\(...\) is a grouping by itself, \(1 \| mm\(g, h\)\)")
+        for one in ("mm(h, c)", "log(mm(h, c) + 1)", "(mm(h, c) | g)", "(1 | C(mm(h, c)))")
+    ),
+    *(
+        (f"y ~ {one}", {}, r"of the numbers of a column it is I\(x\*\*2\)")
+        for one in ("x**2", "w:x**2", "g + (x**2 | g)")
+    ),
+    ("y ~ (x | g | h)", {}, r"\(x \| g \| h\) has two bars: effects of two groupings are \(x \| g\) \+ \(x \| h\)"),
+    ("y ~ x + (x | g) + (1 | g)", {}, r"the effect \(1 \| g\) stands in two brackets: leave one out"),
+    ("y ~ (0 + x || g) + (x | g)", {}, r"the effect \(x \| g\) stands in two brackets"),
+    ("y ~ offset(x):w", {}, r"offset\(...\) stands alone between \+: a product is offset\(x \* z\)"),
+    ("y ~ bs(x, df=5, df=6)", {}, r"bs\(...\) is given 'df' twice"),
+    ("y ~ np.clip(x, a_min=0, a_min=np.exp(w, out=None))", {}, r"clip\(...\) is given 'a_min' twice"),
+    ("y ~ t2(x, x)", {}, r"t2\(x, x\) has a column twice"),
     (
         {"y": "y ~ x", "sigm": "~ x"},
         {},

@@ -1836,7 +1836,7 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
         ("--predict level.csv", "--predict level.csv: row 0 has treated = 'maybe', and t.csv has no such row."),
         ("--predict new.csv --predictions no/p.csv", "--predictions names a file in"),
         ("--draws no/d.csv", "--draws names a file in"),
-        ("--unseen maybe", "--unseen must be one of error, zero, draw"),
+        ("--predict new.csv --unseen maybe", "--unseen must be one of error, zero, draw"),
         ("--sampler nuts", "--sampler must be one of auto, zigzag, bps, boomerang, got 'nuts'."),
         ("--picture x.foo", "--picture must end in one of ."),
         ("--picture x", "--picture must end in one of ."),

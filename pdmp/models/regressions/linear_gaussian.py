@@ -63,6 +63,8 @@ class LinearGaussian(Model):
     array([1., 1.])
     """
 
+    knows_constants = False
+
     design: Compiled
     y: np.ndarray
     noise_precision: float

@@ -21,6 +21,8 @@ class MovedRows(Model):
     rest of the prior, and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x.
     """
 
+    knows_constants = False
+
     base: Compiled  #: of y
 
     @compiled(inline=False, allocates=True)
