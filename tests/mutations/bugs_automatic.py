@@ -32,7 +32,9 @@ BUGS += [
         ("start: a neck is not in the summary", AUTO_FILE, "cautions = list(filter(None, [starts.warning(names)]))\n    for text in cautions:\n        warn(text)\n", "cautions = []\n", ("tests/automatic/test_modes.py",)),
         ("start: the neck of any path is said", START_FILE, "neck = path.neck\n        if neck is None", "neck = max((path.neck for path in self.paths if path.neck), default=None)\n        if neck is None", START),
         ("start: chains go down a neck", START_FILE, "wide = np.array([path.elbo if path.neck is None else -math.inf for path in paths])", "wide = elbos", START),
-        ("start: the Gaussian is down the neck", START_FILE, "paths[int(np.argmax(usable))].gaussian, paths, centre", "paths[int(np.argmax(elbos))].gaussian, paths, centre", START),
+        ("start: the Gaussian is down the neck", START_FILE, "best = paths[int(np.argmax(usable))].gaussian", "best = paths[int(np.argmax(elbos))].gaussian", START),
+        ("metric: chains at a narrow mode are moved", "pdmp/automatic/metric.py", "np.median(steps)) & ~starts.converged", "np.median(steps))", METRIC),
+        ("metric: the metric is learnt down the neck", "pdmp/automatic/metric.py", "spaced_points(model, run, moved, out)", "spaced_points(model, run, moved)", METRIC),
         ("metric: the acceptance of a window that never was", "pdmp/automatic/metric.py", "visited, aimed, around, moved, neck", "visited, aim, around, moved, neck", METRIC),
     ]
 ]  # fmt: skip

@@ -155,7 +155,6 @@ BUGS += [
         ("methods of Python draw from anywhere", PREFLIGHT, "        for name, method in _drawing(type(part)).items():\n            _check_random(f\"`{name}` of {type(part).__name__}\", method, set())\n", "", USERS),
         ("the last coordinate alone is looked at", "pdmp/engine/scheduler.py", "                for j in range(x.shape[0]):\n                    kind = kind if", "                for j in range(1):\n                    kind = kind if", USERS),
         ("processes of the package are not watched with a user's bound", PREFLIGHT, "    return replay if users_parts(process) else None", "    return None if is_trusted(type(process).__module__) else replay", USERS),
-        ("an estimate may add to what was there", PREFLIGHT, "        again = np.full(len(x), 1.0)", "        again = np.full(len(x), 0.0)", USERS),
         ("estimates are compared near the mode alone", PREFLIGHT, "DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)", "DISTANCES = 1_000, 50, 8.0, (0.6, 0.6)", USERS),
         ("a step may be counted twice", PREFLIGHT, "np.any(taken != before + 1)", "np.any(taken < before + 1)", USERS),
         ("a checkpoint does not know attributes", "pdmp/engine/checkpoint.py", "and isinstance(item, PLAIN)", "and item is None", USERS),

@@ -127,7 +127,6 @@ MISTAKES = "tests/formulas/test_families.py::test_mistakes"
 BUGS += [
     Bug(f"parts left out: {name}", file, old, new, (MISTAKES,))
     for name, file, old, new in [
-        ("two bars in a bracket", DESIGN, "bar.text))) > 1", "bar.text))) > 2"),
         ("groups in a function of a grouping", DESIGN, "_refuse_members(_arguments(call))", "_refuse_members([])"),
         ("effects of one bracket alone", DESIGN, "            seen.add(key)\n", ""),
         ("an end of trunc by place and by name", "pdmp/formulas/words.py", "len({*names, *before}) < len(names) + len(before)", "len({*names, *before}) < 0"),

@@ -27,6 +27,5 @@ BUGS += [
         ("the constants of families are forgotten", "pdmp/models/sums_of_terms.py", "sum(observed.constant().sum() for _, observed in self._families())", "0.0"),
         ("a flat coefficient is forgotten", "pdmp/models/regressions/glm.py", "if np.any(self.precision == 0.0):", "if np.all(self.precision == 0.0):"),
         ("stepping stones as U is written", f"{ROOM}answers.py", "second=found.second + omitted", "second=found.second"),
-        ("networks are thought to be whole", "pdmp/models/factorisations/isotropic.py", "knows_constants = False", "knows_constants = True"),
     ]
 ]  # fmt: skip
