@@ -11,7 +11,6 @@ import difflib
 import math
 import os
 import pathlib
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -33,6 +32,7 @@ from pdmp.data.formats import (
     listed,
     read_file,
 )
+from pdmp.errors import warn
 
 BLOCK = 2**23  #: entries of a memory-mapped file that are checked together
 MOST_LEVELS = 100
@@ -283,11 +283,10 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
             )
         slips = [k for k, value in enumerate(columns[name]) if not is_number(value)] if odd is not None else []
         if 0 < len(slips) <= max(1.0, SLIPS * len(columns[name])):
-            warnings.warn(
+            warn(
                 f"{table.row(odd)[:1].upper()}{table.row(odd)[1:]}, {where}: {columns[name][odd]!r} in column {name!r} "
                 "is not a number, as nearly all others are, so that the column is encoded as a category: correct it, "
                 f"leave it empty if it is missing, or name the category, one_hot=[{name!r}].",
-                stacklevel=3,  # where `read` is called
             )
     if text and one_hot is False:
         raise ValueError(

@@ -1,5 +1,6 @@
 """Files read in batches: the same models as from tables in memory, and mistakes."""
 
+import contextlib
 import os
 import warnings
 
@@ -196,14 +197,17 @@ def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path,
     monkeypatch.setattr(sources, "CSV_BLOCK", 200)
     path = tmp_path / "t.csv"
     path.write_text(FIRST + last + "\n")
-    one = made(f"y ~ {column}", data=path)[0]
+    slip = last.endswith("x") and column == "h"
+    with pytest.warns(match="'h' holds numbers but for 'x'") if slip else contextlib.nullcontext():
+        one = made(f"y ~ {column}", data=path)[0]
     with open(path, "a") as file:
         file.write("1.5,abc\n")
     with pytest.raises(ValueError, match=r"t.csv' cannot be read: CSV parse error: .*Expected 3 columns, got 2"):
         made(f"y ~ {column}", data=path)
     path.write_text(FIRST + last + "\n")
     monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
-    other = made(f"y ~ {column}", data=path)[0]
+    with pytest.warns(match="'h' holds numbers but for 'x'") if slip else contextlib.nullcontext():
+        other = made(f"y ~ {column}", data=path)[0]
     assert one.columns == other.columns == ("Intercept", *columns)
     assert np.allclose(one.X, other.X) and np.array_equal(one.y, other.y)
 
@@ -213,7 +217,8 @@ def test_types_that_differ_between_files(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "CSV_BLOCK", 200)
     (tmp_path / "a.csv").write_text(FIRST)
     (tmp_path / "b.csv").write_text("y,unused,h\n1.0,abc,x\n2.0,abc,2\n")
-    model = made("y ~ h", data=tmp_path / "*.csv")[0]
+    with pytest.warns(match="'h' holds numbers but for 'x'"):
+        model = made("y ~ h", data=tmp_path / "*.csv")[0]
     assert model.columns == ("Intercept", "h[1]", "h[2]", "h[x]") and model.n_data == 62
     assert np.isclose(model.X[:, 2] * model.scale[2] + model.centre[2], 1.0).sum() == 21
 

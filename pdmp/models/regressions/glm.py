@@ -522,7 +522,11 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
-        return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
+        return gram(self._features(), self.second_derivatives(x)) + np.diag(self.precision)
+
+    def _features(self):
+        """X, as it is stored where it is dense: in single precision rounded."""
+        return self.X if sparse.issparse(self.X) else np.asarray(self.X, self.design.data.dtype)
 
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         own = type(self).hessian is not GeneralisedLinear.hessian
@@ -620,8 +624,7 @@ class BoundedHessian(GeneralisedLinear):
     def _bounding_products(self):
         """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
         if sparse.issparse(self.X) or len(self.row_chunks()) == 1:
-            X = self.X if sparse.issparse(self.X) else np.asarray(self.X, self.design.data.dtype)
-            return gram(X, self.all_second_derivative_bounds()[1])
+            return gram(self._features(), self.all_second_derivative_bounds()[1])
         high = self.all_second_derivative_bounds()[1]
 
         def part(first, stop):
