@@ -130,13 +130,9 @@ def largest_curvature(provider, mode, hessian, own=lambda hessian: hessian):
     return largest
 
 
-def _along_largest_curvature(provider, x, iterations=50, rows=2_000):
-    """Curvature and variance of the noise along the direction of largest curvature, (1, 1) each.
-
-    The direction is found by power iteration, with differences of gradients for Hessian-vector products; the variance
-    is estimated from at most `rows` terms.
-    """
-    model, rng = provider.model, np.random.default_rng(0)
+def curvature_along(model, x, iterations, rng=None):
+    """The largest curvature of U at `x` and its direction (d,), by power iteration with differences of gradients."""
+    rng = np.random.default_rng(0) if rng is None else rng
     u, curvature = rng.standard_normal(model.dim), 0.0
     u /= np.linalg.norm(u)
     h = 1e-5 * max(1.0, float(np.linalg.norm(x)) / math.sqrt(model.dim))
@@ -148,6 +144,16 @@ def _along_largest_curvature(provider, x, iterations=50, rows=2_000):
         u = w / curvature
         if abs(curvature - before) < 1e-3 * curvature:
             break
+    return curvature, u
+
+
+def _along_largest_curvature(provider, x, iterations=50, rows=2_000):
+    """Curvature and variance of the noise along the direction of largest curvature, (1, 1) each.
+
+    The variance is estimated from at most `rows` terms.
+    """
+    rng = np.random.default_rng(0)
+    curvature, u = curvature_along(provider.model, x, iterations, rng)
     noise, n_data = 0.0, provider.n_data
     if isinstance(provider, Noisy):
         noise = float(np.sum((u * provider.scale) ** 2))

@@ -43,7 +43,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from discrete.schedules import Automatic, Constant, Schedule, as_schedule
-from discrete.tick import finite
+from discrete.tick import finite, name_smaller
 from pdmp.flow import Linear
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
@@ -127,6 +127,9 @@ class FrozenRates(Process):
         elif not self.event(state.x, state.v, memory, rng, state.counts):
             return -1
         return kind
+
+    def smaller_step(self, off: float) -> str | None:
+        return name_smaller(self, "step", off, order=1, chooses=False)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return FrozenMemory(

@@ -141,6 +141,9 @@ class Metropolis(Ticking):
         size = self.starting_step(hessian)
         return {"schedule": Constant(size), "duration": self.duration_at(size)}, 0.0
 
+    def smaller_step(self, off: float) -> None:
+        return None  # its law is that of the target at every step
+
     def adapted(self, statistics: Sequence[dict]) -> Self:
         """With the step, the geometric mean over the chains, to which a run has adapted, and which stays."""
         if not self.adapt:

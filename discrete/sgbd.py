@@ -291,7 +291,7 @@ class SGBD(Ticking):
             provider=self.provider.memory(rng),
         )
 
-    step_name = "scale"
+    step_name, bias_order = "scale", 2
     recipe = SGBDRecipe()
     report = SGBDReport()
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.clipping import Unclipped, as_safeguard
+from discrete.curvature import curvature_along
 from discrete.schedules import Polynomial, Schedule
 from discrete.tick import Ticking, exact_provider, finite
 from pdmp.errors import warn
@@ -32,6 +33,9 @@ from pdmp.gradients import Full, Provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.classes import compiled
+
+#: Steps of the power iteration for the largest curvature, and passes over the data of a run that can pay for them.
+ITERATIONS, PASSES = 10, 400
 
 
 class DescentMemory(NamedTuple):
@@ -44,7 +48,27 @@ class DescentMemory(NamedTuple):
 
 
 class SGDReport(Report):
-    """How often the safeguard acted."""
+    """How often the safeguard acted, and a step that is too large for the curvature where the path ends up."""
+
+    def doubts(self, run, asked):
+        """A sentence if the last step is above the stability limit at the average of the path.
+
+        The curvature is looked at where a twentieth of the run's gradients pay for it.
+        """
+        process, model = run.process, run.process.model
+        if type(process.safeguard) is not Unclipped or run.store == "moments" or run.stats["data_passes"] < PASSES:
+            return []
+        with np.errstate(all="ignore"):
+            curvature = curvature_along(model, run.mean(), ITERATIONS)[0]
+            limit = process.stability_limit(curvature)
+        step = process.schedule.step(max(int(run.events.min()) - 1, 0))
+        if limit is None or not math.isfinite(curvature) or not step > limit:
+            return []
+        return [
+            f"the step of {type(process).__name__}, {step:.4g}, is above its stability limit at the average of the "
+            f"path, {limit:.4g}, for the largest curvature of U there, {curvature:.4g}: the path goes to and fro "
+            f"around the mode and does not come near it; give {0.5 * limit:.2g} or less"
+        ]
 
     def statistics(self, process, state):
         """The fraction of steps at which the safeguard acted, if there is one."""
@@ -132,6 +156,9 @@ class SGD(Ticking):
             clipped=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
+
+    def smaller_step(self, off: float) -> None:
+        return None  # its law is not that of the target at any step
 
     def stability_limit(self, curvature: float) -> float | None:
         return 2.0 / curvature if curvature > 0.0 else None

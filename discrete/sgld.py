@@ -457,6 +457,10 @@ class SGLD(Brownian):
             provider=self.provider.memory(rng),
         )
 
+    def smaller_step(self, off: float) -> str | None:
+        of_target = isinstance(self.temperature, Constant) and self.temperature.value == 1.0
+        return super().smaller_step(off) if of_target and not self.schedule.exploring else None
+
     def stability_limit(self, curvature: float) -> float | None:
         """2 / `curvature`; None with a metric, since it changes the curvature: see `resolve`."""
         given = self.preconditioner

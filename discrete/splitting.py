@@ -104,6 +104,10 @@ class Splitting(Ticking):
 
     recipe = SplittingRecipe()
     report = SplittingReport()
+    bias_order = 2
+
+    def smaller_step(self, off: float) -> str | None:
+        return None if self.adjusted else super().smaller_step(off)
 
     def __init__(self, provider, step, adjusted):
         self.adjusted = flag("adjusted", adjusted)

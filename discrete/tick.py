@@ -40,6 +40,8 @@ OURS.add("discrete")  # whose lines no warning points at
 
 #: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+#: Error of a variance for which a smaller step is named, and the largest one of which its size says something.
+SMALL_BIAS, LARGEST_BIAS = 0.1, 100.0
 #: Largest dimension in which the stability limit on a quadratic U is computed.
 LIMITED_DIMENSIONS = 500
 
@@ -50,6 +52,15 @@ def warn_of_bias(name, step, worst, error):
         f"{name}: no step keeps the marginal variances within {error:.0%}; at the best step, {step:.3g}, one is "
         f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise."
     )
+
+
+def name_smaller(process, name, off, order, chooses):
+    """What `Process.smaller_step` says of a sampler whose bias is of this order in the step."""
+    given, wrong = process.schedule.step(0), min(max(off, 1.0 / off) - 1.0, LARGEST_BIAS)
+    step = given * min(0.5, (SMALL_BIAS / wrong) ** (1.0 / order))
+    cure = f"give {step:.2g} or less" + (f', or {name}="auto"' if chooses else "")
+    batches = "" if process.provider.exact else ", or larger batches"
+    return f"Its {name}, {given:.4g}, is too large: {cure}{batches}"
 
 
 def arms_around(cls, model, mode, name):
@@ -225,6 +236,12 @@ class Ticking(Process):
             warn_of_bias(type(self).__name__, process.schedule.step(0), worst, error)
         return process
 
+    #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
+    bias_order = 1
+
+    def smaller_step(self, off: float) -> str | None:
+        return name_smaller(self, self.step_name, off, self.bias_order, self.chooses_step())
+
     # -- stability ---------------------------------------------------------------------------------------------------
 
     def stability_limit(self, curvature: float) -> float | None:
@@ -292,8 +309,6 @@ class Brownian(Ticking):
 
     normals = 1
     _returned = Ticking._returned | {"move": "True, or False if a number is not finite"}
-    #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
-    bias_order = 1
 
     def __init__(
         self, provider: Provider | Model, step: float | str | Schedule, name: str = "step", **kwargs: Any

@@ -455,6 +455,13 @@ class Process(Compiled):
         further = {"anchor_renewals": float(sum(moved))} if moved else {}
         return self.report.statistics(self, state) | further
 
+    def smaller_step(self, off: float) -> str | None:
+        """What mends draws whose variance is `off` times that of the target, as the step is too large; in words.
+
+        None where no step is too large, or where the law is meant to be another.
+        """
+        return None
+
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""
         return None

@@ -256,7 +256,9 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     if metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
-    away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in" if hidden else ""
+    away = "; no other mode was found: paths miss one that is narrow and far"
+    if hidden:
+        away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
     shape += " where the chains are" if hidden else ""

@@ -20,11 +20,24 @@ import numpy as np
 
 from pdmp.data.dataset import TEST_FRACTION, Dataset, prepare
 from pdmp.data.formats import MISSING as MISSING
-from pdmp.data.formats import SEPARATORS, UNNAMED, Column, Columns, Matrix, absent, columns_text, listed, read_file
+from pdmp.data.formats import (
+    SEPARATORS,
+    UNNAMED,
+    Column,
+    Columns,
+    Matrix,
+    absent,
+    columns_text,
+    is_number,
+    listed,
+    read_file,
+)
+from pdmp.errors import warn
 
 BLOCK = 2**23  #: entries of a memory-mapped file that are checked together
 MOST_LEVELS = 100
 FILL_IN = "remove those rows or fill them in, or have them left out (drop_missing=True, --drop-missing)"
+SLIPS = 0.01  #: share of the rows, or one row, up to which what is no number among numbers is taken for a slip
 MOST_NUMBERS = 10  #: levels of a category that are numbers; with more, one that is none is taken for a mistake
 
 
@@ -267,6 +280,13 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
             raise ValueError(
                 f"{table.row(odd)[:1].upper()}{table.row(odd)[1:]}, {where}: {columns[name][odd]!r} in column {name!r} "
                 "is not a number; correct it, leave it empty if it is missing, or leave the column out (drop, --drop)."
+            )
+        slips = [k for k, value in enumerate(columns[name]) if not is_number(value)] if odd is not None else []
+        if 0 < len(slips) <= max(1.0, SLIPS * len(columns[name])):
+            warn(
+                f"{table.row(odd)[:1].upper()}{table.row(odd)[1:]}, {where}: {columns[name][odd]!r} in column {name!r} "
+                "is not a number, as nearly all others are, so that the column is encoded as a category: correct it, "
+                f"leave it empty if it is missing, or name the category, one_hot=[{name!r}]."
             )
     if text and one_hot is False:
         raise ValueError(

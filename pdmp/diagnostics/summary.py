@@ -483,6 +483,8 @@ def _heat(run):
     model = None if isinstance(process, str) else process.model
     if model is None or not process.ticks or not hasattr(model, "gradient") or run.store == "moments":
         return []
+    if run.info.get("wrong_gradient"):  # which says it already
+        return []
     n = min(200, TERMS // max(model.n_data, 1) // run.chains, int(run.events.min()) // 2)
     if run.store == "grid":
         n = min(n, min(int(r.grid.used[0]) for r in run.records))

@@ -52,7 +52,7 @@ from pdmp.engine.preflight import (
     written_to,
 )
 from pdmp.engine.result import Run, read_run
-from pdmp.engine.visited import gradient_warning, jump_warning, law_warning
+from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
 from pdmp.errors import SamplingError, are_short, warn
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
@@ -463,7 +463,8 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
-            info["wrong_gradient"] = jump_warning(run) or gradient_warning(run) or law_warning(run)
+            looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
+            info["wrong_gradient"] = next(filter(None, (look(run) for look in looks)), [])
             texts += info["wrong_gradient"]
             texts += tail_warning(run)
             info["doubts"] = run.process.report.doubts(run, None if goal is None else goal.ess)

@@ -35,12 +35,16 @@ TERMS = 20_000  #: and terms of a model whose gradient is compiled
 #: Lines on which jumps are looked for, and potentials on them, at most; how often a line is halved; the least jump, and
 #: digits that rounding leaves of one.
 LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
-MEANS, FEWEST = 400, 64  #: draws of each chain, at most and at least, of which means are compared with those of the law
+#: Draws of each chain, at most and at least, of which means are compared with those of the law, and at least of a
+#: fixed-step sampler of the package. A prime number does not keep step with a path that goes to and fro.
+MEANS, FEWEST, FEW = 397, 64, 32
 #: Effective draws of a coordinate from which on it is judged, as a path that is too short has another law; and of a
 #: process of the package, of which that is said.
 SETTLED, SHOWN = 100.0, 20.0
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
 WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
+COORDINATES = 32  #: whose effective draws are counted for that, at most, those that are off most
+FACTOR = 2.0  #: by which the variance of a fixed-step sampler of the package must be off, as it has a bias at any step
 
 
 def gradient_warning(run):
@@ -143,11 +147,11 @@ def law_warning(run):
         return []
     if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
-    n, d = min(MEANS, _affordable(run) // run.chains, int(run.events.min()), run._grid_size() or MEANS), run.dim
-    if n < FEWEST:
+    found = _gradients(run, FEWEST)
+    if found is None:
         return []
-    x = run.draws(n)
-    gradients = np.array([model.gradient(row) for row in x.reshape(-1, d)]).reshape(x.shape)
+    (x, gradients), d = found, run.dim
+    n = x.shape[1]
     low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
     if not np.all(high > low) or not np.all(np.isfinite(gradients)):
         return []
@@ -185,6 +189,69 @@ def law_warning(run):
         f"{means[k]:.2g}, with an error of {errors[k]:.1g}, and {right[k]:g} for a density without walls. {cause}, or "
         "the warm-up is too short."
     ]
+
+
+def large_step_warning(run):
+    """A sentence if the variance of a fixed-step sampler of the package is off by more than a usual step explains."""
+    process, model = run.process, run.process.model
+    if users_parts(process) or not process.ticks or process.smaller_step(FACTOR) is None:
+        return []
+    if not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1 or run.store == "moments":
+        return []
+    found = None if any(r.length <= 0.0 for r in run.records) else _gradients(run, FEW, of_batches=True)
+    if found is None:
+        return []
+    x, gradients = found
+    with np.errstate(all="ignore"):
+        products = (x - x.mean(axis=(0, 1))) * gradients
+        means = products.mean(axis=(0, 1))
+        size = np.nan_to_num(np.abs(np.log(means)), posinf=0.0)  # of what never moved nothing is said here
+    worst = np.argsort(-size)[:COORDINATES]
+    for k in worst[size[worst] > math.log(FACTOR)].tolist():
+        draws = {name: float(each[0]) for name, each in run.effective_draws_of(slice(k, k + 1)).items()}
+        if not draws["mean"] > SETTLED:  # those of the sd are few where a path swings further and further
+            continue
+        value, each = products[..., k], float(x.shape[1])
+        error = float(standard_error(list(value[..., None]), [1.0] * len(x), [each] * len(x))[0])
+        error = max(error, float(value.std()) / math.sqrt(min(draws["mean"], draws["sd"], value.size)))
+        if size[k] * means[k] > ERRORS * error:
+            return [
+                f"the draws of {type(process).__name__} have not the law of {type(model).__name__}: the mean of "
+                f"(x - mean) ∂U/∂x of {run.names()[k]} is {means[k]:.2g}, with an error of {error:.1g}, and 1 for a "
+                f"density without walls. {process.smaller_step(float(means[k]))}, or the warm-up is too short."
+            ]
+    return []
+
+
+def _gradients(run, fewest, of_batches=False):
+    """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded, or the model fails.
+
+    With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of
+    products with what does not depend on the batch are the same.
+    """
+    process, model, d = run.process, run.process.model, run.dim
+    room = min(MEANS, int(run.events.min()), run._grid_size() or MEANS)
+    n, rows = min(room, _affordable(run) // run.chains), None
+    if n < fewest and of_batches and model.divisible and not process.provider.exact:
+        size = process.provider.terms_per_call
+        n = min(room, int(run.stats["data_passes"] * model.n_data) // (SHARE * size * run.chains))
+        rows = np.random.default_rng(0).integers(model.n_data, size=(run.chains * n, size))
+    if n < fewest:
+        return None
+    x = run.draws(n)
+    points = x.reshape(-1, d)
+    try:
+        if rows is None:
+            found = [model.gradient(row) for row in points]
+        else:
+            scale = model.n_data / rows.shape[1]
+            found = [
+                model._prior_gradient(row) + scale * model.term_gradients(row, batch).sum(axis=0)
+                for row, batch in zip(points, rows, strict=True)
+            ]
+    except Exception:  # noqa: BLE001 - of a function of the user's, at a point between those where it was asked
+        return None
+    return x, np.array(found).reshape(x.shape)
 
 
 def positions(run, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,9 +61,15 @@ def check_sizes(design: Design, totals: Totals) -> None:
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
-    """Refuse a grouping of one group; note groups of one row."""
+    """Refuse a grouping of one group, and several of a row that are the same; note groups of one row."""
     for name in dict.fromkeys(g.grouping for g in groups if not is_smooth(g)):
         group = next(g for g in groups if g.grouping == name)
+        several = group.level.T if group.level.ndim > 1 else ()
+        if any(len(a) and np.array_equal(a, b) for a, b in itertools.combinations(several, 2)):
+            raise ValueError(
+                f"`formula`: two columns of {name} have the same group in every row: name each once, and of one column "
+                "write (1 | g)."
+            )
         if len(group.levels) == 1:
             raise ValueError(f"`formula`: {name!r} has one group only, {group.levels[0]!r}; effects need two or more.")
         single = int(np.sum(group.sizes == 1))
@@ -92,15 +99,14 @@ def check_identified(
     """Refuse standard deviations that data cannot tell from another, unless a prior is given for one of the two.
 
     Of one row a group they cannot tell an effect from noise, whose parameter is called `noise`, but where one of the
-    two varies; and two groupings with the same groups have one effect between them. Of rows in files only intercepts
-    are looked at.
+    two varies; and two groupings with the same groups have one effect between them, as have two curves of columns with
+    the same values. Of rows in files only intercepts are looked at.
     """
-    groups = [g for g in groups if g.value.ndim == 1]
     for k, g in enumerate(groups):
         size = g.value**2 if len(g.value) else np.ones(1)
-        if weight is not None:
+        if weight is not None and g.value.ndim == 1:
             size = size * weight
-        known = len(g.value) or (g.name.startswith("1|") and weights is None)
+        known = g.value.ndim == 1 and (len(g.value) or (g.name.startswith("1|") and weights is None))
         alike = known and np.ptp(size) <= CONSTANT * np.max(size)
         if noise is not None and alike and np.all(g.sizes == 1) and not {g.sd_name, noise} & set(given):
             raise ValueError(
@@ -108,33 +114,81 @@ def check_identified(
                 f"{noise}: drop ({g.name.replace('|', ' | ')}), or give one of the two a prior in `priors`."
             )
         for other in groups[:k]:
-            if len(g.levels) != len(other.levels) or not np.array_equal(g.value, other.value) or not len(g.value):
-                continue
-            if len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels):
-                if not {g.sd_name, other.sd_name} & set(given):
-                    raise ValueError(
-                        f"`formula`: {other.grouping!r} and {g.grouping!r} have the same groups, so that the data "
-                        f"cannot tell {other.sd_name} from {g.sd_name}: drop one of them, or give one a prior in "
-                        "`priors`."
-                    )
+            if _are_same(g, other) and not {g.sd_name, other.sd_name} & set(given):
+                what = "steps or functions" if is_smooth(g) else "groups"
+                first, second = (one.name if g.grouping == other.grouping else one.grouping for one in (other, g))
+                raise ValueError(
+                    f"`formula`: {first!r} and {second!r} have the same {what}, so that the data "
+                    f"cannot tell {other.sd_name} from {g.sd_name}: drop one of them, or give one a prior in "
+                    "`priors`."
+                )
+
+
+def _are_same(g, other):
+    """Whether two groups of effects are the same but for the order of groups and a factor of all values."""
+    if g.value.shape != other.value.shape or not len(g.value) or len(g.levels) != len(other.levels):
+        return False
+    at = np.unravel_index(int(np.argmax(np.abs(g.value))), g.value.shape)
+    if g.value.ndim == 1:
+        if not np.allclose(g.value * other.value[at], other.value * g.value[at], rtol=CONSTANT, atol=0.0):
+            return False
+        return len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels)
+    if is_smooth(g) != is_smooth(other):
+        return False
+    a, b = _multiplied(g), _multiplied(other)
+    return abs(a - b).max() <= 1e-9 * abs(a).max()
+
+
+def _multiplied(g):
+    """What effects, several of a row, are multiplied by in each row, a sparse matrix (n, effects)."""
+    from scipy import sparse
+
+    level = np.broadcast_to(g.level, g.value.shape)
+    rows = np.broadcast_to(np.arange(len(g.value))[:, None], level.shape)
+    return sparse.csr_array((g.value.ravel(), (rows.ravel(), level.ravel())), shape=(len(g.value), len(g.levels)))
 
 
 def absorbed(design: Design, groups: Sequence[GroupColumn], given: Mapping[str, Any]) -> str | None:
     """A warning that names effects of groups which fixed columns have too, one for each; unless a prior is given.
 
-    Numbers drawn for the groups are then a sum of columns. Of rows in memory alone.
+    Numbers drawn for the groups are then a sum of columns. And steps of a monotonic effect that are. Of rows in memory
+    alone.
     """
     for g in groups:
-        few = g.value.ndim == 1 and 0 < len(g.value) == len(design.X) and len(g.levels) <= design.X.shape[1]
-        if few and g.sd_name not in given:
-            effects = np.random.default_rng(0).standard_normal(len(g.levels))[g.level] * g.value
+        if not 0 < len(g.value) == len(design.X):
+            continue
+        if g.warp is not None and g.warp.is_monotonic:
+            text = _steps_among(design, g, [other for other in groups if is_smooth(other) and other is not g])
+            if text is not None:
+                return text
+        elif len(g.levels) <= design.X.shape[1] and g.sd_name not in given:
+            drawn = np.random.default_rng(0).standard_normal(len(g.levels))[g.level] * g.value
+            effects = drawn if drawn.ndim == 1 else drawn.sum(axis=1)
             rest = effects - design.X @ np.linalg.lstsq(design.X, effects, rcond=None)[0]
             if rest @ rest <= COLLINEAR * (effects @ effects):
-                return (
-                    f"fixed columns have an effect of each group of {g.name} already: the data say nothing of "
-                    f"{g.sd_name}, and its prior decides."
-                )
+                what = f"are every curve of {g.name}" if is_smooth(g) else f"have an effect of each group of {g.name}"
+                return f"fixed columns {what} already: the data say nothing of {g.sd_name}, and its prior decides."
     return None
+
+
+def _steps_among(design, g, smooths):
+    """A warning that names columns, or curves, of which a sum is a sum of the steps of a monotonic effect."""
+    names = [*design.columns, *(other.name for other in smooths for _ in other.levels)]
+    columns = np.hstack([design.X, *(other.value for other in smooths)])
+    if len(columns) <= columns.shape[1] + g.value.shape[1]:
+        return None
+    columns = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    steps = g.value / np.linalg.norm(g.value, axis=0)
+    left = steps - columns @ np.linalg.lstsq(columns, steps, rcond=None)[0]
+    sizes, axes = np.linalg.eigh(left.T @ left)
+    if sizes[0] > COLLINEAR:
+        return None
+    shares = np.linalg.lstsq(columns, steps @ axes[:, 0], rcond=None)[0]
+    found = (names[k] for k in np.flatnonzero(np.abs(shares) > 1e-6) if k != design.intercept)
+    return (
+        f"a sum of the steps of {g.sd_name} is also one of {listed(list(dict.fromkeys(found)))}: the data cannot tell "
+        "them apart, and their priors decide."
+    )
 
 
 def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:

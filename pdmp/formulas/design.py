@@ -14,7 +14,8 @@ import numpy as np
 
 from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
-from pdmp.data.tables import MOST_NUMBERS
+from pdmp.data.tables import MOST_NUMBERS, SLIPS
+from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
@@ -295,7 +296,10 @@ def _check_written_alike(values, what):
 
 
 def _check_text(name, column):
-    """Refuse text most of whose levels are numbers, perhaps with commas: a slip would make a category of a column."""
+    """Refuse text most of whose levels are numbers, perhaps with commas: a slip would make a category of a column.
+
+    Of few levels, which may be codes, nearly all of whose rows hold numbers, it is said.
+    """
     levels = [str(value) for value in column.dropna().unique()]
     odd = [text for text in levels if not is_number(text)]
     numeric = sum(is_number(text.replace(",", "")) for text in levels)
@@ -303,6 +307,14 @@ def _check_text(name, column):
         raise ValueError(
             f"`formula`: the column {name!r} holds numbers but for {odd[0]!r}, and so is text: correct that, leave it "
             f"empty if it is missing, or write C({name}) for a category."
+        )
+    slips = np.flatnonzero(column.isin(odd).to_numpy())
+    if odd and numeric > 1 and len(slips) <= max(1.0, SLIPS * len(column)):
+        k, further = slips[0], f", and {len(slips) - 1:,} more such rows" * (len(slips) > 1)
+        warn(
+            f"the column {name!r} holds numbers but for {str(column.iloc[k])!r} in row {column.index[k]}{further}, and "
+            f"so is taken for a category of {len(levels)} levels: correct that, leave it empty if it is missing, or "
+            f"write C({name}) for a category."
         )
 
 

@@ -317,13 +317,21 @@ def test_the_sentence_on_what_was_learnt(dense):
     metric.residual, metric.windows, metric.gradients = 2.5 if dense else 0.04, 1 if dense else 7, 12_345
     said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1 if dense else 1.1), metric)
     paths = "one step of 0.25" if dense else "1 to 9 steps of 0.25"
-    assert said == f"Hamiltonian Monte Carlo, paths of {paths}: " + (
-        "covariance learnt in 1 window, 12,345 gradients, not settled: they changed by 0.12 in the last window; "
-        "the posterior is far from normal (residual gradient 2.50)"
-        if dense
-        else "variances learnt in 7 windows, 12,345 gradients, settled; "
-        "the posterior is near normal (residual gradient 0.04)"
+    assert (
+        said
+        == f"Hamiltonian Monte Carlo, paths of {paths}: "
+        + (
+            "covariance learnt in 1 window, 12,345 gradients, not settled: they changed by 0.12 in the last window; "
+            "the posterior is far from normal (residual gradient 2.50); "
+            if dense
+            else "variances learnt in 7 windows, 12,345 gradients, settled; "
+            "the posterior is near normal (residual gradient 0.04); "
+        )
+        + "no other mode was found: paths miss one that is narrow and far"
     )
+    for hidden, where in ((1, "is a mode"), (3, "are 3 modes")):
+        said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1), metric, hidden)
+        assert said.endswith(f"); there {where} that no chain is in") and "no other mode" not in said
     metric.mass = LowRank(np.ones(2), np.eye(2), np.array([0.5, 2.0]))
     said = preparing.describe(pdmp.BPS(CORRELATED, refresh_rate=1.0), metric)
     assert said.startswith(

@@ -9,8 +9,9 @@ import pytest
 from scipy import integrate, signal, special, stats
 
 import pdmp
+from pdmp.automatic import start
 from pdmp.automatic.start import Evaluations
-from pdmp.automatic.tempering import answers, references, rounds
+from pdmp.automatic.tempering import answers, preparing, references, rounds
 from pdmp.automatic.tempering import process as tempering
 from pdmp.automatic.tempering.evidence import LogEvidence, bennett, log_evidence
 from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
@@ -148,6 +149,51 @@ def test_what_the_next_ladder_is_made_of():
         np.testing.assert_allclose(precision, beta * known + (1.0 - beta) * np.eye(2), rtol=1e-9)
     np.testing.assert_array_equal(after.pool[:, 0], positions[:, -1])
     np.testing.assert_array_equal(after.starts, positions[:, -1])
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_the_first_ladder_is_made_of_the_modes_within_five_nats_of_the_first(monkeypatch, far):
+    """Its metric of these alone, the wide reference and the places where replicas begin of all of them."""
+    made = []
+
+    def stop(*given):
+        made.extend(given)
+        raise InterruptedError
+
+    monkeypatch.setattr(rounds, "first_ladder", stop)
+    roots = [
+        np.array([[2.0, 0.0], [0.5, 1.0]]),
+        np.array([[0.3, 0.0], [-0.1, 0.7]]),
+        np.array([[9.0, 0.0], [1.0, 0.01]]),
+    ]
+    centres, begun = np.array([[0.0, 1.0], [5.0, -2.0], [-8.0, 3.0]]), np.array([1.0, 7.0])
+    modes = [rounds.Mode(*one) for one in zip(centres, roots, (-40.0, -44.9, -45.1), strict=True)]
+    with pytest.raises(InterruptedError):
+        rounds.learn_ladder(Gaussian([0.0, 0.0], [1.0, 1.0]), modes, begun, 3, np.random.SeedSequence(1), far=far)
+    around, known, points, chains, longest = made
+    covariances = np.array([root @ root.T for root in roots])
+    np.testing.assert_allclose(known, 0.5 * (np.linalg.inv(covariances[0]) + np.linalg.inv(covariances[1])), rtol=1e-12)
+    expected = wide(centres, covariances, begun)
+    np.testing.assert_allclose(around.means, expected.means)
+    np.testing.assert_allclose(around.precision(), expected.precision())
+    np.testing.assert_array_equal(points, centres)
+    assert (chains, longest) == (3, tempering.LONG if far else tempering.SHORT) and tempering.LONG > tempering.SHORT
+
+
+def test_what_is_known_of_modes_is_that_of_most_mass_first(monkeypatch):
+    """Each once, with the sign of its root, and none of e⁻⁸ of the mass of the first or less."""
+    truth = {-20.0: (0.0, 0.5), 0.0: (-7.9, 2.0), 20.0: (-8.1, 1.0)}  # of a centre: log of its mass, and the sd
+    gaussians = [start.Gaussian(np.array([c]), np.array([[-sd]])) for c, (_, sd) in truth.items()]
+    monkeypatch.setattr(preparing, "elbo", lambda _, g, __: truth[float(np.rint(g.centre[0] / 20.0) * 20.0)][0])
+    monkeypatch.setattr(preparing, "find_path", lambda *_: SimpleNamespace(mode=None))
+    again = start.Gaussian(np.array([0.5]), np.array([[2.0]]))
+    learnt, begun = SimpleNamespace(gaussian=gaussians[1]), SimpleNamespace(paths=(), centre=np.zeros(1))
+    model = Gaussian([0.0], [1.0])
+    found, spent = preparing.known_modes(
+        model, begun, learnt, [gaussians[2], again, gaussians[0]], np.random.SeedSequence(1)
+    )
+    assert [(float(m.centre[0]), float(m.root[0, 0]), m.mass) for m in found] == [(-20.0, 0.5, 0.0), (0.5, 2.0, -7.9)]
+    assert spent >= preparing.PATHS
 
 
 def test_a_root_of_the_inverse():

@@ -353,6 +353,13 @@ def test_a_cell_that_is_no_number_is_named(tmp_path):
     assert_refused(good(tmp_path, ages), "Row 7 of the file, table.csv: 'twenty' in column 'age'", one_hot=True)
     few = ["dose,died"] + [f"{'none ' if k == 5 else k % 4},{k // 2 % 2}" for k in range(40)]
     few[6] = "most,1"  # a category, most levels of which are numbers
+    said = (
+        r"^Row 7 of the file, table.csv: 'most' in column 'dose' is not a number, as nearly all .*one_hot=\['dose'\]\.$"
+    )
+    with pytest.warns(UserWarning, match=said):
+        assert data.read(good(tmp_path, few), "died", one_hot=True).names[-1] == "dose=most"
+    assert data.read(good(tmp_path, few), "died", one_hot=["dose"]).names[-1] == "dose=most"
+    few[9] = "most,1"  # twice in 40 rows
     assert data.read(good(tmp_path, few), "died", one_hot=True).names[-1] == "dose=most"
     assert_refused(good(tmp_path, few), "Row 7 of the file, table.csv: 'most' in column 'dose'")
 

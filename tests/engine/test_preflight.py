@@ -997,10 +997,12 @@ class Late(Bound):
         ({"times": 1.3}, 1.3),
         ({"times": 0.75, "horizon": 1.2}, 0.75),
         ({"more": 2.0}, 1.65),
+        ({"times": 0.92}, 0.92),
+        ({"times": 1.08}, 1.08),
     ],
 )
 def test_proposals_come_at_the_rate_that_a_bound_states(options, found):
-    """Errors of a quarter, from 1,000 proposals at the start; an error of the times is one of the law."""
+    """Errors of a quarter from 1,000 proposals at the start, of 8 % from 15,000 where those leave it open."""
     model = pdmp.models.Gaussian([1.0, -1.0], precision=[4.0, 1.0])
     process = pdmp.BPS(model, refresh_rate=1.0, thinning=Late(**options))
     chain = new_chain(process, [0.3, 0.4], 1, time=1.0)
@@ -1016,4 +1018,6 @@ def test_proposals_come_at_the_rate_that_a_bound_states(options, found):
         r"are (.*) times as long as theirs\."
     )
     many, mean = re.match(sentence, text).groups()
-    assert int(many.replace(",", "")) <= 999 and float(mean) == pytest.approx(found, rel=0.15)
+    slight = abs(found - 1.0) < 0.1
+    assert slight == (999 < int(many.replace(",", "")) <= 14_999)
+    assert float(mean) == pytest.approx(found, rel=0.03 if slight else 0.15)

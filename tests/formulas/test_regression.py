@@ -1424,6 +1424,75 @@ def test_effects_of_groups_that_fixed_columns_have_too_are_said(family):
         pdmp.regression(formula, t, family, sample=False)
 
 
+def test_steps_that_columns_and_curves_have_too_are_said():
+    """Numbers, categories, a category of two of the levels, another order, and curves; and not what is near it only."""
+    level = np.arange(N) % 4
+    t = table().assign(level=level, above=level > 1, backwards=7 - level, near=level + (np.arange(N) == 5))
+    for formula, names in (
+        ("y ~ mo(level) + level", "'level'"),
+        ("y ~ mo(level) + x + C(level)", "'C(level)[1]', 'C(level)[2]', 'C(level)[3]'"),
+        ("y ~ x + mo(level) + above", "'above'"),
+        ("y ~ mo(level) + s(level, k=4)", "'s(level).level', 's(level)'"),
+        ("y ~ x + mo(backwards) + mo(level)", "'steps of mo(level)'"),
+    ):
+        size = "mo(backwards)" if "backwards" in formula else "mo(level)"
+        says = f"a sum of the steps of {size} is also one of {names}: the data cannot tell them apart, and their priors"
+        with pytest.warns(UserWarning, match=f"^{re.escape(says)} decide\\.$"):
+            prior = pdmp.regression(formula, t, sample=False)
+        assert f"{says} decide" in prior.notes
+    for formula in ("y ~ mo(level) + near + s(x, k=5)", "y ~ mo(level) + (1 | level)", "y ~ mo(level) + above:x + x"):
+        pdmp.regression(formula, t, sample=False)
+
+
+def test_groups_that_are_named_twice_are_refused():
+    """In every row, of one grouping or of two; by the same numbers, in another order, or times another number."""
+    t = table().assign(two=2.0, k=np.arange(N) % 3, m=np.arange(N) % 4, shifted=table().x + 3.0)
+    t["half"], t["twice"] = t.x / 2.0, (np.arange(N) % 3) * 2 - 6
+    for formula, says in (
+        ("y ~ x + (1 | mm(k, k))", "two columns of mm(k, k) have the same group in every row: name each once"),
+        ("y ~ x + (1 | mm(k, m, k))", "two columns of mm(k, m, k) have the same group in every row: name each once"),
+        (
+            "y ~ (1 | mm(k, m)) + (1 | mm(m, k))",
+            "'mm(k, m)' and 'mm(m, k)' have the same groups, so that the data cannot",
+        ),
+        ("y ~ (1 | k) + (0 + two | k)", "'1|k' and 'two|k' have the same groups"),
+        ("y ~ (0 + x | k) + (0 + half | twice)", "'k' and 'twice' have the same groups"),
+        ("y ~ gp(x) + gp(shifted)", "'gp(x)' and 'gp(shifted)' have the same steps or functions"),
+    ):
+        with pytest.raises(ValueError, match=f"^`formula`: {re.escape(says)}"):
+            pdmp.regression(formula, t, sample=False)
+    says = "fixed columns have an effect of each group of 1|mm(k, m) already: the data say nothing of sd(mm(k, m))"
+    with pytest.warns(UserWarning, match=re.escape(says)):
+        pdmp.regression("y ~ C(k) + C(m) + (1 | mm(k, m))", t, sample=False)
+    for formula in ("y ~ (1 | mm(k, m)) + (1 | k)", "y ~ (0 + x | k) + (0 + e | k)", "y ~ x + C(k) + (1 | mm(k, m))"):
+        pdmp.regression(formula, t, sample=False)
+
+
+def test_one_slip_among_numbers_is_said_with_its_row():
+    """Of a row in a hundred or a single one; not of codes, of labels, of C(...), nor of what groups are named by."""
+    n = 24
+    t = table().assign(y=np.arange(n) % 5 + 0.5, dose=(np.arange(n) % 4 / 2).astype(str))
+    t.index = [f"row {k}" for k in range(n)]
+    t.loc["row 7", "dose"] = "3.5x"
+    says = (
+        "the column 'dose' holds numbers but for '3.5x' in row row 7, and so is taken for a category of 5 levels: "
+        "correct that, leave it empty if it is missing, or write C(dose) for a category."
+    )
+    for family in ("gaussian", "gamma"):
+        with pytest.warns(UserWarning, match=f"^{re.escape(says)}$"):
+            pdmp.regression("y ~ x + dose", t, family, sample=False)
+    large = pandas.concat([t.assign(dose=t.dose.replace("3.5x", "1.0"))] * 10, ignore_index=True)
+    large.loc[[11, 40], "dose"] = ["n.k.", "1,5"]
+    with pytest.warns(UserWarning, match="but for 'n.k.' in row 11, and 1 more such rows, and so"):
+        pdmp.regression("y ~ dose", large, sample=False)
+    large.loc[100, "dose"] = "n.k."  # more than one in a hundred
+    pdmp.regression("y ~ dose", large, sample=False)
+    for formula in ("y ~ C(dose)", "y ~ x + (1 | dose)", "y ~ treated + g"):
+        pdmp.regression(formula, t, sample=False)
+    codes = t.assign(dose=np.where(np.arange(n) == 3, "1", "A"))
+    pdmp.regression("y ~ dose", codes, sample=False)
+
+
 def test_standard_deviations_that_data_cannot_tell_apart():
     """They are refused, but where one of the two varies, where the law has a dispersion of its own, or with a prior."""
     data = table()

@@ -73,7 +73,7 @@ def describe(process: Tempered, gradients: int, barrier: float) -> str:
     return (
         f"parallel tempering with {n} rungs, of HMC with paths of 1 to {process.longest} steps; the reference has "
         f"{components} fitted component{'s' if components > 1 else ''}, in {modes} mode{'s' if modes > 1 else ''}, and "
-        f"a wide one; barrier {barrier:.2g}, learnt in {gradients:,} gradients"
+        f"a wide one; barrier {barrier:.2g}, learnt in {gradients:,} gradients; they miss modes that are narrow and far"
     )
 
 
