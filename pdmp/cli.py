@@ -17,13 +17,15 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
+from typer.core import TyperCommand
 
 from pdmp import __version__, comparison, data, formulas, plots, tuning
 from pdmp.automatic.sampling import sample as run_sample
+from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words
 from pdmp.engine import checks, result
 from pdmp.errors import SamplingError
@@ -120,6 +122,19 @@ class UserError(Exception):
     """An error that the user can correct: one line, exit code 2."""
 
 
+class _Once(TyperCommand):
+    """A command that refuses an option which is given twice: the last value would count, without a word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        order = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        valued = [one for one in order if one.param_type_name == "option" and not (one.multiple or one.is_flag)]
+        for option in valued:
+            if valued.count(option) > 1:
+                several = "; several names stand between commas" if option.name in ("samplers", "select") else ""
+                raise UserError(f"{_option(option.opts[0].lstrip('-'))} is given twice{several}.")
+        return super().parse_args(ctx, args)
+
+
 def _show_version(asked):
     if asked:
         typer.echo(f"pdmp {__version__}")
@@ -135,7 +150,7 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(cls=_Once)
 def compare(
     file: File = None,
     problem: Problem = None,
@@ -179,7 +194,7 @@ def compare(
     """
     dataset = _dataset(problem, data, file, locals())
     samplers, extra = _choose_extra(samplers)
-    classes, labels = ({}, set()) if samplers == "" else _choose(samplers)
+    classes, labels = ({}, set()) if samplers == "" and extra else _choose(samplers)
     _check_seed(seed)
     model, mode = _model(dataset)
     if data_passes is None:
@@ -237,7 +252,7 @@ def compare(
     typer.echo(f"written: {', '.join(map(str, written))}", err=as_json)
 
 
-@app.command()
+@app.command(cls=_Once)
 def sample(
     sampler: Sampler,
     file: File = None,
@@ -319,7 +334,7 @@ def sample(
     _end(run)
 
 
-@app.command()
+@app.command(cls=_Once)
 def tune(
     sampler: Sampler,
     file: File = None,
@@ -402,7 +417,7 @@ def tune(
     typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}", err=as_json)
 
 
-@app.command()
+@app.command(cls=_Once)
 def fit(
     formula: Annotated[str, typer.Argument(help='Such as "y ~ a * b + (1 | g)".')],
     file: Annotated[
@@ -452,11 +467,13 @@ def fit(
         typer.Option(metavar="NEW.csv", help="A table to predict: mean, sd and 95 % interval of what is expected."),
     ] = None,
     predictions: Annotated[
-        pathlib.Path, typer.Option(metavar="FILE.csv", help="Where predictions are written.")
-    ] = pathlib.Path("predictions.csv"),
+        pathlib.Path | None,
+        typer.Option(metavar="FILE.csv", help="Where predictions are written. [default: predictions.csv]"),
+    ] = None,
     unseen: Annotated[
-        str, typer.Option(help="For groups to predict that are not in the table: error, zero or draw their effects.")
-    ] = "error",
+        str | None,
+        typer.Option(help="For groups to predict that are not in the table: error (the default), zero or draw."),
+    ] = None,
     as_json: Json = False,
 ):
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
@@ -471,7 +488,12 @@ def fit(
         raise UserError(f"--ess must be positive and finite, got {ess:g}.")
     if rhat is not None and not 1.0 < rhat < math.inf:
         raise UserError(f"--rhat must be above 1, got {rhat:g}.")
-    predictions = None if predict is None else predictions
+    for name, value in (("predictions", predictions), ("unseen", unseen)):
+        if value is not None and predict is None:
+            raise UserError(f"--{name} goes with --predict, the table to predict.")
+    if predict is not None:
+        predictions = pathlib.Path("predictions.csv") if predictions is None else predictions
+    unseen = "error" if unseen is None else unseen
     _check_files([file, predict], save=save, picture=picture, draws=draws, predictions=predictions)
     if picture is not None:
         _check_picture(picture)
@@ -530,7 +552,10 @@ def _formulas(formula, also):
             raise UserError(f'--also must name its parameter, such as "sigma ~ x", got {text!r}.')
         if names.count(name) > 1:
             raise UserError(f"--also gives {name} twice.")
-    return {"y": formula} | {name: f"~ {side}" for name, side in sides}
+    own = {"y", formulas.words.read_response(formulas.words.split(formula)[0]).text} - set(names)
+    if not own:  # a key of the formula itself would be lost
+        raise UserError("--also is for another parameter, and FORMULA has the response.")
+    return {min(own): formula} | {name: f"~ {side}" for name, side in sides}
 
 
 def _links(given):
@@ -547,9 +572,15 @@ def _links(given):
 def _to_predict(path, texts, others, file, refuses):
     """The table of --predict; an error now, not after the fit, if it cannot be predicted."""
     new = formulas.table.read_table(path)
-    models = [formulas.design.describe(formulas.words.plainly(text)).model for text in texts]
+    described = [formulas.design.describe(formulas.words.plainly(text)) for text in texts]
+    models = [one.model for one in described]
     terms = [term for model in models for term in (*model.common_terms, *model.group_terms)]
-    names = {name for term in terms for name in term.var_names}
+    names = {name for term in terms for name in term.var_names}.union(
+        *(smooth.names for one in described for smooth in one.smooths)
+    )
+    beside = formulas.words.read_response(formulas.words.split(texts[0])[0])
+    needed = [text for name, text in beside.data.items() if name in formulas.general.OF_PREDICTIONS]
+    others = [*others, beside.roles.get("exposure"), *(formulas.words.column_of(t) for t in needed if not is_number(t))]
     names = {name for name in (*names, *others) if name}
     formulas.table.check_names(names, new, "`formula`", f"--predict {path}")
     known = None  # the levels of a large table are looked at after the fit
@@ -778,7 +809,7 @@ def _choose(samplers):
             )
         labels |= set(found)
     if not classes:
-        raise UserError("--samplers names no sampler.")
+        raise UserError(f"{samplers!r} names no sampler; `pdmp list` has them.")
     return classes, labels
 
 

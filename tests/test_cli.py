@@ -443,6 +443,56 @@ def test_mistakes(call, says, small, command):
     assert not (small / "compare.csv").exists()
 
 
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            'fit "label ~ a" small.csv --select a --select b',
+            "--select is given twice; several names stand between commas",
+        ),
+        ("compare small.csv --target label --samplers BPS --samplers SGLD", "--samplers is given twice; several names"),
+        ("sample BPS --problem wine --data-passes 9 --problem higgs", "--problem is given twice.\n"),
+        ("tune SGLD --problem wine --seed 1 --seed 1", "--seed is given twice.\n"),
+        ("compare --problem wine --samplers ''", "'' names no sampler"),
+        ('fit "label ~ a" small.csv --predictions new.csv', "--predictions goes with --predict"),
+        ('fit "label ~ a" small.csv --unseen error', "--unseen goes with --predict"),
+        ('fit "y ~ a" small.csv --also "y ~ b"', "--also is for another parameter, and FORMULA has the response"),
+        ('fit "label ~ s(b)" small.csv --predict new.csv', "`formula` names 'b', and --predict new.csv has no such"),
+        ('fit "label ~ s(a, by=b)" small.csv --predict new.csv', "`formula` names 'b', and --predict new.csv has no"),
+        ('fit "label | rate(b) ~ a" small.csv --family poisson --predict new.csv', "names 'b', and --predict new.csv"),
+        ('fit "label | trials(b) ~ a" small.csv --family binomial --predict new.csv', "names 'b', and --predict new"),
+        ('fit "a | trunc(lb=b) ~ label" small.csv --predict new.csv', "names 'b', and --predict new.csv"),
+    ],
+)
+def test_options_that_would_count_for_nothing(call, says, small, command, monkeypatch):
+    """Said before anything is read or sampled."""
+    (small / "new.csv").write_text("a,label\n1,0\n2,1\n")
+    for owner, name in ((cli.formulas, "regression"), (cli, "run_sample"), (cli.comparison, "reference")):
+        monkeypatch.setattr(owner, name, lambda *_, **__: pytest.fail("it began"))
+    code, _, err = command(call)
+    assert code == 2 and says in err and err.startswith("pdmp: ") and err.count("\n") == 1
+
+
+@pytest.mark.exact
+def test_options_that_may_stand_twice_are_passed_on(small, command, monkeypatch):
+    """--also and --link by parameter, a category called y, flags, and numbers where predictions need no column."""
+    (small / "new.csv").write_text("a\n1\n2\n")
+    seen = []
+
+    def regression(formula, file, family, *, link, **options):
+        seen.append((formula, link))
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(cli.formulas, "regression", regression)
+    command('fit "b ~ a" small.csv --also "sigma ~ a" --also "y ~ 1" --link mu=log --link sigma=log --json --json')
+    command('fit "label | trials(3) ~ a" small.csv --family binomial --predict new.csv')
+    assert seen == [
+        ({"b": "b ~ a", "sigma": "~ a", "y": "~ 1"}, {"mu": "log", "sigma": "log"}),
+        ("label | trials(3) ~ a", None),
+    ]
+
+
 def test_problem_that_needs_an_extra(here, command, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "statsmodels.datasets", None)
     code, _, err = command("compare --problem randhie")

@@ -961,7 +961,8 @@ class Run:
     def log_evidence(self) -> LogEvidence:
         """log Z of a tempered run, Z the integral of exp(-U): ``value``, standard ``error``, a ``second`` estimate.
 
-        It is the log marginal likelihood if U has all constants of the likelihood and of the priors.
+        It is the log marginal likelihood if U has all constants of the likelihood and of the priors; those that
+        regressions and priors of the package leave out are added, or a warning says that they are not known.
 
         Raises
         ------

@@ -55,6 +55,7 @@ Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regress
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
+OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -718,7 +719,7 @@ class FamilyFit(Fit):
             return coding.responses(functionals, further, kind, noise)
         named = effects == "fitted"
         unseen = unseen if named else effects
-        further = self._further(table)
+        further = self._further(table, kind == "response")
         for role, name in self.columns.items():
             if name is not None:
                 check_names([name], table, f"`{role}`", "`new`")
@@ -755,13 +756,16 @@ class FamilyFit(Fit):
         ]
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
-    def _further(self, table):
-        """Further data of new rows: what predictions look at is the number of trials, and where responses are cut."""
+    def _further(self, table, drawn):
+        """Further data of new rows: what predictions look at is the number of trials, and where responses are cut.
+
+        `drawn`: whether responses are, whose trials are whole numbers.
+        """
         if self.family.arrange is not None:
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name in ("trials", "lb", "ub") else None
+            text = self.asked.response.data.get(name) if name in OF_PREDICTIONS else None
             if text is None:
                 found.append(usual)
             elif is_number(text):
@@ -769,4 +773,10 @@ class FamilyFit(Fit):
             else:
                 check_names([column_of(text)], table, "`formula`", "`new`")
                 found.append(numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE[name]}"))
+            if name == "trials" and text is not None:
+                wrong = (found[-1] < 0.0) | drawn & (found[-1] != np.floor(found[-1]))
+                if wrong.any():
+                    raise ValueError(
+                        f"`new`: the trials must be whole numbers of at least 0, got {found[-1][wrong][0]:g}."
+                    )
         return tuple(found)

@@ -20,7 +20,7 @@ import numpy as np
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.formulas.estimates import Estimates, check_probability
-from pdmp.models.priors import Flat, Normal, Prior, potential
+from pdmp.models.priors import Flat, Normal, Prior, log_mass, potential
 from pdmp.native.arguments import count
 
 if TYPE_CHECKING:
@@ -189,20 +189,9 @@ def density(prior: Prior, at: float) -> float:
     if prior.positive and at <= 0.0:
         return 0.0 if at < 0.0 else math.nan
     place = math.log(at) if prior.positive else at
-    # By its potential, which is that of the logarithm of a positive number, up to a constant.
-    from scipy import integrate
-
-    kind, *numbers = prior.coded()
-    middle = math.log(max(prior.typical(), 1e-300)) if prior.positive else getattr(prior, "mean", 0.0)
-    width = 1.0 if prior.positive else getattr(prior, "sd", getattr(prior, "scale", 1.0))
-
-    def height(t):
-        return math.exp(-potential(kind, *numbers, t) + potential(kind, *numbers, middle))
-
-    pieces = (-np.inf, middle - 3.0 * width, middle, middle + 3.0 * width, np.inf)
-    with np.errstate(all="ignore"):
-        total = sum(integrate.quad(height, a, b)[0] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
-    return height(place) / total / (at if prior.positive else 1.0)
+    # By its potential, which is that of the logarithm of a positive number.
+    coded = prior.coded()
+    return math.exp(-potential(*coded, place) - log_mass(*coded)) / (at if prior.positive else 1.0)
 
 
 def prior_density(fit: Fit, theta: Expression) -> float:

@@ -33,7 +33,7 @@ import numpy as np
 
 from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, numbers
-from pdmp.formulas.words import column_of, pieces_between, read_call
+from pdmp.formulas.words import column_of, keywords, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
 
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 1), "mo": (1, 1)}  #: and how many columns they take
@@ -42,6 +42,7 @@ OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c"), "m
 K = {"s": (10, 30), "t2": (5, 5), "gp": (20,), "mo": (0,)}
 C = 1.5  #: half-width of the interval of a Gaussian process, in that of the data
 LENGTH = Gamma(4.0, 0.125)  #: of its length scale, in the same unit: 0.14 to 1.1 in 95 of 100 cases
+MOST_STEPS = 1_000  #: of a monotonic effect
 MOST_KNOTS = 1_000  #: of thin-plate splines with more distinct values so many of these are taken
 
 
@@ -106,7 +107,10 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
 
 def _read(piece, kind, given):
     columns = [column_of(one) for one in given if "=" not in one]
-    options = {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
+    named = keywords(given)
+    options = dict(named)
+    if len(options) < len(named) or len({*columns}) < len(columns):
+        raise ValueError(f"{piece} has one of its columns or options twice.")
     least, most = KINDS[kind]
     if not least <= len(columns) <= most:
         raise ValueError(f"{piece} takes {'two columns' if least == 2 else 'one or two columns'}.")
@@ -184,9 +188,14 @@ class Monotonic:
         self.said, self.labels, column = said, None, table[said.columns[0]]
         if getattr(column.dtype, "ordered", False):
             self.labels = list(column.cat.remove_unused_categories().cat.categories)
-        self.low, self.high = 0, 0
+        self.low, self.high = -math.inf, math.inf
         x = self._read(table, "`formula`")
         self.low, self.high = int(x.min()), int(x.max())
+        if self.high - self.low > MOST_STEPS:
+            raise ValueError(
+                f"`formula`: {said.name} has a step between any two whole numbers from {self.low:,} to {self.high:,}, "
+                f"and may have {MOST_STEPS:,}: a curve is s({said.columns[0]}), or give it in a larger unit, rounded."
+            )
         if self.high - self.low < 2:
             raise ValueError(f"`formula`: {said.name} needs three levels or more: with two it is {said.columns[0]}.")
         self.name = f"steps of {said.name}"
@@ -204,7 +213,7 @@ class Monotonic:
                 raise ValueError(
                     f"{asked}: {self.said.name} takes whole numbers or an ordered category, got {odd[0]:g}."
                 )
-        if self.high > self.low and (x.min() < self.low or x.max() > self.high) or x.min() < 0.0 <= self.low:
+        if x.min() < (0 if self.labels is not None else self.low) or x.max() > self.high:
             known = f"{self.low} to {self.high}" if self.labels is None else ", ".join(map(str, self.labels))
             raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
         return x

@@ -80,6 +80,10 @@ def read_response(text: str) -> Response:
         data |= dict(zip(("censored", "upper"), rest_of, strict=False))
     elif called and called[0] == "cbind" and len(called[1]) > 1 and not bar:
         own, *others = called[1]
+        names = [column_of(one) for one in called[1]]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"`formula`: {text.strip()} has {name} twice: each category is one column of counts.")
         data |= {COUNTED + column_of(other): other for other in others}
     elif called and called[0] == "Surv":
         raise ValueError(
@@ -94,13 +98,7 @@ def read_response(text: str) -> Response:
             elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
                 data |= dict(zip(("censored", "upper"), given, strict=False))
             elif name == "trunc" and given:
-                bounds = dict(zip(("lb", "ub"), (one for one in given if "=" not in one), strict=False))
-                bounds |= {one.partition("=")[0].strip(): one.partition("=")[2].strip() for one in given if "=" in one}
-                if not bounds.keys() <= {"lb", "ub"}:
-                    raise ValueError(f"`formula`: `| {part.strip()}` takes lb=, ub= or both.")
-                data |= {
-                    end: bound for end, bound in bounds.items() if bound.lstrip("-").lower() not in ("inf", "np.inf")
-                }
+                data |= _bounds(part.strip(), given, data)
             elif name in ARGUMENTS and len(given) == 1 and ARGUMENTS[name] not in roles:
                 roles[ARGUMENTS[name]] = column_of(given[0])
             elif name in BESIDE:
@@ -111,6 +109,25 @@ def read_response(text: str) -> Response:
                     f"`| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
                 )
     return Response(own, data, roles)
+
+
+def _bounds(part, given, before):
+    """The ends of trunc(lb, ub) but for infinite ones, each given once."""
+    plain, named = [one for one in given if "=" not in one], keywords(given)
+    names = [*("lb", "ub", "")[: len(plain)], *(name for name, _ in named)]
+    if len(plain) > 2 or not {*names} <= {"lb", "ub"} or len({*names, *before}) < len(names) + len(before):
+        raise ValueError(f"`formula`: `| {part}` takes lb=, ub= or both, once each.")
+    bounds = dict(zip(names, [*plain, *(bound for _, bound in named)], strict=True))
+    for end, nowhere in (("lb", ("inf", "np.inf")), ("ub", ("-inf", "-np.inf"))):
+        if bounds.get(end, "").lower().lstrip("+") in nowhere:
+            raise ValueError(f"`formula`: `| {part}` leaves no responses that could be seen.")
+    return {end: bound for end, bound in bounds.items() if bound.lower().lstrip("+-") not in ("inf", "np.inf")}
+
+
+def keywords(given: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and values of the arguments of a call that have one."""
+    parts = [one.partition("=") for one in given if "=" in one]
+    return [(name.strip(), value.strip()) for name, _, value in parts]
 
 
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:

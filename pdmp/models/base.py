@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -119,6 +120,9 @@ class Model(Numerical, Derived):
     #: The exception that a Python function of the model raised in what this thread computes, or None.
     failure = None
 
+    #: Whether `omitted` is known.
+    knows_constants = True
+
     def __init__(
         self,
         dim: int,
@@ -234,6 +238,13 @@ class Model(Numerical, Derived):
         if self.n_data == 0 or not self.has("term_potential"):
             return {}
         return {next(iter(self.observed_data()), "y"): self.pointwise_log_likelihood(draws)}
+
+    def omitted(self) -> float:
+        """log of the factor that exp(-U) lacks to be likelihood times priors, which `Run.log_evidence` adds.
+
+        0 of a model of one's own, whose U is taken as it is written; nan of a prior that is flat, and where not known.
+        """
+        return 0.0 if self.knows_constants else math.nan
 
     @property
     def constrains(self) -> bool:

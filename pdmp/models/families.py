@@ -345,9 +345,15 @@ class Family:
             self.replaced(name).read(columns[name])
         if "trials" in columns:
             self.replaced("trials").read(columns["trials"])
+            _check_seen(self, columns["trials"], "trials")
             if np.any(y > columns["trials"]):
                 i = int(np.argmax(y > columns["trials"]))
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
+        if any(name.startswith(COUNTED) for name in columns):
+            _check_seen(self, y + sum(columns[name] for name in columns if name.startswith(COUNTED)), "counts")
+        if {"lb", "ub"} <= columns.keys() and np.any(columns["lb"] >= columns["ub"]):
+            i = int(np.argmax(columns["lb"] >= columns["ub"]))
+            raise ValueError(f"`lb` must be below `ub`, got {columns['lb'][i]:g} and {columns['ub'][i]:g} in row {i}.")
         for name, sign in (("lb", 1.0), ("ub", -1.0)):
             if name in columns and not np.all(sign * (y - columns[name]) >= 0.0):
                 i = int(np.argmin(sign * (y - columns[name])))
@@ -361,6 +367,10 @@ class Family:
             censored = columns.get("censored", np.zeros_like(y))
             if not np.isin(censored, (-1.0, 0.0, 1.0, 2.0)).all():
                 raise ValueError("`censored` must be 0 for seen, 1 right, -1 left and 2 interval censored.")
+            if "upper" not in columns and np.any(censored == 2.0):
+                raise ValueError(
+                    "`censored` is 2, an interval, in some row, which ends at `upper`: y | cens(c, upper) in a formula."
+                )
             upper = columns.get("upper", np.zeros_like(y))
             if np.any((censored == 2.0) & ~(upper > y)):
                 i = int(np.argmax((censored == 2.0) & ~(upper > y)))
@@ -452,6 +462,12 @@ def _scipy(name, *args):
 
 # ---------------------------------------------------------------------------------------------------------------
 # Parts of several rows of the table
+
+
+def _check_seen(family, counts, what):
+    """Refuse rows that are all of nothing: the posterior would be the prior."""
+    if len(counts) and not np.any(counts > 0.0):
+        raise ValueError(f"`y` of {family.name}: the {what} are 0 in every row, which say nothing.")
 
 
 def _count_constant(y, *_):
@@ -1058,63 +1074,104 @@ class Tails(NamedTuple):
 
     log_distribution: Callable
     log_survival: Callable
-    law: Callable  #: (parameters…) -> one of scipy.stats
-    mean: Callable  #: (a, b, P(a < y < b), parameters…) -> E(y | a < y < b)
+    quantile: Callable  #: (u, a, b, parameters…) -> y with the probability u of a < … < y, given a < … < b
+    mean: Callable  #: (a, b, parameters…) -> E(y | a < y < b)
 
 
-def _stats(name, *args, **kwargs):
-    from scipy import stats
-
-    return getattr(stats, name)(*args, **kwargs)
-
-
-def _between_tails(below, above, a, b):
-    """P(a < … < b) by its distribution and survival functions: by the latter where all is far out."""
-    return np.where(below(a) > 0.5, above(a) - above(b), below(b) - below(a))
+def _upwards(a, b):
+    """Ends of an interval of a standard normal law, mirrored where it is nearer to the lower tail; whether it was."""
+    lower = a + b < 0.0
+    return np.where(lower, -b, a), np.where(lower, -a, b), lower
 
 
-def _weibull_mean(a, b, chance, mu, shape=1.0):
-    p = 1.0 + 1.0 / shape
-    ends = [(np.maximum(t, 0.0) / mu) ** shape for t in (a, b)]
-    part = _between_tails(lambda t: _scipy("gammainc", p, t), lambda t: _scipy("gammaincc", p, t), *ends)
-    return mu * _scipy("gamma", p) * part / chance
+def _log_between(a, b):
+    """log P(a < x < b) of a standard normal x."""
+    a, b, _ = _upwards(a, b)
+    first = _scipy("log_ndtr", -a)
+    return first + np.log(-np.expm1(_scipy("log_ndtr", -b) - first))
 
 
-def _normal_mean(a, b, chance, mu, sigma):
-    heights = [np.exp(-0.5 * ((t - mu) / sigma) ** 2 - HALF_LOG_2PI) for t in (a, b)]
-    return mu + sigma * (heights[0] - heights[1]) / chance
+def _normal_quantile(u, a, b, mu, sigma):
+    a, b, lower = _upwards((a - mu) / sigma, (b - mu) / sigma)
+    first = _scipy("log_ndtr", -a)
+    part = np.expm1(_scipy("log_ndtr", -b) - first)
+    z = -_scipy("ndtri_exp", first + np.log1p(np.where(lower, 1.0 - u, u) * part))
+    return mu + sigma * np.where(lower, -z, z)
 
 
-def _lognormal_mean(a, b, chance, mu, sigma):
+def _normal_mean(a, b, mu, sigma):
+    a, b, lower = _upwards((a - mu) / sigma, (b - mu) / sigma)
+    first = _scipy("log_ndtr", -a)
+    hazard = np.exp(-0.5 * a**2 - HALF_LOG_2PI - first)  # of one end alone
+    z = hazard * np.expm1(-0.5 * (b - a) * (b + a)) / np.expm1(_scipy("log_ndtr", -b) - first)
+    return mu + sigma * np.where(lower, -z, z)
+
+
+def _logs(a, b):
+    """Logarithms of the ends of an interval of positive numbers."""
     with np.errstate(divide="ignore"):
-        ends = [(np.log(np.maximum(t, 0.0)) - mu) / sigma - sigma for t in (a, b)]
-    part = _between_tails(lambda t: _scipy("ndtr", t), lambda t: _scipy("ndtr", -t), *ends)
-    return np.exp(mu + 0.5 * sigma**2) * part / chance
+        return np.log(np.maximum(a, 0.0)), np.log(b)
 
 
+def _lognormal_quantile(u, a, b, mu, sigma):
+    a, b = _logs(a, b)
+    return np.exp(_normal_quantile(u, a, b, mu, sigma))
+
+
+def _lognormal_mean(a, b, mu, sigma):
+    a, b = ((t - mu) / sigma for t in _logs(a, b))
+    return np.exp(mu + 0.5 * sigma**2 + _log_between(a - sigma, b - sigma) - _log_between(a, b))
+
+
+def _hazards(a, b, mu, shape):
+    """Cumulative hazards at the lower end, and from there to the upper one."""
+    ends = [(np.maximum(t, 0.0) / mu) ** shape for t in (a, b)]
+    return ends[0], ends[1] - ends[0]
+
+
+def _weibull_quantile(u, a, b, mu, shape=1.0):
+    first, between = _hazards(a, b, mu, shape)
+    return mu * (first - np.log1p(u * np.expm1(-between))) ** (1.0 / shape)
+
+
+def _weibull_mean(a, b, mu, shape=1.0):
+    p, (first, between) = 1.0 + 1.0 / shape, _hazards(a, b, mu, shape)
+    above = [_scipy("gammaincc", p, t) for t in (first, first + between)]
+    part = np.where(
+        above[0] < 0.5, above[0] - above[1], np.diff(_scipy("gammainc", p, [first, first + between]), axis=0)[0]
+    )
+    far = first > FAR  # there both are 0 by underflow, and the quantile is nearly a line
+    chance = np.exp(-first) * -np.expm1(-between)
+    usual = mu * _scipy("gamma", p) * part / np.where(far, 1.0, chance)
+    return np.where(far, sum(w * _weibull_quantile(u, a, b, mu, shape) for u, w in zip(*NODES, strict=True)), usual)
+
+
+FAR = 500.0  #: cumulative hazard
+#: Places on (0, 1) and weights of Gauss-Legendre quadrature.
+NODES = [(0.5 * (1.0 + x), 0.5 * w) for x, w in [np.polynomial.legendre.leggauss(64)]][0]
 TAILS = {
     "gaussian": Tails(
         _lognormal_left,
         lambda t, z, a: _lognormal_left(-t, -z, a),
-        lambda mu, sigma: _stats("norm", mu, sigma),
+        _normal_quantile,
         _normal_mean,
     ),
     "lognormal": Tails(
         _lognormal_left,
         lambda t, z, a: _lognormal_left(-t, -z, a),
-        lambda mu, sigma: _stats("lognorm", sigma, scale=np.exp(mu)),
+        _lognormal_quantile,
         _lognormal_mean,
     ),
     "weibull": Tails(
         _weibull_left,
         lambda t, z, a: -exp(_hazard(t, z, a)),
-        lambda mu, shape: _stats("weibull_min", shape, scale=mu),
+        _weibull_quantile,
         _weibull_mean,
     ),
     "exponential": Tails(
         _weibull_left,
         lambda t, z: -exp(t - z),
-        lambda mu: _stats("expon", scale=mu),
+        _weibull_quantile,
         _weibull_mean,
     ),
 }
@@ -1184,15 +1241,11 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
 
     def draw(rng, *values):
         parameters, a, b = split(values)
-        law, u = tails.law(*parameters), rng.random(np.shape(parameters[0]))
-        left, right = law.cdf(a), law.sf(a)
-        in_tail = law.isf(right + u * (law.sf(b) - right))  # without rounding where all is far above
-        return np.clip(np.where(left > 0.5, in_tail, law.ppf(left + u * (law.cdf(b) - left))), a, b)
+        return np.clip(tails.quantile(rng.random(np.shape(parameters[0])), a, b, *parameters), a, b)
 
     def mean(*values):
         parameters, a, b = split(values)
-        law = tails.law(*parameters)
-        return np.clip(tails.mean(a, b, _between_tails(law.cdf, law.sf, a, b), *parameters), a, b)
+        return np.clip(tails.mean(a, b, *parameters), a, b)
 
     constant = family.constant
     return replace(

@@ -455,6 +455,10 @@ class NonCentred(Model):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
+    def omitted(self) -> float:
+        """See `Model.omitted`."""
+        return self.natural_model.omitted()
+
     def standardised(self, x: np.ndarray) -> np.ndarray:
         """(t, z) of points x (n, d)."""
         return self._moved(_standardise, x)

@@ -280,6 +280,22 @@ class BetaBernoulli:
         return f"BetaBernoulli({self.a:.4g}, {self.b:.4g})"
 
 
+def log_mass(kind: int, a: float, b: float, c: float) -> float:
+    """log of the integral of exp(-`potential`) over all x; nan of a flat prior, which has none."""
+    if kind == NORMAL:
+        return math.log(b) + 0.5 * math.log(math.tau)
+    if kind in (STUDENT_T, HALF_STUDENT_T):
+        whole = math.lgamma(0.5 * a) - math.lgamma(0.5 * a + 0.5) + 0.5 * math.log(math.pi * a)
+        return whole + (math.log(c) if kind == STUDENT_T else math.log(0.5 * b))
+    if kind == HALF_NORMAL:
+        return math.log(a) + 0.5 * math.log(0.5 * math.pi)
+    if kind == GAMMA:
+        return math.lgamma(a) + a * math.log(b)
+    if kind == CORRELATION:
+        return math.lgamma(a) - math.lgamma(a + 0.5) + 0.5 * math.log(math.pi) - 2.0 * a * math.log(2.0)
+    return math.nan
+
+
 @inlined
 def potential(kind, a, b, c, x):
     """Minus the log density at the coordinate x, up to a constant."""

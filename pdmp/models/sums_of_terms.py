@@ -43,6 +43,7 @@ from pdmp.models.priors import (
     Flat,
     Prior,
     derivative,
+    log_mass,
     potential,
     second_derivative,
     second_derivative_bound,
@@ -670,6 +671,16 @@ class SumOfTerms(Model):
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         return super().constrain(draws) if self.reported is None else self.reported.constrain(draws)
+
+    def omitted(self) -> float:
+        """See `Model.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
+        if self.reported is not None:  # of a formula, with priors among its terms
+            return math.nan
+        laws = zip(self.kinds, self.numbers, strict=True)
+        return float(
+            sum(observed.constant().sum() for _, observed in self._families())
+            - sum(log_mass(int(kind), *own.tolist()) for kind, own in laws)
+        )
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(y | x) of each row of a family, with all constants; without families, minus each term.

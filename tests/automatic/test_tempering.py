@@ -568,13 +568,13 @@ def test_few_restarts_and_undefined_potentials_are_said():
     ],
 )
 def test_an_unsettled_evidence_is_said(monkeypatch, found, words):
-    monkeypatch.setattr(answers, "evidence_of", lambda run: found)
+    monkeypatch.setattr(answers, "integral_of", lambda run: found)
     said = answers.TemperedReport().doubts(Told(two_chains([0.3, 0.3])), 400)
     assert said == [] if words is None else len(said) == 1 and words in said[0] and "`gradients=`" in said[0]
 
 
 def test_few_draws_are_said_of_a_run_that_was_asked_for_none(monkeypatch):
-    monkeypatch.setattr(answers, "evidence_of", lambda run: LogEvidence(1.0, 0.1, 1.0, 0.0, 0.1))
+    monkeypatch.setattr(answers, "integral_of", lambda run: LogEvidence(1.0, 0.1, 1.0, 0.0, 0.1))
     run = Told(two_chains([0.3, 0.3], n=40))
     [said] = answers.TemperedReport().doubts(run, None)
     assert said.startswith("fewer than 100 effective draws of ") and answers.TemperedReport().doubts(run, 400) == []

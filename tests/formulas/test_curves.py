@@ -402,6 +402,12 @@ def test_monotonic_effects_by_hand():
     np.testing.assert_allclose(steps / steps.sum(), parts / parts.sum(), rtol=1e-10)
     rows = one.conditional_effects("size", draws=10)
     assert rows.keys["size"] == ["S", "M", "L", "XL"]
+    low = prepared("y ~ mo(level) + mo(size)", data.assign(level=data.level - 7))  # from -5 on: the same steps
+    moved = low.predicted(low.unconstrained(natural), data.assign(level=2.25 - 7.0), "mean", "error", None)
+    np.testing.assert_allclose(moved, found)
+    with pytest.raises(ValueError, match=r"numbers from 2 to 1,003, and may have 1,000: a curve is s\(level\)"):
+        prepared("y ~ mo(level)", data.assign(level=np.where(data.level > 2, 1_003, 2)))
+    assert prepared("y ~ mo(level)", data.assign(level=np.where(data.level > 2, 1_002, 2))).priors["mo(level)"].sd > 0.0
     with pytest.raises(ValueError, match=r"mo\(level\) needs three levels or more: with two it is level"):
         prepared("y ~ mo(level)", data.assign(level=np.arange(N) % 2))
     for column, value, says in (("level", 6, "which are 2 to 5"), ("size", "XXL", "which are S, M, L, XL")):
@@ -666,3 +672,59 @@ def test_what_is_seen_far_out_in_a_tail():
     ):
         with pytest.raises(ValueError, match=says):
             families.truncated(family, *ends)
+
+
+FAR_OUT = [
+    ("gaussian", (0.0, 1.0), -math.inf, -40.0),
+    ("gaussian", (0.0, 1.0), 40.0, 40.01),
+    ("gaussian", (5.0, 0.1), -50.0, -40.0),
+    ("gaussian", (0.5, 2.0), -1.0, 1.5),
+    ("lognormal", (0.3, 0.2), 1e4, math.inf),
+    ("lognormal", (0.3, 1.5), 1e-30, 1e-29),
+    ("weibull", (2.0, 3.0), 40.0, math.inf),
+    ("weibull", (1.0, 2.0), 40.0, 40.001),
+    ("weibull", (1.0, 0.6), 0.2, 7.0),
+    ("exponential", (0.1,), 200.0, math.inf),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "low", "high"), FAR_OUT)
+def test_predictions_where_all_that_is_seen_is_far_out(name, parameters, low, high):
+    """Means and quantiles by quadrature of the density over its largest value; its probabilities underflow."""
+    lower, upper = math.isfinite(low), math.isfinite(high)
+    family = families.truncated(getattr(families, name), lower, upper)
+    before = [0.0] * len(getattr(families, name).data)
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    natural = [math.log(p) if k or name in ("weibull", "exponential") else p for k, p in enumerate(parameters)]
+    top = low if lower and (name != "gaussian" or low > parameters[0]) else min(high, max(low, parameters[0]))
+    width = {"gaussian": parameters[-1] ** 2 / max(abs(top - parameters[0]), parameters[-1])}.get(name, 1.0)
+    if name == "lognormal":
+        width = low * parameters[1] ** 2 / max(abs(math.log(low) - parameters[0]), parameters[1])
+    elif name != "gaussian":
+        shape = parameters[1] if len(parameters) > 1 else 1.0
+        width = low / max(shape * (low / parameters[0]) ** shape, 1.0)
+    first, last = max(low, top - 60.0 * width), min(high, top + 60.0 * width)
+    if name == "lognormal" and upper:
+        first, last = low, high
+    places = np.linspace(first, last, 400_001)
+    heights = getattr(families, name).log_density(places, *natural, data=tuple(before))
+    masses = np.exp(heights - heights.max())
+    masses[[0, -1]] *= 0.5
+    values = [np.full(20_000, v) for v in (*parameters, *before, *ends)]
+    drawn = family.draw(np.random.default_rng(3), *values)
+    mean = (places * masses).sum() / masses.sum()
+    assert family.mean(*(v[:1] for v in values))[0] == pytest.approx(mean, abs=2e-3 * width + 1e-9 * abs(mean))
+    share = np.interp(drawn, places, np.cumsum(masses) / masses.sum())
+    assert stats.kstest(share, "uniform").pvalue > 1e-3 and drawn.min() >= low and drawn.max() <= high
+
+
+def test_trials_of_rows_to_predict():
+    """Counted where responses are drawn, a mean of the rows for what is expected, never below 0."""
+    data = table().assign(y=np.arange(N) % 4, n=np.arange(N) % 4 + 3)
+    one = prepared("y | trials(n) ~ x", data, family="binomial")
+    each = [one.predict(data.assign(n=n), draws=3, seed=1) for n in (1.0, 1.5)]
+    np.testing.assert_allclose(each[1], 1.5 * each[0])
+    assert one.predict(data.assign(n=2.0), kind="response", draws=50, seed=1).max() == 2.0
+    for n, kind in ((-1.0, "mean"), (-1.0, "response"), (1.5, "response")):
+        with pytest.raises(ValueError, match=f"`new`: the trials must be whole numbers of at least 0, got {n:g}"):
+            one.predict(data.assign(n=n), kind=kind, draws=3)

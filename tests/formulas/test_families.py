@@ -648,7 +648,17 @@ MISTAKES = [
     ("y ~ gp(x, by=area)", {}, r"gp\(x, by=area\) knows 'k', 'c', not 'by'"),
     ("y | trunc(lb=0) ~ x", {"family": "gamma"}, "truncation is for the families gaussian, lognormal, weibull, expon"),
     ("y | trunc(lb=3) ~ x", {}, "`y` must be at least `lb`, where it is cut off, got .* and 3 in row"),
-    ("y | trunc(a=0) ~ x", {}, r"`\| trunc\(a=0\)` takes lb=, ub= or both"),
+    *(
+        (f"y | {cut} ~ x", {}, r"takes lb=, ub= or both, once each")
+        for cut in (
+            *("trunc(a=0)", "trunc(-9, 9, 10)", "trunc(-9, lb=-5)", "trunc(lb=-9, lb=-8)"),
+            "trunc(lb=-9) + trunc(ub=9, lb=-8)",
+        )
+    ),
+    *((f"y | trunc({end}) ~ x", {}, "leaves no responses that could be seen") for end in ("lb=inf", "0, ub=-Inf")),
+    ("cbind(c, h, c) ~ x", {"family": "multinomial"}, r"cbind\(c, h, c\) has c twice: each category is one column"),
+    ("y ~ s(x, k=5, k=7)", {}, r"s\(x, k=5, k=7\) has one of its columns or options twice"),
+    ("y ~ t2(x, x)", {}, r"t2\(x, x\) has one of its columns or options twice"),
     (
         {"y": "y ~ x", "sigm": "~ x"},
         {},

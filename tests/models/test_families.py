@@ -321,7 +321,16 @@ Y, X = np.array([1.0, 2.0]), np.ones((2, 2))
         (lambda: families.binomial.rows(Y, mu=P.s, trials=[3.0, 1.0]), "at most `trials`, got 2 of 1 in row 1"),
         (lambda: families.binomial.rows(Y, mu=P.s, trials=[3.0, 2.5]), "`trials`.* whole numbers"),
         (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 3]), "`censored` must be"),
-        (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 2]), "`upper` must be above `y`"),
+        (
+            lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 2], upper=[9.0, 1.0]),
+            "`upper` must be above `y`",
+        ),
+        (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 2]), "`censored` is 2, an interval, .* cens"),
+        (lambda: families.binomial.rows([0.0, 0.0], mu=P.s, trials=[0.0, 0.0]), "the trials are 0 in every row, which"),
+        (
+            lambda: families.truncated(families.gaussian, True, True).rows(Y, mu=P.s, sigma=P.u, lb=Y, ub=[9.0, Y[1]]),
+            rf"`lb` must be below `ub`, got {Y[1]:g} and {Y[1]:g} in row 1",
+        ),
         (lambda: families.cumulative.rows([0.0, 4.0], mu=P.s, cuts=P.cut), "at most 3"),
         (lambda: families.acat.rows([0.0, 4.0], mu=P.s, cuts=P.cut), "at most 3"),
         (lambda: families.categorical(["a", "a"]), "different names of all categories but the first"),

@@ -29,6 +29,8 @@ SPLINE, FEW, KNOTS, PLATES, DENSITY, KERNEL, STEPS, MADE, ROWS, NOMINAL, CHANCES
     )
 )
 
+FAR_OUT = f"{TESTS}::test_predictions_where_all_that_is_seen_is_far_out"
+
 BUGS = [
     Bug(f"curves: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
@@ -41,6 +43,10 @@ BUGS = [
         ("probabilities of the reference", FAMILIES, "chances=lambda *z: _softmax(0.0 * z[0], *z)", "chances=lambda *z: _softmax(*z, 0.0 * z[0])", NOMINAL, "formulae"),
         ("stopping ratios as cumulative ones", FAMILIES, "(_logistic(mu - cut) for cut in cuts), np.multiply)", "(_logistic(mu - cut) for cut in cuts), np.minimum)", CHANCES, "formulae"),
         ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
-        ("draws far out by the distribution function", FAMILIES, "np.where(left > 0.5, in_tail,", "np.where(left > 2.0, in_tail,", TAIL, "formulae"),
+        ("draws of a lower tail from its other end", FAMILIES, "np.where(lower, 1.0 - u, u)", "u", FAR_OUT, "formulae"),
+        ("means of a long way out by the incomplete gamma function", FAMILIES, "far = first > FAR", "far = first > 1e9", FAR_OUT, "formulae"),
+        ("one end is a bound where there are two", FAMILIES, "hazard * np.expm1(-0.5 * (b - a) * (b + a)) / np.expm1(_scipy(\"log_ndtr\", -b) - first)", "hazard", FAR_OUT, "formulae"),
+        ("parts of a trial are drawn", GENERAL, "drawn & (found[-1]", "False & (found[-1]", f"{TESTS}::test_trials_of_rows_to_predict", "formulae"),
+        ("whole numbers below 0 have no steps", SMOOTHS, "self.low, self.high = -math.inf, math.inf", "self.low, self.high = 0, math.inf", STEPS, "formulae"),
     ]
 ]  # fmt: skip

@@ -17,3 +17,16 @@ BUGS = [
         ("tails do not count", "answers", "    found[f\"the tails of {names[k]}\"] = float(tails[k])\n", ""),
     ]
 ]  # fmt: skip
+
+#: Constants that U leaves out.
+BUGS += [
+    Bug(f"omitted constants: {name}", file, old, new, ("tests/models/test_omitted_constants.py",))
+    for name, file, old, new in [
+        ("a half Student-t has the mass of a whole one", "pdmp/models/priors.py", "math.log(0.5 * b)", "math.log(b)"),
+        ("correlations by their cosh", "pdmp/models/priors.py", " - 2.0 * a * math.log(2.0)\n    return math.nan", "\n    return math.nan"),
+        ("the constants of families are forgotten", "pdmp/models/sums_of_terms.py", "sum(observed.constant().sum() for _, observed in self._families())", "0.0"),
+        ("a flat coefficient is forgotten", "pdmp/models/regressions/glm.py", "if np.any(self.precision == 0.0):", "if np.all(self.precision == 0.0):"),
+        ("stepping stones as U is written", f"{ROOM}answers.py", "second=found.second + omitted", "second=found.second"),
+        ("networks are thought to be whole", "pdmp/models/factorisations/isotropic.py", "knows_constants = False", "knows_constants = True"),
+    ]
+]  # fmt: skip

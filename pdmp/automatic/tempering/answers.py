@@ -17,6 +17,7 @@ from pdmp.automatic.tempering.references import Mixture
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.result import Run
+from pdmp.errors import warn
 from pdmp.interfaces.report import Report
 
 if TYPE_CHECKING:
@@ -104,7 +105,27 @@ def traces(run: Run, name: str) -> list[np.ndarray]:
 
 
 def evidence_of(run: Run) -> LogEvidence:
-    """log Z of a tempered run."""
+    """log Z of a tempered run, with the constants that U leaves out where its model knows them.
+
+    Warns
+    -----
+    UserWarning
+        Where it does not: log Z is then no marginal likelihood.
+    """
+    found = integral_of(run)
+    omitted = float(of_tempered(run, "log_evidence").get("rungs/omitted", np.zeros(1))[0])
+    if math.isnan(omitted):
+        warn(
+            "log_evidence: U of this model leaves out constants of its likelihood or its priors that are not known, or "
+            "a prior is flat, so that log Z is the integral of exp(-U) and no marginal likelihood: compare it with "
+            "that of no other model. A function of your own with all constants, pdmp.models.from_function, has one."
+        )
+        return found
+    return found._replace(value=found.value + omitted, second=found.second + omitted)
+
+
+def integral_of(run: Run) -> LogEvidence:
+    """log of the integral of exp(-U)."""
     kept = of_tempered(run, "log_evidence")
     works = traces(run, "works")
     if min(len(w) for w in works) < 8:
@@ -142,9 +163,11 @@ def modes_of(run: Run) -> Modes:
 def evidence(a: Run, b: Run) -> LogBayesFactor:
     """The log Bayes factor of two tempered runs: log Z of `a` minus log Z of `b`.
 
-    It means something only if the potential of each model has all its constants: those of the likelihood and of the
-    priors, which a posterior's shape does not need. A model of `from_function` has those that its U has; of a Stan
-    program write ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
+    It means something only if all constants are in it: those of the likelihood and of the priors, which a posterior's
+    shape does not need. They are added for the regressions of `pdmp.models` with a proper `prior_scale`, and for priors
+    and families of `pdmp.models.sum_of_terms`; of another model of the package with data a warning says that they are
+    not known. A model of `from_function` has those that its U has; of a Stan program write
+    ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
 
     Parameters
     ----------
@@ -226,6 +249,7 @@ class TemperedReport(Report):
         counted, used = max(int(memory.counted[0]), 1), int(memory.trace.used[0])
         return {
             "rungs/betas": process.betas.copy(),
+            "rungs/omitted": np.array([process.model.omitted()]),
             "rungs/rejections": memory.rejected / counted,
             "rungs/acceptances": memory.accepted[1:] / counted,
             "rungs/works": memory.trace.works[:used].copy(),
@@ -266,7 +290,7 @@ class TemperedReport(Report):
         draws = run.diagnostic_draws()
         if draws is None or draws.shape[1] < 8:
             return ["too few scans for shares of modes and the evidence: give a larger budget"]
-        known = evidence_of(run)
+        known = integral_of(run)
         if not known.error < UNSETTLED:
             found.append(
                 f"the evidence is not settled: log Z has a standard error of {known.error:.2g}; give a larger "

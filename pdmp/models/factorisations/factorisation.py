@@ -95,6 +95,8 @@ class Factorisation(Model):
         As for `Model`.
     """
 
+    knows_constants = False
+
     data: np.ndarray
     rank: int
     rows: int

@@ -9,6 +9,8 @@ from pdmp.native.classes import compiled
 class IsotropicPrior(Model):
     """Base of models with the prior |x|² / (2 prior_scale²); what clocks may ask of it is exact."""
 
+    knows_constants = False
+
     precision: float  #: 1 / prior_scale²
 
     @compiled

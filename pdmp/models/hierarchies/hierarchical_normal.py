@@ -49,6 +49,8 @@ class HierarchicalNormal(Model):
     (10, ['mu', 'tau', 'z'])
     """
 
+    knows_constants = False
+
     y: np.ndarray
     precision: np.ndarray  #: (J,) 1/σⱼ²
     mu_precision: float

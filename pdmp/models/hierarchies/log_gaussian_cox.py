@@ -47,6 +47,8 @@ class LogGaussianCox(Model):
     3
     """
 
+    knows_constants = False
+
     counts: np.ndarray  #: (cells,)
     field: Gaussian
     area: float

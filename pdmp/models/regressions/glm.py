@@ -163,6 +163,14 @@ class GaussianPrior(Model):
         super().__init__(dim=X.shape[1], n_data=n_data, variables=variables)
         self.X, self.precision = X, precision
 
+    def omitted(self) -> float:
+        """See `Model.omitted`: at x = 0 U is that of the likelihood alone."""
+        if np.any(self.precision == 0.0):
+            return math.nan
+        x = np.zeros(self.dim)
+        of_prior = 0.5 * float(np.log(self.precision / math.tau).sum())
+        return of_prior + float(self.pointwise_log_likelihood(x).sum()) + self.potential(x)
+
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled

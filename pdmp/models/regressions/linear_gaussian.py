@@ -208,6 +208,8 @@ class LinearGaussian(Model):
     array([1., 1.])
     """
 
+    knows_constants = False
+
     terms: Compiled
     prior_precision: float
     law: Compiled

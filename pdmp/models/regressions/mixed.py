@@ -119,6 +119,8 @@ class MixedRegression(Model):
         What was subtracted from a column, and what it was then divided by.
     """
 
+    knows_constants = False
+
     design: Compiled
     likelihood: Compiled
     target: np.ndarray

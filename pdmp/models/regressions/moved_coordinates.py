@@ -21,6 +21,8 @@ class MovedCoordinates(Model):
     x of y.
     """
 
+    knows_constants = False
+
     base: Compiled  #: of y
 
     @compiled(inline=False, allocates=True)

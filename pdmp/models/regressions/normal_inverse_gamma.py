@@ -45,6 +45,8 @@ class NormalInverseGamma(Model):
     2
     """
 
+    knows_constants = False
+
     mean: np.ndarray
     precision: np.ndarray
     shape: float
@@ -289,6 +291,8 @@ class NormalInverseGammaRegression(Model):
     >>> model.posterior()[0].shape
     (3,)
     """
+
+    knows_constants = False
 
     design: Compiled
     y: np.ndarray
