@@ -380,8 +380,8 @@ def describe(formula: str) -> Described:
         with _deep(len(formula)):
             plain, smooths = taken_out(formula)
             plain, found = bars(plain)
+            _check_sides(plain)
             model = model_description(plain)
-            _check_end(plain)
             correlated = {
                 (term.expr.name, term.factor.name): k
                 for k, bar in enumerate(found)
@@ -421,15 +421,25 @@ def describe(formula: str) -> Described:
     return Described(formula, model, names, fixed, correlated, smooths)
 
 
-def _check_end(formula):
-    """Raise an error where formulae stops reading: it leaves out what is behind the first complete expression."""
+def _check_sides(formula):
+    """Raise an error where formulae would leave out a part.
+
+    It does so with what is behind the first complete expression, and with all but the first term of a response such as
+    ``y - x``, whose signs are there those of terms: the difference is ``I(y - x)``.
+    """
+    from formulae.expr import Binary, Grouping, Unary
     from formulae.parser import Parser
     from formulae.scanner import Scanner
 
     parser = Parser(Scanner(formula).scan())
-    parser.parse()
+    response = getattr(parser.parse(), "left", None)
     if not parser.at_end():
         raise ValueError(f"{parser.peek().lexeme!r} has no meaning where it stands; a test is written I(x > 0)")
+    while isinstance(response, Grouping):
+        response = response.expression
+    if isinstance(response, Binary | Unary) and "~" in formula:
+        left = formula.partition("~")[0].strip()
+        raise ValueError(f"a response that is computed is written I({left})")
 
 
 def check_functions(formula: str) -> None:

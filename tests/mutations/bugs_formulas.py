@@ -122,3 +122,10 @@ BUGS += [
         ("labels are as in the new table", "or of mm(g, h) several.\"\"\"\n        table = _as_fitted(table, self._first)", "or of mm(g, h) several.\"\"\"", OTHER_TYPES),
     ]
 ]  # fmt: skip
+BUGS += [
+    Bug(f"formulas: {name}", DESIGN, old, new, (f"{TESTS}::test_mistakes",), "formulae")
+    for name, old, new in [
+        ("a difference as response is its first column", "isinstance(response, Binary | Unary)", "isinstance(response, Unary)"),
+        ("brackets hide a response that is computed", "while isinstance(response, Grouping):", "while False:"),
+    ]
+]  # fmt: skip
