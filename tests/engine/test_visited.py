@@ -267,6 +267,39 @@ def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, 
     assert said in pdmp.load(tmp_path / "run.npz").summary().warnings
 
 
+class Weak(pdmp.BPS):
+    """The Bouncy Particle Sampler, whose bounces reverse a share of the speed along the gradient: right is 1."""
+
+    share: float
+
+    def __init__(self, target, share=0.7):
+        super().__init__(target, refresh_rate=1.0)
+        self.share = share
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        if i == 0:
+            self.evaluate(state, now, rng)
+            gradient = state.memory.gradient
+            factor = (1.0 + self.share) * self.along(state) / (gradient @ gradient)
+            for j in range(state.v.shape[0]):
+                state.v[j] -= factor * gradient[j]
+        else:
+            for j in range(state.v.shape[0]):
+                state.v[j] = rng.standard_normal()
+        return i
+
+
+def test_a_process_without_a_step_is_asked_for_less():
+    """Variances are 30 % too large, of which 397 draws of a chain say nothing; five errors of 1,500 draws are 0.18."""
+    target = pdmp.models.Gaussian([1.0, -1.0], [4.0, 1.0])
+    match = LAW.format("Weak", "Gaussian", r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"1\.[234]")
+    for chains, store in ((1, "skeleton"), (2, "grid")):
+        with pytest.warns(UserWarning, match=match):
+            pdmp.sample(Weak(target), events=30_000 // chains, seed=2, chains=chains, store=store)
+    assert not law_warning(pdmp.sample(Weak(target, share=1.0), events=30_000, seed=2))
+
+
 def test_a_mean_elsewhere_is_another_law():
     class Pushed(Langevin):
         @pdmp.compiled
