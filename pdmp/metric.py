@@ -661,6 +661,8 @@ def _checked(name, value, matrix=False):
         if np.asarray(value).dtype.kind in "bSU":  # which become numbers in silence
             raise TypeError
         array = np.array(value, dtype=float)
+    except OverflowError:  # of an integer
+        raise ValueError(f"`{name}` must be finite, as floats are, got {short(value)}.") from None
     except (TypeError, ValueError):
         raise TypeError(f"`{name}` must be a number or an array, got {short(value)}.") from None
     if array.ndim > 1 + matrix or array.size == 0 or array.ndim == 2 and len(set(array.shape)) > 1:

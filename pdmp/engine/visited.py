@@ -39,11 +39,14 @@ LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
 #: Draws of each chain, at most and at least, of which means are compared with those of the law, and at least of a
 #: fixed-step sampler of the package. A prime number does not keep step with a path that goes to and fro.
 MEANS, FEWEST, FEW = 397, 64, 32
+MANY = 3_989  #: at most, likewise, of a process of the user's without a step, which has no bias that is expected
 #: Effective draws of a coordinate from which on it is judged, as a path that is too short has another law; and of a
 #: process of the package, of which that is said.
 SETTLED, SHOWN = 100.0, 20.0
 PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
-WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
+#: By how much, of a process with and without a step, and by how many Monte Carlo errors such a mean must be off to be
+#: mentioned.
+WRONG, WRONG_EXACT, ERRORS = 0.35, 0.1, 5.0
 COORDINATES = 32  #: whose effective draws are counted for that, at most, those that are off most
 FACTOR = 2.0  #: by which the variance of a fixed-step sampler of the package must be off, as it has a bias at any step
 
@@ -148,7 +151,8 @@ def law_warning(run):
         return []
     if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
         return []
-    found = _gradients(run, FEWEST)
+    stepless = not ours and not process.ticks
+    found = _gradients(run, FEWEST, most=MANY if stepless else MEANS)
     if found is None:
         return []
     (x, gradients), d = found, run.dim
@@ -166,7 +170,7 @@ def law_warning(run):
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
-        judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > WRONG)
+        judged = (draws > (SHOWN if ours else SETTLED)) & (np.abs(means - right) > (WRONG_EXACT if stepless else WRONG))
         # Errors of what is too small are too small as well: of its logarithm they are not.
         small = (right == 1.0) & (means > 0.0) & (means < 1.0)
         off = np.where(small, -np.log(means) * means, np.abs(means - right)) / errors
@@ -224,14 +228,17 @@ def large_step_warning(run):
     return []
 
 
-def _gradients(run, fewest, of_batches=False):
-    """Draws, (chains, n, d), and ∇U there; None if fewer than `fewest` of a chain can be afforded, or the model fails.
+def _gradients(run, fewest, of_batches=False, most=MEANS):
+    """Draws, (chains, n, d), and ∇U there, of a chain `most` at most, fewer if these are very many numbers.
+
+    None if fewer than `fewest` of a chain can be afforded, or the model fails.
 
     With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of
     products with what does not depend on the batch are the same.
     """
     process, model, d = run.process, run.process.model, run.dim
-    room = min(MEANS, int(run.events.min()), run._grid_size() or MEANS)
+    room = min(max(MEANS, min(most, NUMBERS // (run.chains * max(d, 1)))), int(run.events.min()))
+    room = min(room, run._grid_size() or room)
     if of_batches:  # of networks, too
         room = min(room, NUMBERS // (run.chains * d))
     n, rows = min(room, _affordable(run) // run.chains), None

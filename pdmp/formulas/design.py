@@ -399,13 +399,13 @@ def describe(formula: str) -> Described:
         with _deep(len(formula)):
             plain, smooths = taken_out(formula)
             plain, found = bars(plain)
+            _check_sides(plain)
             with _heard() as said:  # of x**2, which formulae takes for x
                 model = model_description(plain)
             if said:
                 raise ValueError(
                     "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
                 )
-            _check_end(plain)
             within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
             _check_bars(found, within)
             correlated = {
@@ -452,15 +452,25 @@ def describe(formula: str) -> Described:
     return Described(formula, model, names, fixed, correlated, smooths)
 
 
-def _check_end(formula):
-    """Raise an error where formulae stops reading: it leaves out what is behind the first complete expression."""
+def _check_sides(formula):
+    """Raise an error where formulae would leave out a part.
+
+    It does so with what is behind the first complete expression, and with all but the first term of a response such as
+    ``y - x``, whose signs are there those of terms: the difference is ``I(y - x)``.
+    """
+    from formulae.expr import Binary, Grouping, Unary
     from formulae.parser import Parser
     from formulae.scanner import Scanner
 
     parser = Parser(Scanner(formula).scan())
-    parser.parse()
+    response = getattr(parser.parse(), "left", None)
     if not parser.at_end():
         raise ValueError(f"{parser.peek().lexeme!r} has no meaning where it stands; a test is written I(x > 0)")
+    while isinstance(response, Grouping):
+        response = response.expression
+    if isinstance(response, Binary | Unary) and "~" in formula:
+        left = formula.partition("~")[0].strip()
+        raise ValueError(f"a response that is computed is written I({left})")
 
 
 def check_functions(formula: str) -> None:

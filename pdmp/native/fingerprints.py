@@ -271,14 +271,15 @@ class _Walk:
             return self.add("module", value.__name__)
         if isinstance(value, type):
             return self.type(value)
-        if hasattr(value, "py_func"):  # what numba's njit makes of a function
+        of_numba = _root(kind.__module__).startswith("numba")  # what users' objects call so is one part of them
+        if of_numba and hasattr(value, "py_func"):  # what numba's njit makes of a function
             self.value((getattr(value, "targetoptions", None), getattr(value, "locals", None)))
             if not getattr(value, "_can_compile", True):  # for the types of its decorator alone
                 self.add(*map(str, value.nopython_signatures))
             return self.function(value.py_func, compiled=True)
-        if hasattr(value, "_dispatcher"):  # of numba's vectorize, which keeps what it has compiled
+        if of_numba and hasattr(value, "_dispatcher"):  # of numba's vectorize, which keeps what it has compiled
             return self.value(value._dispatcher)
-        if hasattr(value, "__wrapped__"):  # other decorators, of numba and of functools
+        if hasattr(value, "__wrapped__") and (of_numba or self.library(kind) or self.released(kind)):
             self.add(kind.__qualname__)
             return self.value(value.__wrapped__)
         self.add(kind.__module__, kind.__qualname__)

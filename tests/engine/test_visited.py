@@ -280,7 +280,41 @@ def test_the_pair_that_is_named():
         run = pdmp.sample(process, seed=1, chains=2, initial=[1.0, -1.0], steps=9_000)
     (said,) = law_warning(run)
     i, j, value = re.search(r"of x\[(.)\] and x\[(.)\], .* is ([\d.-]+), with an error", said).groups()
-    assert float(value) == pytest.approx(expected[int(i), int(j)], rel=0.1)  # of 0.44 and 0.60
+    assert (i, j) == ("1", "0") and expected[1, 0] - expected[0, 1] > 0.15  # of which the larger is named
+    assert float(value) == pytest.approx(expected[1, 0], abs=0.3)  # three Monte Carlo errors
+
+
+class Weak(pdmp.BPS):
+    """The Bouncy Particle Sampler, whose bounces reverse a share of the speed along the gradient: right is 1."""
+
+    share: float
+
+    def __init__(self, target, share=0.7):
+        super().__init__(target, refresh_rate=1.0)
+        self.share = share
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        if i == 0:
+            self.evaluate(state, now, rng)
+            gradient = state.memory.gradient
+            factor = (1.0 + self.share) * self.along(state) / (gradient @ gradient)
+            for j in range(state.v.shape[0]):
+                state.v[j] -= factor * gradient[j]
+        else:
+            for j in range(state.v.shape[0]):
+                state.v[j] = rng.standard_normal()
+        return i
+
+
+def test_a_process_without_a_step_is_asked_for_less():
+    """Variances are 30 % too large, of which 397 draws of a chain say nothing; five errors of 1,500 draws are 0.18."""
+    target = pdmp.models.Gaussian([1.0, -1.0], [4.0, 1.0])
+    match = LAW.format("Weak", "Gaussian", r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"1\.[234]")
+    for chains, store in ((1, "skeleton"), (2, "grid")):
+        with pytest.warns(UserWarning, match=match):
+            pdmp.sample(Weak(target), events=30_000 // chains, seed=2, chains=chains, store=store)
+    assert not law_warning(pdmp.sample(Weak(target, share=1.0), events=30_000, seed=2))
 
 
 def test_a_mean_elsewhere_is_another_law():

@@ -196,6 +196,7 @@ RATINGS = [0, 1], [0, 1], [1.0, 2.0]
         (lambda: discrete.RichardsonRomberg(discrete.SGLD(GAUSSIAN, 0.1), order=10**9), "`order` must be at most 50"),
         (lambda: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=10**5000), r"^`events` must be at most [\d,]+, got more.$"),
         (lambda: pdmp.Parameters(b=10**18), "^`b` of 1,000,000,000,000,000,000 coordinates would take"),
+        (lambda: pdmp.Metric(scales=[10**400, 1]), "^`scales` must be finite, as floats are, got "),
         (lambda: pdmp.Parameters(b=10**400), "^`b` of 10,000.* coordinates would take"),
         (lambda: pdmp.models.priors.Normal(10**400, 1.0), "`mean` of Normal must be a finite number, got 1000"),
         (lambda: pdmp.models.priors.Normal(-(10**400), 1.0), "`mean` of Normal must be a finite number, got -1000"),

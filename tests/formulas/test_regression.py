@@ -553,6 +553,8 @@ MISTAKES = [
     ("y ~ x, w", {}, "cannot be read: ',' has no meaning"),
     ("y ~ x > 0 + w", {}, "cannot be read: '>' has no meaning"),
     ("y ~ x + w)", {}, "cannot be read: ')' has no meaning"),
+    ("y - w ~ x", {}, "`formula` 'y - w ~ x' cannot be read: a response that is computed is written I(y - w)."),
+    ("(y**2) ~ x", {}, "`formula` '(y**2) ~ x' cannot be read: a response that is computed is written I((y**2))."),
     ("y ~ x + y", {}, "`formula` 'y ~ x + y' has its response 'y' on the right of ~ too"),
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),

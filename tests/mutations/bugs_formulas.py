@@ -132,3 +132,10 @@ BUGS += [
         ("an end of trunc by place and by name", "pdmp/formulas/words.py", "len({*names, *before}) < len(names) + len(before)", "len({*names, *before}) < 0"),
     ]
 ]  # fmt: skip
+BUGS += [
+    Bug(f"formulas: {name}", DESIGN, old, new, (f"{TESTS}::test_mistakes",), "formulae")
+    for name, old, new in [
+        ("a difference as response is its first column", "isinstance(response, Binary | Unary)", "isinstance(response, Unary)"),
+        ("brackets hide a response that is computed", "while isinstance(response, Grouping):", "while False:"),
+    ]
+]  # fmt: skip

@@ -61,3 +61,29 @@ BUGS += [
         ("batches are as long as their room", "pdmp/models/verification.py", "rng.integers(0, n, 8), rng.random(8)", "rng.integers(0, n, 5), rng.random(5)", "tests/models/test_verification.py::test_a_batch_is_as_many_rows_as_are_said"),
     ]
 ]  # fmt: skip
+
+VISITED = "pdmp/engine/visited.py"
+BUGS += [
+    Bug(f"seen: {name}", VISITED, old, new, ("tests/engine/test_visited.py::test_a_process_without_a_step_is_asked_for_less",))
+    for name, old, new in [
+        ("a process without a step is judged by as few draws", "most=MANY if stepless else MEANS", "most=MEANS"),
+        ("and as a step's bias", "WRONG_EXACT if stepless else WRONG", "WRONG"),
+        ("no process is without a step", "stepless = not ours and not process.ticks", "stepless = False"),
+        ("more draws are no more than before", "max(MEANS, min(most,", "max(MEANS, min(MEANS,"),
+    ]
+]  # fmt: skip
+
+BUGS += [
+    Bug("seen: an integer that is no float", "pdmp/metric.py", "    except OverflowError:  # of an integer\n", "    except MemoryError:  # of an integer\n", ("tests/faults/test_bad_values.py",)),
+]  # fmt: skip
+
+DIFFERENCES = "tests/native/test_fingerprints.py::test_what_is_computed_with_makes_a_difference"
+BUGS += [
+    Bug(f"seen: {name}", "pdmp/native/fingerprints.py", old, new, (DIFFERENCES,))
+    for name, old, new in [
+        ("an object that wraps a function is that function", 'hasattr(value, "__wrapped__") and (of_numba or self.library(kind) or self.released(kind)):', 'hasattr(value, "__wrapped__"):'),
+        ("any object may be numba's", 'of_numba and hasattr(value, "py_func")', 'hasattr(value, "py_func")'),
+        ("nothing is numba's", 'of_numba = _root(kind.__module__).startswith("numba")', "of_numba = False"),
+        ("nor from a library", "(of_numba or self.library(kind) or", "(of_numba or"),
+    ]
+]  # fmt: skip

@@ -32,6 +32,10 @@ def of(text):
     return fingerprint([module.f])
 
 
+WRAPPER = (
+    "def g(x): return x\nclass G:\n    def __init__(self, f, a):\n        functools.update_wrapper(self, f)\n"
+    "        self.a = a\n    def __call__(self, x): return {} * self.a\n"
+)
 DIFFERENT = {
     "an instruction": ("def f(x): return x + x", "def f(x): return x * x"),
     "a number": ("def f(x): return 2 * x", "def f(x): return 3 * x"),
@@ -81,6 +85,30 @@ DIFFERENT = {
     "a callable object's method": (
         "class G:\n    def __call__(self, x): return 1\nf = G()",
         "class G:\n    def __call__(self, x): return 2\nf = G()",
+    ),
+    "a function whose values are cached": (
+        "@functools.lru_cache\ndef g(x): return 1\ndef f(x): return g(x)",
+        "@functools.lru_cache\ndef g(x): return 2\ndef f(x): return g(x)",
+    ),
+    "what an object does that wraps a function": (
+        WRAPPER.format(1) + "f = G(g, 1)",
+        WRAPPER.format(2) + "f = G(g, 1)",
+    ),
+    "the value of an object that wraps a function": (
+        WRAPPER.format(1) + "f = G(g, 1)",
+        WRAPPER.format(1) + "f = G(g, 2)",
+    ),
+    "the function that an object wraps": (
+        WRAPPER.format(1) + "f = G(g, 1)",
+        WRAPPER.format(1) + "f = G(abs, 1)",
+    ),
+    "the value of an object that has an attribute of numba's": (
+        "class G:\n    def __init__(self, a): self.py_func, self.a = abs, a\nh = G(1)\ndef f(x): return h(x)",
+        "class G:\n    def __init__(self, a): self.py_func, self.a = abs, a\nh = G(2)\ndef f(x): return h(x)",
+    ),
+    "the value of an object that has every attribute": (
+        "class G:\n    def __getattr__(self, name): return 1\nh = G()\nh.a = 1\ndef f(x): return h(x)",
+        "class G:\n    def __getattr__(self, name): return 1\nh = G()\nh.a = 2\ndef f(x): return h(x)",
     ),
     "a jitted function's options": (
         "import numba\n@numba.njit(fastmath=True)\ndef g(x): return x\ndef f(x): return g(x)",
