@@ -389,6 +389,8 @@ class _Walk:
                     self.value(value)
             for base in cls.__bases__:
                 self.value(base)
+            if not self.library(type(cls)):  # a metaclass, which says what a call of the class is
+                self.value(type(cls))
 
     def released(self, thing):
         """Whether this belongs to another installed package that has a version; if so, the version is hashed."""

@@ -84,6 +84,7 @@ BUGS += [
         ("an object that wraps a function is that function", 'hasattr(value, "__wrapped__") and (of_numba or self.library(kind) or self.released(kind)):', 'hasattr(value, "__wrapped__"):'),
         ("any object may be numba's", 'of_numba and hasattr(value, "py_func")', 'hasattr(value, "py_func")'),
         ("nothing is numba's", 'of_numba = _root(kind.__module__).startswith("numba")', "of_numba = False"),
+        ("a metaclass is no part of a class", "                self.value(type(cls))\n", "                pass\n"),
         ("nor from a library", "(of_numba or self.library(kind) or", "(of_numba or"),
     ]
 ]  # fmt: skip

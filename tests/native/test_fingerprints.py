@@ -86,6 +86,10 @@ DIFFERENT = {
         "class G:\n    def __call__(self, x): return 1\nf = G()",
         "class G:\n    def __call__(self, x): return 2\nf = G()",
     ),
+    "what a call of a class is": (
+        "class M(type):\n    def __call__(cls): return 1\nclass A(metaclass=M): pass\ndef f(x): return A()",
+        "class M(type):\n    def __call__(cls): return 2\nclass A(metaclass=M): pass\ndef f(x): return A()",
+    ),
     "a function whose values are cached": (
         "@functools.lru_cache\ndef g(x): return 1\ndef f(x): return g(x)",
         "@functools.lru_cache\ndef g(x): return 2\ndef f(x): return g(x)",
