@@ -43,10 +43,6 @@ BUGS = [
         ("probabilities of the reference", FAMILIES, "chances=lambda *z: _softmax(0.0 * z[0], *z)", "chances=lambda *z: _softmax(*z, 0.0 * z[0])", NOMINAL, "formulae"),
         ("stopping ratios as cumulative ones", FAMILIES, "(_logistic(mu - cut) for cut in cuts), np.multiply)", "(_logistic(mu - cut) for cut in cuts), np.minimum)", CHANCES, "formulae"),
         ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
-        ("a lower tail by what is above it", FAMILIES, "lower = a + b < 0.0", "lower = a + b < -1e9", FAR_OUT, "formulae"),
-        ("means of a long way out by the incomplete gamma function", FAMILIES, "far = first > FAR", "far = first > 1e9", FAR_OUT, "formulae"),
-        ("one end is a bound where there are two", FAMILIES, "hazard * np.expm1(-0.5 * (b - a) * (b + a)) / np.expm1(_scipy(\"log_ndtr\", -b) - first)", "hazard", FAR_OUT, "formulae"),
-        ("parts of a trial are drawn", GENERAL, "drawn & (found[-1]", "False & (found[-1]", f"{TESTS}::test_trials_of_rows_to_predict", "formulae"),
         ("whole numbers below 0 have no steps", SMOOTHS, "self.low, self.high = -math.inf, math.inf", "self.low, self.high = 0, math.inf", STEPS, "formulae"),
     ]
 ]  # fmt: skip

@@ -128,7 +128,6 @@ BUGS += [
     Bug(f"parts left out: {name}", file, old, new, (MISTAKES,))
     for name, file, old, new in [
         ("groups in a function of a grouping", DESIGN, "_refuse_members(_arguments(call))", "_refuse_members([])"),
-        ("effects of one bracket alone", DESIGN, "            seen.add(key)\n", ""),
         ("an end of trunc by place and by name", "pdmp/formulas/words.py", "len({*names, *before}) < len(names) + len(before)", "len({*names, *before}) < 0"),
     ]
 ]  # fmt: skip
@@ -136,6 +135,5 @@ BUGS += [
     Bug(f"formulas: {name}", DESIGN, old, new, (f"{TESTS}::test_mistakes",), "formulae")
     for name, old, new in [
         ("a difference as response is its first column", "isinstance(response, Binary | Unary)", "isinstance(response, Unary)"),
-        ("brackets hide a response that is computed", "while isinstance(response, Grouping):", "while False:"),
     ]
 ]  # fmt: skip

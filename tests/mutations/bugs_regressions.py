@@ -35,8 +35,5 @@ BUGS += [
     Bug(f"one logistic regression: {name}", file, old, new, (f"{TESTS}::{test}",))
     for name, file, old, new, test in [
         ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", LAYOUT),
-        ("features in memory without labels", LOGISTIC, "features[first:stop] *= signs[first:stop, None]", "features[first:stop] *= 1.0", LAYOUT),
-        ("sums of potentials without the offset", TERMS, "margins[k] += model.offset[start + k]", "margins[k] += 0.0", OFFSET),
-        ("sums of potentials without the labels", TERMS, "margins[k] *= model.target_of(start + k)", "margins[k] *= 1.0", OFFSET),
     ]
 ]  # fmt: skip
