@@ -542,7 +542,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         def part(first, stop):
             gradient, weights = np.zeros(self.dim), np.empty(stop - first)
             _gradient_and_second_derivatives(native, x, first, stop, gradient, weights)
-            return gradient, products(self.X[first:stop], weights)
+            return gradient, products(self.design.data[first:stop], weights, self.dim)
 
         with readable(type(self).__name__):
             return added(each(part, self.row_chunks()))
