@@ -145,6 +145,14 @@ def test_unknown_attribute():
         pdmp.plotz  # noqa: B018
 
 
+def test_what_is_run_by_name_is_there():
+    """A name that pytest does not find ends the step with no test run."""
+    named = re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    assert len(named) > 10
+    for path, test in named:
+        assert f"def {test}" in (ROOT / path).read_text(encoding="utf-8"), (path, test)
+
+
 def test_the_picture_of_the_readme_leaves_room_for_the_text():
     """Two panels side by side; its size is at the beginning of the PNG."""
     (place,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
