@@ -459,7 +459,7 @@ WRONG = {
     "affine_partial": ("Gaussian", 0.001),
     "prior_partial": ("LogisticRegression", 0.001),
     "prior_partial_curvature_bound": ("LogisticRegression", -0.01),
-    "prior_curvature_bound": ("LogisticRegression", -0.01),
+    "prior_curvature_bound": ("PoissonRegression", -0.01),
     "add_prior_parts": ("LogisticRegression", 0.001),
     "add_prior_coefficients": ("Banana", 0.001),
     "term_gradient_bounds": ("LogisticRegression", -0.05),
