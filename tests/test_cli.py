@@ -390,7 +390,7 @@ def test_outputs_do_not_overwrite_what_is_read(call, says, small, command, monke
         ("compare --problem wien", "no problem 'wien'; did you mean 'wine'?"),
         ("compare --samplers SGLD,BSP", "no sampler 'BSP'; did you mean"),
         ("compare --samplers 'SGBD korrected'", "did you mean 'SGBD corrected'?"),
-        ("compare --samplers ,", "--samplers names no sampler"),
+        ("compare --samplers ,", "',' names no sampler"),
         ("compare --problem wine --data small.csv", "--problem or --data, not both"),
         ("compare small.csv --data small.csv --target label", "give FILE or --data FILE, not both"),
         ("compare small.csv --problem wine", "--problem or --data, not both"),
