@@ -86,8 +86,8 @@ PROCESSES = {
 @pytest.mark.parametrize("name", PROCESSES)
 def test_all_models_of_a_linear_regression(name):
     truth = linear_models()
-    found = sparsities(PROCESSES[name](), list(truth), np.ones(D), 96, events=60_000)
-    assert_unbiased(found, list(truth.values()), resolution=0.035)
+    found = sparsities(PROCESSES[name](), list(truth), np.ones(D), 96, events=70_000)
+    assert_unbiased(found, list(truth.values()), resolution=0.03)
     included = [sum(p for model, p in truth.items() if j in model) for j in range(D)]
     run = pdmp.sample(PROCESSES[name](), events=200_000, seed=97, store="moments")
     np.testing.assert_allclose(run.inclusion(), included, atol=0.05)

@@ -493,6 +493,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
             return None
         other = copy.copy(self)
         other.design, other.target = design, self._targets(rows)
+        other.X = self.X[rows] if sparse.issparse(self.X) else design.data[:, : self.dim]
         other.offset = self.offset[rows] if self.offset.size else self.offset
         other.n_data = len(rows)
         return other
