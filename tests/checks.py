@@ -20,6 +20,12 @@ from pdmp.gradients import Minibatch
 plain_only = pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="in plain Python; compiled with other parts")
 
 
+def in_ci(values, *shown):
+    """The values of a parameter, for `parametrize`; those that are not in `shown` are for releases."""
+    assert set(shown) <= set(values)
+    return [value if value in shown else pytest.param(value, marks=pytest.mark.release) for value in values]
+
+
 def plain(function):
     """The Python function behind a compiled helper."""
     return getattr(function, "py_func", function)

@@ -80,6 +80,9 @@ def cases():
 #: These have another bound, metric or target than a case of the same process, or its flow and jump.
 FURTHER = (
     "BPS inversion",
+    "BPS grid",
+    "SGBD vanilla",
+    "SGBD extreme",
     "ForwardEventChain",
     "DirectionalBPS",
     "SBPS noisy",

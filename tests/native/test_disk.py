@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from pdmp.native.numba_internals import generations
+from tests.checks import in_ci
 from tests.native.processes import ROOT, needs_compiler, python
 
 pytestmark = needs_compiler
@@ -254,9 +255,7 @@ report(ends=pdmp.sample(model, gradients=4_000, seed=1, progress=False).trajecto
     assert second["compiled"] == [] and second["ends"] == first["ends"]
 
 
-@pytest.mark.parametrize(
-    "command", [name if name == "regression" else pytest.param(name, marks=pytest.mark.release) for name in COMMANDS]
-)
+@pytest.mark.parametrize("command", in_ci(COMMANDS, "a class of one's own"))
 def test_what_a_new_process_compiles_the_next_one_finds(command, tmp_path):
     """Otherwise every second call would compile again, as the process that has compiled names its code differently."""
     (tmp_path / "counted.py").write_text(COMPILED)
@@ -351,7 +350,7 @@ def test_two_processes_compile_into_one_folder_at_once(tmp_path):
     assert (third["hits"], third["misses"], third["values"]) == (*FOUND, one["values"])
 
 
-@pytest.mark.parametrize("where", ["module", "script"])
+@pytest.mark.parametrize("where", in_ci(["module", "script"], "module"))
 def test_a_model_of_ones_own_is_compiled_once_and_after_each_edit(where, tmp_path):
     """Asked from Python for potential, gradient and term gradients, in process after process."""
     (tmp_path / "forces.py").write_text(FORCES_FILE)

@@ -21,7 +21,7 @@ from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import KEPT_VELOCITY
 from pdmp.processes.sticky_groups import StickyGroups
-from tests.checks import assert_unbiased, plain_only
+from tests.checks import assert_unbiased, in_ci, plain_only
 
 pytestmark = pytest.mark.exact
 
@@ -454,7 +454,7 @@ def test_inclusion_in_a_linear_regression(inner, law):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["logistic", pytest.param("counts", marks=pytest.mark.release)])
+@pytest.mark.parametrize("family", in_ci(["logistic", "counts"], "logistic"))
 def test_inclusion_of_a_category(family):
     """Two columns of a category in a regression whose expansion is not exact, by quadrature over both models."""
     if family == "counts":

@@ -14,7 +14,7 @@ import pdmp
 from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
-from tests.checks import assert_exponential, assert_unbiased, new_chain, plain_only, replicate, run_chain
+from tests.checks import assert_exponential, assert_unbiased, in_ci, new_chain, plain_only, replicate, run_chain
 from tests.statistics.helpers_events import integral_of_positive_part
 
 JIT = not config.DISABLE_JIT
@@ -448,11 +448,9 @@ def paths(names):
 # Events
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
-#: Importance with equal weights, and batches that may have a row twice.
-FURTHER = [pytest.param(name, marks=pytest.mark.release) for name in ("uniform", "batch")]
 
 
-@pytest.mark.parametrize("name", ["importance", "distinct", *FURTHER])
+@pytest.mark.parametrize("name", in_ci(["importance", "distinct", "uniform", "batch"], "importance", "distinct"))
 def test_each_coordinate_flips_at_its_rate(name):
     path = pdmp.sample(process(name), events=75_000, seed=41).trajectories[0]
     x, v, s = path.positions[:-1], path.velocities[:-1], np.diff(path.times)
@@ -500,7 +498,9 @@ def law():
     return mean, np.einsum("ij,ijk->k", density, (points - mean) ** 2)
 
 
-@pytest.mark.parametrize("name", ["importance", "importance of two", "distinct", *FURTHER])
+@pytest.mark.parametrize(
+    "name", in_ci(["importance", "importance of two", "distinct", "uniform", "batch"], "importance of two", "distinct")
+)
 def test_the_law_is_the_posterior_without_error(name):
     mean, variance = law()
     found = replicate(process(name), ANCHOR, 24, seed=43, warmup=0.02, events=60_000)

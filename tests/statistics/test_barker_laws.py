@@ -19,6 +19,7 @@ from tests.checks import (
     barker_lattice,
     barker_sign,
     barker_steps,
+    in_ci,
     lattice_moments,
     linear_terms,
     replicate,
@@ -162,7 +163,7 @@ def batches_law(estimator, distinct, fine):
 
 
 @pytest.mark.parametrize("estimator", ["vanilla", "corrected", "extreme"])
-@pytest.mark.parametrize("draw", [pytest.param("iid", marks=pytest.mark.release), "distinct"])
+@pytest.mark.parametrize("draw", in_ci(["iid", "distinct"], "distinct"))
 def test_mini_batches(estimator, draw):
     """β = 1: the noise is that of the present batch, and the kernel one of θ alone."""
     truth = batches_law(estimator, draw == "distinct", 3)
@@ -176,6 +177,7 @@ def test_the_lattice_is_fine_enough_for_probabilities_that_jump():
         assert abs(mean - coarse_mean) / math.sqrt(var) < 0.004 and abs(coarse / var - 1.0) < 0.004
 
 
+@pytest.mark.release
 def test_reshuffled_blocks():
     """Three blocks of two, all orders enumerated: the law at each place of an epoch, averaged over the places."""
     provider = Minibatch(MODEL, 2, draw="reshuffle")

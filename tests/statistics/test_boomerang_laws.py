@@ -6,7 +6,7 @@ import pytest
 import pdmp
 from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.validation import check_clocks
-from tests.checks import assert_unbiased, replicate
+from tests.checks import assert_unbiased, in_ci, replicate
 from tests.statistics.helpers_boomerang_laws import LOGISTIC, moments
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
@@ -43,12 +43,7 @@ CLOCKS = {
 }
 
 
-SHOWN = "grid", "factorised, inversion"  #: of the others the averages below are shown without this
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in SHOWN else pytest.param(name, marks=pytest.mark.release) for name in CLOCKS]
-)
+@pytest.mark.parametrize("name", in_ci(CLOCKS, "grid", "factorised, inversion"))
 def test_every_clock_rings_at_its_rate(name):
     """A grid is allowed violations: their excess is 1 % on the average."""
     check = check_clocks(CLOCKS[name], events=150_000, seed=31)
@@ -66,7 +61,7 @@ GAUSSIANS = {
 }
 
 
-@pytest.mark.parametrize("name", GAUSSIANS)
+@pytest.mark.parametrize("name", in_ci(GAUSSIANS, "a wrong reference"))
 def test_a_correlated_gaussian(name):
     process = GAUSSIANS[name]
     covariance = np.linalg.inv(PRECISION)
@@ -88,7 +83,7 @@ POSTERIORS = {
 }
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize("name", in_ci(POSTERIORS, "by importance", "factorised, by importance"))
 def test_logistic_regression(name):
     """Against a quadrature of the posterior."""
     process = POSTERIORS[name]

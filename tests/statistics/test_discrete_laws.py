@@ -11,7 +11,7 @@ from scipy import linalg
 import discrete
 from pdmp.gradients import Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import assert_unbiased, barker_law, epoch_law, linear_terms, minibatch_law, replicate
+from tests.checks import assert_unbiased, barker_law, epoch_law, in_ci, linear_terms, minibatch_law, replicate
 
 ONE = Gaussian([1.5], [1.0])
 
@@ -33,7 +33,7 @@ def regression(n_data=12):
 # SGLD
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 def test_sgld_in_one_dimension(tau):
     """Variance (2 + γτ²) / (λ (2 - γλ)): 1.25, and 2.25 with the noise."""
     provider = Full(ONE) if tau == 0.0 else Noisy(ONE, tau)
@@ -43,6 +43,7 @@ def test_sgld_in_one_dimension(tau):
     assert_unbiased(var / truth, 1.0, resolution=0.02)
 
 
+@pytest.mark.release
 def test_sgld_with_reshuffled_blocks():
     """Noise that cancels over an epoch: the law of the composed recursion, over all orders of four blocks."""
     model = regression()

@@ -11,7 +11,7 @@ from scipy import stats
 import discrete
 from pdmp.gradients import Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
-from tests.checks import assert_unbiased, linear_terms, replicate, sorted_blocks
+from tests.checks import assert_unbiased, in_ci, linear_terms, replicate, sorted_blocks
 from tests.discrete.helpers_discretised_pdmps import skew
 from tests.lattice_laws import (
     batches,
@@ -47,7 +47,7 @@ def assert_law(found, mean, variance, resolution=0.02):
 
 
 @pytest.mark.parametrize("tau, eps", [(0.0, 0.4), (2.0, 0.2)])
-@pytest.mark.parametrize("name", ["SGZZ", "SGBPS"])
+@pytest.mark.parametrize("name", in_ci(["SGZZ", "SGBPS"], "SGZZ"))
 def test_frozen_rates_in_one_dimension(name, tau, eps):
     """Variances 1.17 and 1.21 instead of 1; refreshments at another rate change them by less than is seen."""
     options = {"refresh_rate": 0.5} if name == "SGBPS" else {}
@@ -58,7 +58,7 @@ def test_frozen_rates_in_one_dimension(name, tau, eps):
     assert_law(found, 1.5, variance, resolution=0.03)
 
 
-@pytest.mark.parametrize("name, draw", [("SGZZ", "iid"), ("SGBPS", "distinct")])
+@pytest.mark.parametrize("name, draw", [pytest.param("SGZZ", "iid", marks=pytest.mark.release), ("SGBPS", "distinct")])
 def test_frozen_rates_with_mini_batches(name, draw):
     """All 36 batches, or the 15 subsets, listed."""
     model = regression()
@@ -113,6 +113,7 @@ def test_splitting_in_one_dimension(cls, options):
     assert_law(found, 1.5, variance)
 
 
+@pytest.mark.release
 def test_splitting_with_reshuffled_blocks():
     """Noise that cancels over an epoch, the law being averaged over all orders of three blocks."""
     model = regression()

@@ -13,7 +13,7 @@ import pytest
 import discrete
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import _averages, assert_unbiased, replicate, run_chain
+from tests.checks import _averages, assert_unbiased, in_ci, replicate, run_chain
 
 D = 5
 PRECISION = np.linalg.inv(
@@ -110,7 +110,7 @@ def assert_law(process, one_step, step, model, *, tau=0.0, size=None, order=1, r
 # SGRRLD
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
+@pytest.mark.parametrize("tau", in_ci([0.0, 1.5], 1.5))
 def test_sgrrld_in_five_correlated_dimensions(tau):
     step = 0.5 / LARGEST
     process = discrete.SGRRLD(Noisy(FIVE, tau), step, 0.5 * np.eye(D)[::-1])
@@ -160,7 +160,7 @@ def test_sgrrhmc_of_second_order():
     assert_law(process, one_step, step, ONE, order=2, seed=64, steps=100_000, resolution=0.02)
 
 
-@pytest.mark.parametrize("scheme", ["explicit", "splitting"])
+@pytest.mark.parametrize("scheme", in_ci(["explicit", "splitting"], "splitting"))
 def test_sgrrhmc_with_mini_batches(scheme):
     model = data(12, 1)
     step = (0.25 if scheme == "explicit" else 0.5) / math.sqrt(model.hessian()[0, 0])
@@ -177,7 +177,7 @@ def test_sgrrhmc_with_mini_batches(scheme):
 # Variances of the estimates
 
 
-@pytest.mark.parametrize("correlation", [1.0, 0.5, pytest.param(0.0, marks=pytest.mark.release)])
+@pytest.mark.parametrize("correlation", in_ci([1.0, 0.5, 0.0], 1.0, 0.5))
 def test_what_extrapolation_costs_in_variance(correlation):
     """Relative to the coarse chain's own averages: 5 - 4ρ for E θ, 5 - 4ρ² for E θ², for small steps and long runs.
 

@@ -16,7 +16,7 @@ from pdmp.gradients import Noisy, Provider
 from pdmp.models import Gaussian
 from pdmp.models.base import Model
 from pdmp.process import DATA
-from tests.checks import assert_unbiased, run_chain
+from tests.checks import assert_unbiased, in_ci, run_chain
 from tests.kinetics import SCHEMES, additive, batches, lattice_law, with_batches
 
 ONE = Gaussian([1.5], [1.0])
@@ -133,7 +133,7 @@ def assert_law(process, law, initial, seed, steps, resolution):
     assert_unbiased(temperatures / law.temperature, 1.0, resolution=resolution)
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_in_one_dimension(scheme, tau):
     """Large steps: without noise the schemes' variances are 0.985, 1.06, 1.44, 1 and 0.974."""
@@ -142,7 +142,7 @@ def test_in_one_dimension(scheme, tau):
     assert_law(sampler(scheme, Noisy(ONE, tau), eps, friction), law, [1.5], 61, 150_000, 0.03)
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
+@pytest.mark.parametrize("tau", in_ci([0.0, 1.5], 1.5))
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_in_five_correlated_dimensions(scheme, tau):
     Q = FIVE.hessian()
@@ -173,8 +173,8 @@ def test_with_mini_batches(scheme, kind):
     assert variances[0] > 1.06 * variances[1] and variances[1] > 1.06 * variances[2]  # so they are told apart
 
 
-@pytest.mark.parametrize("every", [pytest.param(2, marks=pytest.mark.release), 5])
-@pytest.mark.parametrize("scheme", SCHEMES[:3])
+@pytest.mark.parametrize("every", in_ci([2, 5], 5))
+@pytest.mark.parametrize("scheme", in_ci(SCHEMES[:3], "semi_implicit"))
 @pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
 def test_refreshed_momenta(scheme, every):
     """About L / (L - 1), 2 and 1.25, for both asymmetric schemes at a step where the splitting is off by 1 %."""
@@ -195,9 +195,7 @@ def test_a_noise_estimate():
     assert_law(process, law, [1.5], 65, 150_000, 0.03)
 
 
-@pytest.mark.parametrize(
-    "scheme", ["semi_implicit", "UBU", *(pytest.param(s, marks=pytest.mark.release) for s in ("splitting", "BAOAB"))]
-)
+@pytest.mark.parametrize("scheme", in_ci(["semi_implicit", "UBU", "splitting", "BAOAB"], "UBU"))
 def test_on_a_target_that_is_not_gaussian(scheme):
     """U = θ²/2 + 0.4 sin(2θ), no formula: the transition kernel of (θ, p) on a lattice, iterated to its fixed point."""
     model = Terms([0.5, 0.5], [0.0, 0.0], prior_precision=0.5, ripple=0.4)

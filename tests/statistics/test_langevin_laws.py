@@ -17,7 +17,7 @@ import pdmp
 from discrete.preconditioners import RMSprop
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
-from tests.checks import assert_unbiased, replicate, run_chain
+from tests.checks import assert_unbiased, in_ci, replicate, run_chain
 
 D = 5
 COVARIANCE = 0.5 ** np.abs(np.subtract.outer(np.arange(D), np.arange(D))) * np.outer(
@@ -95,14 +95,14 @@ def test_beyond_what_can_be_corrected_there_is_no_noise():
     assert run_chain(process, [1.5], 1, steps=100).finish().statistics == {"mean_noise_removed": 1.0}
 
 
-@pytest.mark.parametrize("temperature", [pytest.param(0.3, marks=pytest.mark.release), 4.0])
+@pytest.mark.parametrize("temperature", in_ci([0.3, 4.0], 4.0))
 def test_temperatures(temperature):
     gamma = 0.5 / np.linalg.eigvalsh(FIVE.hessian())[-1]
     truth = stationary(FIVE, gamma, 2.0 * gamma * temperature, 1.0)
     assert_law(discrete.SGLD(Noisy(FIVE, 1.0), gamma, temperature), FIVE, truth, 64, 0.06)
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 1.5])
+@pytest.mark.parametrize("tau", in_ci([0.0, 1.5], 1.5))
 def test_a_dense_preconditioner(tau):
     """Covariance 2γTP + γ²τ²PP of the noise, drift PQ."""
     gamma = 0.5 / np.linalg.eigvals(P @ FIVE.hessian()).real.max()
@@ -227,8 +227,8 @@ def skew_normal_gradient(x, shape):
     return x - shape * np.exp(stats.norm.logpdf(shape * x) - stats.norm.logcdf(shape * x))
 
 
-@pytest.mark.parametrize("target", ["skew-normal", pytest.param("quartic", marks=pytest.mark.release)])
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("target", in_ci(["skew-normal", "quartic"], "skew-normal"))
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 def test_targets_that_are_not_gaussian(target, tau):
     if target == "quartic":
         model, gamma = Quartic(), 0.05
@@ -283,7 +283,7 @@ def test_the_limit_of_small_steps_needs_gamma():
         assert abs(2.0 * found[1] - found[0] - limit) < 0.01
 
 
-@pytest.mark.parametrize("gamma_term", [False, True])
+@pytest.mark.parametrize("gamma_term", in_ci([False, True], True))
 def test_rmsprop_with_memory_has_the_same_limit(gamma_term):
     """decay = 0.9 and steps so small that the average follows the state: 1.444 without Γ and 1 with, up to 5 %."""
     process = discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.004, metric=RMSprop(0.9, 1.0, gamma_term))

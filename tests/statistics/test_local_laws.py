@@ -10,7 +10,7 @@ from scipy import sparse, special
 
 import pdmp
 from pdmp.factors.graph import FactorGraph, from_model
-from tests.checks import assert_exponential, assert_unbiased, replicate
+from tests.checks import assert_exponential, assert_unbiased, in_ci, replicate
 from tests.statistics.helpers_events import integral_of_positive_part
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
@@ -51,7 +51,7 @@ def test_each_factor_bounces_at_its_own_rate():
     assert np.all(turned.sum(axis=1) == np.where(kinds == 0, 2, 1))
 
 
-@pytest.mark.parametrize("thinning", ["inversion", pytest.param("affine", marks=pytest.mark.release), "grid"])
+@pytest.mark.parametrize("thinning", in_ci(["inversion", "affine", "grid"], "inversion"))
 def test_the_coordinate_sampler_switches_at_its_rate(thinning):
     process = pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=0.3, thinning=thinning)
     x, v, s, kinds, _ = segments(process, 60_000, 33)
@@ -95,7 +95,7 @@ ON_THE_CHAIN = {
 }
 
 
-@pytest.mark.parametrize("name", ON_THE_CHAIN)
+@pytest.mark.parametrize("name", in_ci(ON_THE_CHAIN, "LocalBPS", "LocalBPS rows", "CoordinateSampler"))
 def test_local_and_global_samplers_have_the_same_law_on_a_chain(name):
     make, events = ON_THE_CHAIN[name]
     mean, var, _ = replicate(make(), CHAIN.mean, 32, seed=35, warmup=0.05, events=events)
@@ -127,9 +127,7 @@ ON_THE_REGRESSION = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.release] * (n == "affine")) for n in ON_THE_REGRESSION]
-)
+@pytest.mark.parametrize("name", in_ci(ON_THE_REGRESSION, "rows", "anchored"))
 def test_a_regression_against_quadrature(name):
     truth, variances = quadrature()
     mean, var, _ = replicate(ON_THE_REGRESSION[name](), LOGISTIC.mode(), 32, seed=36, warmup=0.02, events=40_000)

@@ -76,7 +76,7 @@ def models(model):
     return special.softmax(logs)
 
 
-FURTHER = pytest.mark.release  #: the same of the other sampler
+FURTHER = pytest.mark.release  #: the same of another sampler or model
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ FURTHER = pytest.mark.release  #: the same of the other sampler
     [
         pytest.param(NormalLaw, RegressionBPS, 30_000.0, 0.08, id="gaussian-BPS", marks=FURTHER),
         pytest.param(NormalLaw, diagonal_boomerang, 30_000.0, 0.08, id="gaussian-Boomerang"),
-        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS"),
-        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang"),
+        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS", marks=FURTHER),
+        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang", marks=FURTHER),
     ],
 )
 def test_all_models(law, kind, time, resolution):
@@ -135,6 +135,7 @@ def test_all_models_where_bounds_count_what_moves():
     assert violations == 0
 
 
+@FURTHER
 def test_all_models_from_all_rows():
     """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
     model = regression(NormalLaw)

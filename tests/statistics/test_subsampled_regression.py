@@ -13,6 +13,7 @@ from pdmp.models.regressions.likelihoods import PoissonLaw  # noqa: E402
 from pdmp.models.regressions.mixed import MixedRegression  # noqa: E402
 from pdmp.processes.regression_boomerang import RegressionBoomerang  # noqa: E402
 from pdmp.processes.regression_zigzag import RegressionZigZag  # noqa: E402
+from tests.checks import in_ci  # noqa: E402
 
 ROWS, GROUPS = 6_000, 20
 RESOLUTION = 5.0  #: standard errors: of some 30 numbers none is off by as much, but once in 60,000 seeds
@@ -33,9 +34,7 @@ def table():
     return pandas.DataFrame(found | {"z": rng.standard_normal(ROWS)})
 
 
-@pytest.mark.parametrize(
-    "family", [pytest.param(name, marks=pytest.mark.release) if name == "crossed" else name for name in FORMULAS]
-)
+@pytest.mark.parametrize("family", in_ci(FORMULAS, "poisson", "slopes"))
 def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
     options = {"family": family if family == "gaussian" else "poisson", "ess": 1_000, "seed": 1, "progress": False}

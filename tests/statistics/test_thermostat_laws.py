@@ -18,7 +18,7 @@ from scipy import stats
 import discrete
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
-from tests.checks import Moments, _averages, assert_unbiased, linear_terms, run_chain, sorted_blocks
+from tests.checks import Moments, _averages, assert_unbiased, in_ci, linear_terms, run_chain, sorted_blocks
 from tests.statistics.helpers_thermostat_laws import gaussian_kicks, kernel_law
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def run(process, initial, replicates, seed, steps, warmup=0.02):
 # What the laws say, without a sampler
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_order_of_the_bias(name, tau):
     """First order for Euler's scheme, second for the symmetric ones, additive noise or not."""
@@ -108,7 +108,7 @@ def assert_temperature(temperature, name, step, square):
     assert_unbiased(temperature, truth, resolution=5e-4)
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 @pytest.mark.parametrize("name", SCHEMES)
 def test_in_one_dimension(name, tau):
     """The noise would be worth 20 % of the variance to SGHMC for the step of 0.1, 40 % for that of 0.2."""
@@ -201,7 +201,7 @@ SCALES = np.outer(np.linspace(0.8, 1.2, 5), np.linspace(0.8, 1.2, 5))
 FIVE = Gaussian(np.zeros(5), np.linalg.inv(COVARIANCE * SCALES))
 
 
-@pytest.mark.parametrize("tau", [pytest.param(0.0, marks=pytest.mark.release), 2.0])
+@pytest.mark.parametrize("tau", in_ci([0.0, 2.0], 2.0))
 @pytest.mark.parametrize("name", [*SCHEMES, "SGNHT, per block"])
 def test_in_five_correlated_dimensions(name, tau):
     """The covariance, to the leading order of the bias: 1 - εA'/2 times the target's for SGNHT, 1 for the others.

@@ -12,7 +12,7 @@ import pdmp
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.validation import calibration
 from pdmp.validation.simulation import Calibration
-from tests.checks import plain_only
+from tests.checks import in_ci, plain_only
 
 pytestmark = pytest.mark.exact
 
@@ -106,7 +106,7 @@ def test_ranks_are_uniform(name, problem):
 
 @pytest.mark.slow
 @plain_only
-@pytest.mark.parametrize("problem", [linear, pytest.param(logistic, marks=pytest.mark.release)])
+@pytest.mark.parametrize("problem", in_ci([linear, logistic], linear))
 @pytest.mark.parametrize("name", STICKY)
 def test_ranks_are_uniform_with_coefficients_that_are_zero(name, problem):
     """Coarser still, as equal draws count at random: inclusion is held against enumeration elsewhere."""
