@@ -36,7 +36,7 @@ from pdmp.expressions.tape import (
     up,
 )
 from pdmp.factors.graph import FactorGraph
-from pdmp.factors.terms import Terms
+from pdmp.factors.terms import Quadratic, Terms
 from pdmp.flow import Linear
 from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
 from pdmp.models.sums_of_terms import (
@@ -170,10 +170,12 @@ class SumMemory(NamedTuple):
 class SumFactors(SumAlong, Terms):
     """The factors of a `SumOfTerms`, or sums of them: each term, and the prior of each coordinate."""
 
-    known: np.ndarray  #: (factors,) whether it is quadratic, ½ xᵀMx - b·x on its coordinates
-    blocks: np.ndarray  #: the matrices M, by rows
+    known: np.ndarray  #: (factors,) whether it is quadratic, with M and b as in `Quadratic`
+    blocks: np.ndarray
     block_start: np.ndarray
-    force: np.ndarray  #: the vectors b, beside `indices`
+    force: np.ndarray
+
+    affine_of_known, gradient_of_known = Quadratic.affine, Quadratic.gradient
 
     def __init__(self, model, graph):
         super().__init__(model, graph)
@@ -183,33 +185,14 @@ class SumFactors(SumAlong, Terms):
     @compiled
     def affine(self, state, f, now):
         state.counts[DATA] += 1
-        value, slope, first, last = 0.0, 0.0, self.indptr[f], self.indptr[f + 1]
-        at = self.block_start[f]
-        for k in range(first, last):
-            g, h = -self.force[k], 0.0
-            for m in range(first, last):
-                j, q = self.indices[m], self.blocks[at]
-                g += q * (state.x[j] + state.v[j] * (now - state.moved[j]))
-                h += q * state.v[j]
-                at += 1
-            value += state.v[self.indices[k]] * g
-            slope += state.v[self.indices[k]] * h
-        return value, slope
+        return self.affine_of_known(state, f, now)
 
     @compiled
     def gradient(self, state, f, time):
-        if not self.known[f]:
+        if self.known[f]:
+            self.gradient_of_known(state, f, time)
+        else:
             self.add_gradient(state, f, time)
-            return
-        first, last = self.indptr[f], self.indptr[f + 1]
-        at = self.block_start[f]
-        for k in range(first, last):
-            total = -self.force[k]
-            for m in range(first, last):
-                j = self.indices[m]
-                total += self.blocks[at] * (state.x[j] + state.v[j] * (time - state.moved[j]))
-                at += 1
-            state.memory.gradient[k - first] = total
 
     @compiled(inline=False)
     def add_gradient(self, state, f, time):

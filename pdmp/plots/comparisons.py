@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.native.arguments import one_of
 from pdmp.plots.densities import MASSES
 from pdmp.plots.paths import draw_path
 from pdmp.plots.style import (
@@ -372,8 +373,7 @@ def error_by_cost(
     >>> pdmp.plots.error_by_cost(short, reference=long, cost='events').get_yscale()
     'log'
     """
-    if not isinstance(cost, str) or cost not in COSTS:
-        raise ValueError(f"`cost` must be one of {', '.join(map(repr, COSTS))}, got {cost!r}.")
+    one_of("cost", cost, COSTS)
     if hasattr(result, "rms_by_pass"):
         curves, dashed, truth = _curves_of_table(result, COSTS[cost][0]), [], result.reference
         dashed = [label for label in curves if result.paths[label].kind == "constant"]

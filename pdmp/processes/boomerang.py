@@ -39,7 +39,7 @@ from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions, recast
-from pdmp.processes.exact import predicted_without_bound
+from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
@@ -52,7 +52,7 @@ from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import Sinusoids
 
 if TYPE_CHECKING:
-    from pdmp.process import State
+    pass
 
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
@@ -74,7 +74,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class Boomerang(Walls, Process):
+class Boomerang(Walls, Evaluated, Process):
     """Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
 
     Parameters
@@ -180,14 +180,6 @@ class Boomerang(Walls, Process):
             for j in range(state.x.shape[0]):
                 memory.gradient[j] -= memory.scratch[j]
             memory.at[0] = now
-
-    @compiled(inline=False)
-    def beyond(self, state, now):
-        memory = state.memory
-        positions(self.flow, state, now, memory.here)
-        found = self.provider.model.total_potential(memory.here) == math.inf
-        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
-        return found
 
     @compiled
     def clock(self, state, i, now, rng):
@@ -310,9 +302,6 @@ class Boomerang(Walls, Process):
             return out
 
         return product
-
-    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
-        return state.memory.here, state.memory.at[0]
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)

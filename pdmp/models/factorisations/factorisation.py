@@ -443,10 +443,3 @@ def _table(name, size, what, indices):
     if most >= size:
         raise ValueError(f"`{what}` must lie in 0 … {size - 1}, as `{name}` is {size}; the largest is {most}.")
     return size
-
-
-def positive_number(value, name):
-    """`value` as a positive finite float, or a `ValueError`."""
-    if np.ndim(value) != 0 or not 0.0 < value < np.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value}.")
-    return float(value)

@@ -450,6 +450,21 @@ class Sparse(ByRow):
     some = taken
 
 
+@inlined
+def row_lipschitz(design, i, scale, weight, out):
+    """out = weight |aᵢⱼ| |scale ∘ aᵢ|, aᵢ being row i."""
+    total = 0.0
+    first, last = design.row_range(i)
+    for k in range(first, last):
+        a = scale[design.column(k)] * design.entry(i, k)
+        total += a * a
+    total = weight * math.sqrt(total)
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for k in range(first, last):
+        out[design.column(k)] = total * abs(design.entry(i, k))
+
+
 def name_coefficients(variables, X):
     """`variables` with one for each column instead of "coefficients", if `X` is a table with names of columns."""
     columns = list(getattr(X, "columns", ()))
