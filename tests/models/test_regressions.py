@@ -914,7 +914,7 @@ NIG = NormalInverseGammaRegression
             r"`x` must have shape \(..., 3\), got \(4,\)",
         ),
         (lambda: build("Poisson").log_likelihood(np.zeros(3), np.zeros((2, 3))), "give both `X` and `y`, or neither"),
-        (lambda: NIG(X3, Y3, shape=-1.0), "`shape` must be a number >= 0, got -1"),
+        (lambda: NIG(X3, Y3, shape=-1.0), "`shape` must be a finite number, at least 0, got -1"),
         (lambda: NIG(X3, Y3, prior_mean=[1.0]), r"`prior_mean` must be a finite number or of shape \(2,\)"),
         (lambda: NIG(X3, Y3, prior_covariance=-1.0), "`prior_covariance` must be positive"),
         (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [2.0, 1.0]]), "the matrix given is not positive definite"),
