@@ -41,7 +41,7 @@ from pdmp.models.base import Model
 from pdmp.models.priors import Flat
 from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
 from pdmp.native.classes import Compiled, compiled, entry
-from pdmp.native.sparse_cholesky import factorised
+from pdmp.native.definite import factorised
 
 MOST_SCALES = 2  #: of one term, which multiply each other
 OPERATIONS = 100  #: of a factorisation, for a row of the model, up to which it costs little beside a gradient

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from pdmp.models.base import Model
 from pdmp.models.regressions.design import gram, name_coefficients, read_design
 from pdmp.models.regressions.glm import LinearPredictions, read_vector
-from pdmp.models.targets.gaussian import checked_precision, is_definite
 from pdmp.models.transforms import Log
 from pdmp.native.arguments import number, positive
 from pdmp.native.classes import Compiled, compiled, vectorised
+from pdmp.native.definite import definite, is_definite
 from pdmp.native.vectors import BLOCK, buffer, exp
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -61,7 +61,7 @@ class NormalInverseGamma(Model):
                 f"{precision.shape}."
             )
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
-        self.mean, self.precision = mean, np.ascontiguousarray(checked_precision(precision))
+        self.mean, self.precision = mean, np.ascontiguousarray(definite("precision", precision))
         self.shape, self.scale, self.weight = shape, scale, shape + 0.5 * d
 
     # -- compiled -------------------------------------------------------------------------------------------------
