@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import operator
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
 from pdmp.native.arguments import matrix, one_of, positive
 from pdmp.native.classes import allocating, compiled
@@ -388,13 +388,9 @@ class BayesianNN(IsotropicPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its data in the order `rows`; itself where that is the order they have."""
-        if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        other = copy.copy(self)
-        other.data, other.labels = np.ascontiguousarray(self.data[rows]), self.labels[rows]
-        other.n_data = len(other.labels)
-        return other
+        return reordered(
+            self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows]), "labels": self.labels[rows]}
+        )
 
     @property
     def searches_by_batches(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
 from pdmp.native.arguments import matrix, positive
 from pdmp.native.classes import allocating, compiled
@@ -288,13 +288,7 @@ class ICA(IsotropicPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its data in the order `rows`; itself where that is the order they have."""
-        if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        other = copy.copy(self)
-        other.data = np.ascontiguousarray(self.data[rows])
-        other.n_data = len(other.data)
-        return other
+        return reordered(self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows])})
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, (D², D²): N M_bc M_da for W_ab and W_cd, M = W⁻¹, and blocks Σᵢ ½ sech²(y/2) xᵢxᵢᵀ."""

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
+from pdmp.models.derived import reordered
 from pdmp.models.regressions.design import (
     data_and_coordinates,
     gram,
@@ -493,19 +494,15 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
-        rows = np.asarray(rows)
-        if np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        design = self.design.taken(rows)
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
+        """What has another order where the data have; None for data that stay in a file."""
+        design, offset = self.design.taken(rows), self.offset[rows] if self.offset.size else self.offset
         if design is None:
             return None
-        other = copy.copy(self)
-        other.design, other.target = design, self._targets(rows)
-        other.X = self.X[rows] if sparse.issparse(self.X) else design.data[:, : self.dim]
-        other.offset = self.offset[rows] if self.offset.size else self.offset
-        other.n_data = len(rows)
-        return other
+        X = self.X[rows] if sparse.issparse(self.X) else design.data[:, : self.dim]
+        return {"X": X, "design": design, "target": self._targets(rows), "offset": offset}
 
     def some_rows(self, rows: np.ndarray) -> GeneralisedLinear:
         """The same of a few of the data, in memory."""

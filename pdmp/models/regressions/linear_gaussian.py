@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
+from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
 from pdmp.models.regressions.design import (
     Dense,
@@ -247,15 +247,14 @@ class LinearGaussian(IsotropicPrior):
         return self.law.curvature()
 
     def rearranged(self, rows: ArrayLike) -> LinearGaussian | None:
-        """The same model with its data in the order `rows`; None for data that stay in a file."""
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
         design = self.design.taken(rows)
         if design is None:
             return None
-        other = copy.copy(self)
-        other.design, other.y = design, self.y[rows]
-        other.A = self.A[rows] if sparse.issparse(self.A) else design.data
-        other.n_data = len(other.y)
-        return other
+        A = self.A[rows] if sparse.issparse(self.A) else design.data
+        return {"design": design, "y": self.y[rows], "A": A}
 
     def predict(self, x: ArrayLike, A: ArrayLike) -> np.ndarray:
         """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""

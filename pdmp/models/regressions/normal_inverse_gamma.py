@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.base import Model
+from pdmp.models.derived import reordered
 from pdmp.models.regressions.design import gram, name_coefficients, read_design
 from pdmp.models.regressions.glm import LinearPredictions, read_vector
 from pdmp.models.transforms import Log
@@ -425,17 +425,11 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
-        rows = np.asarray(rows)
-        if np.array_equal(rows, np.arange(self.n_data)):
-            return self
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
         design = self.design.taken(rows)
-        if design is None:
-            return None
-        other = copy.copy(self)
-        other.design, other.y = design, self.y[rows]
-        other.n_data = len(rows)
-        return other
+        return None if design is None else {"design": design, "y": self.y[rows]}
 
     def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ) under the posterior."""
