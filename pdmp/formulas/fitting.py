@@ -267,7 +267,8 @@ def regression(
         general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
         return make() if sample else PreparedFamily(general, seed, make)
 
-    if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
+    law = LAWS.get(found.name)
+    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data:
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
@@ -377,12 +378,6 @@ def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
             f"`formula`: correlations of effects, as of (1 + x | g), are not estimated {what[0]}: write (1 + x || g), "
             "whose effects are independent."
         )
-
-
-def family_in_law(family: Family) -> Family | None:
-    """The same family if it has a compiled regression of its own."""
-    law = LAWS.get(family.name)
-    return None if law is None else law.family
 
 
 def translated_formulas(asked: Asked, data: Any, roles: Mapping[str, str | None], environment: Any) -> Asked:
@@ -725,13 +720,6 @@ def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
     return not process.inner.expected_data_of(moving) <= passes * model.n_data
 
 
-def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
-    """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
-    process = Sticky(ZigZag(model, metric=Metric(scales=sd)), model.model_prior)
-    said = "each gradient is from all rows: they say too little for bounds on single ones"
-    return process, starts, f"{said}; bounds by {process.describe_bound()}"
-
-
 def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
     """A sticky process whose coefficients enter and leave by jumps besides: all those that may be 0, or terms of them.
 
@@ -782,7 +770,9 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         if not (free and has_few_rows(bouncing[0], model)):
             return bouncing
         if not model.together:
-            return from_all_rows(model, found.sd, found.draws)
+            process = Sticky(ZigZag(model, metric=Metric(scales=found.sd)), model.model_prior)
+            said = "each gradient is from all rows: they say too little for bounds on single ones"
+            return process, found.draws, f"{said}; bounds by {process.describe_bound()}"
     process: Any = RegressionZigZag(model, found.mean, metric=Metric(scales=found.sd))
     if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
         few = "there are too few for the number of groups"

@@ -470,10 +470,6 @@ def _check_seen(family, counts, what):
         raise ValueError(f"`y` of {family.name}: the {what} are 0 in every row, which say nothing.")
 
 
-def _count_constant(y, *_):
-    return -_scipy("gammaln", y + 1.0)
-
-
 def _binomial_constant(y, trials):
     return -np.log1p(trials) - _scipy("betaln", y + 1.0, trials - y + 1.0)
 
@@ -490,10 +486,6 @@ def _student_t(y, z, a, b):
 
 def _gaussian(y, z, a):
     return 0.5 * (y - z) ** 2 * exp(-2.0 * a) + a
-
-
-def _gamma(ly, z, a):
-    return exp(a) * (z - ly + exp(ly - z) - a) + lgamma(exp(a))
 
 
 def _beta(y, z, a):
@@ -758,10 +750,6 @@ def _draw_count(rng, mu):
     return rng.poisson(np.minimum(mu, LARGEST)).astype(float)
 
 
-def _draw_negative_binomial(rng, mu, alpha):
-    return _draw_count(rng, mu / alpha * rng.standard_gamma(np.broadcast_to(alpha, np.shape(mu))))
-
-
 def _draw_positive_count(rng, mu, alpha=None):
     """A Poisson or, with alpha, negative binomial number, given that it is above 0, by its quantile."""
     from scipy import stats
@@ -868,14 +856,14 @@ item_response = Family(
     priors={"discrimination": HalfNormal(1.0)},
     needs={"discrimination": "only its product with mu is in the likelihood"},
 )
-COUNT = {"response": "count", "constant": _count_constant}
+COUNT = {"response": "count", "constant": lambda y, *_: -_scipy("gammaln", y + 1.0)}
 poisson = Family(
     "poisson", lambda y, z: exp(z) - y * z, draw=_draw_count, mean=lambda mu: mu, links={"mu": "log"}, **COUNT
 )
 negative_binomial = Family(
     "negative_binomial",
     _negative_binomial,
-    draw=_draw_negative_binomial,
+    draw=lambda rng, mu, alpha: _draw_count(rng, mu / alpha * rng.standard_gamma(np.broadcast_to(alpha, np.shape(mu)))),
     mean=lambda mu, alpha: mu,
     links={"mu": "log", "alpha": "log"},
     **COUNT,
@@ -926,7 +914,7 @@ beta_binomial = Family(
 )
 gamma = Family(
     "gamma",
-    _gamma,
+    lambda ly, z, a: exp(a) * (z - ly + exp(ly - z) - a) + lgamma(exp(a)),
     draw=lambda rng, mu, shape: mu / shape * rng.standard_gamma(np.broadcast_to(shape, np.shape(mu))),
     mean=lambda mu, shape: mu,
     links={"mu": "log", "shape": "log"},

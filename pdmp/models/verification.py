@@ -242,7 +242,10 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     """What `first_wrong` finds of a model at x, of all data and all coordinates, in at most so many directions."""
     potential = functools.partial(_value, model.potential)
     here = potential(x) if here is None else here
-    gradient, resolution = _vector(_adding(model.gradient), model.dim, x), _resolution(model)
+    gradient, resolution = (
+        _vector(_adding(model.gradient), model.dim, x),
+        model.resolution * math.sqrt(max(model.n_data, 1)),
+    )
     groups, lengths = directions(gradient, x, most, resolution, scale)
     v = rng.choice([-1.0, 1.0], model.dim) * lengths
     return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
@@ -251,11 +254,6 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
 def evaluated(model, x):
     """(U, ∇U) of a model, NaN where its methods raise."""
     return _value(model.potential, x), _vector(_adding(model.gradient), model.dim, x)
-
-
-def _resolution(model):
-    """Of a sum over all data."""
-    return model.resolution * math.sqrt(max(model.n_data, 1))
 
 
 def first_of(differs, groups):
