@@ -41,13 +41,9 @@ from pdmp.flow import Linear
 from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
 from pdmp.models.sums_of_terms import (
     COLUMN_STEP,
-    COLUMNS,
     COUNT,
-    FIRST,
     SLACK,
     START,
-    VALUE_STEP,
-    VALUES,
     WIDTH,
     SumOfTerms,
     largest_product,
@@ -88,16 +84,10 @@ class SumAlong(Compiled):
     flow: Compiled  #: one of `pdmp.flow`
 
     @compiled
-    def entries_of(self, k, i):
-        """Where the columns and the values of row i begin."""
-        layout, row = self.model.layout, i - self.model.layout[k, FIRST]
-        return layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
-
-    @compiled
     def sweep(self, state, k, i, now, s, room):
         """Functionals of row i, of kind k, at `now`, and where they and their derivatives in time are until now + s."""
         model, layout = self.model, self.model.layout
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         sine, rise, _ = self.flow.arc(s)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
@@ -124,7 +114,7 @@ class SumAlong(Compiled):
     def place_along(self, state, k, i, now, room):
         """Functionals of row i at `now`, and their derivatives in time."""
         model, layout = self.model, self.model.layout
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
             eta, slope = 0.0, 0.0
@@ -150,7 +140,7 @@ class SumAlong(Compiled):
     def coefficient(self, k, i, f, j):
         """A_fj of row i."""
         model, layout, total = self.model, self.model.layout, 0.0
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         for q in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
             if model.columns[c + q] == j:
                 total += model.values[w + q]
@@ -213,7 +203,7 @@ class SumFactors(SumAlong, Terms):
             result = model.run(k, GRADIENT, 1, memory.sweep.data, memory.sweep.eta, memory.sweep.room)
             for a in range(model.layout[k, COUNT]):
                 weight = memory.sweep.room[model.results[result + a], 0]
-                c, w = self.entries_of(k, i)
+                c, w = self.model.entries_of(k, i)
                 for t in range(model.start[model.layout[k, START] + a], model.start[model.layout[k, START] + a + 1]):
                     memory.gradient[position(self.indices, first, model.columns[c + t])] += weight * model.values[w + t]
 
@@ -540,8 +530,7 @@ def _write_blocks(model, indptr, indices, term_start, terms, known, start, room,
                     force[indptr[f] + p] += weight * model.numbers[j, 0]
                 continue
             k = model.kind_of(i)
-            layout, row, m = model.layout, i - model.layout[k, FIRST], model.layout[k, COUNT]
-            c, w = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+            layout, m, (c, w) = model.layout, model.layout[k, COUNT], model.entries_of(k, i)
             model.read(k, i, 0, room.data)
             for a in range(m):
                 room.eta[a, 0] = 0.0
