@@ -41,7 +41,13 @@ from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions, recast
 from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
-from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, gaussian_reference, reference_mean
+from pdmp.processes.gaussian_reference import (
+    DenseReference,
+    DiagonalReference,
+    gaussian_reference,
+    reference_mean,
+    reflect_off,
+)
 from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
@@ -199,18 +205,7 @@ class Boomerang(Walls, Evaluated, Process):
             self.reference.draw(rng, state.v)
             return REFRESH
         self.evaluate(state, now, rng)
-        gradient, raised = state.memory.gradient, state.memory.scratch
-        self.reference.raised(gradient, raised)
-        dot, square = 0.0, 0.0
-        for j in range(raised.shape[0]):
-            dot += state.v[j] * gradient[j]
-            square += raised[j] * gradient[j]
-        if math.isnan(dot + square):
-            return -1
-        if square > 0.0:
-            for j in range(raised.shape[0]):
-                state.v[j] -= 2.0 * dot / square * raised[j]
-        return BOUNCE
+        return reflect_off(self.reference, state.v, state.memory.gradient, state.memory.scratch)
 
     @compiled
     def along(self, state, now):
