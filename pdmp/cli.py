@@ -64,8 +64,7 @@ Problem = Annotated[
     ),
 ]
 Sampler = Annotated[
-    str,
-    typer.Argument(help="Its name, as in `pdmp list`.", autocompletion=lambda: sorted(comparison.registered())),
+    str, typer.Argument(help="Its name, as in `pdmp list`.", autocompletion=lambda: sorted(comparison.registered()))
 ]
 File = Annotated[pathlib.Path | None, typer.Argument(metavar="[FILE]", help="The same as --data FILE.")]
 Table = Annotated[
@@ -467,8 +466,7 @@ def fit(
     ] = None,
     weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="Multiplies the log-likelihoods.")] = None,
     select: Annotated[
-        str | None,
-        typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab."),
+        str | None, typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab.")
     ] = None,
     sampler: Annotated[
         str, typer.Option(help="auto, zigzag, bps or boomerang, at one row a proposal; sticky ones with --select.")

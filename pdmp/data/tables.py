@@ -287,7 +287,7 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
             warn(
                 f"{table.row(odd)[:1].upper()}{table.row(odd)[1:]}, {where}: {columns[name][odd]!r} in column {name!r} "
                 "is not a number, as nearly all others are, so that the column is encoded as a category: correct it, "
-                f"leave it empty if it is missing, or name the category, one_hot=[{name!r}].",
+                f"leave it empty if it is missing, or name the category, one_hot=[{name!r}]."
             )
     if text and one_hot is False:
         raise ValueError(

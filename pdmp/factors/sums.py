@@ -39,15 +39,7 @@ from pdmp.factors.graph import FactorGraph
 from pdmp.factors.terms import Quadratic, Terms
 from pdmp.flow import Linear
 from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
-from pdmp.models.sums_of_terms import (
-    COLUMN_STEP,
-    COUNT,
-    SLACK,
-    START,
-    WIDTH,
-    SumOfTerms,
-    largest_product,
-)
+from pdmp.models.sums_of_terms import COLUMN_STEP, COUNT, SLACK, START, WIDTH, SumOfTerms, largest_product
 from pdmp.native.classes import Compiled, compiled, entry, inlined
 from pdmp.process import DATA
 

@@ -83,12 +83,7 @@ class Factors(Compiled):
         """The `Memory` of one chain; `cells` is what the clocks keep."""
         d, largest = self.graph.dim, int(np.diff(self.indptr).max())
         room = d if self.scattered else 1
-        return Memory(
-            gradient=np.zeros(largest),
-            here=np.zeros(room),
-            out=np.zeros(room),
-            cells=cells,
-        )
+        return Memory(gradient=np.zeros(largest), here=np.zeros(room), out=np.zeros(room), cells=cells)
 
 
 class Quadratic(Factors):

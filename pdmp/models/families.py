@@ -1003,10 +1003,7 @@ lognormal = Family(
     units=("mu", "sigma"),
 )
 cumulative = _cumulative(
-    "cumulative",
-    lambda h: -softplus(-h),
-    lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g),
-    _logistic,
+    "cumulative", lambda h: -softplus(-h), lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g), _logistic
 )
 cumulative_probit = _cumulative(
     "cumulative_probit",
@@ -1180,11 +1177,7 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
         if lb is None:
             return tails.log_distribution(b, *eta)
         above, below = ([tail(t, *eta) for t in (a, b)] for tail in (tails.log_survival, tails.log_distribution))
-        return where(
-            y - a < b - y,
-            above[0] + log1mexp(above[0] - above[1]),
-            below[1] + log1mexp(below[1] - below[0]),
-        )
+        return where(y - a < b - y, above[0] + log1mexp(above[0] - above[1]), below[1] + log1mexp(below[1] - below[0]))
 
     def loss(y, *rest):
         known, eta = rest[m : m + len(bounds)], rest[m + len(bounds) :]

@@ -701,12 +701,7 @@ class SumOfTerms(Model):
         return np.concatenate(parts, axis=-1)
 
     def predict(
-        self,
-        x: ArrayLike,
-        rows: Terms | None = None,
-        *,
-        kind: str = "mean",
-        seed: int | None = None,
+        self, x: ArrayLike, rows: Terms | None = None, *, kind: str = "mean", seed: int | None = None
     ) -> np.ndarray:
         """Expected responses, or responses drawn with their noise, of the rows of families.
 

@@ -322,10 +322,7 @@ def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
     if workers is None:
         workers = 1 if clock == "seconds" else cpu_count()
-    with (
-        warnings.catch_warnings(),
-        concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool,
-    ):
+    with warnings.catch_warnings(), concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool:
         warnings.simplefilter("ignore", UserWarning)  # an arm may diverge: the result says so
         yield pool
 

@@ -221,14 +221,7 @@ class FunctionModel(Model):
     known = None  #: a point with (U, ∇U) there when the model was made, if they were compared
 
     def __init__(
-        self,
-        potential_and_gradient,
-        dim,
-        initial=None,
-        variables=None,
-        n_data=0,
-        check_gradient=True,
-        transforms=None,
+        self, potential_and_gradient, dim, initial=None, variables=None, n_data=0, check_gradient=True, transforms=None
     ):
         ready = hasattr(potential_and_gradient, "address")
         if not (ready or callable(potential_and_gradient)):

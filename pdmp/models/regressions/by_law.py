@@ -16,20 +16,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from pdmp.expressions.nodes import DATA, VARIABLE, exp
 from pdmp.expressions.straight import methods, numbers
 from pdmp.models.regressions.design import gram
-from pdmp.models.regressions.glm import (
-    BoundedGradient,
-    BoundedHessian,
-    GeneralisedLinear,
-    read_counts,
-    read_labels,
-)
-from pdmp.models.regressions.likelihoods import (
-    Law,
-    NegativeBinomialLaw,
-    PoissonLaw,
-    ProbitLaw,
-    StudentTLaw,
-)
+from pdmp.models.regressions.glm import BoundedGradient, BoundedHessian, GeneralisedLinear, read_counts, read_labels
+from pdmp.models.regressions.likelihoods import Law, NegativeBinomialLaw, PoissonLaw, ProbitLaw, StudentTLaw
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 

@@ -156,11 +156,7 @@ class GaussianPrior(Model):
     precision: np.ndarray
 
     def __init__(
-        self,
-        X: ArrayLike,
-        n_data: int,
-        precision: np.ndarray,
-        variables: dict[str, tuple[int, ...]] | None = None,
+        self, X: ArrayLike, n_data: int, precision: np.ndarray, variables: dict[str, tuple[int, ...]] | None = None
     ) -> None:
         super().__init__(dim=X.shape[1], n_data=n_data, variables=variables)
         self.X, self.precision = X, precision
