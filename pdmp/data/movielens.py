@@ -190,8 +190,10 @@ def movielens_10m(
     files = MOVIELENS_10M.open(path)
     users, items, ratings = _read(files, "ratings.dat", 4)
     _check_counts(MOVIELENS_10M, files, users, items)
-    ids = (np.arange(1, USERS_10M + 1), _first_column(files, "movies.dat")) if unrated else (None, None)
-    return _prepared(MOVIELENS_10M, (users, items, ratings), *ids, test_fraction, seed)
+    numbered, listed = None, None
+    if unrated:
+        numbered, listed = np.arange(1, USERS_10M + 1), _first_column(files, "movies.dat")
+    return _prepared(MOVIELENS_10M, (users, items, ratings), numbered, listed, test_fraction, seed)
 
 
 def movielens_20m(

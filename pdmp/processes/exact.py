@@ -58,6 +58,7 @@ class Evaluated:
         return found
 
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
+        """The place and the time of the last gradient."""
         return state.memory.here, state.memory.at[0]
 
 
