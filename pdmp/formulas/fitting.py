@@ -73,9 +73,9 @@ SUBSAMPLED_GROUPS = (
     "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x || g) with x among the "
     "fixed columns where they have at least 50"
 )
-#: Condition number of the posterior's correlations up to which the Zig-Zag process takes a unit of time for an effective
-#: draw, and beyond which in proportion more; the Boomerang, whose reference has the correlations, does not. It refreshes
-#: so often that means and standard deviations are known about equally well.
+#: Condition number of the posterior's correlations up to which an effective draw of the Zig-Zag process is a unit of
+#: time; beyond it is more in proportion. The Boomerang, whose reference has them, refreshes so often that means and
+#: standard deviations are known about equally well.
 CORRELATED, REFRESH_RATE = 10.0, math.sqrt(2.0)
 CROSSED_GROUPS = (
     ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the "
