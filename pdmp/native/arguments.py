@@ -164,3 +164,15 @@ def matrix(name: str, value: ArrayLike, dtype: DTypeLike = float, columns: str =
     if wrong:
         raise ValueError(f"`{name}` must be finite in {array.dtype}, and has {wrong} values that are not.")
     return array
+
+
+def coordinates(name: str, value: ArrayLike, d: int) -> np.ndarray:
+    """Numbers of coordinates, from a sequence of them or a mask, or a `ValueError`."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype == bool and array.shape == (d,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0 or array.max() >= d:
+        raise ValueError(f"`{name}` must name coordinates 0 … {d - 1}, or be a mask of shape ({d},); got {value!r}.")
+    return array

@@ -946,7 +946,7 @@ NIG = NormalInverseGammaRegression
         (lambda: SPIKES(X3, Y3, inclusion=0.0), "`inclusion` must be above 0 and at most 1, got 0"),
         (lambda: SPIKES(X3, Y3, inclusion=[0.5] * 3), r"`inclusion` must be a number or of shape \(2,\)"),
         (lambda: SPIKES(X3, Y3, always=[0, 1]), "no coefficient is left that may be 0"),
-        (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coefficients 0 … 1"),
+        (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coordinates 0 … 1"),
         (
             lambda: SPIKES(np.eye(17), np.ones(17)).enumerate(),
             "up to 16 coefficients .* and 17 may: use pdmp.Sticky",
