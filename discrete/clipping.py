@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled
 
 
@@ -109,6 +110,4 @@ def as_safeguard(clip_norm, clip_value, normalise):
         except (TypeError, ValueError):
             raise ValueError(f"`clip_value` must be a number c > 0 or a pair lo < hi, got {value!r}.") from None
         return ClipValue(float(low), float(high))
-    if isinstance(value, (bool, str)) or np.ndim(value) != 0 or not 0.0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value!r}.")
-    return {"clip_norm": ClipNorm, "normalise": Normalise}[name](float(value))
+    return {"clip_norm": ClipNorm, "normalise": Normalise}[name](positive(name, value))

@@ -47,6 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.metric import Metric, check_metric, covariance_of
+from pdmp.native.arguments import flag, fraction, positive
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["RMSprop", "Scheduled"]
@@ -130,13 +131,8 @@ class RMSprop(Preconditioner):
     adaptive = True
 
     def __init__(self, decay: float = 0.99, eps: float = 1e-5, include_gamma: bool = False):
-        if not 0.0 <= decay < 1.0:
-            raise ValueError(f"`decay` of RMSprop must lie in [0, 1), got {decay!r}.")
-        if not 0.0 < eps < math.inf:
-            raise ValueError(f"`eps` of RMSprop must be a positive number, got {eps!r}.")
-        if not isinstance(include_gamma, (bool, np.bool_)):
-            raise TypeError(f"`include_gamma` of RMSprop must be True or False, got {include_gamma!r}.")
-        self.decay, self.eps, self.include_gamma = float(decay), float(eps), bool(include_gamma)
+        self.decay, self.eps = fraction("decay", decay), positive("eps", eps)
+        self.include_gamma = flag("include_gamma", include_gamma)
 
     @compiled
     def update(self, x, memory, provider, rng, counts):

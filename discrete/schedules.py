@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 
 from pdmp.errors import warn
+from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
@@ -297,9 +298,7 @@ def polynomial(a: float, b: float = 1.0, kappa: float = 0.33) -> Schedule:
     >>> schedule.step(0), schedule.step(5)
     (0.25, 0.16666666666666666)
     """
-    for name, value in (("a", a), ("b", b), ("kappa", kappa)):
-        if not 0.0 < value < math.inf:
-            raise ValueError(f"`{name}` of a polynomial schedule must be a positive number, got {value!r}.")
+    a, b, kappa = positive("a", a), positive("b", b), positive("kappa", kappa)
     if kappa > 1.0:
         _warn_of_finite_sum(f"polynomial steps with kappa={kappa} > 1")
     return Polynomial(a, b, kappa)
@@ -335,9 +334,7 @@ def power(C: float, s: float) -> Schedule:
     >>> discrete.schedules.power(0.3, 1.0).step(2)
     0.09999999999999999
     """
-    for name, value in (("C", C), ("s", s)):
-        if not 0.0 < value < math.inf:
-            raise ValueError(f"`{name}` of a power schedule must be a positive number, got {value!r}.")
+    C, s = positive("C", C), positive("s", s)
     if s > 1.0:
         _warn_of_finite_sum(f"steps C / (k + 1)^s with s={s} > 1")
     return Polynomial(C, 1.0, s)

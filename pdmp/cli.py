@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import datetime
+import functools
 import importlib.util
+import inspect
 import json
 import math
 import multiprocessing
@@ -62,8 +64,7 @@ Problem = Annotated[
     ),
 ]
 Sampler = Annotated[
-    str,
-    typer.Argument(help="Its name, as in `pdmp list`.", autocompletion=lambda: sorted(comparison.registered())),
+    str, typer.Argument(help="Its name, as in `pdmp list`.", autocompletion=lambda: sorted(comparison.registered()))
 ]
 File = Annotated[pathlib.Path | None, typer.Argument(metavar="[FILE]", help="The same as --data FILE.")]
 Table = Annotated[
@@ -150,11 +151,10 @@ def _options(
     pass
 
 
-@app.command(cls=_Once)
-def compare(
+def _dataset(
     file: File = None,
     problem: Problem = None,
-    data: Table = None,
+    table: Table = None,
     target: Target = None,
     positive: Positive = None,
     above: Above = None,
@@ -166,6 +166,56 @@ def compare(
     sep: Sep = None,
     no_intercept: NoIntercept = False,
     as_is: AsIs = False,
+):
+    """The table that the options of a command describe."""
+    options = {name: value for name, value in locals().items() if name not in ("file", "problem", "table")}
+    if table is not None and file is not None:
+        raise UserError("give FILE or --data FILE, not both.")
+    path = file if table is None else table
+    if problem is not None and path is not None:
+        raise UserError("give --problem or --data, not both.")
+    if path is None:
+        for name, value in options.items():
+            if value is not None and value is not False:
+                raise UserError(f"{_option(name)} goes with --data: built-in problems are prepared already.")
+        return data.problem(DEFAULT_PROBLEM if problem is None else problem)
+    no_intercept, as_is = options.pop("no_intercept"), options.pop("as_is")
+    options |= {"drop": options["drop"] or (), "sep": "\t" if options["sep"] == "\\t" else options["sep"]}
+    dataset = data.read(path, **options, standardise=not as_is, intercept=None if no_intercept else "first")
+    if not isinstance(dataset.X, np.ndarray):  # a scipy.sparse matrix
+        rows, columns = dataset.X.shape
+        if rows * columns > MOST_NUMBERS:
+            size, limit = in_words(8.0 * rows * columns), in_words(8.0 * MOST_NUMBERS)
+            raise UserError(
+                f"{path.name} has {rows:,} rows and {columns:,} columns, too many for this command, which fills in the "
+                f"zeros of sparse tables: that takes {size}, above {limit}."
+            )
+        dataset = replace(dataset, X=dataset.X.toarray())
+    return dataset
+
+
+def _of_table(command):
+    """A command with the options of `_dataset`, which gets what that makes of them, and the files that it reads."""
+    own, of_table = inspect.signature(command, eval_str=True), inspect.signature(_dataset, eval_str=True)
+
+    @functools.wraps(command)
+    def run(**given):
+        of = {name: given.pop(name) for name in of_table.parameters}
+        return command(_dataset(**of), [of["file"], of["table"], of["target"]], **given)
+
+    _, _, *rest = own.parameters.values()
+    needed = [one for one in rest if one.default is one.empty]
+    shown = [*needed, *of_table.parameters.values(), *(one for one in rest if one not in needed)]
+    run.__signature__ = own.replace(parameters=shown)
+    run.__annotations__ = {one.name: one.annotation for one in shown}
+    return run
+
+
+@app.command(cls=_Once)
+@_of_table
+def compare(
+    dataset,
+    read,
     samplers: Annotated[
         str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` has names; also auto, NUTS.")
     ] = None,
@@ -192,7 +242,6 @@ def compare(
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
-    dataset = _dataset(problem, data, file, locals())
     samplers, extra = _choose_extra(samplers)
     classes, labels = ({}, set()) if samplers == "" and extra else _choose(samplers)
     _check_seed(seed)
@@ -202,7 +251,7 @@ def compare(
     elif not 0.0 < data_passes < math.inf:
         raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     _make_folder(out)
-    _check_files([file, data, target], html=page, out=[out / "compare.png", out / "compare.csv"])
+    _check_files(read, html=page, out=[out / "compare.png", out / "compare.csv"])
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
@@ -253,22 +302,11 @@ def compare(
 
 
 @app.command(cls=_Once)
+@_of_table
 def sample(
+    dataset,
+    read,
     sampler: Sampler,
-    file: File = None,
-    problem: Problem = None,
-    data: Table = None,
-    target: Target = None,
-    positive: Positive = None,
-    above: Above = None,
-    one_hot: OneHot = False,
-    drop_constant: DropConstant = False,
-    drop: Drop = None,
-    drop_missing: DropMissing = False,
-    index: Index = None,
-    sep: Sep = None,
-    no_intercept: NoIntercept = False,
-    as_is: AsIs = False,
     data_passes: Passes = None,
     gradients: Annotated[
         float | None, typer.Option(help="The same budget: full gradients of each chain, of one data pass each.")
@@ -293,7 +331,6 @@ def sample(
 
     Example: pdmp sample ZigZag --problem wine --data-passes 20000
     """
-    dataset = _dataset(problem, data, file, locals())
     classes, labels = _choose(sampler)
     _check_seed(seed)
     model, mode = _model(dataset)
@@ -304,7 +341,7 @@ def sample(
         if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
             least = "above 1" if name == "rhat" else "positive"
             raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
-    _check_files([file, data, target], save=save)
+    _check_files(read, save=save)
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
@@ -335,22 +372,11 @@ def sample(
 
 
 @app.command(cls=_Once)
+@_of_table
 def tune(
+    dataset,
+    read,
     sampler: Sampler,
-    file: File = None,
-    problem: Problem = None,
-    data: Table = None,
-    target: Target = None,
-    positive: Positive = None,
-    above: Above = None,
-    one_hot: OneHot = False,
-    drop_constant: DropConstant = False,
-    drop: Drop = None,
-    drop_missing: DropMissing = False,
-    index: Index = None,
-    sep: Sep = None,
-    no_intercept: NoIntercept = False,
-    as_is: AsIs = False,
     budget: Annotated[
         float | None,
         typer.Option(help="Data passes of the setting that is never dropped. [default: by the size of the data]"),
@@ -370,7 +396,6 @@ def tune(
 
     Example: pdmp tune SGLD --problem wine
     """
-    dataset = _dataset(problem, data, file, locals())
     classes, _ = _choose(sampler)
     _check_seed(seed)
     if len(classes) != 1 or sampler.lower() not in (name.lower() for name in classes):
@@ -387,7 +412,7 @@ def tune(
     if found is None:
         raise UserError(f"{name} has nothing to tune.")
     _make_folder(out)
-    _check_files([file, data, target], out=[out / "tuning.png", out / "tuning.csv"])
+    _check_files(read, out=[out / "tuning.png", out / "tuning.csv"])
     make, arms = found
     typer.echo(_headline(dataset, model), err=as_json)
     try:
@@ -441,8 +466,7 @@ def fit(
     ] = None,
     weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="Multiplies the log-likelihoods.")] = None,
     select: Annotated[
-        str | None,
-        typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab."),
+        str | None, typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab.")
     ] = None,
     sampler: Annotated[
         str, typer.Option(help="auto, zigzag, bps or boomerang, at one row a proposal; sticky ones with --select.")
@@ -711,50 +735,6 @@ def _headline(dataset, model):
     )
 
 
-#: Options of a table: the argument of `pdmp.data.read`, and what it is if the option is not given.
-TABLE_OPTIONS = {
-    "target": None,
-    "positive": None,
-    "above": None,
-    "one_hot": False,
-    "drop_constant": False,
-    "drop": None,
-    "drop_missing": False,
-    "index": None,
-    "sep": None,
-    "no_intercept": False,
-    "as_is": False,
-}
-
-
-def _dataset(problem, path, file, options):
-    """The table that the options of a command describe."""
-    if path is not None and file is not None:
-        raise UserError("give FILE or --data FILE, not both.")
-    path = file if path is None else path
-    if problem is not None and path is not None:
-        raise UserError("give --problem or --data, not both.")
-    options = {name: options[name] for name in TABLE_OPTIONS}
-    if path is None:
-        for name, value in options.items():
-            if value != TABLE_OPTIONS[name]:
-                raise UserError(f"{_option(name)} goes with --data: built-in problems are prepared already.")
-        return data.problem(DEFAULT_PROBLEM if problem is None else problem)
-    no_intercept, as_is = options.pop("no_intercept"), options.pop("as_is")
-    options |= {"drop": options["drop"] or (), "sep": "\t" if options["sep"] == "\\t" else options["sep"]}
-    dataset = data.read(path, **options, standardise=not as_is, intercept=None if no_intercept else "first")
-    if not isinstance(dataset.X, np.ndarray):  # a scipy.sparse matrix
-        rows, columns = dataset.X.shape
-        if rows * columns > MOST_NUMBERS:
-            size, limit = in_words(8.0 * rows * columns), in_words(8.0 * MOST_NUMBERS)
-            raise UserError(
-                f"{path.name} has {rows:,} rows and {columns:,} columns, too many for this command, which fills in the "
-                f"zeros of sparse tables: that takes {size}, above {limit}."
-            )
-        dataset = replace(dataset, X=dataset.X.toarray())
-    return dataset
-
-
 def _model(dataset):
     train = dataset.train
     model = LogisticRegression(train.X, train.y, prior_scale=PRIOR_SCALE)
@@ -910,8 +890,6 @@ def _with_options(text):
 
 
 def _is_usage(error):
-    import inspect
-
     if isinstance(error, (UserError, OSError, ImportError, MemoryError, SamplingError)):
         return True
     if hasattr(error, "format_message"):  # from typer: an unknown option, a value that is not a number

@@ -695,7 +695,9 @@ def compare(
                 if isinstance(process, Model):
                     process = auto(process, chains=chains, seed=seed, initial=initial)
                     spent, discarded = process.preparation_gradients / chains, 0.0
-                    _check_warmup(spent, data_passes)
+                    if spent >= data_passes:
+                        told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
+                        raise SamplingError(f"the warm-up alone {told}")
                 prepared = perf_counter() - began if spent else 0.0
                 run = sample(
                     process,
@@ -785,11 +787,6 @@ def _check_test(test, model):
     if X.ndim != 2 or X.shape[1] != model.dim or y.shape != (len(X),):
         raise ValueError(f"`test` must be features (n, {model.dim}) and labels (n,), got {X.shape} and {y.shape}.")
     return X, y
-
-
-def _check_warmup(spent, data_passes):
-    if spent >= data_passes:
-        raise SamplingError(f"the warm-up alone takes {spent:,.0f} data passes, and there are {data_passes:,.0f}")
 
 
 def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):

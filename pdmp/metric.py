@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike
 
 from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import Compiled, compiled, helper
+from pdmp.native.definite import ROUNDING, definite, factor_of, factorised, symmetric
 from pdmp.native.representation import short
-from pdmp.native.sparse_cholesky import factorised
 from pdmp.native.velocities import dot
 from pdmp.process import ADAPTING
 
@@ -675,18 +675,8 @@ def _checked(name, value, matrix=False):
             where = f"entry {np.argmin(array)} is" if array.ndim else "got"
             raise ValueError(f"`{name}` must be positive definite; {where} {array.min():g}.")
         return array
-    difference = np.abs(array - array.T).max()
-    if difference > 1e-8 * np.abs(array).max():
-        raise ValueError(f"`{name}` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
-    array = 0.5 * (array + array.T)
-    try:  # what is left of each coordinate, those before it given, is about rounding's size of a singular matrix
-        left = np.diag(np.linalg.cholesky(array)) ** 2 / np.diag(array)
-    except np.linalg.LinAlgError:
-        left = np.zeros(1)
-    if not np.all(left > 4.0 * len(array) * np.finfo(float).eps):
-        low = np.linalg.eigvalsh(array)[0]
-        raise ValueError(f"`{name}` must be positive definite; its smallest eigenvalue is {low:.3g}.")
-    return array
+    # What is left of each coordinate, those before it given, is about rounding's size of a singular matrix.
+    return definite(name, array, len(array) * ROUNDING)
 
 
 def _checked_sparse(name, value):
@@ -700,12 +690,8 @@ def _checked_sparse(name, value):
     array = sparse.csc_array(value, dtype=float)
     if not np.all(np.isfinite(array.data)):
         raise ValueError(f"`{name}` must be finite.")
-    difference = abs(array - array.T).max()
-    if difference > 1e-8 * abs(array).max():
-        raise ValueError(f"`{name}` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
-    array = sparse.csc_array(0.5 * (array + array.T))
-    if factorised(array) is None:
-        raise ValueError(f"`{name}` must be positive definite; a pivot of its factorisation is not positive.")
+    array = sparse.csc_array(symmetric(name, array))
+    factor_of(name, array)
     return array
 
 

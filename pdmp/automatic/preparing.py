@@ -25,7 +25,7 @@ from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
-from pdmp.native.arguments import one_of, positive, told
+from pdmp.native.arguments import flag, one_of, positive, told
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
 
@@ -212,9 +212,7 @@ def check_acceptance(target_acceptance: Any, sampler: Any = None) -> None:
 
 def check_tempered(tempered: Any, model: Model) -> None:
     """Raise a `TypeError` or `ValueError` for what is no truth value, or a model that is too large."""
-    if not isinstance(tempered, (bool, np.bool_)):
-        raise TypeError(f"`tempered` must be True or False, got {tempered!r}.")
-    if tempered and model.dim > DENSE:
+    if flag("tempered", tempered) and model.dim > DENSE:
         raise ValueError(
             f"`tempered` is for at most {DENSE} dimensions, as each rung learns a covariance; "
             f"{type(model).__name__} has {model.dim}: leave it out, or integrate out what can be."

@@ -152,16 +152,8 @@ def movielens_1m(
     triples = np.column_stack([users, items, ratings]).astype("<i4")
     if hashlib.sha256(triples.tobytes()).hexdigest() != TRIPLES_1M:
         raise ValueError(f"{str(files.path)!r} does not hold the ratings that were published. {MOVIELENS_1M.how()}")
-    return prepare_ratings(
-        "movielens_1m",
-        users,
-        items,
-        ratings,
-        item_ids=_first_column(files, "movies.dat") if unrated else None,
-        test_fraction=test_fraction,
-        seed=seed,
-        about="MovieLens 1M (GroupLens; research use, no redistribution)",
-    )
+    listed = _first_column(files, "movies.dat") if unrated else None
+    return _prepared(MOVIELENS_1M, (users, items, ratings), None, listed, test_fraction, seed)
 
 
 def movielens_10m(
@@ -198,17 +190,10 @@ def movielens_10m(
     files = MOVIELENS_10M.open(path)
     users, items, ratings = _read(files, "ratings.dat", 4)
     _check_counts(MOVIELENS_10M, files, users, items)
-    return prepare_ratings(
-        "movielens_10m",
-        users,
-        items,
-        ratings,
-        user_ids=np.arange(1, USERS_10M + 1) if unrated else None,
-        item_ids=_first_column(files, "movies.dat") if unrated else None,
-        test_fraction=test_fraction,
-        seed=seed,
-        about="MovieLens 10M (GroupLens; research use, no redistribution)",
-    )
+    numbered, listed = None, None
+    if unrated:
+        numbered, listed = np.arange(1, USERS_10M + 1), _first_column(files, "movies.dat")
+    return _prepared(MOVIELENS_10M, (users, items, ratings), numbered, listed, test_fraction, seed)
 
 
 def movielens_20m(
@@ -244,16 +229,14 @@ def movielens_20m(
     files = MOVIELENS_20M.open(path)
     users, items, ratings = _read(files, "ratings.csv", 4)
     _check_counts(MOVIELENS_20M, files, users, items)
-    return prepare_ratings(
-        "movielens_20m",
-        users,
-        items,
-        ratings,
-        item_ids=_first_column(files, "movies.csv") if unrated else None,
-        test_fraction=test_fraction,
-        seed=seed,
-        about="MovieLens 20M (GroupLens; research use, no redistribution)",
-    )
+    listed = _first_column(files, "movies.csv") if unrated else None
+    return _prepared(MOVIELENS_20M, (users, items, ratings), None, listed, test_fraction, seed)
+
+
+def _prepared(source, read, user_ids, item_ids, test_fraction, seed):
+    about = f"{source.title} (GroupLens; research use, no redistribution)"
+    ids = {"user_ids": user_ids, "item_ids": item_ids}
+    return prepare_ratings(source.name, *read, **ids, test_fraction=test_fraction, seed=seed, about=about)
 
 
 def _read(files, name, columns):

@@ -269,7 +269,8 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
         )
     columns = {name: column.values for name, column in table.columns.items()}
     y, labels = _target(columns.pop(target), target, kind, changes, where)
-    truth = [n for n, c in columns.items() if n not in categories and c.dtype.kind == "O" and _is_truth(c)]
+    text = {n: {v.lower() for v in c} for n, c in columns.items() if n not in categories and c.dtype.kind == "O"}
+    truth = [n for n, values in text.items() if values <= {"true", "false"}]
     columns |= {name: np.array([value.lower() == "true" for value in columns[name]]) for name in truth}
     if truth:
         changes.append(f"coded: {columns_text(truth)}, true as 1 and false as 0")
@@ -286,7 +287,7 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
             warn(
                 f"{table.row(odd)[:1].upper()}{table.row(odd)[1:]}, {where}: {columns[name][odd]!r} in column {name!r} "
                 "is not a number, as nearly all others are, so that the column is encoded as a category: correct it, "
-                f"leave it empty if it is missing, or name the category, one_hot=[{name!r}].",
+                f"leave it empty if it is missing, or name the category, one_hot=[{name!r}]."
             )
     if text and one_hot is False:
         raise ValueError(
@@ -306,10 +307,6 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
             changes.append(f"encoded: {name!r}, {levels} values, as {k} column{'s' * (k != 1)} of zeros and ones")
     X = np.column_stack(list(features.values())) if features else np.empty((len(y), 0))
     return Matrix(list(features), X), y, labels, target
-
-
-def _is_truth(values):
-    return {value.lower() for value in values} <= {"true", "false"}
 
 
 def _indicators(name, values, intercept, where):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import one_of, refuse_unreal
 from pdmp.native.representation import short
 
 COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memory
@@ -45,12 +45,6 @@ def _warn_of_constants(draws):
 ESS_METHODS = ("mean", "bulk", "tail", "sd", "median", "mad", "z_scale", "folded", "identity")
 TAILS = (0.05, 0.95)  #: whose quantiles "tail" is of, the smaller of the two
 RHAT_METHODS = ("rank", "split", "folded", "z_scale", "identity")
-
-
-def check_method(method, allowed):
-    """Raise a `ValueError` unless `method` is one of these."""
-    if not isinstance(method, str) or method not in allowed:
-        raise ValueError(f"`method` must be one of {', '.join(map(repr, allowed))}, got {method!r}.")
 
 
 def _each(function, draws, **options):
@@ -109,7 +103,7 @@ def ess(draws: ArrayLike | Any, method: str = "mean") -> np.ndarray:
 
 def draws_ess(draws, method):
     """`ess` of an array (chains, n, d)."""
-    check_method(method, ESS_METHODS)
+    one_of("method", method, ESS_METHODS)
     options: dict[str, Any] = {"method": method} | ({"prob": TAILS} if method == "tail" else {})
     return np.where(_constant(draws), np.nan, _each("ess", draws, **options))
 
@@ -157,7 +151,7 @@ def rhat(draws: ArrayLike | Any, method: str = "rank") -> np.ndarray:
 
 def draws_rhat(draws, method):
     """`rhat` of an array (chains, n, d)."""
-    check_method(method, RHAT_METHODS)
+    one_of("method", method, RHAT_METHODS)
     if method == "rank":
         return _rank_rhat(draws)
     if len(draws) == 1:  # arviz_stats splits chains, but takes no single one

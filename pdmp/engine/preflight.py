@@ -333,16 +333,12 @@ def _check_random(where, function, seen):
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
             value = None
         if _differs_each_time(value) or holds_generator(getattr(value, "py_func", value)):
-            raise _unrepeatable(where, path)
+            raise TypeError(
+                f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
+                "rng.standard_normal(), rng.standard_exponential(), rng.integers(0, n)."
+            )
         if isinstance(value, types.FunctionType) or isinstance(getattr(value, "py_func", None), types.FunctionType):
             _check_random(where, value, seen)
-
-
-def _unrepeatable(where, path):
-    return TypeError(
-        f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
-        "rng.standard_normal(), rng.standard_exponential(), rng.integers(0, n)."
-    )
 
 
 def _differs_each_time(value):

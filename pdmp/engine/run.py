@@ -54,6 +54,7 @@ from pdmp.engine.preflight import (
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
 from pdmp.errors import SamplingError, are_short, warn
+from pdmp.native.arguments import one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
@@ -111,8 +112,7 @@ def check_settings(
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
-    if store not in STORES:
-        raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
+    one_of("store", store, STORES)
     if store == "grid":
         draws = check_count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:

@@ -14,18 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from pdmp.expressions import special
-from pdmp.expressions.nodes import (
-    CONSTANT,
-    DATA,
-    FUNCTION,
-    NUMBERS,
-    PRODUCT,
-    SUM,
-    TEST,
-    VARIABLE,
-    WHERE,
-    Node,
-)
+from pdmp.expressions.nodes import CONSTANT, DATA, FUNCTION, NUMBERS, PRODUCT, SUM, TEST, VARIABLE, WHERE, Node
 from pdmp.native.classes import compiled
 
 #: Functions of generated code; `exp` is the one of vectorised loops.

@@ -24,17 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.expressions.nodes import (
-    CONSTANT,
-    DATA,
-    FUNCTION,
-    PRODUCT,
-    SUM,
-    TEST,
-    VARIABLE,
-    WHERE,
-    Node,
-)
+from pdmp.expressions.nodes import CONSTANT, DATA, FUNCTION, PRODUCT, SUM, TEST, VARIABLE, WHERE, Node
 from pdmp.expressions.special import (
     bessel1,
     bessel2,

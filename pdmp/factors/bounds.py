@@ -27,7 +27,22 @@ from pdmp.thinning.piecewise import segment_arrival
 WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
 
 
-class FactorInversion(Compiled):
+class FactorBound(Compiled):
+    """Base: an exact bound that keeps nothing."""
+
+    exact = True
+    adapts = False
+
+    def cells(self, factors: int, width: float) -> np.ndarray:
+        """The memory of all factors."""
+        return np.zeros((0, 8))
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        return positive_part(process.factors.along(state, f, now))
+
+
+class FactorInversion(FactorBound):
     """Exact arrivals for quadratic factors: nothing is thinned.
 
     Examples
@@ -38,24 +53,14 @@ class FactorInversion(Compiled):
     """
 
     name = "exact inversion"
-    exact = True
-    adapts = False
-
-    def cells(self, factors: int, width: float) -> np.ndarray:
-        """No memory is needed."""
-        return np.zeros((0, 8))
 
     @compiled
     def propose(self, process, state, f, now, rng):
         a, b = process.factors.affine(state, f, now)
         return now + first_arrival(a, b, rng.standard_exponential()), CERTAIN
 
-    @compiled
-    def rate(self, process, state, f, now, rng):
-        return positive_part(process.factors.along(state, f, now))
 
-
-class FactorAffine(Compiled):
+class FactorAffine(FactorBound):
     """The model's bound a + b s on v·∇U_f along the path, valid for every s.
 
     Examples
@@ -68,12 +73,6 @@ class FactorAffine(Compiled):
     """
 
     name = "the bound `factor_rate_bound`"
-    exact = True
-    adapts = False
-
-    def cells(self, factors: int, width: float) -> np.ndarray:
-        """No memory is needed."""
-        return np.zeros((0, 8))
 
     @compiled
     def propose(self, process, state, f, now, rng):
@@ -81,12 +80,8 @@ class FactorAffine(Compiled):
         s = first_arrival(a, b, rng.standard_exponential())
         return now + s, positive_part(a + b * s) if s < math.inf else CERTAIN
 
-    @compiled
-    def rate(self, process, state, f, now, rng):
-        return positive_part(process.factors.along(state, f, now))
 
-
-class FactorWithin(Compiled):
+class FactorWithin(FactorBound):
     """A bound on the rate of each factor over its next piece of path; quadratic factors are inverted exactly.
 
     Of terms that are expressions (`pdmp.terms`): see `pdmp.factors.sums`.
@@ -101,7 +96,6 @@ class FactorWithin(Compiled):
     """
 
     name = "enclosures of single factors"
-    exact = True
     adapts = True
 
     def cells(self, factors: int, width: float) -> np.ndarray:
@@ -112,12 +106,8 @@ class FactorWithin(Compiled):
     def propose(self, process, state, f, now, rng):
         return propose_within(process.factors, state, f, now, state.memory.cells, rng)
 
-    @compiled
-    def rate(self, process, state, f, now, rng):
-        return positive_part(process.factors.along(state, f, now))
 
-
-class FactorGrid(Compiled):
+class FactorGrid(FactorBound):
     """The adaptive grid for each factor by itself; its violations are counted.
 
     The bound in a cell, an interval of time, is made as in `pdmp.thinning.Grid`, from the signed rate of the factor at

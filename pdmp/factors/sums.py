@@ -36,22 +36,10 @@ from pdmp.expressions.tape import (
     up,
 )
 from pdmp.factors.graph import FactorGraph
-from pdmp.factors.terms import Terms
+from pdmp.factors.terms import Quadratic, Terms
 from pdmp.flow import Linear
 from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
-from pdmp.models.sums_of_terms import (
-    COLUMN_STEP,
-    COLUMNS,
-    COUNT,
-    FIRST,
-    SLACK,
-    START,
-    VALUE_STEP,
-    VALUES,
-    WIDTH,
-    SumOfTerms,
-    largest_product,
-)
+from pdmp.models.sums_of_terms import COLUMN_STEP, COUNT, SLACK, START, WIDTH, SumOfTerms, largest_product
 from pdmp.native.classes import Compiled, compiled, entry, inlined
 from pdmp.process import DATA
 
@@ -88,16 +76,10 @@ class SumAlong(Compiled):
     flow: Compiled  #: one of `pdmp.flow`
 
     @compiled
-    def entries_of(self, k, i):
-        """Where the columns and the values of row i begin."""
-        layout, row = self.model.layout, i - self.model.layout[k, FIRST]
-        return layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
-
-    @compiled
     def sweep(self, state, k, i, now, s, room):
         """Functionals of row i, of kind k, at `now`, and where they and their derivatives in time are until now + s."""
         model, layout = self.model, self.model.layout
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         sine, rise, _ = self.flow.arc(s)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
@@ -124,7 +106,7 @@ class SumAlong(Compiled):
     def place_along(self, state, k, i, now, room):
         """Functionals of row i at `now`, and their derivatives in time."""
         model, layout = self.model, self.model.layout
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
             eta, slope = 0.0, 0.0
@@ -150,7 +132,7 @@ class SumAlong(Compiled):
     def coefficient(self, k, i, f, j):
         """A_fj of row i."""
         model, layout, total = self.model, self.model.layout, 0.0
-        c, w = self.entries_of(k, i)
+        c, w = self.model.entries_of(k, i)
         for q in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
             if model.columns[c + q] == j:
                 total += model.values[w + q]
@@ -170,10 +152,12 @@ class SumMemory(NamedTuple):
 class SumFactors(SumAlong, Terms):
     """The factors of a `SumOfTerms`, or sums of them: each term, and the prior of each coordinate."""
 
-    known: np.ndarray  #: (factors,) whether it is quadratic, ½ xᵀMx - b·x on its coordinates
-    blocks: np.ndarray  #: the matrices M, by rows
+    known: np.ndarray  #: (factors,) whether it is quadratic, with M and b as in `Quadratic`
+    blocks: np.ndarray
     block_start: np.ndarray
-    force: np.ndarray  #: the vectors b, beside `indices`
+    force: np.ndarray
+
+    affine_of_known, gradient_of_known = Quadratic.affine, Quadratic.gradient
 
     def __init__(self, model, graph):
         super().__init__(model, graph)
@@ -183,33 +167,14 @@ class SumFactors(SumAlong, Terms):
     @compiled
     def affine(self, state, f, now):
         state.counts[DATA] += 1
-        value, slope, first, last = 0.0, 0.0, self.indptr[f], self.indptr[f + 1]
-        at = self.block_start[f]
-        for k in range(first, last):
-            g, h = -self.force[k], 0.0
-            for m in range(first, last):
-                j, q = self.indices[m], self.blocks[at]
-                g += q * (state.x[j] + state.v[j] * (now - state.moved[j]))
-                h += q * state.v[j]
-                at += 1
-            value += state.v[self.indices[k]] * g
-            slope += state.v[self.indices[k]] * h
-        return value, slope
+        return self.affine_of_known(state, f, now)
 
     @compiled
     def gradient(self, state, f, time):
-        if not self.known[f]:
+        if self.known[f]:
+            self.gradient_of_known(state, f, time)
+        else:
             self.add_gradient(state, f, time)
-            return
-        first, last = self.indptr[f], self.indptr[f + 1]
-        at = self.block_start[f]
-        for k in range(first, last):
-            total = -self.force[k]
-            for m in range(first, last):
-                j = self.indices[m]
-                total += self.blocks[at] * (state.x[j] + state.v[j] * (time - state.moved[j]))
-                at += 1
-            state.memory.gradient[k - first] = total
 
     @compiled(inline=False)
     def add_gradient(self, state, f, time):
@@ -230,7 +195,7 @@ class SumFactors(SumAlong, Terms):
             result = model.run(k, GRADIENT, 1, memory.sweep.data, memory.sweep.eta, memory.sweep.room)
             for a in range(model.layout[k, COUNT]):
                 weight = memory.sweep.room[model.results[result + a], 0]
-                c, w = self.entries_of(k, i)
+                c, w = self.model.entries_of(k, i)
                 for t in range(model.start[model.layout[k, START] + a], model.start[model.layout[k, START] + a + 1]):
                     memory.gradient[position(self.indices, first, model.columns[c + t])] += weight * model.values[w + t]
 
@@ -557,8 +522,7 @@ def _write_blocks(model, indptr, indices, term_start, terms, known, start, room,
                     force[indptr[f] + p] += weight * model.numbers[j, 0]
                 continue
             k = model.kind_of(i)
-            layout, row, m = model.layout, i - model.layout[k, FIRST], model.layout[k, COUNT]
-            c, w = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+            layout, m, (c, w) = model.layout, model.layout[k, COUNT], model.entries_of(k, i)
             model.read(k, i, 0, room.data)
             for a in range(m):
                 room.eta[a, 0] = 0.0

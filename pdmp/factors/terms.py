@@ -83,39 +83,35 @@ class Factors(Compiled):
         """The `Memory` of one chain; `cells` is what the clocks keep."""
         d, largest = self.graph.dim, int(np.diff(self.indptr).max())
         room = d if self.scattered else 1
-        return Memory(
-            gradient=np.zeros(largest),
-            here=np.zeros(room),
-            out=np.zeros(room),
-            cells=cells,
-        )
+        return Memory(gradient=np.zeros(largest), here=np.zeros(room), out=np.zeros(room), cells=cells)
 
 
 class Quadratic(Factors):
-    r"""A Gaussian's potential, divided among factors: U_f(x) = ½ yᵀ M_f y, y = x - mean on the coordinates of f.
+    r"""A Gaussian's potential, divided among factors: U_f(x) = ½ yᵀ M_f y - b_f·y, y being the coordinates of f.
 
     An off-diagonal entry of the precision matrix is divided equally among the factors that have both of its
     coordinates; a diagonal entry in proportion to the absolute off-diagonal values that each factor received in its
     row. With a factor for each off-diagonal entry, all are convex when the matrix is diagonally dominant.
     """
 
-    mean: np.ndarray
     blocks: np.ndarray  #: the matrices M_f one after the other, by rows
     block_start: np.ndarray
+    force: np.ndarray  #: the vectors b_f, beside `indices`
 
     def __init__(self, model, graph):
         super().__init__(graph)
-        self.mean = model.mean
-        self.blocks, self.block_start = divide(model, graph)
+        self.blocks, self.block_start, self.force = divide(model, graph)
 
     @compiled
     def gradient(self, state, f, time):
         first, last = self.indptr[f], self.indptr[f + 1]
+        at = self.block_start[f]
         for k in range(first, last):
-            total, row = 0.0, self.block_start[f] + (k - first) * (last - first) - first
+            total = -self.force[k]
             for m in range(first, last):
                 j = self.indices[m]
-                total += self.blocks[row + m] * (state.x[j] + state.v[j] * (time - state.moved[j]) - self.mean[j])
+                total += self.blocks[at] * (state.x[j] + state.v[j] * (time - state.moved[j]))
+                at += 1
             state.memory.gradient[k - first] = total
 
     @compiled
@@ -123,10 +119,10 @@ class Quadratic(Factors):
         value, slope, first, last = 0.0, 0.0, self.indptr[f], self.indptr[f + 1]
         at = self.block_start[f]
         for k in range(first, last):
-            g, h = 0.0, 0.0
+            g, h = -self.force[k], 0.0
             for m in range(first, last):
                 j, q = self.indices[m], self.blocks[at]
-                g += q * (state.x[j] + state.v[j] * (now - state.moved[j]) - self.mean[j])
+                g += q * (state.x[j] + state.v[j] * (now - state.moved[j]))
                 h += q * state.v[j]
                 at += 1
             value += state.v[self.indices[k]] * g
@@ -139,9 +135,9 @@ class Quadratic(Factors):
         for f in range(self.indptr.shape[0] - 1):
             out[f], at = 0.0, self.block_start[f]
             for k in range(self.indptr[f], self.indptr[f + 1]):
+                out[f] -= v[self.indices[k]] * self.force[k]
                 for m in range(self.indptr[f], self.indptr[f + 1]):
-                    j = self.indices[m]
-                    out[f] += v[self.indices[k]] * self.blocks[at] * (x[j] - self.mean[j])
+                    out[f] += v[self.indices[k]] * self.blocks[at] * x[self.indices[m]]
                     at += 1
 
 
@@ -281,7 +277,7 @@ def _add_factors(model, x, terms, out):
 
 
 def divide(model, graph):
-    """The matrices of `Quadratic`, one after the other, and where each begins."""
+    """The matrices of `Quadratic`, one after the other, where each begins, and the vectors."""
     d, sizes = model.dim, np.diff(graph.indptr)
     start = np.concatenate([[0], np.cumsum(sizes**2)])
     owner = np.repeat(np.arange(len(graph)), sizes**2)
@@ -308,7 +304,7 @@ def divide(model, graph):
     equal = 1.0 / np.bincount(graph.indices, minlength=d)
     share = np.where(total[graph.indices] > 0.0, share, equal[graph.indices])
     blocks[diagonal] = model.data[place[diagonal]] * share[rows[diagonal]]
-    return blocks, start
+    return blocks, start, np.bincount(rows, blocks * model.mean[j], minlength=len(graph.indices))
 
 
 def compiled_factors(model, graph=None):

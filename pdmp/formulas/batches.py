@@ -16,7 +16,6 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +119,10 @@ def _read(source, described, kind, roles, environment, files, place):
             f"`formula`: the column {name!r} is a category of numbers in {source.what}, and would be read as numbers: "
             f"write C({name}) for a category."
         )
-    groupings = [_names_of(term.factor.components) for term in described.model.group_terms]
+    groupings = [
+        [name for component in term.factor.components for name in sorted(component.var_names)]
+        for term in described.model.group_terms
+    ]
     response = described.model.response.term.components[0]
     plain = not hasattr(response, "call") and response.reference is None
     keys = [
@@ -158,11 +160,6 @@ def _read(source, described, kind, roles, environment, files, place):
     return InBatches(design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes])
 
 
-def _names_of(components):
-    """Columns of a grouping factor."""
-    return [name for component in components for name in sorted(component.var_names)]
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The first pass
 
@@ -179,7 +176,7 @@ class Chooser:
         categories = [[name] for name in table.columns if not pandas.api.types.is_numeric_dtype(table[name])]
         chosen = np.zeros(len(table), bool)
         chosen[: max(FIRST_ROWS - self.rows, 0)] = True
-        for names in _unique([*self.keys, *categories]):
+        for names in map(list, dict.fromkeys(map(tuple, [*self.keys, *categories]))):
             known = self.seen.setdefault(tuple(names), set())
             distinct = table[names].reset_index(drop=True).drop_duplicates()
             for place, label in zip(distinct.index, distinct.itertuples(index=False, name=None), strict=True):
@@ -242,10 +239,6 @@ def _stacked(tables):
     """Tables as one, or None; those without rows, of which a column may have no type, do not change that of others."""
     tables = [table for table in tables if len(table)] or tables[:1]
     return import_pandas().concat(tables, ignore_index=True) if tables else None
-
-
-def _unique(keys: Iterable[list[str]]) -> list[list[str]]:
-    return [list(key) for key in dict.fromkeys(map(tuple, keys))]
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1010,7 +1010,7 @@ def _as_fitted(table, first):
     changed = {}
     for name in set(first.columns) & set(table.columns):
         column, dtype = table[name], first[name].dtype
-        ours, theirs = (_held(_categories(one)) for one in (first[name], column))
+        ours, theirs = (_held(getattr(one.dtype, "categories", one)) for one in (first[name], column))
         if column.dtype == dtype or ours != theirs and not column.isin([0, 1]).all():
             continue
         if hasattr(dtype, "categories"):
@@ -1020,11 +1020,6 @@ def _as_fitted(table, first):
             with contextlib.suppress(ValueError, TypeError):
                 changed[name] = column.astype(float if ours == NUMBERS else dtype)
     return table.assign(**changed) if changed else table
-
-
-def _categories(column):
-    """The categories of a column that has some, else itself."""
-    return getattr(column.dtype, "categories", column)
 
 
 def _held(values):

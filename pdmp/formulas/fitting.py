@@ -6,8 +6,8 @@ import functools
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,8 +73,9 @@ SUBSAMPLED_GROUPS = (
     "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x || g) with x among the "
     "fixed columns where they have at least 50"
 )
-#: Condition number of the posterior's correlations from which on the Boomerang, whose reference has them, takes less
-#: than the Zig-Zag process; it refreshes so often that means and standard deviations are known about equally well.
+#: Condition number of the posterior's correlations up to which an effective draw of the Zig-Zag process is a unit of
+#: time; beyond it is more in proportion. The Boomerang, whose reference has them, refreshes so often that means and
+#: standard deviations are known about equally well.
 CORRELATED, REFRESH_RATE = 10.0, math.sqrt(2.0)
 CROSSED_GROUPS = (
     ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the "
@@ -92,6 +93,7 @@ SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
 JUMP_ROWS = 100_000
 MANY_COLUMNS = 50  #: of so many coefficients that may be 0 bounds on single rows count those that are not
+EXACT = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 
 
@@ -267,7 +269,8 @@ def regression(
         general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
         return make() if sample else PreparedFamily(general, seed, make)
 
-    if found is not family_in_law(found) or len(asked.sides) > 1 or asked.response.data:
+    law = LAWS.get(found.name)
+    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data:
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
@@ -377,12 +380,6 @@ def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
             f"`formula`: correlations of effects, as of (1 + x | g), are not estimated {what[0]}: write (1 + x || g), "
             "whose effects are independent."
         )
-
-
-def family_in_law(family: Family) -> Family | None:
-    """The same family if it has a compiled regression of its own."""
-    law = LAWS.get(family.name)
-    return None if law is None else law.family
 
 
 def translated_formulas(asked: Asked, data: Any, roles: Mapping[str, str | None], environment: Any) -> Asked:
@@ -607,20 +604,13 @@ def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
     return found
 
 
-def check_sampler(model: MixedRegression, sampler: str) -> None:
-    """Refuse a sampler that has no version for the groups of a model."""
-    if sampler in ("auto", "zigzag"):
-        return
-    if model.n_groups:
-        raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
-
-
 def sample_model(
     model: MixedRegression, seed: int, selects: bool, options: dict[str, Any], sampler: str = "auto"
 ) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it, or by the one asked for; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
-    check_sampler(model, sampler)
+    if sampler not in ("auto", "zigzag") and model.n_groups:
+        raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
     if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
         run = sample(partly_centred(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.note}"]
@@ -644,8 +634,7 @@ def sample_model(
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
         options["initial"] = starts(chains, rng)
-    name = name_of(process, sampler)
-    return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+    return sample(process, seed=seed, **options), [f"sampled by {said}"]
 
 
 def partly_centred(model: MixedRegression) -> MixedRegression:
@@ -657,23 +646,6 @@ def partly_centred(model: MixedRegression) -> MixedRegression:
     return model if found is None else PartlyCentred(model, found)
 
 
-def name_of(process: Any, sampler: str) -> str:
-    """What the notes call a process."""
-    name = {
-        RegressionZigZag: "the Zig-Zag process",
-        RegressionBPS: "the Bouncy Particle Sampler",
-        RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
-        Sticky: "the sticky Zig-Zag process",
-    }.get(type(process), f"pdmp.{type(process).__name__}")
-    if type(process) is StickyGroups:
-        name = {
-            RegressionBPS: "the sticky Bouncy Particle Sampler",
-            RegressionBoomerang: "the sticky Boomerang sampler",
-        }.get(type(process.inner), "the sticky Zig-Zag process")
-        name += " with reversible jumps"
-    return name
-
-
 def condition(covariance: np.ndarray) -> float:
     """Condition number of the correlation matrix."""
     scale = 1.0 / np.sqrt(np.diag(covariance))
@@ -681,55 +653,87 @@ def condition(covariance: np.ndarray) -> float:
     return float(values[-1] / max(values[0], 1e-300))
 
 
-def asked_for(
-    sampler: str, model: MixedRegression, mode: np.ndarray, covariance: np.ndarray, starts: Any, selects: bool
-) -> tuple[Any, Any, str]:
-    """The sampler that is called "boomerang", or else "bps"; starts; and what is said of it: as `subsampled` does."""
-    said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
+class Candidate(NamedTuple):
+    """A process that could sample a regression, and what it costs."""
+
+    make: Callable[[], Any]  #: the process; None: the model's whole gradients
+    rows: float | Callable[[Any], float]  #: looked at for an effective draw, or what says it of the process
+    said: str  #: in notes, with {} for the bound; without a process why rows are not sub-sampled
+    starts: Callable[[int, np.random.Generator], np.ndarray]
+
+    def cost(self) -> float:
+        """The rows, about: in a unit of time a coefficient moves by its standard deviation."""
+        return self.rows(self.make()) if callable(self.rows) else self.rows
+
+
+def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool) -> dict[str, Candidate]:
+    """The processes for a model, by what `sampler` calls them; the least cost is taken if the choice is `free`."""
+    offers, n, scales = {}, float(model.n_data), Metric(scales=found.sd)
+    zigzag = functools.partial(RegressionZigZag, model, found.mean, metric=scales)
+
+    def offer(name, make, rows, said, starts=found.draws):
+        offers[name] = Candidate(functools.cache(make), rows, said, starts)
+
     if not selects:
-        bouncing = sampler == "bps"
-        return (
-            (RegressionBPS(model, mode) if bouncing else RegressionBoomerang(model, mode, REFRESH_RATE)),
-            starts,
-            said,
+        few, times = "they say too little for the bounds on single rows", 1.0
+        if is_crossed(model):
+            few, n = "there are too few for the number of groups", CROSSED_SHARE * n
+        if (
+            free and not model.n_groups
+        ):  # correlated coefficients, of which the Boomerang's reference knows, take longer
+            times = max(condition(found.covariance) / CORRELATED, 1.0)
+        offer("all rows", lambda: None, n, few)
+        offer("zigzag", zigzag, lambda process: times * process.expected_data, f"the Zig-Zag process, {EXACT}")
+        turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
+        said = "the Boomerang sampler" + ", as coefficients are correlated" * free
+        offer(
+            "boomerang",
+            turning,
+            (lambda process: process.expected_data) if times > 1.0 else math.inf,
+            f"{said}, {EXACT}",
         )
+        offer("bps", lambda: RegressionBPS(model, found.mean), math.inf, f"the Bouncy Particle Sampler, {EXACT}")
+        return offers
+    dear = n * (FEW_ROWS_PASSES if n < SUBSAMPLED_ROWS else MANY_ROWS_PASSES)
+    if not model.n_groups:
+        anchor, starts, many, said = sparse(model, found)
+        jumps = functools.partial(with_jumps, model=model, sd=np.sqrt(np.diag(found.covariance)))
+        moving = int(np.sum(anchor != 0.0))  # the other coefficients are 0 most of the time
+        bps = functools.partial(RegressionBPS, model, anchor, few_move=many)
+        expected, said = (
+            lambda process: process.inner.expected_data_of(moving),
+            f"with reversible jumps, {EXACT} {said}",
+        )
+        offer("bps", lambda: jumps(bps()), expected, f"the sticky Bouncy Particle Sampler {said}", starts)
+        turning = functools.partial(RegressionBoomerang, model, anchor, metric="diagonal")
+        offer("boomerang", lambda: jumps(turning()), math.inf, f"the sticky Boomerang sampler {said}", starts)
+    alone, said = not (model.together or model.n_groups), "the sticky Zig-Zag process"
+    jumping = functools.partial(with_jumps, model=model, sd=found.sd)
+    offer("zigzag", lambda: jumping(zigzag()), math.inf if alone else dear, f"{said} with reversible jumps, {EXACT}")
+    said += ", each gradient is from all rows: they say too little for bounds on single ones; bounds by {}"
+    whole = functools.partial(ZigZag, model, metric=scales)
+    offer("all rows", lambda: Sticky(whole(), model.model_prior), dear if alone else math.inf, said)
+    return offers
+
+
+def sparse(model: MixedRegression, found: Laplace) -> tuple[np.ndarray, Any, bool, str]:
+    """An anchor of which most coefficients are 0; starts near it; whether most stay 0; and what is said of it."""
     kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
-    anchor = sparse_anchor(mode, covariance, kappa, model.model_prior)
+    anchor = sparse_anchor(found.mean, found.covariance, kappa, model.model_prior)
     others, free = (kappa > 0.0) & (anchor == 0.0), int(np.sum(kappa > 0.0))
     share = min(0.5, STARTING / max(int(np.sum(others)), 1))
 
-    def sparse_starts(n, rng):
+    def starts(n, rng):
         """Some of the coefficients that are 0 in the anchor are not: they leave soon, and enter late."""
-        x = starts(n, rng)
+        x = found.draws(n, rng)
         out = others & (rng.random(x.shape) >= share)
         for places in model.together.values():
             out[:, places] = out[:, places].all(axis=1, keepdims=True)
         x[out] = 0.0
         return x
 
-    boomerang, many = sampler == "boomerang", free >= MANY_COLUMNS
-    inner: Any = RegressionBPS(model, anchor, few_move=many)
-    if boomerang:
-        inner = RegressionBoomerang(model, anchor, metric="diagonal")
-    said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
-    return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
-
-
-def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
-    """Whether single rows would be looked at more than `FEW_ROWS_PASSES` times as often as there are rows.
-
-    Of many rows it is `MANY_ROWS_PASSES`.
-    """
-    moving = int(np.sum(process.inner.anchor != 0.0))  # the other coefficients are 0 most of the time
-    passes = FEW_ROWS_PASSES if model.n_data < SUBSAMPLED_ROWS else MANY_ROWS_PASSES
-    return not process.inner.expected_data_of(moving) <= passes * model.n_data
-
-
-def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
-    """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
-    process = Sticky(ZigZag(model, metric=Metric(scales=sd)), model.model_prior)
-    said = "each gradient is from all rows: they say too little for bounds on single ones"
-    return process, starts, f"{said}; bounds by {process.describe_bound()}"
+    said = f"with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
+    return anchor, starts, free >= MANY_COLUMNS, said
 
 
 def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
@@ -768,28 +772,15 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
 
     The process is None where there is none, and the text is then the reason.
     """
-    free, grouped = sampler == "auto", isinstance(model, GroupIntercepts)
-    if model.n_groups and not grouped:
+    free = sampler == "auto"
+    if model.n_groups and not isinstance(model, GroupIntercepts):
         return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
-    found, crossed = laplace(model), is_crossed(model)
+    found = laplace(model)
     if found is None:
         return None, None, "the mode was not found, give proper priors"
     if free and not selects and model.coded is None and (said := little_known(model, found)):
         return None, None, said
-    said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-    if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
-        bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
-        if not (free and has_few_rows(bouncing[0], model)):
-            return bouncing
-        if not model.together:
-            return from_all_rows(model, found.sd, found.draws)
-    process: Any = RegressionZigZag(model, found.mean, metric=Metric(scales=found.sd))
-    if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
-        few = "there are too few for the number of groups"
-        return None, None, few if crossed else "they say too little for the bounds on single rows"
-    if selects:
-        process = with_jumps(process, model, found.sd)
-    elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
-        turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
-        process = turning if turning.expected_data < model.n_data else process
-    return process, found.draws, said
+    offers = candidates(model, found, selects, free)
+    chosen = min(offers.values(), key=Candidate.cost) if free else offers[sampler]
+    process = chosen.make()
+    return process, chosen.starts, chosen.said if process is None else chosen.said.format(process.describe_bound())

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -266,11 +266,6 @@ def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:
     return np.concatenate([log_likelihoods(fit, mean[None], rows)[0] for rows in blocks])
 
 
-def has_probabilities(family: Any) -> bool:
-    """Whether responses of a family are counts, labels or categories, which have probabilities, not densities."""
-    return family.arrange is not None or family.response in ("count", "label")
-
-
 def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int) -> LooDifference:
     """See `Fit.compare`."""
     if not (hasattr(other, "observed") and hasattr(other, "loo")):
@@ -278,7 +273,9 @@ def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int
     ours, theirs = fit.design.response, other.design.response
     if ours != theirs:
         raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
-    kinds = [has_probabilities(one.family) for one in (fit, other)]
+    # Counts, labels and categories have probabilities, other responses densities.
+    families = [one.family for one in (fit, other)]
+    kinds = [family.arrange is not None or family.response in ("count", "label") for family in families]
     if kinds[0] != kinds[1]:
         counted, measured = (fit, other) if kinds[0] else (other, fit)
         raise ValueError(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import itertools
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pdmp.engine import requirements, run
@@ -402,10 +401,3 @@ def client_of(executor: Any) -> Any:
     client = check_executor(executor)
     client = client.executor if isinstance(client, Segments) else client
     return client if hasattr(client, "scatter") else None
-
-
-def divided(items: Sequence[Any], parts: int) -> list[Sequence[Any]]:
-    """`items` as at most so many runs of neighbours, of nearly equal lengths."""
-    parts = max(1, min(parts, len(items)))
-    ends = [k * len(items) // parts for k in range(parts + 1)]
-    return [items[a:b] for a, b in itertools.pairwise(ends)]

@@ -116,10 +116,7 @@ CAPABILITIES = {
     ),
     "ray_begin": Capability("x, v, ray", "derivatives along rays", "the ray x + sv begins", ("DirectionalBPS",)),
     "ray_derivatives": Capability(
-        "s, ray",
-        "derivatives along rays",
-        "the first and the second derivative of U(x + sv) by s",
-        ("DirectionalBPS",),
+        "s, ray", "derivatives along rays", "the first and the second derivative of U(x + sv) by s", ("DirectionalBPS",)
     ),
     "ray_bound": Capability(
         "s, h, ray",

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled
+
+
+def reordered(model: Any, rows: ArrayLike, fields: Callable[[np.ndarray], dict | None]) -> Any:
+    """The model with its data in the order `rows`, itself where they are; None where its ``fields(rows)`` are."""
+    rows = np.asarray(rows)
+    if np.array_equal(rows, np.arange(model.n_data)):
+        return model
+    found = fields(rows)
+    if found is None:
+        return None
+    other = copy.copy(model)
+    other.__dict__.update(found, n_data=len(rows))
+    return other
 
 
 class Derived(Compiled):

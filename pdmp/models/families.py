@@ -470,10 +470,6 @@ def _check_seen(family, counts, what):
         raise ValueError(f"`y` of {family.name}: the {what} are 0 in every row, which say nothing.")
 
 
-def _count_constant(y, *_):
-    return -_scipy("gammaln", y + 1.0)
-
-
 def _binomial_constant(y, trials):
     return -np.log1p(trials) - _scipy("betaln", y + 1.0, trials - y + 1.0)
 
@@ -490,10 +486,6 @@ def _student_t(y, z, a, b):
 
 def _gaussian(y, z, a):
     return 0.5 * (y - z) ** 2 * exp(-2.0 * a) + a
-
-
-def _gamma(ly, z, a):
-    return exp(a) * (z - ly + exp(ly - z) - a) + lgamma(exp(a))
 
 
 def _beta(y, z, a):
@@ -758,10 +750,6 @@ def _draw_count(rng, mu):
     return rng.poisson(np.minimum(mu, LARGEST)).astype(float)
 
 
-def _draw_negative_binomial(rng, mu, alpha):
-    return _draw_count(rng, mu / alpha * rng.standard_gamma(np.broadcast_to(alpha, np.shape(mu))))
-
-
 def _draw_positive_count(rng, mu, alpha=None):
     """A Poisson or, with alpha, negative binomial number, given that it is above 0, by its quantile."""
     from scipy import stats
@@ -868,54 +856,40 @@ item_response = Family(
     priors={"discrimination": HalfNormal(1.0)},
     needs={"discrimination": "only its product with mu is in the likelihood"},
 )
-COUNT = {"response": "count", "constant": _count_constant}
+COUNT = {"response": "count", "constant": lambda y, *_: -_scipy("gammaln", y + 1.0)}
 poisson = Family(
     "poisson", lambda y, z: exp(z) - y * z, draw=_draw_count, mean=lambda mu: mu, links={"mu": "log"}, **COUNT
 )
 negative_binomial = Family(
     "negative_binomial",
     _negative_binomial,
-    draw=_draw_negative_binomial,
+    draw=lambda rng, mu, alpha: _draw_count(rng, mu / alpha * rng.standard_gamma(np.broadcast_to(alpha, np.shape(mu)))),
     mean=lambda mu, alpha: mu,
     links={"mu": "log", "alpha": "log"},
     **COUNT,
     priors=ALPHA,
 )
-zero_inflated_poisson = Family(
-    "zero_inflated_poisson",
-    lambda y, z, w: _inflated(y, w, exp(z), exp(z) - y * z),
-    draw=lambda rng, mu, zi: (rng.random(np.shape(mu)) >= zi) * _draw_count(rng, mu),
-    mean=lambda mu, zi: (1.0 - zi) * mu,
-    links={"mu": "log", "zi": "logit"},
-    **COUNT,
-    priors={"zi": LOG_ODDS},
+
+
+def _of_zeros(kind: str, zi: str, base: Family, surprise: Callable, chance: Callable, draw: Callable, mean: Callable):
+    """`base` with a parameter more, the probability of zeros; `surprise` is minus its log probability of 0."""
+    return Family(
+        f"{kind}_{base.name}",
+        lambda y, *eta: chance(y, eta[-1], surprise(*eta[:-1]), base.loss(y, *eta[:-1])),
+        draw=lambda rng, *values: (rng.random(np.shape(values[0])) >= values[-1]) * draw(rng, *values[:-1]),
+        mean=lambda *values: (1.0 - values[-1]) * mean(*values[:-1]),
+        links={**base.links, zi: "logit"},
+        **COUNT,
+        priors={**base.priors, zi: LOG_ODDS},
+    )
+
+
+ZEROS = ((poisson, exp), (negative_binomial, lambda z, a: exp(a) * softplus(z - a)))
+zero_inflated_poisson, zero_inflated_negative_binomial = (
+    _of_zeros("zero_inflated", "zi", base, surprise, _inflated, base.draw, base.mean) for base, surprise in ZEROS
 )
-zero_inflated_negative_binomial = Family(
-    "zero_inflated_negative_binomial",
-    lambda y, z, a, w: _inflated(y, w, exp(a) * softplus(z - a), _negative_binomial(y, z, a)),
-    draw=lambda rng, mu, alpha, zi: (rng.random(np.shape(mu)) >= zi) * _draw_negative_binomial(rng, mu, alpha),
-    mean=lambda mu, alpha, zi: (1.0 - zi) * mu,
-    links={"mu": "log", "alpha": "log", "zi": "logit"},
-    **COUNT,
-    priors=ALPHA | {"zi": LOG_ODDS},
-)
-hurdle_poisson = Family(
-    "hurdle_poisson",
-    lambda y, z, w: _hurdle(y, w, exp(z), exp(z) - y * z),
-    draw=lambda rng, mu, hu: (rng.random(np.shape(mu)) >= hu) * _draw_positive_count(rng, mu),
-    mean=lambda mu, hu: (1.0 - hu) * _positive_mean(mu),
-    links={"mu": "log", "hu": "logit"},
-    **COUNT,
-    priors={"hu": LOG_ODDS},
-)
-hurdle_negative_binomial = Family(
-    "hurdle_negative_binomial",
-    lambda y, z, a, w: _hurdle(y, w, exp(a) * softplus(z - a), _negative_binomial(y, z, a)),
-    draw=lambda rng, mu, alpha, hu: (rng.random(np.shape(mu)) >= hu) * _draw_positive_count(rng, mu, alpha),
-    mean=lambda mu, alpha, hu: (1.0 - hu) * _positive_mean(mu, alpha),
-    links={"mu": "log", "alpha": "log", "hu": "logit"},
-    **COUNT,
-    priors=ALPHA | {"hu": LOG_ODDS},
+hurdle_poisson, hurdle_negative_binomial = (
+    _of_zeros("hurdle", "hu", base, surprise, _hurdle, _draw_positive_count, _positive_mean) for base, surprise in ZEROS
 )
 TRIALS = {"response": "count", "data": {"trials": None}, "constant": _binomial_constant}
 binomial = Family(
@@ -940,7 +914,7 @@ beta_binomial = Family(
 )
 gamma = Family(
     "gamma",
-    _gamma,
+    lambda ly, z, a: exp(a) * (z - ly + exp(ly - z) - a) + lgamma(exp(a)),
     draw=lambda rng, mu, shape: mu / shape * rng.standard_gamma(np.broadcast_to(shape, np.shape(mu))),
     mean=lambda mu, shape: mu,
     links={"mu": "log", "shape": "log"},
@@ -1029,10 +1003,7 @@ lognormal = Family(
     units=("mu", "sigma"),
 )
 cumulative = _cumulative(
-    "cumulative",
-    lambda h: -softplus(-h),
-    lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g),
-    _logistic,
+    "cumulative", lambda h: -softplus(-h), lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g), _logistic
 )
 cumulative_probit = _cumulative(
     "cumulative_probit",
@@ -1149,31 +1120,12 @@ def _weibull_mean(a, b, mu, shape=1.0):
 FAR = 500.0  #: cumulative hazard
 #: Places on (0, 1) and weights of Gauss-Legendre quadrature.
 NODES = [(0.5 * (1.0 + x), 0.5 * w) for x, w in [np.polynomial.legendre.leggauss(64)]][0]
+_OF_NORMAL = _lognormal_left, lambda t, z, a: _lognormal_left(-t, -z, a)
 TAILS = {
-    "gaussian": Tails(
-        _lognormal_left,
-        lambda t, z, a: _lognormal_left(-t, -z, a),
-        _normal_quantile,
-        _normal_mean,
-    ),
-    "lognormal": Tails(
-        _lognormal_left,
-        lambda t, z, a: _lognormal_left(-t, -z, a),
-        _lognormal_quantile,
-        _lognormal_mean,
-    ),
-    "weibull": Tails(
-        _weibull_left,
-        lambda t, z, a: -exp(_hazard(t, z, a)),
-        _weibull_quantile,
-        _weibull_mean,
-    ),
-    "exponential": Tails(
-        _weibull_left,
-        lambda t, z: -exp(t - z),
-        _weibull_quantile,
-        _weibull_mean,
-    ),
+    "gaussian": Tails(*_OF_NORMAL, _normal_quantile, _normal_mean),
+    "lognormal": Tails(*_OF_NORMAL, _lognormal_quantile, _lognormal_mean),
+    "weibull": Tails(_weibull_left, lambda t, z, a: -exp(_hazard(t, z, a)), _weibull_quantile, _weibull_mean),
+    "exponential": Tails(_weibull_left, lambda t, z: -exp(t - z), _weibull_quantile, _weibull_mean),
 }
 
 
@@ -1225,11 +1177,7 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
         if lb is None:
             return tails.log_distribution(b, *eta)
         above, below = ([tail(t, *eta) for t in (a, b)] for tail in (tails.log_survival, tails.log_distribution))
-        return where(
-            y - a < b - y,
-            above[0] + log1mexp(above[0] - above[1]),
-            below[1] + log1mexp(below[1] - below[0]),
-        )
+        return where(y - a < b - y, above[0] + log1mexp(above[0] - above[1]), below[1] + log1mexp(below[1] - below[0]))
 
     def loss(y, *rest):
         known, eta = rest[m : m + len(bounds)], rest[m + len(bounds) :]

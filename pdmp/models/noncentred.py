@@ -41,7 +41,7 @@ from pdmp.models.base import Model
 from pdmp.models.priors import Flat
 from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
 from pdmp.native.classes import Compiled, compiled, entry
-from pdmp.native.sparse_cholesky import factorised
+from pdmp.native.definite import factorised
 
 MOST_SCALES = 2  #: of one term, which multiply each other
 OPERATIONS = 100  #: of a factorisation, for a row of the model, up to which it costs little beside a gradient
@@ -180,7 +180,8 @@ def noncentred(model: SumOfTerms, parts: list[Scaled], x: np.ndarray) -> NonCent
     if factorised(whole) is None:
         return None
     pattern = _pattern(whole)
-    if _operations(*pattern[1:]) > OPERATIONS * model.n_data:
+    _, start, columns = pattern
+    if int(np.diff(start)[columns].sum()) > OPERATIONS * model.n_data:
         return None
     return NonCentred(model, rest, pattern, (base, shift), list(zip(parts, curves, slopes, strict=True)), mean)
 
@@ -201,10 +202,6 @@ def _pattern(matrix):
     off.data[:] = -1.0  # all fill-in is then negative, and none cancels
     order, start, columns, _ = factorised(off + sparse.diags_array(1.0 - np.asarray(off.sum(axis=0)).ravel()))
     return order, start, columns
-
-
-def _operations(start, columns):
-    return int(np.diff(start)[columns].sum())
 
 
 class NonCentred(Model):

@@ -353,10 +353,22 @@ class SumOfTerms(Model):
         return k
 
     @compiled
+    def entries_of(self, k, i):
+        """Where the columns and the values of row i, which is of kind k, begin."""
+        layout, row = self.layout, i - self.layout[k, FIRST]
+        return layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+
+    @compiled
+    def place_rows(self, x, k, i, n, data, eta):
+        """Write data and functionals of rows i … i + n - 1, which are of kind k, into the first n lanes."""
+        for lane in range(n):
+            self.read(k, i + lane, lane, data)
+            self.place(x, k, i + lane, lane, eta)
+
+    @compiled
     def place(self, x, k, i, lane, eta):
         """Write the functionals of row i, which is of kind k, into a lane."""
-        layout, row = self.layout, i - self.layout[k, FIRST]
-        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        layout, (c, v) = self.layout, self.entries_of(k, i)
         for f in range(layout[k, COUNT]):
             total = 0.0
             for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
@@ -374,8 +386,7 @@ class SumOfTerms(Model):
     @compiled
     def add_functionals(self, k, i, lane, weights, out):
         """out += Σ weights[f, lane] a_if."""
-        layout, row = self.layout, i - self.layout[k, FIRST]
-        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        layout, (c, v) = self.layout, self.entries_of(k, i)
         for f in range(layout[k, COUNT]):
             weight = weights[f, lane]
             for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
@@ -426,8 +437,7 @@ class SumOfTerms(Model):
     def add_remainder(self, i, rho, out):
         """out += Rᵢ of these parts."""
         k = self.kind_of(i)
-        layout, row = self.layout, i - self.layout[k, FIRST]
-        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        layout, (c, v) = self.layout, self.entries_of(k, i)
         for f in range(layout[k, COUNT]):
             for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
                 out[self.columns[c + j]] += rho[f] * self.values[v + j]
@@ -439,8 +449,7 @@ class SumOfTerms(Model):
         k = self.kind_of(i)
         data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
         room = np.empty((self.registers, 1))
-        self.read(k, i, 0, data)
-        self.place(x, k, i, 0, eta)
+        self.place_rows(x, k, i, 1, data, eta)
         return room[self.results[self.run(k, LOSS, 1, data, eta, room)], 0]
 
     @compiled(allocates=True, inline=False)
@@ -448,11 +457,8 @@ class SumOfTerms(Model):
         k = self.kind_of(i)
         data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
         room = np.empty((self.registers, 1))
-        self.read(k, i, 0, data)
-        self.place(x, k, i, 0, eta)
-        first = self.run(k, GRADIENT, 1, data, eta, room)
-        for f in range(self.layout[k, COUNT]):
-            eta[f, 0] = room[self.results[first + f], 0]
+        self.place_rows(x, k, i, 1, data, eta)
+        self.gradients(k, 1, data, eta, room)
         self.add_functionals(k, i, 0, eta, out)
 
     @compiled(allocates=True, inline=False)
@@ -462,9 +468,7 @@ class SumOfTerms(Model):
         while i < last:
             k = self.kind_of(i)
             n = self.lanes_from(k, i, last)
-            for lane in range(n):
-                self.read(k, i + lane, lane, data)
-                self.place(x, k, i + lane, lane, eta)
+            self.place_rows(x, k, i, n, data, eta)
             out = self.results[self.run(k, LOSS, n, data, eta, room)]
             for lane in range(n):
                 total += room[out, lane]
@@ -482,9 +486,7 @@ class SumOfTerms(Model):
         while i < last:
             k = self.kind_of(i)
             n = self.lanes_from(k, i, last)
-            for lane in range(n):
-                self.read(k, i + lane, lane, data)
-                self.place(x, k, i + lane, lane, eta)
+            self.place_rows(x, k, i, n, data, eta)
             self.gradients(k, n, data, eta, room)
             for lane in range(n):
                 self.add_functionals(k, i + lane, lane, eta, out)
@@ -575,11 +577,7 @@ class SumOfTerms(Model):
             n, layout, first = self.lanes_from(k, i, self.n_data), self.layout, self.tapes[k, SECOND, RESULT]
             self.enclose_curvature(k, i, n, x, v, s, slope, low_eta, high_eta, data, square, low, high)
             for lane in range(n):
-                row, place = i + lane - layout[k, FIRST], first
-                c, w = (
-                    layout[k, COLUMNS] + row * layout[k, COLUMN_STEP],
-                    layout[k, VALUES] + row * layout[k, VALUE_STEP],
-                )
+                place, (c, w) = first, self.entries_of(k, i + lane)
                 for f in range(layout[k, COUNT]):
                     for g in range(f, layout[k, COUNT]):
                         r = self.results[place]
@@ -703,12 +701,7 @@ class SumOfTerms(Model):
         return np.concatenate(parts, axis=-1)
 
     def predict(
-        self,
-        x: ArrayLike,
-        rows: Terms | None = None,
-        *,
-        kind: str = "mean",
-        seed: int | None = None,
+        self, x: ArrayLike, rows: Terms | None = None, *, kind: str = "mean", seed: int | None = None
     ) -> np.ndarray:
         """Expected responses, or responses drawn with their noise, of the rows of families.
 
@@ -944,8 +937,7 @@ def _square_rows(model, k, first, covariance, out):
     """The same where columns differ from row to row."""
     layout = model.layout
     for i in range(out.shape[2]):
-        row = first + i - layout[k, FIRST]
-        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        c, v = model.entries_of(k, first + i)
         for f in range(out.shape[0]):
             for g in range(f + 1):
                 total = 0.0
@@ -959,9 +951,7 @@ def _square_rows(model, k, first, covariance, out):
 @entry
 def _write_rows(model, k, x, first, eta, data):
     """Functionals and data of rows of one kind."""
-    for i in range(eta.shape[1]):
-        model.read(k, first + i, i, data)
-        model.place(x, k, first + i, i, eta)
+    model.place_rows(x, k, first, eta.shape[1], data, eta)
 
 
 @entry
@@ -971,9 +961,7 @@ def _add_curvatures(model, x, first, stop, gradient, second, eta, there, data, r
     m = model.layout[k, COUNT]
     while i < stop:
         n = min(LANES, stop - i)
-        for lane in range(n):
-            model.read(k, i + lane, lane, data)
-            model.place(x, k, i + lane, lane, eta)
+        model.place_rows(x, k, i, n, data, eta)
         place = model.run(k, CURVATURE, n, data, eta, room)
         for f in range(m):
             for lane in range(n):
@@ -991,8 +979,7 @@ def _write_products(model, k, first, stop, second, places, values):
     """The entries of Σ h_fg a_f a_gᵀ over rows whose columns differ, in the upper triangle; their number."""
     layout, m, n = model.layout, model.layout[k, COUNT], 0
     for i in range(first, stop):
-        row = i - layout[k, FIRST]
-        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        c, v = model.entries_of(k, i)
         place = 0
         for f in range(m):
             for g in range(f, m):

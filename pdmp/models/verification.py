@@ -242,7 +242,10 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     """What `first_wrong` finds of a model at x, of all data and all coordinates, in at most so many directions."""
     potential = functools.partial(_value, model.potential)
     here = potential(x) if here is None else here
-    gradient, resolution = _vector(_adding(model.gradient), model.dim, x), _resolution(model)
+    gradient, resolution = (
+        _vector(_adding(model.gradient), model.dim, x),
+        model.resolution * math.sqrt(max(model.n_data, 1)),
+    )
     groups, lengths = directions(gradient, x, most, resolution, scale)
     v = rng.choice([-1.0, 1.0], model.dim) * lengths
     return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
@@ -251,11 +254,6 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
 def evaluated(model, x):
     """(U, ∇U) of a model, NaN where its methods raise."""
     return _value(model.potential, x), _vector(_adding(model.gradient), model.dim, x)
-
-
-def _resolution(model):
-    """Of a sum over all data."""
-    return model.resolution * math.sqrt(max(model.n_data, 1))
 
 
 def first_of(differs, groups):
@@ -525,32 +523,16 @@ def _out(model, method, *arguments):
     return _vector(getattr(model.native, method), model.dim, *arguments)
 
 
-def _curvature_bound(model, c):
-    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
-    return model.native.curvature_bound(c.v), c.v @ found, np.abs(c.v) @ slack
+def _bends(model, c, claimed, x=None, gradient=None):
+    """A claim on v·Hv or, of an array, on each vⱼ(Hv)ⱼ, at c.x unless `x` is given."""
+    found, slack = _along(gradient or model.gradient, c.x if x is None else x, c.v, model.resolution)
+    if np.ndim(claimed):
+        return claimed, c.v * found, np.abs(c.v) * slack
+    return claimed, c.v @ found, np.abs(c.v) @ slack
 
 
-def _partial_curvature_bounds(model, c):
-    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
-    return _out(model, "partial_curvature_bounds", c.v), c.v * found, np.abs(c.v) * slack
-
-
-def _curvature_bound_within(model, c):
-    found, slack = _along(model.gradient, c.x + c.part * c.s * c.v, c.v, model.resolution)
-    return model.native.curvature_bound_within(c.x, c.v, c.s), c.v @ found, np.abs(c.v) @ slack
-
-
-def _partial_curvature_bounds_within(model, c):
-    found, slack = _along(model.gradient, c.x + c.part * c.s * c.v, c.v, model.resolution)
-    return _out(model, "partial_curvature_bounds_within", c.x, c.v, c.s), c.v * found, np.abs(c.v) * slack
-
-
-def _directional_derivative_bound(model, c):
-    return model.native.directional_derivative_bound(c.v), c.v @ model.gradient(c.x), 0.0
-
-
-def _partial_derivative_bounds(model, c):
-    return _out(model, "partial_derivative_bounds", c.v), c.v * model.gradient(c.x), 0.0
+def _bends_within(model, c, claimed):
+    return _bends(model, c, claimed, c.x + c.part * c.s * c.v)
 
 
 def _hessian_product(model, c):
@@ -593,30 +575,14 @@ def _square(matrix, model, name):
     return matrix
 
 
-def _hessian_bounds(model, c):
-    bounds = model.hessian_bounds()
-    for matrix in bounds or ():
-        _square(matrix, model, "hessian_bounds")
-    return _between(bounds, *_along(model.gradient, c.x, c.v, model.resolution), c.v)
-
-
-def _prior_hessian_bounds(model, c):
-    bounds = model.prior_hessian_bounds()
-    for matrix in bounds or ():
-        _square(matrix, model, "prior_hessian_bounds")
-    return _between(bounds, *_along(_prior(model), c.x, c.v, model.resolution), c.v)
-
-
-def _between(bounds, found, slack, v):
+def _between(model, c, name, gradient):
+    """The two matrices of a capability, below and above what the gradient has."""
+    bounds = getattr(model, name)()
     if bounds is None:
         return None
-    low, high = (v @ np.asarray(matrix) @ v for matrix in bounds)
-    return (high, -low), (v @ found, -(v @ found)), np.abs(v) @ slack
-
-
-def _prior_curvature_bound(model, c):
-    found, slack = _along(_prior(model), c.x, c.v, model.resolution)
-    return model.native.prior_curvature_bound(c.v), c.v @ found, np.abs(c.v) @ slack
+    low, high = (c.v @ np.asarray(_square(matrix, model, name)) @ c.v for matrix in bounds)
+    found, slack = _along(gradient, c.x, c.v, model.resolution)
+    return (high, -low), (c.v @ found, -(c.v @ found)), np.abs(c.v) @ slack
 
 
 def _prior_partial_curvature_bound(model, c):
@@ -629,8 +595,9 @@ def _prior_partial(model, c):
     return model.native.prior_partial(c.x, c.j), gradient[c.j], 1e-9 * np.abs(gradient).max()
 
 
-def _term_gradient_bounds(model, c):
-    return _out(model, "term_gradient_bounds", c.i), np.abs(_term(model, c.i, c.x)), 0.0
+def _signed_term_bound(model, c):
+    bound = model.native.signed_term_bound(c.i, c.j, c.sign)
+    return bound if bound >= 0.0 else np.nan, c.sign * _term(model, c.i, c.x)[c.j], 0.0
 
 
 def _term_lipschitz(model, c):
@@ -638,15 +605,6 @@ def _term_lipschitz(model, c):
     constants = _out(model, "term_lipschitz", c.i, c.scale)
     rounding = 1e-13 * np.maximum(np.abs(there), np.abs(here)).max()
     return constants * np.linalg.norm((c.x - c.y) / c.scale), np.abs(here - there), rounding
-
-
-def _signed_term_bound(model, c):
-    bound = model.native.signed_term_bound(c.i, c.j, c.sign)
-    return bound if bound >= 0.0 else np.nan, c.sign * _term(model, c.i, c.x)[c.j], 0.0
-
-
-def _largest_term_gradient(model, c):
-    return model.largest_term_gradient(), np.linalg.norm(_term(model, c.i, c.x)), 0.0
 
 
 def _rows_of(model):
@@ -746,18 +704,6 @@ def _parts(gradient, add, model, c, *row):
     return claimed, actual, 1e-9 * np.abs(claimed).max()
 
 
-def _add_prior_parts(model, c):
-    return _parts(_prior(model), model.native.add_prior_parts, model, c)
-
-
-def _add_term_parts(model, c):
-    return _parts(lambda x: _term(model, c.i, x), _term_parts(model), model, c, c.i)
-
-
-def _term_parts(model):
-    return model.native.add_term_parts
-
-
 def _coefficients(gradient, add, model, c, *row):
     claimed, actual = [], []
     rates = c.v * gradient(c.x + c.s * c.v)
@@ -770,40 +716,47 @@ def _coefficients(gradient, add, model, c, *row):
     return claimed, actual, 1e-9 * np.abs(rates).max()
 
 
-def _add_prior_coefficients(model, c):
-    return _coefficients(_prior(model), model.native.add_prior_coefficients, model, c)
-
-
-def _add_term_coefficients(model, c):
-    return _coefficients(lambda x: _term(model, c.i, x), model.native.add_term_coefficients, model, c, c.i)
-
-
 #: How each capability is tried: what it claims, what was found, how far that may be off; bounds and equations. Those
 #: that others are computed from come first.
 CHECKS = {
     "hessian_product": (_hessian_product, "="),
     "affine_partial": (_affine_partial, "="),
-    "curvature_bound": (_curvature_bound, "<="),
-    "partial_curvature_bounds": (_partial_curvature_bounds, "<="),
-    "curvature_bound_within": (_curvature_bound_within, "<="),
-    "partial_curvature_bounds_within": (_partial_curvature_bounds_within, "<="),
-    "directional_derivative_bound": (_directional_derivative_bound, "<="),
-    "partial_derivative_bounds": (_partial_derivative_bounds, "<="),
+    "curvature_bound": (lambda m, c: _bends(m, c, m.native.curvature_bound(c.v)), "<="),
+    "partial_curvature_bounds": (lambda m, c: _bends(m, c, _out(m, "partial_curvature_bounds", c.v)), "<="),
+    "curvature_bound_within": (lambda m, c: _bends_within(m, c, m.native.curvature_bound_within(c.x, c.v, c.s)), "<="),
+    "partial_curvature_bounds_within": (
+        lambda m, c: _bends_within(m, c, _out(m, "partial_curvature_bounds_within", c.x, c.v, c.s)),
+        "<=",
+    ),
+    "directional_derivative_bound": (
+        lambda m, c: (m.native.directional_derivative_bound(c.v), c.v @ m.gradient(c.x), 0.0),
+        "<=",
+    ),
+    "partial_derivative_bounds": (
+        lambda m, c: (_out(m, "partial_derivative_bounds", c.v), c.v * m.gradient(c.x), 0.0),
+        "<=",
+    ),
     "neighbours": (_neighbours, "="),
     "sparse_hessian": (_sparse_hessian, "="),
-    "hessian_bounds": (_hessian_bounds, "<="),
+    "hessian_bounds": (lambda m, c: _between(m, c, "hessian_bounds", m.gradient), "<="),
     "prior_partial": (_prior_partial, "="),
     "prior_partial_curvature_bound": (_prior_partial_curvature_bound, "<="),
-    "prior_curvature_bound": (_prior_curvature_bound, "<="),
-    "prior_hessian_bounds": (_prior_hessian_bounds, "<="),
-    "add_prior_parts": (_add_prior_parts, "<="),
-    "add_prior_coefficients": (_add_prior_coefficients, "="),
-    "term_gradient_bounds": (_term_gradient_bounds, "<="),
+    "prior_curvature_bound": (lambda m, c: _bends(m, c, m.native.prior_curvature_bound(c.v), gradient=_prior(m)), "<="),
+    "prior_hessian_bounds": (lambda m, c: _between(m, c, "prior_hessian_bounds", _prior(m)), "<="),
+    "add_prior_parts": (lambda m, c: _parts(_prior(m), m.native.add_prior_parts, m, c), "<="),
+    "add_prior_coefficients": (lambda m, c: _coefficients(_prior(m), m.native.add_prior_coefficients, m, c), "="),
+    "term_gradient_bounds": (
+        lambda m, c: (_out(m, "term_gradient_bounds", c.i), np.abs(_term(m, c.i, c.x)), 0.0),
+        "<=",
+    ),
     "term_lipschitz": (_term_lipschitz, "<="),
     "signed_term_bound": (_signed_term_bound, "<="),
-    "largest_term_gradient": (_largest_term_gradient, "<="),
-    "add_term_parts": (_add_term_parts, "<="),
-    "add_term_coefficients": (_add_term_coefficients, "="),
+    "largest_term_gradient": (lambda m, c: (m.largest_term_gradient(), np.linalg.norm(_term(m, c.i, c.x)), 0.0), "<="),
+    "add_term_parts": (lambda m, c: _parts(functools.partial(_term, m, c.i), m.native.add_term_parts, m, c, c.i), "<="),
+    "add_term_coefficients": (
+        lambda m, c: _coefficients(functools.partial(_term, m, c.i), m.native.add_term_coefficients, m, c, c.i),
+        "=",
+    ),
     "factors": (_factors, "="),
     "affine_factor": (_affine_factor, "="),
     "factor_rate_bound": (_factor_rate_bound, "<="),

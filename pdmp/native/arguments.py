@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 MOST = 2**62  #: of a whole number: an int64, and some such numbers added up
 DEEPEST = 64  #: lists within lists, as for NumPy
@@ -150,3 +150,29 @@ def per_coordinate(
         shapes = f"a number or of shape ({dim},){_or(also)}"
         raise ValueError(f"`{name}` must be finite and {allowed}, {shapes}, got {told(value)}.")
     return np.broadcast_to(array, (dim,)).copy()
+
+
+def matrix(name: str, value: ArrayLike, dtype: DTypeLike = float, columns: str = "d", copy: bool = True) -> np.ndarray:
+    """A finite matrix (N, `columns`) in C order, N and `columns` at least 1, or a `ValueError`."""
+    try:
+        array = np.array(value, dtype, order="C") if copy else np.ascontiguousarray(value, dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must be a matrix of numbers, got {type(value).__name__}.") from None
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(f"`{name}` must have shape (N, {columns}), N and {columns} at least 1; got {array.shape}.")
+    wrong = np.sum(~np.isfinite(array))
+    if wrong:
+        raise ValueError(f"`{name}` must be finite in {array.dtype}, and has {wrong} values that are not.")
+    return array
+
+
+def coordinates(name: str, value: ArrayLike, d: int) -> np.ndarray:
+    """Numbers of coordinates, from a sequence of them or a mask, or a `ValueError`."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype == bool and array.shape == (d,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0 or array.max() >= d:
+        raise ValueError(f"`{name}` must name coordinates 0 … {d - 1}, or be a mask of shape ({d},); got {value!r}.")
+    return array

@@ -112,7 +112,8 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     known = signature.parameters.keys() | given.keys()
     if isinstance(error, MemoryError) or named and not named & known:  # those of a part of this
         sizes = isinstance(error, MemoryError) or "dim" in named
-        found = _too_large(given) if sizes else _extreme(_without_integers(given), error)
+        fractional = {name: value for name, value in given.items() if not isinstance(value, numbers.Integral)}
+        found = _too_large(given) if sizes else _extreme(fractional, error)
         if found:
             return found
     if ours:
@@ -219,10 +220,6 @@ def _extreme(given, error):
                 how = "small" if size < 1.0 else "large"
                 return ValueError(f"`{inner}`{of} is too {how} to compute with, got {_text(number)}.")
     return None
-
-
-def _without_integers(given):
-    return {name: value for name, value in given.items() if not isinstance(value, numbers.Integral)}
 
 
 def _too_large(given):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.native.arguments import one_of
 from pdmp.plots.densities import MASSES
 from pdmp.plots.paths import draw_path
 from pdmp.plots.style import (
@@ -189,7 +190,10 @@ def tuning(result: Tuning, ax: Axes | None = None) -> Figure | Axes:
         won = arm == best
         style = {"color": COLOURS[0], "lw": 1.8, "zorder": 3} if won else {"color": "0.65", "lw": 0.8}
         axes.plot([r["spent"] for r in rows], [r["score"] for r in rows], "o-", ms=4 if won else 3, **style)
-    settings = ", ".join(f"{name} {_setting(value)}" for name, value in zip(names, best, strict=True))
+    settings = ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in zip(names, best, strict=True)
+    )
     failed = sum(not math.isfinite(row["score"]) for row in table)
     text = f"{len(paths)} settings, dropped where their lines end" + (f"; {failed} failed" if failed else "")
     axes.set_title(f"{text}\nbest: {settings}", fontsize=9, loc="left")
@@ -203,10 +207,6 @@ def tuning(result: Tuning, ax: Axes | None = None) -> Figure | Axes:
     axes.set_xscale("log")
     log_ticks(axes, "x", sorted({row["spent"] for row in table}))
     return axes.figure if ax is None else axes
-
-
-def _setting(value):
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _check_coordinates(coordinates, dim):
@@ -372,8 +372,7 @@ def error_by_cost(
     >>> pdmp.plots.error_by_cost(short, reference=long, cost='events').get_yscale()
     'log'
     """
-    if not isinstance(cost, str) or cost not in COSTS:
-        raise ValueError(f"`cost` must be one of {', '.join(map(repr, COSTS))}, got {cost!r}.")
+    one_of("cost", cost, COSTS)
     if hasattr(result, "rms_by_pass"):
         curves, dashed, truth = _curves_of_table(result, COSTS[cost][0]), [], result.reference
         dashed = [label for label in curves if result.paths[label].kind == "constant"]

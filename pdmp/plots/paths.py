@@ -39,11 +39,7 @@ MARKED = 60  #: largest number of events of a path against time that are marked
 
 @styled
 def trajectory(
-    run: Run,
-    coordinates: Sequence[int | str] | None = None,
-    chain: int = 0,
-    events: int = 200,
-    ax: Axes | None = None,
+    run: Run, coordinates: Sequence[int | str] | None = None, chain: int = 0, events: int = 200, ax: Axes | None = None
 ) -> Figure | Axes:
     """Plot the path of one chain after its warm-up: in the plane of two coordinates, and each of them against time.
 

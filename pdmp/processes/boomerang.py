@@ -39,9 +39,15 @@ from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions, recast
-from pdmp.processes.exact import predicted_without_bound
+from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
-from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, gaussian_reference, reference_mean
+from pdmp.processes.gaussian_reference import (
+    DenseReference,
+    DiagonalReference,
+    gaussian_reference,
+    reference_mean,
+    reflect_off,
+)
 from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
@@ -52,7 +58,7 @@ from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import Sinusoids
 
 if TYPE_CHECKING:
-    from pdmp.process import State
+    pass
 
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
@@ -74,7 +80,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class Boomerang(Walls, Process):
+class Boomerang(Walls, Evaluated, Process):
     """Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
 
     Parameters
@@ -181,14 +187,6 @@ class Boomerang(Walls, Process):
                 memory.gradient[j] -= memory.scratch[j]
             memory.at[0] = now
 
-    @compiled(inline=False)
-    def beyond(self, state, now):
-        memory = state.memory
-        positions(self.flow, state, now, memory.here)
-        found = self.provider.model.total_potential(memory.here) == math.inf
-        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
-        return found
-
     @compiled
     def clock(self, state, i, now, rng):
         if i == BOUNCE:
@@ -207,18 +205,7 @@ class Boomerang(Walls, Process):
             self.reference.draw(rng, state.v)
             return REFRESH
         self.evaluate(state, now, rng)
-        gradient, raised = state.memory.gradient, state.memory.scratch
-        self.reference.raised(gradient, raised)
-        dot, square = 0.0, 0.0
-        for j in range(raised.shape[0]):
-            dot += state.v[j] * gradient[j]
-            square += raised[j] * gradient[j]
-        if math.isnan(dot + square):
-            return -1
-        if square > 0.0:
-            for j in range(raised.shape[0]):
-                state.v[j] -= 2.0 * dot / square * raised[j]
-        return BOUNCE
+        return reflect_off(self.reference, state.v, state.memory.gradient, state.memory.scratch)
 
     @compiled
     def along(self, state, now):
@@ -310,9 +297,6 @@ class Boomerang(Walls, Process):
             return out
 
         return product
-
-    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
-        return state.memory.here, state.memory.at[0]
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)

@@ -46,7 +46,23 @@ class Memory(NamedTuple):
     metric: tuple  #: what `pdmp.metric` keeps, where the process has one
 
 
-class ExactGradient(Process):
+class Evaluated:
+    """Mixin of processes whose memory has the gradient at the place `here`, where the path is at the time `at`."""
+
+    @compiled(inline=False)
+    def beyond(self, state, now):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        found = self.provider.model.total_potential(memory.here) == math.inf
+        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
+        return found
+
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
+        """The place and the time of the last gradient."""
+        return state.memory.here, state.memory.at[0]
+
+
+class ExactGradient(Evaluated, Process):
     """Base of processes whose rates are built from the gradient of the whole target, under a bound of `pdmp.thinning`.
 
     Parameters
@@ -95,14 +111,6 @@ class ExactGradient(Process):
 
     # What some bounds ask for.
 
-    @compiled(inline=False)
-    def beyond(self, state, now):
-        memory = state.memory
-        positions(self.flow, state, now, memory.here)
-        found = self.provider.model.total_potential(memory.here) == math.inf
-        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
-        return found
-
     @compiled
     def rate_parts(self, state, now, out):
         """The convex and concave parts of the signed rates at time `now`, into `out` (m, 3)."""
@@ -124,9 +132,6 @@ class ExactGradient(Process):
     def describe_bound(self) -> str:
         """What a message calls the bound on the rate, and whose it is."""
         return self.thinning.describe(self.model, self.form)
-
-    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
-        return state.memory.here, state.memory.at[0]
 
     def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, scaled: bool = False) -> Memory:
         """Empty `Memory` for rates with so many components; `scaled`: velocities have a metric that fits the target."""

@@ -41,6 +41,7 @@ from pdmp.processes.boomerang import (
     in_units_of,
     only_auto,
 )
+from pdmp.processes.exact import Evaluated
 from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
@@ -50,7 +51,7 @@ from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.sinusoid import ProductInversion
 
 if TYPE_CHECKING:
-    from pdmp.process import State
+    pass
 
 FLIP, REFRESH = 0, 1
 
@@ -70,7 +71,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class FactorisedBoomerang(Walls, Process):
+class FactorisedBoomerang(Walls, Evaluated, Process):
     """Factorised Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
 
     Parameters
@@ -179,14 +180,6 @@ class FactorisedBoomerang(Walls, Process):
                 memory.gradient[j] -= (memory.here[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
             memory.at[0] = now
 
-    @compiled(inline=False)
-    def beyond(self, state, now):
-        memory = state.memory
-        positions(self.flow, state, now, memory.here)
-        found = self.provider.model.total_potential(memory.here) == math.inf
-        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
-        return found
-
     @compiled
     def clock(self, state, i, now, rng):
         d = self.zeros.shape[0]
@@ -288,9 +281,6 @@ class FactorisedBoomerang(Walls, Process):
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.reference.sd * rng.standard_normal(self.dim)
-
-    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
-        return state.memory.here, state.memory.at[0]
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d, parts = self.dim, self.dim if self.one_clock else 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy import linalg
 
 from pdmp.metric import Diagonal, Metric, check_metric, dense, over_kink
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry, inlined
 
 #: Largest dimension for which the default covariance, a dense matrix, is made.
 DENSE = 5_000
@@ -138,6 +140,22 @@ def reference_mean(mean, provider):
     if not np.all(np.isfinite(mean)):
         raise ValueError(f"`mean` must be finite, got {mean}.")
     return mean
+
+
+@inlined
+def reflect_off(reference, v, gradient, scratch):
+    """v ← v - 2 (v·g) Σg / (g·Σg), g being the gradient; the kind of event 0, or -1 where that is not finite."""
+    reference.raised(gradient, scratch)
+    dot, square = 0.0, 0.0
+    for j in range(v.shape[0]):
+        dot += v[j] * gradient[j]
+        square += scratch[j] * gradient[j]
+    if math.isnan(dot + square):
+        return -1
+    if square > 0.0:
+        for j in range(v.shape[0]):
+            v[j] -= 2.0 * dot / square * scratch[j]
+    return 0
 
 
 def gaussian_reference(metric, mean, model, name, words):

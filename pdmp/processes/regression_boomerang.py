@@ -70,7 +70,7 @@ from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
-from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
+from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
 from pdmp.processes.remainders import Shells, beyond
 from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
 from pdmp.processes.row_expansion import survey_rows, tables_of_blocks
@@ -198,18 +198,7 @@ class RowFactors(Process):
     @compiled
     def reflect(self, state):
         """Off the gradient in the memory, in the metric of the reference."""
-        memory = state.memory
-        self.reference.raised(memory.gradient, memory.scratch)
-        dot, square = 0.0, 0.0
-        for j in range(state.v.shape[0]):
-            dot += state.v[j] * memory.gradient[j]
-            square += memory.scratch[j] * memory.gradient[j]
-        if math.isnan(dot + square):
-            return -1
-        if square > 0.0:
-            for j in range(state.v.shape[0]):
-                state.v[j] -= 2.0 * dot / square * memory.scratch[j]
-        return BOUNCE
+        return reflect_off(self.reference, state.v, state.memory.gradient, state.memory.scratch)
 
     @compiled
     def true_rates(self, x, v, scratch, out):

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.priors import BetaBernoulli
+from pdmp.native.arguments import coordinates
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended, InnerReport, check_process
@@ -149,7 +150,7 @@ class Sticky(Extended):
         inner = process.among_moving()
         model, d = inner.model, inner.dim
         self.kappa = thawing_rates(model, d, inclusion, slab_density, kappa, type(self).__name__)
-        self.kappa[_coordinates("always", always, d)] = 0.0
+        self.kappa[coordinates("always", always, d)] = 0.0
         self.sticking = np.flatnonzero(self.kappa)
         self.members, self.unit, self.units = self.sticking, np.arange(len(self.sticking)), len(self.sticking)
         if self.units == 0 and not self.has_groups:
@@ -333,15 +334,3 @@ def _vector(name, value, d, low, high, what):
     if np.any(wrong):
         raise ValueError(f"`{name}` must be {what}, got {array[wrong].flat[0]:.6g}.")
     return np.array(np.broadcast_to(array, (d,)))
-
-
-def _coordinates(name, value, d):
-    """Numbers of coordinates, from a sequence of them or a mask."""
-    array = np.atleast_1d(np.asarray(value))
-    if array.size == 0:
-        return np.zeros(0, np.int64)
-    if array.dtype == bool and array.shape == (d,):
-        return np.flatnonzero(array)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0 or array.max() >= d:
-        raise ValueError(f"`{name}` must name coordinates 0 … {d - 1}, or be a mask of shape ({d},); got {value!r}.")
-    return array

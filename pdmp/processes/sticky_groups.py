@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.base import Model
 from pdmp.models.priors import BetaBernoulli, derivative, potential, second_derivative
 from pdmp.models.regressions.likelihoods import NormalLaw
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import coordinates, positive
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
 from pdmp.processes.regression_boomerang import RowFactors
@@ -54,7 +54,6 @@ from pdmp.processes.sticky import (
     LISTED,
     TIME_FROZEN,
     Sticky,
-    _coordinates,
     spikes_and_slab,
 )
 from pdmp.processes.zigzag import ZigZag
@@ -131,9 +130,7 @@ class StickyGroups(Sticky):
     expanded_at: np.ndarray  #: (d,)
     total_rate: float
     is_quadratic: bool  #: whether U is its own expansion, so that D = 0
-    is_scaled: bool  #: whether the data's part is, but for e^{-2a}, a the last coordinate, the logarithm of the noise
-    log_scale: int  #: number of that coordinate
-    data_pull: np.ndarray  #: (K,) then, of the data: gradient at the anchor
+    data_pull: np.ndarray  #: (K,) where the data's part is, but for e^{-2a}, a the last coordinate: gradient there
     data_rows: np.ndarray  #: (K, d) and rows of the Hessian, 0 in the column of a
     prior_kinds: np.ndarray  #: (K,) and priors
     prior_numbers: np.ndarray  #: (K, 3)
@@ -152,11 +149,11 @@ class StickyGroups(Sticky):
     ) -> None:
         _check_inner(inner)
         d, name = inner.dim, type(self).__name__
-        parts = [_coordinates("groups", g, d) for g in groups]
+        parts = [coordinates("groups", g, d) for g in groups]
         self.grouped = np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int64)
         if not parts or min(map(len, parts)) == 0 or len(np.unique(self.grouped)) < len(self.grouped):
             raise ValueError("`groups` must be one or more sets of coordinates without one in common, none empty.")
-        always = _coordinates("always", always, d)
+        always = coordinates("always", always, d)
         if np.intersect1d(always, self.grouped).size:
             raise ValueError("`always` names a coordinate that is in one of the `groups`.")
         sizes = np.array([len(g) for g in parts])
@@ -212,7 +209,6 @@ class StickyGroups(Sticky):
         d, sizes = inner.dim, np.diff(self.begin_group)
         self.first_in_scope, self.expanded_at = 0, np.array(anchor, dtype=float)
         found = _known_rows(inner, self.grouped) if np.array_equal(self.expanded_at, inner.anchor) else None
-        self.is_scaled, self.log_scale = False, d - 1
         self.data_pull, self.data_rows = np.zeros(0), np.zeros((0, 0))
         self.prior_kinds, self.prior_numbers = np.zeros(0, np.int64), np.zeros((0, 3))
         if found is None:
@@ -225,8 +221,8 @@ class StickyGroups(Sticky):
                 gradient[k] += derivative(*prior)
                 hessian[k, j] += second_derivative(*prior)
             if self.model.likelihood.law is NormalLaw:
-                self.is_scaled, self.data_pull, self.data_rows = True, *found
-                self.data_rows[:, self.log_scale] = 0.0
+                self.data_pull, self.data_rows = found
+                self.data_rows[:, -1] = 0.0
                 self.prior_kinds, self.prior_numbers = self.model.kinds[self.grouped], self.model.numbers[self.grouped]
         self.constant, self.slopes = np.zeros(len(self.grouped)), np.zeros((len(self.grouped), d))
         self.root, self.precision = np.zeros((2, len(self.grouped), sizes.max()))
@@ -270,7 +266,7 @@ class StickyGroups(Sticky):
         self.propose_group(state, g, birth, rng)
         if self.is_quadratic:
             return self.total_rate
-        if not self.is_scaled:
+        if self.data_pull.shape[0] == 0:
             count_data(state.counts, 2 * self.model.n_data)
         return self.total_rate * math.exp(min(-sign * self.excess(state, g), 0.0))
 
@@ -337,7 +333,7 @@ class StickyGroups(Sticky):
     def rise(self, memory, g):
         """By how much the potential rises."""
         begin, end = self.begin_group[g], self.begin_group[g + 1]
-        if self.is_scaled:
+        if self.data_pull.shape[0] > 0:
             return self.rise_of_squares(memory, begin, end)
         for k in range(begin, end):
             memory.here[self.grouped[k]] = 0.0
@@ -351,6 +347,7 @@ class StickyGroups(Sticky):
     def rise_of_squares(self, memory, begin, end):
         """The same of a normal law: the data's expansion, which is exact but for the noise's precision, and priors."""
         here, drawn, n, data, total = memory.here, memory.drawn, self.prior_numbers, 0.0, 0.0
+        last = here.shape[0] - 1  # log of the noise's scale
         for k in range(begin, end):
             here[self.grouped[k]] = 0.0
         for k in range(begin, end):
@@ -363,7 +360,7 @@ class StickyGroups(Sticky):
             data += step * level
             kind = self.prior_kinds[k]
             total += potential(kind, n[k, 0], n[k, 1], n[k, 2], step) - potential(kind, n[k, 0], n[k, 1], n[k, 2], 0.0)
-        return total + data * math.exp(2.0 * (self.expanded_at[self.log_scale] - here[self.log_scale]))
+        return total + data * math.exp(2.0 * (self.expanded_at[last] - here[last]))
 
     @compiled
     def span(self, state, k):

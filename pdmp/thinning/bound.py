@@ -148,6 +148,21 @@ def events_so_far(state):
 
 
 @inlined
+def is_in_cell(memory, state, i, now):
+    """Whether the last cell, an interval of time, still holds: no event since, and `now` lies in it."""
+    return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
+
+
+@inlined
+def settle_cell(memory, state, i, now, width):
+    """Store for which interval, clock and number of events a cell was made."""
+    memory.begin[0] = now
+    memory.end[0] = now + width
+    memory.events[0] = events_so_far(state)
+    memory.clock[0] = i
+
+
+@inlined
 def next_other(state, i, now):
     """The earliest time after `now` for which another clock is known to propose; infinite when none is.
 

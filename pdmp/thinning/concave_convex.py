@@ -21,7 +21,7 @@ import numpy as np
 
 from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON
-from pdmp.thinning.bound import Bound, events_so_far
+from pdmp.thinning.bound import Bound, is_in_cell, settle_cell
 from pdmp.thinning.hessian import adapt_horizon
 from pdmp.thinning.piecewise import positive_arrival
 
@@ -108,19 +108,8 @@ def arrival(memory, j, h, s, e):
 
 @inlined
 def is_current(memory, state, i, now):
-    """Whether the last cell still holds: no event since, `now` lies in it, and it is at most four horizons wide."""
-    if memory.end[0] - memory.begin[0] > 4.0 * memory.horizon[0]:
-        return False
-    return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
-
-
-@inlined
-def settle_cell(memory, state, i, now, width):
-    """Store for which interval, clock and number of events the cell was made."""
-    memory.begin[0] = now
-    memory.end[0] = now + width
-    memory.events[0] = events_so_far(state)
-    memory.clock[0] = i
+    """Whether the last cell still holds, and is at most four horizons wide."""
+    return is_in_cell(memory, state, i, now) and memory.end[0] - memory.begin[0] <= 4.0 * memory.horizon[0]
 
 
 @inlined

@@ -34,7 +34,7 @@ import numpy as np
 from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON, VIOLATIONS
-from pdmp.thinning.bound import Bound, events_so_far, next_other
+from pdmp.thinning.bound import Bound, is_in_cell, next_other, settle_cell
 from pdmp.thinning.piecewise import segment_arrival
 
 #: Where in a cell its inner point is, as a part of its width.
@@ -81,9 +81,22 @@ def no_cell(m, width):
 
 
 @inlined
-def is_current(memory, state, i, now):
-    """Whether the last cell still holds: there was no event since, and `now` lies in it."""
-    return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
+def width_to_try(memory, state, i, now):
+    """The width of a cell that begins at `now`, and whether another clock ends it."""
+    width = min(memory.width[0], 2.0 * memory.accurate_width[0])
+    until = next_other(state, i, now) - now
+    capped = until <= width * (1.0 + 1e-9)
+    return (until if capped else width), capped
+
+
+@inlined
+def settle(memory, state, i, now, width, capped):
+    """Store the interval of a cell; one that another clock `capped` may end at a wall, beyond which nothing is."""
+    settle_cell(memory, state, i, now, width)
+    if capped:
+        memory.end[0] = np.nextafter(memory.end[0], np.inf)
+    else:
+        memory.accurate_width[0] = width
 
 
 @inlined
@@ -156,7 +169,7 @@ class Grid(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not is_current(memory, state, i, now):
+        if not is_in_cell(memory, state, i, now):
             if not self.new_cell(process, state, i, now, rng):
                 return math.nan, HORIZON
         # The piecewise-linear bound from `now` on: what is left of it before the inner point, and after.
@@ -187,10 +200,7 @@ class Grid(Bound):
         """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
         at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
-        width = min(memory.width[0], 2.0 * memory.accurate_width[0])
-        capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
-        if capped:
-            width = next_other(state, i, now) - now
+        width, capped = width_to_try(memory, state, i, now)
         process.signed_rates(state, now, rng, at_begin)
         if math.isnan(total_rate(at_begin)):
             return False
@@ -225,13 +235,8 @@ class Grid(Bound):
             left += positive_part(a + room)
             inner += positive_part(b + room)
             right += positive_part(c + room)
-        if not capped:
-            memory.accurate_width[0] = width
-        memory.begin[0], memory.end[0] = now, now + width
-        if capped:  # the other clock comes first: it may be a wall, beyond which the target is not defined
-            memory.end[0] = np.nextafter(memory.end[0], np.inf)
+        settle(memory, state, i, now, width, capped)
         memory.begin_bound[0], memory.inner_bound[0], memory.end_bound[0] = left, inner, right
-        memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 
     def memory(self, m: int, dim: int, width: float) -> tuple:

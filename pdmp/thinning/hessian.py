@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.arguments import positive
-from pdmp.native.classes import compiled, inlined, positive_part
+from pdmp.native.classes import compiled, inlined
 from pdmp.process import HORIZON
-from pdmp.thinning.affine import affine_proposal, first_arrival
+from pdmp.thinning.affine import affine_proposal
 from pdmp.thinning.bound import Bound
 
 if TYPE_CHECKING:
@@ -197,23 +197,12 @@ class LocalHessian(Bound):
         process.signed_rates(state, now, rng, a)
         width = memory.horizon[0]
         process.rate_slope_bounds_within(state, now, width, b)
-        starts, slopes, s = 0.0, 0.0, math.inf
-        for j in range(a.shape[0]):
-            starts += a[j]
-            slopes += b[j]
-        if not math.isfinite(starts):
-            return math.nan, HORIZON
-        if not math.isfinite(slopes):
-            return now, math.nan
-        for j in range(a.shape[0]):
-            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
-        adapt_horizon(memory, s, width)
-        if s >= width:
-            return now + width, HORIZON
-        bound = 0.0
-        for j in range(a.shape[0]):
-            bound += positive_part(a[j] + b[j] * s)
-        return now + s, bound
+        time, bound = affine_proposal(a, b, now, rng)
+        if not math.isnan(time + bound):
+            adapt_horizon(memory, time - now, width)
+            if time - now >= width:
+                return now + width, HORIZON
+        return time, bound
 
     def memory(self, m: int, dim: int, width: float) -> tuple:
         return Expiring(np.zeros(m), np.zeros(m), np.full(1, width), np.zeros(1))

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from pdmp.native.arguments import count, number
 from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
-from pdmp.thinning.bound import Bound, events_so_far, next_other
-from pdmp.thinning.grid import adapt, is_current, no_cell, total_rate
+from pdmp.thinning.bound import Bound, is_in_cell
+from pdmp.thinning.grid import adapt, no_cell, settle, total_rate, width_to_try
 
 GOLDEN = 0.381966011250105  #: (3 - √5) / 2
 
@@ -63,7 +61,7 @@ class Maxima(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not is_current(memory, state, i, now) or memory.end[0] - memory.begin[0] > 4.0 * memory.width[0]:
+        if not is_in_cell(memory, state, i, now) or memory.end[0] - memory.begin[0] > 4.0 * memory.width[0]:
             if not self.new_cell(process, state, i, now, rng):
                 return math.nan, HORIZON
         s = rng.standard_exponential() / memory.begin_bound[0] if memory.begin_bound[0] > 0.0 else math.inf
@@ -80,10 +78,7 @@ class Maxima(Bound):
         """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
         at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
-        width = min(memory.width[0], 2.0 * memory.accurate_width[0])
-        capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
-        if capped:
-            width = next_other(state, i, now) - now
+        width, capped = width_to_try(memory, state, i, now)
         process.signed_rates(state, now, rng, at_begin)
         process.signed_rates(state, now + 0.5 * width, rng, at_inner)
         process.signed_rates(state, now + width, rng, at_end)
@@ -113,13 +108,8 @@ class Maxima(Bound):
             top = self.search(process, state, now, width, low, middle, high, rng)
             if math.isnan(top):
                 return False
-        if not capped:
-            memory.accurate_width[0] = width
-        memory.begin[0], memory.end[0] = now, now + width
-        if capped:  # the other clock comes first: it may be a wall, beyond which the target is not defined
-            memory.end[0] = np.nextafter(memory.end[0], np.inf)
+        settle(memory, state, i, now, width, capped)
         memory.begin_bound[0] = top + self.margin * difference
-        memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 
     @compiled(inline=False)

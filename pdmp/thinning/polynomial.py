@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pdmp.native.arguments import count
 from pdmp.native.classes import compiled
-from pdmp.thinning.bound import Bound
-from pdmp.thinning.concave_convex import arrive, check_pieces, is_current, no_lines, set_line, settle_cell
+from pdmp.thinning.bound import Bound, settle_cell
+from pdmp.thinning.concave_convex import arrive, check_pieces, is_current, no_lines, set_line
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model

@@ -33,7 +33,7 @@ from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.engine.executors import check_executor, cpu_count
 from pdmp.engine.run import extend
 from pdmp.errors import SamplingError
-from pdmp.native.arguments import number, one_of, seed_number
+from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
@@ -294,13 +294,9 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
     arms = [dict(arm) for arm in arms]
     if not arms:
         raise ValueError("`arms` must hold at least one set of hyper-parameters, it is empty.")
-    if clock not in CLOCKS:
-        raise ValueError(f"`clock` must be one of {', '.join(map(repr, CLOCKS))}, got {clock!r}.")
-    if window not in ("round", "all"):
-        raise ValueError(f'`window` must be "round" or "all", got {window!r}.')
-    for name, value in (("draws", draws), ("thin", thin)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"`{name}` must be a whole number, at least 1, got {value!r}.")
+    one_of("clock", clock, CLOCKS)
+    one_of("window", window, ("round", "all"))
+    draws, thin = count("draws", draws), count("thin", thin)
     sequence = np.random.SeedSequence(None if seed is None else seed_number("seed", seed))
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in sequence.spawn(len(arms))]
     options = clock, metric, draws, thin, window, check_executor(executor)
@@ -326,10 +322,7 @@ def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
     if workers is None:
         workers = 1 if clock == "seconds" else cpu_count()
-    with (
-        warnings.catch_warnings(),
-        concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool,
-    ):
+    with warnings.catch_warnings(), concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool:
         warnings.simplefilter("ignore", UserWarning)  # an arm may diverge: the result says so
         yield pool
 

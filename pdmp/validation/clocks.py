@@ -215,12 +215,7 @@ class ClockCheck:
 
 
 def check_clocks(
-    process: Process,
-    *,
-    initial: ArrayLike | None = None,
-    events: int = 250_000,
-    seed: int = 0,
-    tolerance: float = 1e-4,
+    process: Process, *, initial: ArrayLike | None = None, events: int = 250_000, seed: int = 0, tolerance: float = 1e-4
 ) -> ClockCheck:
     """Test that the events of each clock of a process come at the rate that the process states.
 

@@ -116,9 +116,9 @@ def test_the_blocks_add_up_to_the_precision_whatever_the_graph(name, tied):
     precision = chain(5).hessian() * np.outer([1.0, 2.0, 0.5, 1.5, 3.0], [1.0, 2.0, 0.5, 1.5, 3.0])
     alone = np.arange(5) >= tied
     precision[(alone[:, None] | alone) & ~np.eye(5, dtype=bool)] = 0.0
-    model = Gaussian(0.0, precision)
+    model = Gaussian([1.0, -2.0, 0.5, 3.0, -0.3], precision)
     graph = GRAPHS[name](model)
-    blocks, start = divide(model, graph)
+    blocks, start, force = divide(model, graph)
     total = np.zeros((5, 5))
     for f in range(len(graph)):
         scope = graph.scope(f)
@@ -126,13 +126,14 @@ def test_the_blocks_add_up_to_the_precision_whatever_the_graph(name, tied):
         np.testing.assert_array_equal(block, block.T)
         total[np.ix_(scope, scope)] += block
     np.testing.assert_allclose(total, model.hessian(), atol=1e-15)
+    np.testing.assert_allclose(np.bincount(graph.indices, force), total @ model.mean, atol=1e-13)
 
 
 def test_the_factors_of_a_dominant_precision_are_convex():
     """Each gets the diagonal in proportion to what is beside it; a coordinate that it does not tie gets nothing."""
     precision = np.diag([1.2, 3.5, 2.6]) + np.array([[0.0, 1.0, 0.0], [1.0, 0.0, -2.0], [0.0, -2.0, 0.0]])
     model = Gaussian(0.0, precision)
-    blocks, start = divide(model, from_model(model))
+    blocks, start, _ = divide(model, from_model(model))
     one, two = (blocks[a:b].reshape(2, 2) for a, b in zip(start[:-1], start[1:], strict=True))
     np.testing.assert_allclose(one, [[1.2, 1.0], [1.0, 3.5 / 3.0]])
     np.testing.assert_allclose(two, [[3.5 * 2.0 / 3.0, -2.0], [-2.0, 2.6]])

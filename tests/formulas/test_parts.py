@@ -267,13 +267,6 @@ def test_slopes_of_fixed_columns_are_looked_for_in_all_blocks(tmp_path):
     assert rows.are_fixed([0, 1]) and not rows.are_fixed([0, 2])
 
 
-def test_parts_are_neighbours_of_nearly_equal_number():
-    for n, parts in ((7, 3), (3, 7), (6, 2), (1, 1), (5, 0)):
-        found = sources.divided(range(n), parts)
-        assert [k for part in found for k in part] == list(range(n))
-        assert len(found) == max(1, min(n, parts)) and max(map(len, found)) - min(map(len, found)) <= 1
-
-
 def test_totals_of_blocks(tmp_path, monkeypatch):
     """What priors and checks see: that of the table in memory."""
     from formulae.environment import Environment

@@ -914,7 +914,7 @@ NIG = NormalInverseGammaRegression
             r"`x` must have shape \(..., 3\), got \(4,\)",
         ),
         (lambda: build("Poisson").log_likelihood(np.zeros(3), np.zeros((2, 3))), "give both `X` and `y`, or neither"),
-        (lambda: NIG(X3, Y3, shape=-1.0), "`shape` must be a number >= 0, got -1"),
+        (lambda: NIG(X3, Y3, shape=-1.0), "`shape` must be a finite number, at least 0, got -1"),
         (lambda: NIG(X3, Y3, prior_mean=[1.0]), r"`prior_mean` must be a finite number or of shape \(2,\)"),
         (lambda: NIG(X3, Y3, prior_covariance=-1.0), "`prior_covariance` must be positive"),
         (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [2.0, 1.0]]), "the matrix given is not positive definite"),
@@ -946,7 +946,7 @@ NIG = NormalInverseGammaRegression
         (lambda: SPIKES(X3, Y3, inclusion=0.0), "`inclusion` must be above 0 and at most 1, got 0"),
         (lambda: SPIKES(X3, Y3, inclusion=[0.5] * 3), r"`inclusion` must be a number or of shape \(2,\)"),
         (lambda: SPIKES(X3, Y3, always=[0, 1]), "no coefficient is left that may be 0"),
-        (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coefficients 0 … 1"),
+        (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coordinates 0 … 1"),
         (
             lambda: SPIKES(np.eye(17), np.ones(17)).enumerate(),
             "up to 16 coefficients .* and 17 may: use pdmp.Sticky",

@@ -295,12 +295,12 @@ def test_modes(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Banana(1), "`dim` must be at least 2, got 1"),
-        (lambda: Banana(scale=0.0), "`scale` must be positive and finite, got 0.0"),
-        (lambda: Banana(noise=math.inf), "`noise` must be positive and finite"),
-        (lambda: Banana(bend=math.nan), "`bend` must be finite"),
-        (lambda: Funnel(1), "`dim` must be at least 2, got 1"),
-        (lambda: Funnel(scale=-1.0), "`scale` must be positive and finite, got -1.0"),
+        (lambda: Banana(1), "`dim` must be a whole number, at least 2, got 1"),
+        (lambda: Banana(scale=0.0), "`scale` must be a positive number, got 0.0"),
+        (lambda: Banana(noise=math.inf), "`noise` must be a positive number"),
+        (lambda: Banana(bend=math.nan), "`bend` must be a finite number"),
+        (lambda: Funnel(1), "`dim` must be a whole number, at least 2, got 1"),
+        (lambda: Funnel(scale=-1.0), "`scale` must be a positive number, got -1.0"),
         (lambda: GaussianMixture([1.0], 1.0), r"`means` must have shape \(K, d\)"),
         (
             lambda: GaussianMixture([[1.0]], np.ones(3)),
@@ -312,7 +312,7 @@ def test_modes(name):
         (lambda: GaussianMixture([[1.0]], -1.0), "`covariances` must be positive definite; 0 has the eigenvalue -1"),
         (lambda: GaussianMixture([[0.0, 0.0]], [[[1.0, 0.5], [0.0, 1.0]]]), "`covariances` must be symmetric"),
         (lambda: GaussianMarkovRandomField(nx.Graph()), "`graph` must have at least one node"),
-        (lambda: GaussianMarkovRandomField(nx.path_graph(2), kappa=0.0), "`kappa` must be positive and finite"),
+        (lambda: GaussianMarkovRandomField(nx.path_graph(2), kappa=0.0), "`kappa` must be a positive number"),
         (lambda: GaussianMarkovRandomField(nx.path_graph(2), {0: 1.0}), "`mean` has no value for the node 1"),
         (lambda: HierarchicalNormal([1.0], [1.0, 2.0]), r"must have one shape \(J,\), got \(1,\) and \(2,\)"),
         (lambda: HierarchicalNormal([1.0], [0.0]), "`sigma` must be positive and finite"),
@@ -321,7 +321,7 @@ def test_modes(name):
         (lambda: LogGaussianCox([1, 2], np.ones(3)), "`precision` must have a row for each of the 2 cells, got 3"),
         (lambda: LogGaussianCox([1.5, 2], np.ones(2)), "`counts` must be whole numbers"),
         (lambda: LogGaussianCox([-1, 2], np.ones(2)), "`counts` must be whole numbers"),
-        (lambda: LogGaussianCox([1, 2], np.ones(2), area=0.0), "`area` must be positive and finite"),
+        (lambda: LogGaussianCox([1, 2], np.ones(2), area=0.0), "`area` must be a positive number"),
         (lambda: LogGaussianCox.generated(71), "`n` must be at most 70"),
     ],
 )

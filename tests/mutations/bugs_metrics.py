@@ -28,7 +28,7 @@ BUGS = [
         ),
         (
             "pivots beside the diagonal of other coordinates",
-            "pdmp/native/sparse_cholesky.py",
+            "pdmp/native/definite.py",
             "matrix.diagonal()[order]",
             "matrix.diagonal()",
             ("tests/test_metric.py::test_a_sparse_matrix_is_solved_with_in_an_order_without_fill",),

@@ -91,11 +91,7 @@ def ksd(
 
 
 def stein_matrix(
-    x: ArrayLike,
-    scores: ArrayLike,
-    kernel: str | SteinKernel = "imq",
-    *,
-    preconditioner: ArrayLike | str | None = None,
+    x: ArrayLike, scores: ArrayLike, kernel: str | SteinKernel = "imq", *, preconditioner: ArrayLike | str | None = None
 ) -> np.ndarray:
     """The matrix of all k_π(xᵢ, xⱼ).
 

@@ -190,10 +190,19 @@ class Callback:
 class MachineCode:
     """Base of what is machine code at an address from the start: no Python runs in a call, and no lock is taken."""
 
-    failure = None
+    compiled = True  #: else by Python: `_answer` is a `Callback`
 
     def __init__(self, dim):
         self.dim = dim
+
+    @property
+    def failure(self):
+        return None if self.compiled else self._answer.failure
+
+    @failure.setter
+    def failure(self, error):
+        if not self.compiled:
+            self._answer.failure = error
 
     def __deepcopy__(self, memo):
         return self  # nothing in it changes
@@ -221,14 +230,7 @@ class FunctionModel(Model):
     known = None  #: a point with (U, ∇U) there when the model was made, if they were compared
 
     def __init__(
-        self,
-        potential_and_gradient,
-        dim,
-        initial=None,
-        variables=None,
-        n_data=0,
-        check_gradient=True,
-        transforms=None,
+        self, potential_and_gradient, dim, initial=None, variables=None, n_data=0, check_gradient=True, transforms=None
     ):
         ready = hasattr(potential_and_gradient, "address")
         if not (ready or callable(potential_and_gradient)):

@@ -76,7 +76,8 @@ class NumPyroFunction(Callback):
 
     def observed_data(self):
         """Observed values by name."""
-        return {name: np.asarray(site["value"]) for name, site in self.trace.items() if _is_observed(site)}
+        sites = {name: site for name, site in self.trace.items() if site["type"] == "sample" and site["is_observed"]}
+        return {name: np.asarray(site["value"]) for name, site in sites.items()}
 
     def log_likelihoods(self, draws):
         """Log-likelihood of each observed value by the names of the observed variables, of draws (M, dim)."""
@@ -131,10 +132,6 @@ def _trace(model, args, kwargs):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return dict(trace(seed(model, 0)).get_trace(*args, **kwargs))
-
-
-def _is_observed(site):
-    return site["type"] == "sample" and site["is_observed"]
 
 
 def _check(sites):

@@ -56,15 +56,6 @@ class PyMCFunction(MachineCode):
     def __reduce__(self):
         return PyMCFunction, (self.model,)
 
-    @property
-    def failure(self):
-        return None if self.compiled else self._answer.failure
-
-    @failure.setter
-    def failure(self, error):
-        if not self.compiled:
-            self._answer.failure = error
-
     def identity(self):
         """What tells it from another model: its text, and its density and gradient at two points."""
         digest = hashlib.sha256(self.model.str_repr().encode())

@@ -125,16 +125,11 @@ class StanFunction(MachineCode):
             return self._said
         return ctypes.string_at(int(self.message[0])).decode().strip() if self.message[0] else None
 
-    @property
-    def failure(self):
-        return None if self.compiled else self._answer.failure
-
-    @failure.setter
+    @MachineCode.failure.setter
     def failure(self, error):
         self._said = None
-        if not self.compiled:
-            self._answer.failure = error
-        elif self.message[0]:
+        MachineCode.failure.fset(self, error)
+        if self.compiled and self.message[0]:
             self._library.bs_free_error_msg(int(self.message[0]))
             self.message[0] = 0
 

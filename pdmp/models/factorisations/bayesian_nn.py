@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import operator
 from typing import TYPE_CHECKING
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from pdmp.models.factorisations.factorisation import positive_number
-from pdmp.models.factorisations.isotropic import IsotropicPrior
+from pdmp.models.derived import reordered
+from pdmp.models.isotropic import IsotropicPrior
+from pdmp.native.arguments import matrix, one_of, positive
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import exp
@@ -329,9 +329,8 @@ class BayesianNN(IsotropicPrior):
     ) -> None:
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"`dtype` must be float64 or float32, got {np.dtype(dtype)}.")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {activation!r}.")
-        X = _inputs(X, dtype)
+        one_of("activation", activation, ACTIVATIONS)
+        X = matrix("X", X, dtype, "P", copy=False)
         y, classes = _labels(y, len(X), n_classes)
         sizes = [X.shape[1], *_units(hidden), classes]
         variables = {}
@@ -341,7 +340,7 @@ class BayesianNN(IsotropicPrior):
         super().__init__(dim=dim, n_data=len(X), variables=variables)
         self.data, self.labels = X, y
         self.sizes, self.kind, self.activation = np.array(sizes), ACTIVATIONS.index(activation), activation
-        self.precision = positive_number(prior_scale, "prior_scale") ** -2
+        self.prior_precision = positive("prior_scale", prior_scale) ** -2
         rng, start = np.random.default_rng(0), 0
         for p, q in zip(sizes[:-1], sizes[1:], strict=True):
             self.initial[start : start + p * q] = rng.standard_normal(p * q) / math.sqrt(p)
@@ -389,16 +388,9 @@ class BayesianNN(IsotropicPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its data in the order `rows`; itself where that is the order they have."""
-        if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        other = copy.copy(self)
-        other.data, other.labels = np.ascontiguousarray(self.data[rows]), self.labels[rows]
-        other.n_data = len(other.labels)
-        return other
-
-    def slab_density(self) -> np.ndarray | None:
-        return np.full(self.dim, math.sqrt(self.precision / (2.0 * math.pi)))
+        return reordered(
+            self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows]), "labels": self.labels[rows]}
+        )
 
     @property
     def searches_by_batches(self) -> bool:
@@ -424,7 +416,7 @@ class BayesianNN(IsotropicPrior):
         x = np.asarray(x, dtype=float)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
-        X = self.data if X is None else _inputs(X, self.data.dtype)
+        X = self.data if X is None else matrix("X", X, self.data.dtype, "P", copy=False)
         if X.shape[1] != self.sizes[0]:
             raise ValueError(f"`X` must have {self.sizes[0]} columns, got {X.shape[1]}.")
         out = np.empty((math.prod(x.shape[:-1]), len(X), self.sizes[-1]))
@@ -480,18 +472,6 @@ class BayesianNN(IsotropicPrior):
 def _log_softmax(z):
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-def _inputs(X, dtype):
-    try:
-        X = np.ascontiguousarray(X, dtype=dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
-    if X.ndim != 2 or X.size == 0:
-        raise ValueError(f"`X` must have shape (N, P) with N and P at least 1, got {X.shape}.")
-    if not np.all(np.isfinite(X)):
-        raise ValueError(f"`X` must be finite in {X.dtype}, and has {np.sum(~np.isfinite(X))} values that are not.")
-    return X
 
 
 def _labels(y, n, classes):

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.factorisations.factorisation import GaussianFactorisation, positive_number
+from pdmp.models.factorisations.factorisation import GaussianFactorisation
 from pdmp.models.transforms import Log
+from pdmp.native.arguments import positive
 from pdmp.native.classes import allocating, compiled
 
 
@@ -137,8 +138,8 @@ class BPMF(GaussianFactorisation):
 
         offset, transforms = None if centre else 0.0, {"precision_U": Log(), "precision_V": Log()}
         super().__init__(users, items, ratings, rank, n_users, n_items, ("U", "V"), others, offset, transforms)
-        self.noise_precision = positive_number(noise_precision, "noise_precision")
-        self.shape, self.rate = positive_number(shape, "shape"), positive_number(rate, "rate")
+        self.noise_precision = positive("noise_precision", noise_precision)
+        self.shape, self.rate = positive("shape", shape), positive("rate", rate)
         self.columns = self.n_items
         rng, (u, v) = np.random.default_rng(0), self.tables(self.initial)
         u[:], v[:] = 0.3 * rng.standard_normal(u.shape), 0.3 * rng.standard_normal(v.shape)

@@ -17,13 +17,13 @@ memory and of the random numbers, not of the ratings.
 
 from __future__ import annotations
 
-import copy
 import operator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.models.derived import reordered
 from pdmp.native.classes import compiled, vectorised
 from pdmp.native.prefetch import prefetch
 
@@ -230,13 +230,7 @@ class Factorisation(Model):
         return x[:a].reshape(self.n_users, self.rank), x[a:b].reshape(self.n_items, self.rank)
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its ratings in the order `rows`; itself where that is the order they have."""
-        if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        other = copy.copy(self)
-        other.data = self.data[rows]
-        other.n_data = len(other.data)
-        return other
+        return reordered(self, rows, lambda rows: {"data": self.data[rows]})
 
     @property
     def searches_by_batches(self) -> bool:
@@ -443,10 +437,3 @@ def _table(name, size, what, indices):
     if most >= size:
         raise ValueError(f"`{what}` must lie in 0 … {size - 1}, as `{name}` is {size}; the largest is {most}.")
     return size
-
-
-def positive_number(value, name):
-    """`value` as a positive finite float, or a `ValueError`."""
-    if np.ndim(value) != 0 or not 0.0 < value < np.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value}.")
-    return float(value)

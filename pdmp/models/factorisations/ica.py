@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.factorisations.factorisation import positive_number
-from pdmp.models.factorisations.isotropic import IsotropicPrior
+from pdmp.models.derived import reordered
+from pdmp.models.isotropic import IsotropicPrior
+from pdmp.native.arguments import matrix, positive
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import BLOCK, exp
@@ -231,11 +231,11 @@ class ICA(IsotropicPrior):
     channels: int
 
     def __init__(self, X: ArrayLike, prior_scale: ArrayLike = 1.0) -> None:
-        X = _observations(X)
+        X = matrix("X", X, columns="D")
         d = X.shape[1]
         super().__init__(dim=d * d, n_data=len(X), variables={"W": (d, d)})
         self.data, self.channels = X, d
-        self.precision = positive_number(prior_scale, "prior_scale") ** -2
+        self.prior_precision = positive("prior_scale", prior_scale) ** -2
         values, vectors = np.linalg.eigh(X.T @ X / len(X))
         values = np.maximum(values, 1e-6 * max(float(values[-1]), 1e-300))
         self.initial = (math.pi / math.sqrt(3.0) * (vectors / np.sqrt(values)) @ vectors.T).ravel()
@@ -288,16 +288,7 @@ class ICA(IsotropicPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its data in the order `rows`; itself where that is the order they have."""
-        if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        other = copy.copy(self)
-        other.data = np.ascontiguousarray(self.data[rows])
-        other.n_data = len(other.data)
-        return other
-
-    def slab_density(self) -> np.ndarray | None:
-        return np.full(self.dim, math.sqrt(self.precision / (2.0 * math.pi)))
+        return reordered(self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows])})
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, (D², D²): N M_bc M_da for W_ab and W_cd, M = W⁻¹, and blocks Σᵢ ½ sech²(y/2) xᵢxᵢᵀ."""
@@ -308,7 +299,7 @@ class ICA(IsotropicPrior):
         for k in range(d):
             weights = 0.5 * (1.0 - np.tanh(0.5 * (self.data @ w[k])) ** 2)
             hessian[k, :, k, :] += self.data.T @ (weights[:, None] * self.data)
-        return hessian.reshape(self.dim, self.dim) + self.precision * np.eye(self.dim)
+        return hessian.reshape(self.dim, self.dim) + self.prior_precision * np.eye(self.dim)
 
     def fast_ica(self, seed: int = 0) -> np.ndarray:
         """FastICA's unmixing matrix by scikit-learn, scaled as `initial`, shape (D²,): where [1]_ starts."""
@@ -321,7 +312,7 @@ class ICA(IsotropicPrior):
         x = np.asarray(x, dtype=float)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
-        X = self.data if X is None else _observations(X)
+        X = self.data if X is None else matrix("X", X, columns="D")
         if X.shape[1] != self.channels:
             raise ValueError(f"`X` must have {self.channels} columns, got {X.shape[1]}.")
         return x.reshape(*x.shape[:-1], self.channels, self.channels), X
@@ -359,15 +350,3 @@ class ICA(IsotropicPrior):
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         return self.log_likelihood(draws)
-
-
-def _observations(X):
-    try:
-        X = np.array(X, dtype=float, order="C")
-    except (TypeError, ValueError):
-        raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
-    if X.ndim != 2 or X.size == 0:
-        raise ValueError(f"`X` must have shape (N, D) with N and D at least 1, got {X.shape}.")
-    if not np.all(np.isfinite(X)):
-        raise ValueError(f"`X` must be finite, and has {np.sum(~np.isfinite(X))} values that are NaN or infinite.")
-    return X

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.factorisations.factorisation import GaussianFactorisation, positive_number
+from pdmp.models.factorisations.factorisation import GaussianFactorisation
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, vectorised
 
 
@@ -94,9 +95,9 @@ class MatrixFactorization(GaussianFactorisation):
         item_scale: float = 1.0,
     ) -> None:
         super().__init__(users, items, ratings, rank, n_users, n_items, ("W", "H"), lambda model: {})
-        self.noise_precision = positive_number(noise_scale, "noise_scale") ** -2
-        self.user_precision = positive_number(user_scale, "user_scale") ** -2
-        self.item_precision = positive_number(item_scale, "item_scale") ** -2
+        self.noise_precision = positive("noise_scale", noise_scale) ** -2
+        self.user_precision = positive("user_scale", user_scale) ** -2
+        self.item_precision = positive("item_scale", item_scale) ** -2
         w, h = self.tables(self.initial)
         rng = np.random.default_rng(0)
         w[:] = 0.3 * user_scale * rng.standard_normal(w.shape)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.factorisations.factorisation import Factorisation, positive_number
+from pdmp.models.factorisations.factorisation import Factorisation
 from pdmp.models.transforms import Log
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined, vectorised
 from pdmp.native.vectors import exp
 
@@ -169,12 +170,12 @@ class PPMF(Factorisation):
         )
         _check_counts(ratings)
         self.columns = self.n_items
-        self.user_shape = positive_number(user_shape, "user_shape")
-        self.item_shape = positive_number(item_shape, "item_shape")
-        self.activity_shape = positive_number(activity_shape, "activity_shape")
-        self.popularity_shape = positive_number(popularity_shape, "popularity_shape")
-        self.activity_rate = self.activity_shape / positive_number(activity_mean, "activity_mean")
-        self.popularity_rate = self.popularity_shape / positive_number(popularity_mean, "popularity_mean")
+        self.user_shape = positive("user_shape", user_shape)
+        self.item_shape = positive("item_shape", item_shape)
+        self.activity_shape = positive("activity_shape", activity_shape)
+        self.popularity_shape = positive("popularity_shape", popularity_shape)
+        self.activity_rate = self.activity_shape / positive("activity_mean", activity_mean)
+        self.popularity_rate = self.popularity_shape / positive("popularity_mean", popularity_mean)
         rng, (t, b) = np.random.default_rng(0), self.tables(self.initial)
         level = 0.5 * math.log(max(float(self.data["rating"].mean(dtype=float)), 0.1) / self.rank)
         t[:], b[:] = level + 0.1 * rng.standard_normal(t.shape), level + 0.1 * rng.standard_normal(b.shape)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.targets.gaussian import DENSE, Gaussian
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -62,9 +63,7 @@ class LogGaussianCox(Model):
         counts = np.array(counts, dtype=float)
         if counts.size == 0 or not np.all(counts >= 0.0) or not np.all(counts == np.floor(counts)):
             raise ValueError("`counts` must be whole numbers that are not negative, at least one of them.")
-        if not 0.0 < area < math.inf:
-            raise ValueError(f"`area` must be positive and finite, got {area}.")
-        self.shape, self.area = counts.shape, float(area)
+        self.shape, self.area = counts.shape, positive("area", area)
         self.counts = counts.ravel()
         self.field = Gaussian(mean, precision)
         d = counts.size

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.targets.gaussian import Gaussian
+from pdmp.native.arguments import positive
 
 
 def GaussianMarkovRandomField(
@@ -63,9 +63,7 @@ def GaussianMarkovRandomField(
 
     if not (hasattr(graph, "nodes") and hasattr(graph, "edges")):
         raise TypeError(f"`graph` must be a networkx graph, got {type(graph).__name__}.")
-    for name, value in (("tau", tau), ("kappa", kappa)):
-        if not 0.0 < value < math.inf:
-            raise ValueError(f"`{name}` must be positive and finite, got {value}.")
+    tau, kappa = positive("tau", tau), positive("kappa", kappa)
     nodes = list(graph.nodes)
     if not nodes:
         raise ValueError("`graph` must have at least one node.")

@@ -16,21 +16,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from pdmp.expressions.nodes import DATA, VARIABLE, exp
 from pdmp.expressions.straight import methods, numbers
 from pdmp.models.regressions.design import gram
-from pdmp.models.regressions.glm import (
-    BoundedGradient,
-    BoundedHessian,
-    GeneralisedLinear,
-    read_counts,
-    read_labels,
-    read_positive,
-)
-from pdmp.models.regressions.likelihoods import (
-    Law,
-    NegativeBinomialLaw,
-    PoissonLaw,
-    ProbitLaw,
-    StudentTLaw,
-)
+from pdmp.models.regressions.glm import BoundedGradient, BoundedHessian, GeneralisedLinear, read_counts, read_labels
+from pdmp.models.regressions.likelihoods import Law, NegativeBinomialLaw, PoissonLaw, ProbitLaw, StudentTLaw
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -63,20 +51,10 @@ class ByLaw(GeneralisedLinear):
             cls._read = staticmethod(read)
         super().__init_subclass__(**kwargs)
 
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        prior_scale: ArrayLike = 1.0,
-        intercept: bool = False,
-        offset: ArrayLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> None:
-        super().__init__(X, y, prior_scale, intercept, offset, dtype)
+    def settle(self) -> None:
         self.target = self.law.stored(self.y)
         self.__dict__.update(numbers(self.constants, self.log_dispersions()))
-        if isinstance(self, BoundedHessian):
-            self.settle()
+        super().settle()
 
     def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         return self._read(y, n) if hasattr(self, "_read") else super().read_target(y, n)
@@ -214,7 +192,7 @@ class NegativeBinomialRegression(ByLaw, BoundedGradient, law=NegativeBinomialLaw
         offset: ArrayLike | None = None,
         dtype: DTypeLike | None = None,
     ):
-        self.successes = read_positive("size", size)
+        self.successes = positive("size", size)
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
 
     def log_dispersions(self) -> tuple[float, ...]:
@@ -302,7 +280,7 @@ class StudentTRegression(ByLaw, BoundedGradient, law=StudentTLaw, bounds=_studen
         offset: ArrayLike | None = None,
         dtype: DTypeLike | None = None,
     ):
-        self.degrees, self.noise_scale = read_positive("degrees", degrees), read_positive("noise_scale", noise_scale)
+        self.degrees, self.noise_scale = positive("degrees", degrees), positive("noise_scale", noise_scale)
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
 
     def log_dispersions(self) -> tuple[float, ...]:

@@ -124,14 +124,31 @@ def _copy_rows(data, rows, n, tiles):
                 tiles[start // BLOCK, j, k] = data[rows[start + k], j]
 
 
-class Dense(Compiled):
-    """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
+class Full(Compiled):
+    """Base of matrices that have all d entries of a row."""
 
     data: np.ndarray
     size: int
 
     def __init__(self, data, size):
         self.data, self.size = data, size
+
+    @compiled
+    def row_range(self, i):
+        """Range of k for which `column(k)` and `entry(i, k)` are what row i has."""
+        return 0, self.size
+
+    @compiled
+    def column(self, k):
+        return k
+
+    @compiled
+    def entry(self, i, k):
+        return self.feature(i, k)
+
+
+class Dense(Full):
+    """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
 
     @compiled
     def feature(self, i, j):
@@ -205,19 +222,6 @@ class Dense(Compiled):
     def copy_rows(self, rows, n, tiles):
         """Copy n rows into tiles, as those of `Tiles`."""
         _copy_rows(self.data, rows, n, tiles)
-
-    @compiled
-    def row_range(self, i):
-        """Range of k for which `column(k)` and `entry(i, k)` are what row i has."""
-        return 0, self.size
-
-    @compiled
-    def column(self, k):
-        return k
-
-    @compiled
-    def entry(self, i, k):
-        return float(self.data[i, k])
 
     def taken(self, rows):
         """The same with its rows in the order `rows`."""
@@ -343,14 +347,8 @@ class ByRow(Compiled):
         pass  # their numbers are read where they are
 
 
-class Tiles(ByRow):
+class Tiles(Full, ByRow):
     """A dense matrix in tiles of 64 rows: data[t, j, k] is entry j of row 64 t + k, so that blocks are long vectors."""
-
-    data: np.ndarray
-    size: int
-
-    def __init__(self, data, size):
-        self.data, self.size = data, size
 
     @compiled
     def feature(self, i, j):
@@ -367,18 +365,6 @@ class Tiles(ByRow):
     def add_row(self, i, weight, out):
         for j in range(self.size):
             out[j] += weight * self.feature(i, j)
-
-    @compiled
-    def row_range(self, i):
-        return 0, self.size
-
-    @compiled
-    def column(self, k):
-        return k
-
-    @compiled
-    def entry(self, i, k):
-        return self.feature(i, k)
 
     def taken(self, rows):
         return None  # they have an order of their own
@@ -448,6 +434,21 @@ class Sparse(ByRow):
         return Sparse(self.matrix[rows], self.data.dtype)
 
     some = taken
+
+
+@inlined
+def row_lipschitz(design, i, scale, weight, out):
+    """out = weight |aᵢⱼ| |scale ∘ aᵢ|, aᵢ being row i."""
+    total = 0.0
+    first, last = design.row_range(i)
+    for k in range(first, last):
+        a = scale[design.column(k)] * design.entry(i, k)
+        total += a * a
+    total = weight * math.sqrt(total)
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for k in range(first, last):
+        out[design.column(k)] = total * abs(design.entry(i, k))
 
 
 def name_coefficients(variables, X):

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
+from pdmp.models.derived import reordered
 from pdmp.models.regressions.design import (
     data_and_coordinates,
     gram,
@@ -37,6 +38,7 @@ from pdmp.models.regressions.design import (
     name_coefficients,
     products,
     read_design,
+    row_lipschitz,
     row_norms,
     with_ones,
 )
@@ -154,11 +156,7 @@ class GaussianPrior(Model):
     precision: np.ndarray
 
     def __init__(
-        self,
-        X: ArrayLike,
-        n_data: int,
-        precision: np.ndarray,
-        variables: dict[str, tuple[int, ...]] | None = None,
+        self, X: ArrayLike, n_data: int, precision: np.ndarray, variables: dict[str, tuple[int, ...]] | None = None
     ) -> None:
         super().__init__(dim=X.shape[1], n_data=n_data, variables=variables)
         self.X, self.precision = X, precision
@@ -257,15 +255,15 @@ class LinearPredictions:
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
         X = self.X if X is None else self._columns(X)
-        flat = x.reshape(-1, self.dim)
+        flat = x.reshape(-1, self.dim)[:, : self.X.shape[1]]
         z = np.asarray((X @ flat.T).T if sparse.issparse(X) else flat @ X.T).reshape(*x.shape[:-1], X.shape[0])
         return z if offset is None or np.size(offset) == 0 else z + read_vector("offset", offset, X.shape[0])
 
     def _columns(self, X):
         """New features with as many columns as there are coefficients."""
-        X = X if sparse.issparse(X) else np.asarray(X, dtype=float)
-        if X.ndim != 2 or X.shape[1] != self.dim - self.intercept:
-            raise ValueError(f"`X` must have shape (n, {self.dim - self.intercept}), got {X.shape}.")
+        X, columns = X if sparse.issparse(X) else np.asarray(X, dtype=float), self.X.shape[1] - self.intercept
+        if X.ndim != 2 or X.shape[1] != columns:
+            raise ValueError(f"`X` must have shape (n, {columns}), got {X.shape}.")
         return with_ones(X) if self.intercept else X
 
     def predict(self, x: ArrayLike, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
@@ -316,11 +314,15 @@ class LinearPredictions:
             y, offset = self.y, self.offset
         else:
             y = self.read_target(y, X.shape[0] if hasattr(X, "shape") else len(X))
-        found = self.log_density(self.margins(x, X, offset), y)
+        found = self.log_density_at(x, self.margins(x, X, offset), y)
         if pointwise:
             return found
         total = found.sum(axis=-1)
         return float(total) if total.ndim == 0 else total
+
+    def log_density_at(self, x: np.ndarray, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """log p(y | z) where the coefficients are those of x."""
+        return self.log_density(z, y)
 
     def observed_data(self) -> dict[str, np.ndarray]:
         """The targets, by name.
@@ -395,6 +397,10 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         super().__init__(X, n, read_prior(prior_scale, d, bool(intercept)), variables)
         self.design, self.intercept, self.prior_scale = design, bool(intercept), prior_scale
         self.y, self.target, self.offset = y, y, offset
+        self.settle()
+
+    def settle(self) -> None:
+        """What a class sets from these, at the end."""
 
     # -- compiled: what a regression defines ----------------------------------------------------------------------
 
@@ -484,19 +490,15 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
-        rows = np.asarray(rows)
-        if np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        design = self.design.taken(rows)
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
+        """What has another order where the data have; None for data that stay in a file."""
+        design, offset = self.design.taken(rows), self.offset[rows] if self.offset.size else self.offset
         if design is None:
             return None
-        other = copy.copy(self)
-        other.design, other.target = design, self._targets(rows)
-        other.X = self.X[rows] if sparse.issparse(self.X) else design.data[:, : self.dim]
-        other.offset = self.offset[rows] if self.offset.size else self.offset
-        other.n_data = len(rows)
-        return other
+        X = self.X[rows] if sparse.issparse(self.X) else design.data[:, : self.dim]
+        return {"X": X, "design": design, "target": self._targets(rows), "offset": offset}
 
     def some_rows(self, rows: np.ndarray) -> GeneralisedLinear:
         """The same of a few of the data, in memory."""
@@ -554,14 +556,10 @@ class BoundedHessian(GeneralisedLinear):
 
     gram: np.ndarray
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.gram = np.zeros((0, 0))
-
     def settle(self) -> None:
         """Keep Σ high aᵢaᵢᵀ where it is small; to be called when `target` and parameters are set."""
-        if self.dim <= min(GRAM, self.n_data):
-            self.gram = self._bounding_products()
+        small = self.dim <= min(GRAM, self.n_data)
+        self.gram = self._bounding_products() if small else np.zeros((0, 0))
 
     @compiled
     def second_derivative_bounds(self, y):
@@ -599,16 +597,7 @@ class BoundedHessian(GeneralisedLinear):
     def term_lipschitz(self, i, scale, out):
         """max |ℓ''| |aᵢⱼ| |scale ∘ aᵢ|."""
         low, high = self.second_derivative_bounds(self.target_of(i))
-        total = 0.0
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            a = scale[self.design.column(k)] * self.design.entry(i, k)
-            total += a * a
-        total = max(high, -low) * math.sqrt(total)
-        for j in range(self.dim):
-            out[j] = 0.0
-        for k in range(first, last):
-            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
+        row_lipschitz(self.design, i, scale, max(high, -low), out)
 
     @compiled
     def factor_rate_bound(self, x, v, f):
@@ -764,13 +753,6 @@ def read_counts(y, n):
     if np.any(wrong):
         raise ValueError(f"`y` must hold counts 0, 1, 2, …, got {y[wrong][0]:g}.")
     return y
-
-
-def read_positive(name, value):
-    """A positive finite number, or a `ValueError`."""
-    if np.ndim(value) != 0 or not 0.0 < float(value) < math.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value}.")
-    return float(value)
 
 
 def read_prior(prior_scale, d, intercept=False):

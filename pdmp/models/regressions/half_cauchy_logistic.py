@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.logistic_terms import LogisticTerms
+from pdmp.native.arguments import positive
 
 
 class HalfCauchyLogistic(LogisticTerms):
@@ -40,9 +41,7 @@ class HalfCauchyLogistic(LogisticTerms):
         x = np.asarray(x, dtype=float)
         if x.ndim != 1 or x.size == 0:
             raise ValueError(f"`x` must have shape (N,), N at least 1, got {x.shape}.")
-        if np.ndim(prior_scale) != 0 or not 0.0 < prior_scale < np.inf:
-            raise ValueError(f"`prior_scale` must be a positive number, got {prior_scale}.")
-        super().__init__(x[:, None], np.ones(len(x)), prior_scale)
+        super().__init__(x[:, None], np.ones(len(x)), positive("prior_scale", prior_scale))
         self.variables = {"theta": (1,)}
 
     @classmethod

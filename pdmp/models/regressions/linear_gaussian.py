@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import numpy as np
@@ -10,14 +9,24 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
-from pdmp.models.base import Model
-from pdmp.models.regressions.design import Dense, data_and_coordinates, gram, name_coefficients, read_design, stays
+from pdmp.models.derived import reordered
+from pdmp.models.isotropic import IsotropicPrior
+from pdmp.models.regressions.design import (
+    Dense,
+    data_and_coordinates,
+    gram,
+    name_coefficients,
+    read_design,
+    row_lipschitz,
+    stays,
+)
 from pdmp.models.targets.gaussian import Gaussian
+from pdmp.native.arguments import matrix, positive
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.explanations import explained
 
 
-class LinearGaussian(Model):
+class LinearGaussian(IsotropicPrior):
     r"""Posterior of θ ~ N(0, prior_scale² I) given xₙ | θ ~ N(aₙ·θ, noise_scale²), n = 1, …, N.
 
     One term for each datum, Uₙ(θ) = (xₙ - aₙ·θ)² / (2 σ²) with ∇Uₙ(θ) = -aₙ (xₙ - aₙ·θ) / σ², σ = noise_scale, and
@@ -63,30 +72,25 @@ class LinearGaussian(Model):
     array([1., 1.])
     """
 
-    knows_constants = False
-
     design: Compiled
     y: np.ndarray
     noise_precision: float
-    prior_precision: float
     law: Compiled
 
     def __init__(self, A: ArrayLike, x: ArrayLike, noise_scale: float = 1.0, prior_scale: float = 1.0):
         table = A
-        A, design = read_design(A) if stays(A) else (_dense(A), None)
+        A, design = read_design(A) if stays(A) else (matrix("A", A), None)
         n, d = A.shape
         y = np.array(x, dtype=float)
         if y.shape != (n,):
             raise ValueError(f"`x` must have one entry for each row of `A`, shape ({n},); got {y.shape}.")
         if not np.all(np.isfinite(y)):
             raise ValueError("`x` must be finite.")
-        for name, scale in (("noise_scale", noise_scale), ("prior_scale", prior_scale)):
-            if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
-                raise ValueError(f"`{name}` must be a positive number, got {scale}.")
+        noise_scale, prior_scale = positive("noise_scale", noise_scale), positive("prior_scale", prior_scale)
         variables = name_coefficients({"coefficients": (d,)}, table) if hasattr(table, "columns") else None
         super().__init__(dim=d, n_data=n, variables=variables)
         self.A, self.y = A, y
-        self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
+        self.noise_precision, self.prior_precision = 1.0 / noise_scale**2, 1.0 / prior_scale**2
         self.design = Dense(A, d) if design is None else design
         pull = self.noise_precision * np.asarray(A.T @ y, dtype=float)
         if sparse.issparse(A):
@@ -107,38 +111,9 @@ class LinearGaussian(Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
-        total = 0.0
-        for j in range(self.dim):
-            total += x[j] * x[j]
-        return 0.5 * self.prior_precision * total
-
-    @compiled
-    def add_prior_gradient(self, x, out):
-        for j in range(self.dim):
-            out[j] += self.prior_precision * x[j]
-
-    @compiled
-    def prior_partial(self, x, j):
-        return self.prior_precision * x[j]
-
-    @compiled
-    def prior_partial_curvature_bound(self, v, j):
-        return self.prior_precision * v[j] * v[j]
-
-    @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        total = 0.0
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            a = scale[self.design.column(k)] * self.design.entry(i, k)
-            total += a * a
-        total = self.noise_precision * math.sqrt(total)
-        for j in range(self.dim):
-            out[j] = 0.0
-        for k in range(first, last):
-            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
+        row_lipschitz(self.design, i, scale, self.noise_precision, out)
 
     @compiled
     def residual(self, x, i):
@@ -238,9 +213,6 @@ class LinearGaussian(Model):
         """A factor for each datum, on the coordinates where its row of `A` is not zero; one for each prior."""
         return data_and_coordinates(self.A)
 
-    def slab_density(self) -> np.ndarray | None:
-        return np.full(self.dim, math.sqrt(self.prior_precision / (2.0 * math.pi)))
-
     def ray_room(self) -> int:
         """Length of the array that holds a ray."""
         return self.law.ray_room()
@@ -275,15 +247,14 @@ class LinearGaussian(Model):
         return self.law.curvature()
 
     def rearranged(self, rows: ArrayLike) -> LinearGaussian | None:
-        """The same model with its data in the order `rows`; None for data that stay in a file."""
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
         design = self.design.taken(rows)
         if design is None:
             return None
-        other = copy.copy(self)
-        other.design, other.y = design, self.y[rows]
-        other.A = self.A[rows] if sparse.issparse(self.A) else design.data
-        other.n_data = len(other.y)
-        return other
+        A = self.A[rows] if sparse.issparse(self.A) else design.data
+        return {"design": design, "y": self.y[rows], "A": A}
 
     def predict(self, x: ArrayLike, A: ArrayLike) -> np.ndarray:
         """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
@@ -303,13 +274,3 @@ class LinearGaussian(Model):
     @explained
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         return super().pointwise_log_likelihood(draws) + 0.5 * math.log(self.noise_precision / (2.0 * math.pi))
-
-
-def _dense(A):
-    """A copy of the features as a finite matrix, or a `ValueError`."""
-    A = np.array(A, dtype=float, order="C")
-    if A.ndim != 2 or A.size == 0:
-        raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
-    if not np.all(np.isfinite(A)):
-        raise ValueError("`A` must be finite.")
-    return A

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy import sparse
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import gram, name_coefficients, read_design, with_ones
-from pdmp.models.regressions.glm import read_vector
-from pdmp.models.targets.gaussian import checked_precision, is_definite
+from pdmp.models.derived import reordered
+from pdmp.models.regressions.design import gram, name_coefficients, read_design
+from pdmp.models.regressions.glm import LinearPredictions, read_vector
 from pdmp.models.transforms import Log
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import number, positive
 from pdmp.native.classes import Compiled, compiled, vectorised
+from pdmp.native.definite import definite, is_definite
 from pdmp.native.vectors import BLOCK, buffer, exp
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -62,7 +61,7 @@ class NormalInverseGamma(Model):
                 f"{precision.shape}."
             )
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
-        self.mean, self.precision = mean, np.ascontiguousarray(checked_precision(precision))
+        self.mean, self.precision = mean, np.ascontiguousarray(definite("precision", precision))
         self.shape, self.scale, self.weight = shape, scale, shape + 0.5 * d
 
     # -- compiled -------------------------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def _batch_projection(model, x, v, rows, n, out):
     return first, second
 
 
-class NormalInverseGammaRegression(Model):
+class NormalInverseGammaRegression(LinearPredictions, Model):
     r"""Linear regression yᵢ ~ N(aᵢ·β, σ²) with the normal-inverse-gamma prior, in (β, γ = log σ²).
 
     σ² ~ InvGamma(shape, scale) and β | σ² ~ N(prior_mean, σ² prior_covariance). One term for each datum,
@@ -293,6 +292,7 @@ class NormalInverseGammaRegression(Model):
     """
 
     knows_constants = False
+    offset = None
 
     design: Compiled
     y: np.ndarray
@@ -322,15 +322,12 @@ class NormalInverseGammaRegression(Model):
             del variables["intercept"]
         super().__init__(d + 1, n, name_coefficients(variables, table), transforms={"variance": Log()})
         self.X, self.design, self.y, self.intercept = X, design, read_vector("y", y, n), bool(intercept)
-        for name, value in (("shape", shape), ("scale", scale)):
-            if value is None or np.ndim(value) != 0 or not 0.0 <= value < math.inf:
-                raise ValueError(f"`{name}` must be a number >= 0, got {value}.")
+        self.shape, self.scale = number("shape", shape, least=0.0), number("scale", scale, least=0.0)
         mean = np.array(prior_mean, dtype=float)
         if mean.shape not in ((), (d,)) or not np.all(np.isfinite(mean)):
             raise ValueError(f"`prior_mean` must be a finite number or of shape ({d},), got {prior_mean}.")
         self.prior_mean = np.broadcast_to(mean, (d,)).copy()
         self.prior_precision, rank = _prior_precision(prior_covariance, d, self.intercept)
-        self.shape, self.scale = float(shape), float(scale)
         self.weight = self.shape + 0.5 * rank
         self.law = self._law(rank)
 
@@ -428,17 +425,11 @@ class NormalInverseGammaRegression(Model):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
-        rows = np.asarray(rows)
-        if np.array_equal(rows, np.arange(self.n_data)):
-            return self
+        return reordered(self, rows, self._of_rows)
+
+    def _of_rows(self, rows):
         design = self.design.taken(rows)
-        if design is None:
-            return None
-        other = copy.copy(self)
-        other.design, other.y = design, self.y[rows]
-        other.n_data = len(rows)
-        return other
+        return None if design is None else {"design": design, "y": self.y[rows]}
 
     def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ) under the posterior."""
@@ -452,56 +443,13 @@ class NormalInverseGammaRegression(Model):
         """Hessian of U at x, shape (d + 1, d + 1)."""
         return self.law.hessian(self.check(x))
 
-    def predict(self, x: ArrayLike, X: ArrayLike) -> np.ndarray:
-        """Expected targets for positions x, shape (..., d + 1), and features X, shape (n, d): shape (..., n)."""
-        x = np.asarray(x, dtype=float)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
-        X = X if sparse.issparse(X) else np.asarray(X, dtype=float)
-        columns = self.dim - 1 - self.intercept
-        if X.ndim != 2 or X.shape[1] != columns:
-            raise ValueError(f"`X` must have shape (n, {columns}), got {X.shape}.")
-        return self._fitted(x, with_ones(X) if self.intercept else X)
+    def mean(self, z: np.ndarray) -> np.ndarray:
+        """Expected targets."""
+        return z
 
-    def _fitted(self, x, X):
-        flat = x.reshape(-1, self.dim)[:, :-1]
-        return np.asarray((X @ flat.T).T).reshape(*x.shape[:-1], X.shape[0])
-
-    def log_likelihood(
-        self, x: ArrayLike, X: ArrayLike | None = None, y: ArrayLike | None = None, pointwise: bool = False
-    ) -> np.ndarray:
-        """log p(y | X, x) of the model's data or of others.
-
-        Parameters
-        ----------
-        x : array_like, shape (..., d + 1)
-            One position (β, γ), or several.
-        X, y : array_like, shape (n, d) and (n,), optional
-            The model's own when omitted.
-        pointwise : bool
-            Whether to return it for each datum.
-
-        Returns
-        -------
-        ndarray, shape (...), or (..., n) when `pointwise`
-            The sum over the data; a float for one position.
-        """
-        x = np.asarray(x, dtype=float)
-        if X is None:
-            residuals = self.y - self._fitted(x, self.X)
-        else:
-            residuals = np.asarray(y, dtype=float) - self.predict(x, X)
-        gamma = x[..., -1:]
-        found = -HALF_LOG_2PI - 0.5 * (gamma + np.exp(-gamma) * residuals**2)
-        if pointwise:
-            return found
-        return float(found.sum()) if x.ndim == 1 else found.sum(axis=-1)
-
-    def observed_data(self) -> dict[str, np.ndarray]:
-        return {"y": self.y}
-
-    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        return self.log_likelihood(draws, pointwise=True)
+    def log_density_at(self, x: np.ndarray, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        gamma = np.asarray(x, dtype=float)[..., -1:]
+        return -HALF_LOG_2PI - 0.5 * (gamma + np.exp(-gamma) * (y - z) ** 2)
 
 
 def _prior_precision(covariance, d, intercept):

@@ -18,7 +18,7 @@ from pdmp.models.regressions.design import name_coefficients
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import coordinates, positive
 
 #: Models are enumerated up to so many coefficients that may be 0.
 ENUMERATED = 16
@@ -44,13 +44,7 @@ class _SpikeAndSlab:
         if values.shape not in ((), (self.dim,)):
             raise ValueError(f"`inclusion` must be a number or of shape ({self.dim},), got shape {values.shape}.")
         values = np.broadcast_to(values, (self.dim,)).copy()
-        always = np.asarray(always)
-        if always.size:
-            if always.dtype == bool and always.shape == (self.dim,):
-                always = np.flatnonzero(always)
-            if not np.issubdtype(always.dtype, np.integer) or always.min() < 0 or always.max() >= self.dim:
-                raise ValueError(f"`always` must name coefficients 0 … {self.dim - 1}, or be a mask, got {always}.")
-            values[always] = 1.0
+        values[coordinates("always", always, self.dim)] = 1.0
         if not np.all((values > 0.0) & (values <= 1.0)):
             raise ValueError(
                 f"`inclusion` must be above 0 and at most 1, got {values[~((values > 0) & (values <= 1))][0]}."

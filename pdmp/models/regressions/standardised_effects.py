@@ -43,13 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.moved_coordinates import MovedCoordinates
-from pdmp.models.regressions.spread_coordinate import (
-    coordinate_of,
-    log_rise_derivative,
-    log_spread,
-    log_spreads,
-    rise,
-)
+from pdmp.models.regressions.spread_coordinate import coordinate_of, log_rise_derivative, log_spread, log_spreads, rise
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import compiled
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import count, number, positive
 from pdmp.native.classes import compiled
 
 
@@ -51,15 +50,9 @@ class Banana(Model):
     noise: float
 
     def __init__(self, dim: int = 2, scale: float = 1.0, bend: float = 1.0, noise: float = 0.5) -> None:
-        if dim < 2:
-            raise ValueError(f"`dim` must be at least 2, got {dim}.")
-        for name, value in (("scale", scale), ("noise", noise)):
-            if not 0.0 < value < math.inf:
-                raise ValueError(f"`{name}` must be positive and finite, got {value}.")
-        if not math.isfinite(bend):
-            raise ValueError(f"`bend` must be finite, got {bend}.")
+        dim = count("dim", dim, least=2)
         super().__init__(dim=dim)
-        self.scale, self.bend, self.noise = float(scale), float(bend), float(noise)
+        self.scale, self.bend, self.noise = positive("scale", scale), number("bend", bend), positive("noise", noise)
 
     # -- compiled -------------------------------------------------------------------------------------------------
 

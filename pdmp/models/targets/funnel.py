@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import count, positive
 from pdmp.native.classes import compiled
 
 
@@ -43,12 +44,8 @@ class Funnel(Model):
     scale: float
 
     def __init__(self, dim: int = 10, scale: float = 3.0) -> None:
-        if dim < 2:
-            raise ValueError(f"`dim` must be at least 2, got {dim}.")
-        if not 0.0 < scale < math.inf:
-            raise ValueError(f"`scale` must be positive and finite, got {scale}.")
+        dim, self.scale = count("dim", dim, least=2), positive("scale", scale)
         super().__init__(dim=dim, variables={"v": (), "z": (dim - 1,)})
-        self.scale = float(scale)
 
     # -- compiled -------------------------------------------------------------------------------------------------
 

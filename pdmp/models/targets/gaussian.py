@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
-from pdmp.native.sparse_cholesky import ROUNDING, factorised
+from pdmp.native.definite import definite, factor_of, symmetric
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -276,32 +276,9 @@ def _rows(precision):
             i = int(np.argmin(matrix))
             raise ValueError(f"`precision` must be positive definite; entry {i} of the diagonal is {matrix[i]:g}.")
         return np.arange(d + 1), np.arange(d), matrix
-    matrix = checked_precision(matrix)
+    matrix = definite("precision", matrix)
     i, j = np.nonzero(matrix)
     return np.searchsorted(i, np.arange(d + 1)), j.astype(np.int64), matrix[i, j]
-
-
-def checked_precision(matrix: np.ndarray) -> np.ndarray:
-    """The symmetric part of a dense precision matrix, or a `ValueError`."""
-    _check_symmetric(np.abs(matrix - matrix.T).max(), np.abs(matrix).max())
-    matrix = 0.5 * (matrix + matrix.T)
-    if not is_definite(matrix):
-        low = np.linalg.eigvalsh(matrix)[0]
-        raise ValueError(f"`precision` must be positive definite; its smallest eigenvalue is {low:.3g}.")
-    return matrix
-
-
-def is_definite(matrix: np.ndarray, rounding: float = ROUNDING) -> bool:
-    """Whether a symmetric matrix is positive definite, and not by the `rounding` of its entries alone."""
-    try:
-        return bool(np.all(np.linalg.cholesky(matrix).diagonal() ** 2 > rounding * matrix.diagonal()))
-    except np.linalg.LinAlgError:
-        return False
-
-
-def _check_symmetric(difference, largest):
-    if difference > 1e-8 * largest:
-        raise ValueError(f"`precision` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
 
 
 def _sparse_rows(precision):
@@ -312,8 +289,7 @@ def _sparse_rows(precision):
     matrix = sparse.csr_array(precision, dtype=float)
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError("`precision` must be finite.")
-    _check_symmetric(abs(matrix - matrix.T).max(), abs(matrix).max())
-    matrix = sparse.csr_array(0.5 * (matrix + matrix.T))
+    matrix = sparse.csr_array(symmetric("precision", matrix))
     matrix.eliminate_zeros()
     matrix.sort_indices()
     diagonal = matrix.diagonal()
@@ -321,6 +297,6 @@ def _sparse_rows(precision):
         i = int(np.argmin(diagonal))
         raise ValueError(f"`precision` must be positive definite; entry {i} of its diagonal is {diagonal[i]:g}.")
     others = np.asarray(abs(matrix).sum(axis=1)).ravel() - diagonal
-    if not np.all(diagonal > others) and factorised(matrix) is None:
-        raise ValueError("`precision` must be positive definite; a pivot of its factorisation is not positive.")
+    if not np.all(diagonal > others):
+        factor_of("precision", matrix)
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -56,12 +57,10 @@ class Hyperboloid(Model):
         y = np.array(y, dtype=float)
         if y.ndim != 1 or y.size == 0 or not np.all(np.isfinite(y)):
             raise ValueError(f"`y` must be a vector of at least one finite number, got shape {y.shape}.")
-        for name, scale in (("noise_scale", noise_scale), ("prior_scale", prior_scale)):
-            if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
-                raise ValueError(f"`{name}` must be a positive number, got {scale}.")
         super().__init__(dim=2, n_data=len(y), variables={"w": (2,)}, initial=[1.0, 0.1])
         self.y = y
-        self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
+        self.noise_precision = 1.0 / positive("noise_scale", noise_scale) ** 2
+        self.prior_precision = 1.0 / positive("prior_scale", prior_scale) ** 2
 
     @classmethod
     def generated(cls, n_data: int = 1_000, product: float = 0.0, seed: int = 0, **options: Any) -> Self:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import matrix, one_of, positive
 from pdmp.native.classes import compiled, inlined
 
 
@@ -61,18 +62,14 @@ class MixtureSum(Model):
     factor: float
 
     def __init__(self, centres: ArrayLike, width: float = 0.25, scale: float | str = "mean") -> None:
-        centres = np.array(centres, dtype=float, order="C")
-        if centres.ndim != 2 or centres.size == 0 or centres.shape[1] % 2:
-            raise ValueError(f"`centres` must have shape (N, 2 D), N and D at least 1; got {centres.shape}.")
-        if not np.all(np.isfinite(centres)):
-            raise ValueError("`centres` must be finite.")
-        if np.ndim(width) != 0 or not 0.0 < width < math.inf:
-            raise ValueError(f"`width` must be a positive number, got {width}.")
-        if scale not in ("mean", "sum"):
-            raise ValueError(f'`scale` must be "mean" or "sum", got {scale!r}.')
+        centres = matrix("centres", centres, columns="2 D")
+        if centres.shape[1] % 2:
+            raise ValueError(f"`centres` must have shape (N, 2 D), got {centres.shape}.")
+        width = positive("width", width)
+        one_of("scale", scale, ("mean", "sum"))
         n_data, dim = len(centres), centres.shape[1] // 2
         super().__init__(dim=dim, n_data=n_data, variables={"w": (dim,)}, initial=np.ones(dim))
-        self.centres, self.width, self.scale = centres, float(width), scale
+        self.centres, self.width, self.scale = centres, width, scale
         self.precision = 1.0 / self.width**2
         self.factor = 1.0 / n_data if scale == "mean" else 1.0
 
