@@ -32,8 +32,10 @@ class Script:
         return self.numbers.pop(0)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 1000])
-def test_an_alias_table_has_the_probabilities_of_its_weights(n):
+@pytest.mark.parametrize(("n", "part"), [(1, 9), (2, 9), (7, 9), (7, 2), (1000, 64)])
+def test_an_alias_table_has_the_probabilities_of_its_weights(n, part, monkeypatch):
+    """Also where it is balanced in parts, and then what is left of them."""
+    monkeypatch.setattr("pdmp.gradients.alias.PART", part)
     for seed, power in ((0, 1.0), (1, 8.0)):
         weights = np.random.default_rng(seed).random(n) ** power
         weights[3:5] = 0.0

@@ -73,7 +73,8 @@ def variants(node):
     elif isinstance(node, ast.AugAssign):
         yield "factor put in", doubled(node.value), node.value
     elif isinstance(node, ast.Return) and isinstance(node.value, ast.Name | ast.Subscript | ast.Call):
-        yield "factor put in", doubled(node.value), node.value
+        if not re.match("isinstance|any|all", ast.unparse(node.value)):
+            yield "factor put in", doubled(node.value), node.value
     elif isinstance(node, ast.Subscript):
         index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         named = [part for part in index if isinstance(part, ast.Name) and not part.id.isupper()]
@@ -131,7 +132,7 @@ def replacements(node):
         yield "sign dropped", node.operand
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "truth value", ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) <= 100:
         yield "off by one", ast.Constant(node.value + 1)
         if node.value != 0:  # many arrays have one element, whose index may be -1 as well
             yield "off by one", ast.Constant(node.value - 1)
