@@ -43,6 +43,7 @@ NAMES |= {"cos": "sin", "mean": "median", "zeros": "ones"}
 #: Calls and options without which nearly every value is what it was.
 CONVERSIONS = {"float", "list", "tuple", "asarray", "ascontiguousarray", "str", "bool", "cast"}
 CHECKS = {"strict", "stacklevel", "encoding"}
+SYMMETRIC = {"max", "min", "maximum", "minimum", "hypot", "logaddexp", "allclose", "array_equal"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +169,7 @@ def calls(node):
         setattr(func, "attr" if isinstance(func, ast.Attribute) else "id", NAMES[name])
         yield "max for min", changed(node, func=func)
     starred = any(isinstance(a, ast.Starred) for a in node.args)
-    if len(node.args) > 1 and not starred:
+    if len(node.args) > 1 and not starred and not (name in SYMMETRIC and len(node.args) == 2):
         yield "arguments swapped", changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
     if len(node.args) in (1, 2) and not starred and not name[:1].isupper() and name not in CONVERSIONS:
         yield from (("call dropped", argument) for argument in node.args)
