@@ -115,6 +115,26 @@ def test_quantiles_count_chains_by_their_lengths():
     np.testing.assert_allclose(inside, 0.5, atol=0.002)
 
 
+def test_correlations_and_rates_of_events():
+    """Around the mean of all chains, each lag's products averaged over them; data are those of the whole run."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 120, 300, 80)
+    run.stats.update(data_terms=450, data_passes=90.0)
+    u, n = np.array([[1.0, 2.0], [0.3, -1.0]]), 40
+    z = (run.draws(n) - run.draws(n).mean(axis=(0, 1))) @ u.T
+    products = np.array([(z[:, k:] * z[:, : n - k]).sum(axis=(0, 1)) / (n - k) for k in range(9)]).T
+    found, lags = pdmp.diagnostics.acf(run, 9, u, n), np.arange(9) / n
+    np.testing.assert_allclose(found["acf"], products / products[:, :1], rtol=1e-9)
+    np.testing.assert_allclose(found["time"], np.mean(run.end - run.warmup) * lags)
+    for name, spent in (("data_terms", 450.0), ("data_passes", 90.0)):
+        np.testing.assert_allclose(found[name], found["time"] * spent / run.end.sum())
+    apart = [pdmp.diagnostics.event_rates(one) for one in run.split()]
+    lengths = np.array([record.length for record in run.records])
+    for name, rate in pdmp.diagnostics.event_rates(run).items():
+        assert rate.value == pytest.approx(weighted(run, lambda one, k=name: pdmp.diagnostics.event_rates(one)[k].value))
+        within = np.sqrt(np.sum((lengths * [part[name].error for part in apart]) ** 2)) / lengths.sum()
+        assert rate.error == pytest.approx(within) and within > 0.0
+
+
 @pytest.mark.parametrize("d", [2, 12])
 def test_probabilities_of_models(d):
     """Of two coordinates they are accumulated; of twelve they are read from the paths."""
