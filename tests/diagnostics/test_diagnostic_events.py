@@ -215,6 +215,12 @@ def test_the_configurational_temperature(form):
     for temperature in (1.0, 1.5):
         found = configurational_temperature(model, [50.0, 0.0, 0.0] + math.sqrt(temperature) * x, form)
         assert abs(found.value - temperature) < 5.0 * found.error < 0.35
+    few = x[:, :20].reshape(40, 3)
+    gradients = few @ PRECISION
+    virial = np.sum((few - few.mean(axis=0)) * gradients) / (39 * 3)
+    expected = virial if form == "virial" else np.sum(gradients**2) / 40 / np.trace(PRECISION)
+    found = configurational_temperature(model, [50.0, 0.0, 0.0] + x[:, :20], form)
+    assert found.value == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.exact

@@ -38,6 +38,13 @@ def test_distances_by_hand():
     assert mmd(X[:, :1], reference[:, :1], 1.0, 2).value == pytest.approx(2.0 * off - 2.0 * other)
 
 
+def test_distances_of_many_draws_are_those_of_some_of_all_chains(monkeypatch):
+    monkeypatch.setattr("pdmp.diagnostics.distances.MMD_DRAWS", 50)
+    x, reference = (np.random.default_rng(k).standard_normal((3, 40, 2)) for k in (1, 2))
+    found, fewer = mmd(x, reference, stretches=2), mmd(x[:, ::3], reference.reshape(-1, 2)[::3], stretches=2)
+    assert found == fewer
+
+
 def test_the_jackknife_of_a_mean_is_its_standard_error():
     x = np.random.default_rng(1).standard_normal((2, 64, 1))
     found = jackknife(lambda x: float(x.mean()), x, stretches=16)
@@ -104,6 +111,22 @@ def test_an_estimate_prints_with_its_error():
     assert str(Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
 
 
+def test_each_column_of_a_table_is_its_measure():
+    rng = np.random.default_rng(4)
+    x, reference = rng.standard_normal((2, 24, 2)) * [1.0, 3.0], 0.3 + rng.standard_normal((60, 2)) * [1.5, 0.7]
+    for given in ({}, {"mean": [0.1, 0.2], "sd": [1.2, 0.9]}):
+        m, s = given.get("mean", reference.mean(axis=0)), np.asarray(given.get("sd", reference.std(axis=0)))
+        assert report(x, reference, **given, stretches=3).rows[""] == {
+            "mean": mean_error(x, m, s, 3),
+            "variance": variance_error(x, s, False, 3),
+            "relative variance": variance_error(x, s, True, 3),
+            "sd": sd_error(x, s, 3),
+            "W1": wasserstein(x, reference, 3, s),
+            "sliced W1": sliced_wasserstein(x, reference, stretches=3),
+            "MMD²": mmd(x, reference, stretches=3),
+        }
+
+
 @pytest.mark.slow
 def test_a_table_does_not_show_noise_as_a_difference():
     rng = np.random.default_rng(3)
@@ -112,15 +135,8 @@ def test_a_table_does_not_show_noise_as_a_difference():
     table = report({"good": good, "same": same, "bad": bad}, reference, [0.0, 0.0], [1.0, 1.0])
     for name in ("variance", "relative variance", "sd", "W1", "sliced W1", "MMD²"):
         assert table.best(name) == ["good", "same"], name
-    assert set(table.rows["bad"]) == {"mean", "variance", "relative variance", "sd", "W1", "sliced W1", "MMD²"}
-    one = table.rows["bad"]["W1"]
-    assert one.value == pytest.approx(wasserstein(bad, reference).value.mean())
     text = repr(table).splitlines()
     assert len(text) == 5 and text[1].count("*") >= 6 and text[3].count("*") <= 1
-    halves = report(good, 2.0 * reference)
-    np.testing.assert_allclose(
-        halves.rows[""]["mean"].value, mean_error(good, 2.0 * reference.mean(0), 2.0 * reference.std(0)).value
-    )
     with pytest.raises(ValueError, match="`draws` must have at least one"):
         report({}, reference)
 

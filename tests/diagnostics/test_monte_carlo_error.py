@@ -1,5 +1,7 @@
 """Monte Carlo errors: exact averages over stretches; series and processes whose asymptotic variance is known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -231,6 +233,14 @@ def test_what_an_effective_draw_costs():
     found = run.efficiency()
     assert found["per_data_pass"] == pytest.approx(found["ess_min"] / 20.0)
     assert found["ess_min"] <= found["ess_median"]
+    stats = {"data_terms": 600, "data_passes": 3.0, "thinned": 70, "horizons": 30, "total_events": 40, "seconds": 8.0}
+    for size, terms, gradients in ((5, 600, 120), (0, 600, 3), (5, 0, 100)):
+        process = SimpleNamespace(provider=SimpleNamespace(size=size))
+        run = SimpleNamespace(stats=stats | {"data_terms": terms}, process=process)
+        found = monte_carlo_error.efficiency(run, ess=np.array([np.nan, 90.0, 30.0, 50.0]))  # the first never moved
+        assert (found["ess_min"], found["ess_median"]) == (30.0, 50.0)
+        costs = {"per_second": 8.0, "per_event": 40, "per_data_pass": 3.0, "per_gradient": gradients}
+        assert {name: found[name] for name in costs} == {name: 30.0 / cost for name, cost in costs.items()}
 
 
 @pytest.mark.exact

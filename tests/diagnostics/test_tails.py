@@ -22,11 +22,11 @@ def joint(df, d=3):
     )
 
 
-def separate(dfs):
-    """Independent ones; of infinitely many degrees of freedom a normal law."""
-    heavy = np.isfinite(dfs)
+def separate(dfs, side=0.0):
+    """Independent ones; of infinitely many degrees of freedom a normal law, as beyond 0 on the other side than `side`."""
 
     def both(x):
+        heavy = np.isfinite(dfs) & (side * x >= 0.0)
         with np.errstate(invalid="ignore"):
             u = np.where(heavy, 0.5 * (dfs + 1.0) * np.log1p(x * x / dfs), 0.5 * x * x)
             g = np.where(heavy, (dfs + 1.0) * x / (dfs + x * x), x)
@@ -44,8 +44,9 @@ def test_indices_of_power_laws(df):
     centre, scale = np.array([0.3, -0.2, 5.0]), np.array([1.0, 2.0, 3.0])
     own, shared = tail_indices(joint(df), centre, scale, ALL)
     assert shared == pytest.approx(df, abs=1e-3) and own == pytest.approx([df + 2.0] * 3, abs=1e-3)
-    own, shared = tail_indices(separate(np.array([df, math.inf, df + 4.0])), centre, scale, ALL)
-    assert own == pytest.approx([df, math.inf, df + 4.0], abs=1e-3) and shared == math.inf
+    for side in (-1.0, 0.0, 1.0):
+        own, shared = tail_indices(separate(np.array([df, math.inf, df + 4.0]), side), centre, scale, ALL)
+        assert own == pytest.approx([df, math.inf, df + 4.0], abs=1e-3) and shared == math.inf
     own, shared = tail_indices(separate(np.full(3, df)), centre, scale, ALL)
     assert own == pytest.approx([df] * 3, abs=1e-3) and shared == pytest.approx(3.0 * df, abs=1e-3)
 
@@ -128,6 +129,7 @@ def test_draws_decide_where_some_coordinates_share_a_tail_and_not_where_it_is_li
 def test_of_many_coordinates_the_farthest_are_looked_at(monkeypatch):
     monkeypatch.setattr(tails, "TAILS", 2)
     draws = draws_of(normal, lambda rng, size: 1e-3 * rng.standard_t(1.2, size), normal, normal, t(1.2), normal)
+    draws[-1, :, 4] = draws[-1, :, 3]  # one of the chains has not been far
     assert list(heavy_tails(draws, np.arange(6), np.full(6, 400.0))) == [1, 4]
 
 

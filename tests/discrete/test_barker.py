@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 import discrete
 import pdmp
 from discrete.barker import CORRECTED, EXTREME, SPREAD, VANILLA, C, probability
-from discrete.laws import barker_covariance
+from discrete.laws import _barker_response, barker_covariance
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import (
@@ -183,6 +183,17 @@ def test_a_stretch_that_removes_the_bias_exists_up_to_the_breaking_point_only(g,
         assert bias(1.0, share * tau) < 0.0 < bias(200.0, share * tau)
     for share in (1.05, 2.0):
         assert bias(200.0, share * tau) < 0.0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_mean_increment_of_a_small_gradient(estimator):
+    """E ±z over z and the noise, by differences; the second coordinate's noise is beyond what can be corrected."""
+    sigma, tau, (nodes, weights) = np.array([0.5, 0.8]), np.array([1.0, 4.0]), np.polynomial.hermite_e.hermegauss(7)
+    name = {VANILLA: "vanilla", CORRECTED: "corrected", EXTREME: "extreme"}[estimator]
+    for found, s, t in zip(_barker_response(sigma, tau, name), sigma, tau, strict=True):
+        z, g = s * (1.0 + SPREAD * nodes), 0.05 * t
+        slopes = [(expected(estimator, v, g, t) - expected(estimator, v, -g, t)) / (2.0 * g) for v in z]
+        assert found == pytest.approx(np.average(2.0 * z * slopes, weights=weights), rel=5e-3)
 
 
 # ---------------------------------------------------------------------------------------------------------------

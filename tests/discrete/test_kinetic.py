@@ -248,6 +248,8 @@ def test_another_momentum_of_ubu_gives_the_same_path():
     h, gamma, c = 0.3, 2.0, 0.25
     process = discrete.UBU.from_c(Noisy(MODEL, 0.5), h, gamma, c)
     assert (process.schedule.step(0), process.friction) == (pytest.approx(0.15), pytest.approx(4.0))
+    default = discrete.UBU.from_c(MODEL, 0.3)
+    assert (default.schedule.step(0), default.friction) == (0.3, 2.0)
     found = record(process, np.zeros(3), 8).xs
     flow, noise = free_motion(0.5 * h, gamma)
     first = np.array([[0.0, flow[1, 1]], [1.0, 0.0], [0.0, flow[0, 1]]])

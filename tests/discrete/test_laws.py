@@ -94,7 +94,9 @@ def test_corrections_count(correction):
 def test_richardson_romberg_chooses_for_the_extrapolation():
     at, beyond = ratio(discrete.SGRRLD(NOISY), lambda step: 2.0 * sgld_law(0.5 * step) - sgld_law(step))
     assert at <= 0.1 < beyond
-    fine = discrete.SGRRLD(NOISY).resolve(np.zeros(2))
+    process = discrete.SGRRLD(NOISY)
+    fine = process.resolve(np.zeros(2))
+    assert process.schedule is process.coarse.schedule is not fine.schedule  # it is left as it was
     assert fine.fine.schedule.step(0) == 0.5 * fine.coarse.schedule.step(0) == 0.5 * fine.schedule.step(0)
 
 

@@ -44,9 +44,23 @@ def test_moments(run):
     np.testing.assert_allclose(run.var(), np.diag(spread), rtol=1e-10)
     assert run.chain_means().tolist() == [one.mean().tolist() for one in run.split()]
     if run.store != "moments":
-        np.testing.assert_allclose(
-            run.expectation(lambda x: x[0] * x[1]), weighted(run, lambda one: one.expectation(lambda x: x[0] * x[1]))
-        )
+        np.testing.assert_allclose(run.expectation(product), weighted(run, lambda one: one.expectation(product)))
+        for f in (None, product):
+            apart = [one.running_mean(f, 12)[0] for one in run.split()]
+            np.testing.assert_allclose(run.running_mean(f, 12), apart, rtol=1e-12)
+            if run.store == "skeleton":
+                np.testing.assert_allclose(run.running_mean(f, 12)[:, -1], run.chain_means(f), rtol=1e-9)
+
+
+def product(x):
+    return x[0] * x[1]
+
+
+def test_paths_turn_about_the_reference_of_their_own_chain():
+    centres = iter([[0.5, -1.0], [2.0, 0.3], [-0.4, 0.0]])
+    run = joined(lambda: pdmp.Boomerang(TARGET, next(centres), metric=pdmp.Metric(covariance=0.8)), 60, 300, 25)
+    for path, one in zip(run.paths, run.split(), strict=True):
+        np.testing.assert_allclose(path.mean(one.records[0].warmup), one.mean(), rtol=1e-9)
 
 
 def test_errors_and_effective_draws(run):
@@ -54,6 +68,10 @@ def test_errors_and_effective_draws(run):
     lengths = np.array([record.length for record in run.records])
     sigma = [one.asymptotic_variance() for one in run.split()]
     np.testing.assert_allclose(run.asymptotic_variance(), lengths @ sigma / lengths.sum(), rtol=1e-12)
+    for f in (None,) if run.store == "moments" else (None, product):
+        apart = [one._stretches(f) for one in run.split()]
+        for k, found in enumerate(run._stretches(f)):
+            assert [np.asarray(part).tolist() for part in found] == [np.asarray(one[k][0]).tolist() for one in apart]
     apart = pdmp.diagnostics.monte_carlo_error.standard_error(*run._stretches())
     np.testing.assert_allclose(run.mcse(), apart, rtol=1e-12)
     found = run.effective_draws()
@@ -95,6 +113,26 @@ def test_quantiles_count_chains_by_their_lengths():
     low, high = run.hdi(0.5).T
     inside = weighted(run, lambda one: np.mean((one.draws(3_000)[0] >= low) & (one.draws(3_000)[0] <= high), axis=0))
     np.testing.assert_allclose(inside, 0.5, atol=0.002)
+
+
+def test_correlations_and_rates_of_events():
+    """Around the mean of all chains, each lag's products averaged over them; data are those of the whole run."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 120, 300, 80)
+    run.stats.update(data_terms=450, data_passes=90.0)
+    u, n = np.array([[1.0, 2.0], [0.3, -1.0]]), 40
+    z = (run.draws(n) - run.draws(n).mean(axis=(0, 1))) @ u.T
+    products = np.array([(z[:, k:] * z[:, : n - k]).sum(axis=(0, 1)) / (n - k) for k in range(9)]).T
+    found, lags = pdmp.diagnostics.acf(run, 9, u, n), np.arange(9) / n
+    np.testing.assert_allclose(found["acf"], products / products[:, :1], rtol=1e-9)
+    np.testing.assert_allclose(found["time"], np.mean(run.end - run.warmup) * lags)
+    for name, spent in (("data_terms", 450.0), ("data_passes", 90.0)):
+        np.testing.assert_allclose(found[name], found["time"] * spent / run.end.sum())
+    apart = [pdmp.diagnostics.event_rates(one) for one in run.split()]
+    lengths = np.array([record.length for record in run.records])
+    for name, rate in pdmp.diagnostics.event_rates(run).items():
+        assert rate.value == pytest.approx(weighted(run, lambda one, k=name: pdmp.diagnostics.event_rates(one)[k].value))
+        within = np.sqrt(np.sum((lengths * [part[name].error for part in apart]) ** 2)) / lengths.sum()
+        assert rate.error == pytest.approx(within) and within > 0.0
 
 
 @pytest.mark.parametrize("d", [2, 12])

@@ -32,8 +32,10 @@ class Script:
         return self.numbers.pop(0)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 1000])
-def test_an_alias_table_has_the_probabilities_of_its_weights(n):
+@pytest.mark.parametrize(("n", "part"), [(1, 9), (2, 9), (7, 9), (7, 2), (1000, 64)])
+def test_an_alias_table_has_the_probabilities_of_its_weights(n, part, monkeypatch):
+    """Also where it is balanced in parts, and then what is left of them."""
+    monkeypatch.setattr("pdmp.gradients.alias.PART", part)
     for seed, power in ((0, 1.0), (1, 8.0)):
         weights = np.random.default_rng(seed).random(n) ** power
         weights[3:5] = 0.0
@@ -81,7 +83,8 @@ def test_bad_weights():
         ([[1.0]], r"`weights` must have shape \(N,\)"),
         ([1.0, -1.0], "`weights` must be finite and at least 0; entry 1 is -1.0"),
         ([np.nan, 1.0], "`weights` must be finite and at least 0; entry 0 is nan"),
-        ([0.0, 0.0], "`weights` must have a finite sum above 0"),
+        ([0.0, 0.0], "`weights` must have a finite sum above 0, got 0.0"),
+        ([1e308, 1e308], "`weights` must have a finite sum above 0, got inf"),
     ]:
         with pytest.raises(ValueError, match=message):
             AliasTable(weights)
@@ -172,7 +175,7 @@ def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(meth
     each = (LOGISTIC.term_gradients(X, rows) - LOGISTIC.term_gradients(Y, rows)) / p[rows, None]
     expected = each.mean(axis=0) + LOGISTIC.gradient(Y) - prior(LOGISTIC, Y) + prior(LOGISTIC, X)
     assert_allclose(out[0], expected, rtol=1e-11)
-    assert counts == 3
+    assert counts == 3 and len(set(memory.columns)) > 1 and len(set(rows)) > 1
     if method == "gradient_and_projection":
         assert extra[0, 0] == pytest.approx(v @ expected, rel=1e-11)
         assert extra[0, 1] == pytest.approx((each @ v).var(ddof=1) / 3.0, rel=1e-9)

@@ -13,6 +13,7 @@ from pdmp.gradients import LEAST_VARIANCE, ControlVariate, Full, Minibatch, Nois
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.classes import entry
+from pdmp.process import DATA, KINDS, MAX_KINDS
 from tests.gradients.helpers_gradients import Bowl, calls, quartic, repeat
 
 DRAWS = ("iid", "distinct", "reshuffle", "epoch")
@@ -251,21 +252,23 @@ def test_control_variate_has_no_noise_at_its_anchor(maker):
             assert_array_equal(told, 0.0)
 
 
-def test_noisy_has_the_variance_it_is_given():
+@pytest.mark.exact
+@pytest.mark.parametrize("method", ["gradient", "gradient_and_projection", "gradient_and_sd"])
+def test_noisy_adds_normal_numbers_of_its_scale(method):
     model, scale = logistic(20, 3), np.array([0.5, 0.0, 2.0])
     provider = Noisy(model, scale)
     x, v = np.array([0.3, -0.4, 0.2]), np.array([1.0, 0.5, -2.0])
-    out, told, counted = calls(provider, "gradient_and_projection", x, v, times=20_000, seed=3)
-    assert counted == 20_000 * 20
-    noise = out - model.gradient(x)
-    assert_allclose(told[:, 0], out @ v, rtol=1e-12)
-    assert_allclose(told[:, 1], 0.25 + 16.0, rtol=1e-12)
-    assert_allclose(noise[:, 1], 0.0, atol=1e-12)
-    # The sd of 20 000 normals has a relative sd of 0.5 %, and 5 of them are 2.5 %; a mean, 5 of them.
-    assert_allclose(noise.std(axis=0)[[0, 2]], scale[[0, 2]], rtol=0.025)
-    assert np.all(np.abs(noise.mean(axis=0)) <= 5.0 * scale / np.sqrt(20_000) + 1e-12)
-    _, sd, _ = calls(provider, "gradient_and_sd", x)
-    assert_array_equal(sd[0], scale)
+    memory, again, counts = provider.memory(None), np.zeros(3), np.zeros(KINDS + MAX_KINDS, np.int64)
+    out, told, counted = calls(provider, method, x, v, times=5, seed=3, memory=memory)
+    assert counted == 5 * 20
+    provider.native.gradient_again(x, memory, again, counts)
+    assert_allclose(again, out[-1], rtol=1e-14)
+    assert counts[DATA] == 20
+    assert_allclose(out, model.gradient(x) + scale * np.random.default_rng(3).standard_normal((5, 3)), rtol=1e-12)
+    if method == "gradient_and_projection":
+        assert_allclose(told, np.column_stack([out @ v, np.full(5, 0.25 + 16.0)]), rtol=1e-12)
+    if method == "gradient_and_sd":
+        assert_array_equal(told, np.tile(scale, (5, 1)))
 
 
 @pytest.mark.exact

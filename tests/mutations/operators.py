@@ -1,11 +1,11 @@
 """Bugs that operators plant in the syntax tree of the packages, drawn by a seed, and the tests that see them.
 
-    pytest -m "exact and not slow" -p tests.mutations.reached --reached FOLDER    once: which test calls what
+    pytest -m "exact and not slow" -p tests.mutations.reached --reached FOLDER    once: which test executes what
     python -m tests.mutations.operators --reached FOLDER --seed 1 --count 60 pdmp/engine pdmp/flow.py
 
-Of each bug those tests run that call its function, the quickest first, in plain Python, until one fails. Those that no
-test sees are printed with their share by room. A person reads them: some change nothing that anybody could see, as a
-bound of a search, or a guess that a later step corrects.
+One bug is planted in each line that is drawn. Those tests run that execute its statement, the quickest first, in plain
+Python, until one fails. Those that no test sees are printed with their share by room. A person reads them: some change
+nothing that anybody could see, as a bound of a search, or a guess that a later step corrects.
 """
 
 from __future__ import annotations
@@ -17,18 +17,13 @@ import copy
 import dataclasses
 import pathlib
 import random
+import re
 import sys
-import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutations import plain as forked
-from tests.mutations.__main__ import copy_tree
+from tests.mutations import live
 from tests.mutations.matching import ROOT
-from tests.mutations.reached import read
+from tests.mutations.reached import Reached
 
-SERVER = forked.server() if __name__ == "__main__" else None
-SECONDS = 60.0  #: of tests a bug, as they were measured
 ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -44,12 +39,16 @@ COMPARISONS = {
 }
 NAMES = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum", "any": "all", "all": "any"}
 NAMES |= {"floor": "ceil", "ceil": "floor", "sum": "max", "argmin": "argmax", "argmax": "argmin", "sin": "cos"}
-NAMES |= {"cos": "sin", "mean": "median", "empty": "ones", "zeros": "ones"}
+NAMES |= {"cos": "sin", "mean": "median", "zeros": "ones"}
+#: Calls and options without which nearly every value is what it was.
+CONVERSIONS = {"float", "list", "tuple", "asarray", "ascontiguousarray", "str", "bool", "cast"}
+CHECKS = {"strict", "stacklevel", "encoding"}
+SYMMETRIC = {"max", "min", "maximum", "minimum", "hypot", "logaddexp", "allclose", "array_equal"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One bug: what stands at a place of a file, what is put there, and the function that it is in."""
+    """One bug: what stands at a place of a file, what is put there, and the lines of the statement that it is in."""
 
     file: str
     line: int
@@ -58,7 +57,7 @@ class Mutant:
     old: str
     new: str
     operator: str
-    function: str  #: file:line, as `tests.mutations.reached` names it
+    lines: range
 
     def text(self, source):
         return source[: self.start] + self.new + source[self.stop :]
@@ -75,10 +74,12 @@ def variants(node):
     elif isinstance(node, ast.AugAssign):
         yield "factor put in", doubled(node.value), node.value
     elif isinstance(node, ast.Return) and isinstance(node.value, ast.Name | ast.Subscript | ast.Call):
-        yield "factor put in", doubled(node.value), node.value
+        if not re.match("isinstance|any|all", ast.unparse(node.value)):
+            yield "factor put in", doubled(node.value), node.value
     elif isinstance(node, ast.Subscript):
         index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        yield from (("index fixed", ast.Constant(0), part) for part in index if isinstance(part, ast.Name))
+        named = [part for part in index if isinstance(part, ast.Name) and not part.id.isupper()]
+        yield from (("index fixed", ast.Constant(0), part) for part in named)
     elif isinstance(node, ast.Assign | ast.AugAssign | ast.Return | ast.Expr) and node.value is not None:
         yield from exchanged(node.value)
 
@@ -118,7 +119,8 @@ def replacements(node):
             yield "sign put in", ast.UnaryOp(ast.USub(), node)
             yield "factor put in", doubled(node)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in COMPARISONS[type(node.ops[0])]:
+        real = any(isinstance(p, ast.Constant) and isinstance(p.value, float) for p in (node.left, *node.comparators))
+        for other in COMPARISONS[type(node.ops[0])][1 if real else 0 :]:  # x <= 0.5 for x < 0.5 is seen by nobody
             yield "comparison", changed(node, ops=[other()])
         yield from (("condition decided", ast.Constant(value)) for value in (False, True))
     elif isinstance(node, ast.BoolOp):
@@ -131,9 +133,10 @@ def replacements(node):
         yield "sign dropped", node.operand
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "truth value", ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int) and abs(node.value) <= 100:
         yield "off by one", ast.Constant(node.value + 1)
-        yield "off by one", ast.Constant(node.value - 1)
+        if node.value != 0:  # many arrays have one element, whose index may be -1 as well
+            yield "off by one", ast.Constant(node.value - 1)
     elif isinstance(node, ast.Constant) and isinstance(node.value, float) and 0.0 < node.value < 1e300:
         yield "factor", ast.Constant(node.value * 1.5)
     elif isinstance(node, ast.Call):
@@ -166,13 +169,13 @@ def calls(node):
         setattr(func, "attr" if isinstance(func, ast.Attribute) else "id", NAMES[name])
         yield "max for min", changed(node, func=func)
     starred = any(isinstance(a, ast.Starred) for a in node.args)
-    if len(node.args) > 1 and not starred:
+    if len(node.args) > 1 and not starred and not (name in SYMMETRIC and len(node.args) == 2):
         yield "arguments swapped", changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
-    if len(node.args) in (1, 2) and not starred and not name[:1].isupper():
+    if len(node.args) in (1, 2) and not starred and not name[:1].isupper() and name not in CONVERSIONS:
         yield from (("call dropped", argument) for argument in node.args)
     if not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
         yield "call dropped", node.func.value
-    for k in range(len(node.keywords)):
+    for k in (k for k, option in enumerate(node.keywords) if option.arg not in CHECKS):
         yield "option dropped", changed(node, keywords=[*node.keywords[:k], *node.keywords[k + 1 :]])
 
 
@@ -181,10 +184,13 @@ def changed(node, **fields):
     return type(node)(**{name: fields.get(name, getattr(node, name)) for name in node._fields}, lineno=0)
 
 
-def visit(node, function, path=()):
-    """(node, function) of what is computed: without annotations, decorators, messages and types for checkers."""
+def visit(node, lines=None):
+    """(node, lines of its statement) of what is computed: without annotations, decorators and messages.
+
+    The lines of a compound statement are those before its body, of a default those of the function's body.
+    """
     if isinstance(node, ast.FunctionDef):
-        function = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        lines = range(node.body[0].lineno, node.end_lineno + 1)
         parts = [*node.args.defaults, *(d for d in node.args.kw_defaults if d), *node.body]
     elif isinstance(node, ast.AnnAssign):
         parts = [node.value] if node.value else []
@@ -194,12 +200,15 @@ def visit(node, function, path=()):
         parts = []
     else:
         parts = list(ast.iter_child_nodes(node))
-        if isinstance(node, ast.Call) and "warn" in ast.unparse(node.func):
+        if isinstance(node, ast.Call) and re.search("warn|require", ast.unparse(node.func)):
             parts = []
-    if function is not None:
-        yield node, function
+    if lines is not None:
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            body = getattr(node, "body", None)
+            lines = range(node.lineno, max(body[0].lineno, node.lineno + 1) if body else node.end_lineno + 1)
+        yield node, lines
     for part in parts:
-        yield from visit(part, function)
+        yield from visit(part, lines)
 
 
 def mutants(path):
@@ -210,7 +219,7 @@ def mutants(path):
         lines.append(lines[-1] + len(line))
     file, data = str(path.relative_to(ROOT)), source.encode()
     found = []
-    for node, function in visit(ast.parse(source), None):
+    for node, within in visit(ast.parse(source)):
         for operator, other, place in variants(node):
             begin = lines[place.lineno - 1] + place.col_offset
             end = lines[place.end_lineno - 1] + place.end_col_offset
@@ -218,38 +227,32 @@ def mutants(path):
             new = ast.unparse(ast.fix_missing_locations(other))
             if isinstance(other, ast.expr):
                 new = f"({new})"
-            found.append(
-                Mutant(file, place.lineno, start, stop, source[start:stop], new, operator, f"{file}:{function}")
-            )
+            found.append(Mutant(file, place.lineno, start, stop, source[start:stop], new, operator, within))
     return found
 
 
-def tests_of(mutant, reached):
-    """The tests that call its function, the quickest first, and whether those left out are for their time."""
-    calling = sorted((seconds, test) for test, (seconds, places) in reached.items() if mutant.function in places)
+def drawn(paths, seed, count):
+    """Bugs of as many lines, one in each, and how many bugs and lines there are."""
+    files = sorted(p for path in paths for p in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py")))
+    places = collections.defaultdict(list)
+    for path in files:
+        for mutant in mutants(path):
+            places[mutant.file, mutant.line].append(mutant)
+    generator = random.Random(seed)
+    lines = generator.sample(sorted(places), min(count, len(places)))
+    return [generator.choice(places[line]) for line in lines], sum(map(len, places.values())), len(places)
+
+
+def tests_of(mutant, reached, limit):
+    """The quickest of the tests that execute it, in `limit` seconds, how long they take and how many there are."""
+    every = reached.tests(mutant.file, mutant.lines)
     total, chosen = 0.0, []
-    for seconds, test in calling:
-        total += seconds
-        if total > SECONDS and chosen:
+    for test in every:
+        total += reached.seconds[test]
+        if total > limit and chosen:
             break
         chosen.append(test)
-    return chosen, len(calling)
-
-
-def plant(mutant, chosen, seconds=400):
-    """Whether one of the tests fails, and what pytest said last."""
-    began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        tree = copy_tree(folder)
-        path = tree / mutant.file
-        path.write_text(mutant.text(path.read_text(encoding="utf-8")), encoding="utf-8")
-        code, printed = forked.run(SERVER, tree, chosen, seconds)
-    said = [line for line in printed.splitlines() if line.strip()]
-    if code == 4:
-        raise RuntimeError(
-            f"pytest could not run {chosen}; the folder of --reached is of other tests: {printed[-2000:]}"
-        )
-    return code not in (0, 5), time.perf_counter() - began, said[-1] if said else ""
+    return chosen, total, len(every)
 
 
 def main():
@@ -258,30 +261,27 @@ def main():
     parser.add_argument("paths", nargs="*", default=["pdmp", "discrete"])
     parser.add_argument("--reached", required=True, metavar="FOLDER")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--count", type=int, default=60, help="of lines, with one bug in each")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests a bug, as they were measured")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    reached = read(args.reached)
-    files = [p for path in args.paths for p in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py"))]
-    every = [mutant for path in sorted(files) for mutant in mutants(path)]
-    drawn = random.Random(args.seed).sample(every, min(args.count, len(every)))
-    chosen = [tests_of(mutant, reached) for mutant in drawn]
-    rooms, survived = collections.Counter(), collections.Counter()
-    with ThreadPoolExecutor(args.jobs) as pool:
-        outcomes = pool.map(plant, drawn, [tests for tests, _ in chosen])
-        for mutant, (tests, calling), (caught, seconds, said) in zip(drawn, chosen, outcomes, strict=True):
-            room = "/".join(pathlib.Path(mutant.file).parts[:2])
-            rooms[room] += 1
-            if not tests:
-                caught, said = False, "no test calls it"
-            survived[room] += not caught
-            word = "caught" if caught else "SURVIVED"
-            print(f"{word} {seconds:4.0f} s  {mutant.file}:{mutant.line} {mutant.operator}", flush=True)
-            if not caught:
-                print(f"    {mutant.old}\n    -> {mutant.new}\n    {len(tests)} of {calling} tests: {said}", flush=True)
+    reached = Reached(args.reached)
+    bugs, every, lines = drawn(args.paths, args.seed, args.count)
+    chosen = [tests_of(mutant, reached, args.seconds) for mutant in bugs]
+    rooms, survived, unreached = collections.Counter(), collections.Counter(), collections.Counter()
+    for k, caught, seconds, said in live.attempts(bugs, chosen, args.jobs):
+        mutant, (tests, _, calling) = bugs[k], chosen[k]
+        room = "/".join(pathlib.Path(mutant.file).parts[:2])
+        rooms[room] += 1
+        survived[room] += not caught
+        unreached[room] += not tests
+        word = "caught" if caught else "SURVIVED"
+        print(f"{word} {seconds:4.1f} s  {mutant.file}:{mutant.line} {mutant.operator}", flush=True)
+        if not caught:
+            print(f"    {mutant.old}\n    -> {mutant.new}\n    {len(tests)} of {calling} tests: {said}", flush=True)
     for room in sorted(rooms):
-        print(f"{room:30} {survived[room]:4} of {rooms[room]}")
-    print(f"{sum(survived.values())} of {len(drawn)} survived, of {len(every)} that there are")
+        print(f"{room:30} {survived[room]:4} of {rooms[room]}, {unreached[room]} in lines that no test executes")
+    print(f"{sum(survived.values())} of {len(bugs)} survived, of {every} in {lines} lines")
 
 
 if __name__ == "__main__":

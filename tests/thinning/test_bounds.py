@@ -163,17 +163,18 @@ def test_positive_arrival_is_that_of_the_clipped_line():
 
 
 class Walk:
-    """A process whose signed rate is a function of time, and which notes when it was asked."""
+    """A process of three signed rates, a negative one and parts of a function of time, which notes when it was asked."""
 
     def __init__(self, function, bound, width, clocks=2):
         self.function, self.asked = function, []
-        self.state = pdmp.BPS(CONE, thinning=bound).begin(np.zeros(2), np.random.default_rng(0))
+        state = pdmp.BPS(CONE, thinning=bound).begin(np.zeros(2), np.random.default_rng(0))
+        self.state = state._replace(memory=state.memory._replace(bound=bound.memory(3, 2, width)))
         self.state.memory.bound.width[0] = self.state.memory.bound.accurate_width[0] = width
         self.bound = bound.native
 
     def signed_rates(self, state, now, rng, out):
         self.asked.append(now)
-        out[0] = self.function(now)
+        out[:] = -1.0, 0.25 * self.function(now), 0.75 * self.function(now)
 
     def beyond(self, state, now):
         return True

@@ -177,20 +177,26 @@ def test_the_growth_follows_a_failure_and_decays():
 @plain_only
 @pytest.mark.parametrize("age", [0.0, 0.4])
 def test_errors_are_in_units_of_the_margin(age):
-    """Which has grown since the last gradient, and not only since the prediction was made."""
-    process, state = Rays([lambda t: 0.0], [2.0], [-0.3], age), new_state(1)
+    """Which has grown since the last gradient, and not only since the prediction was made; of two rates, their sum."""
+    curvatures, spreads, squares, rises = [1.5, 0.6], [0.5, 0.3], [2.0, 0.7], [-0.3, 0.2]
+    process, state = Rays([lambda t: 0.0, lambda t: 1.0], squares, rises, age), new_state(2)
     memory = state.memory.bound
-    learnt(state, 1.5, 0.5, 1.0, 0.0)
-    Predicted().native.propose(process, state, 0, 1.0, Draws(1.0, 1.0))
-    process.functions = [lambda t: 4.0]
+    learnt(state, curvatures, spreads, 1.0, 0.0)
+    Predicted().native.propose(process, state, 0, 1.0, Draws(1.0, 1.0, 1.0))
+    process.functions = [lambda t: 4.0, lambda t: 0.5]
     observe(state, process, 1.25, HORIZON)
-    unit = shape(1.5, 0.5, 2.0, 0.25, age)
-    x, y = 2.0 * 0.25, 4.0 + 0.3 * 0.25
-    # Four evaluations so far, with the three that the first values count as.
-    assert memory.weight[0] == pytest.approx(0.75 * 2.0 + 0.25 * (x / unit) ** 2, rel=1e-12)
-    assert memory.product[0] == pytest.approx(0.75 * 3.0 + 0.25 * x * y / unit**2, rel=1e-12)
-    assert memory.spread[0] == pytest.approx(0.75 * 0.25 + 0.25 * ((y - 1.5 * x) / unit) ** 2, rel=1e-12)
-    assert memory.growth[0] == pytest.approx((y - 1.5 * x) / (0.5 * unit) - 1.0, rel=1e-12)
+    error = margin = 0.0
+    for j, (sigma, tau, square, y) in enumerate(
+        zip(curvatures, spreads, squares, [4.0 + 0.3 * 0.25, -0.5 - 0.2 * 0.25], strict=True)
+    ):
+        unit, x = shape(sigma, tau, square, 0.25, age), square * 0.25
+        # Four evaluations so far, with the three that the first values count as.
+        assert memory.weight[j] == pytest.approx(0.75 * 2.0 + 0.25 * (x / unit) ** 2, rel=1e-12)
+        assert memory.product[j] == pytest.approx(0.75 * 2.0 * sigma + 0.25 * x * y / unit**2, rel=1e-12)
+        assert memory.spread[j] == pytest.approx(0.75 * tau**2 + 0.25 * ((y - sigma * x) / unit) ** 2, rel=1e-12)
+        error += abs(y - sigma * x)
+        margin += tau * unit
+    assert memory.growth[0] == pytest.approx(error / margin - 1.0, rel=1e-12)
 
 
 @plain_only
