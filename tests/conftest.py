@@ -117,6 +117,19 @@ def _no_open_figures():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.fixture(scope="module")
+def few_radii():
+    """Those of tables of more than 5,000 rows: to enclose rows at more takes most of many tests in plain Python."""
+    import numba
+
+    from pdmp.processes import row_bounds
+
+    with pytest.MonkeyPatch.context() as patch:
+        if numba.config.DISABLE_JIT:
+            patch.setattr(row_bounds, "PLANS", row_bounds.PLANS[1:])
+        yield
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Two kinds of workers
 

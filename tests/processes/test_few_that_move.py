@@ -22,7 +22,7 @@ from tests.processes.helpers_moving_regressions import Late
 from tests.processes.helpers_regression_boomerang import along, state_at
 from tests.processes.helpers_regression_zigzag import DISPERSIONS, LAWS
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 COLUMNS = 12

@@ -19,7 +19,7 @@ from tests.processes.helpers_moving_regressions import Late, diagonal_boomerang
 from tests.processes.helpers_regression_boomerang import along, remainders, state_at
 from tests.processes.helpers_regression_zigzag import LAWS, regression
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 
 @functools.cache

@@ -29,7 +29,7 @@ from tests.oracles.likelihoods import symmetric
 from tests.processes.helpers_regression_boomerang import along, remainders, state_at
 from tests.processes.helpers_regression_zigzag import LAWS, crossed, moments_on_a_grid, regression
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 usual = functools.cache(lambda law: RegressionBoomerang(regression(law)))
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)

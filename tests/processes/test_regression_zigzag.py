@@ -1,5 +1,6 @@
 """Sub-sampled Zig-Zag of regressions with dispersions and coefficients of groups: rates, bounds, sums and laws."""
 
+import functools
 import math
 
 import numpy as np
@@ -27,7 +28,15 @@ from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased
 from tests.processes.helpers_regression_zigzag import LAWS, SIZES, crossed, moments_on_a_grid, regression
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
+
+
+@functools.cache
+def made(name):
+    """A process of one of the models, with an anchor that is not the mode."""
+    model = MODELS[name]()
+    found = laplace(model)
+    return RegressionZigZag(model, found.mean + 0.5 * found.sd, metric=pdmp.Metric(scales=found.sd))
 
 
 def somewhere(process, rng, far=1.0):
@@ -86,12 +95,11 @@ def test_the_law_of_crossed_groups_is_that_of_mixed_regression(groupings, slope)
 
 @pytest.mark.parametrize("name", MODELS)
 def test_rates_balance_the_flow(name):
-    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), at an anchor that is not the mode."""
-    model = MODELS[name]()
+    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x)."""
+    process = made(name)
+    model = process.model
     model.check_gradient()
-    rng, found = np.random.default_rng(0), laplace(model)
-    process = RegressionZigZag(model, found.mean + 0.5 * found.sd, metric=pdmp.Metric(scales=found.sd))
-    x, v = somewhere(process, rng)
+    x, v = somewhere(process, np.random.default_rng(0))
     rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
     process.native.true_rates(x, v, scratch, rates[0])
     process.native.true_rates(x, -v, scratch, rates[1])
@@ -142,9 +150,8 @@ def rows_of(process, u):
 @pytest.mark.parametrize("name", MODELS)
 def test_proposals_have_the_true_rates_and_bounds(name):
     """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
-    model = MODELS[name]()
-    process, rng, near = RegressionZigZag(model), np.random.default_rng(1), "Binomial" in name or "Student" in name
-    native, m = process.native, len(process.shared)
+    process, rng, near = made(name), np.random.default_rng(1), "Binomial" in name or "Student" in name
+    model, native, m = process.model, process.native, len(process.shared)
     for far in (0.3, 0.5 if near else 2.0):  # shells of few rows do not reach far
         x, v = somewhere(process, rng, far)
         out, scratch, found = np.zeros(model.dim), np.zeros(model.dim), np.zeros(model.dim)
@@ -211,23 +218,28 @@ def columns_of(process, u):
     return range(*process.units[u, :2])
 
 
+@functools.cache
+def bounds_of(process):
+    """r²/2 times the norms of all rows' third derivatives, and the third derivatives themselves: (m, n) of each."""
+    model, anchor, law, h = process.model, process.anchor, process.model.likelihood, 1e-4
+    rows, m = model.row_block(0, 0, model.n_data, anchor, process.scale), model.n_functionals
+    plan, thirds = Plan(model.n_data, process.typical_distance), np.zeros((m, model.n_data))
+    for i in range(model.n_data):
+        at = np.r_[model.native.margin(anchor, i), anchor[model.dim - model.n_dispersions :], 0.0, 0.0][:3]
+        for k, step in enumerate(h * np.eye(3)[:m]):
+            ahead, behind = (law.at(CURVATURE, m, z, model.target[i], *others) for z, *others in (at + step, at - step))
+            thirds[k, i] = abs(ahead - behind) * model.weight[i] / (4.0 * h)
+    norms = plan.norms(model.enclosures[0], rows, BY_FUNCTIONAL)[0]
+    return 0.5 * process.typical_distance**2 * norms, thirds
+
+
 def weights_of(process, row, u):
     """σⱼ ωᵢⱼ of a row's coordinates in the clock of its group u, from the bounds of the model alone."""
-    model, anchor, speed = process.model, process.anchor, process.speed
-    r, levels, m = process.typical_distance, model.level[row], model.n_functionals
-    rows = model.row_block(0, row, row + 1, anchor, process.scale)
-    plan = Plan(model.n_data, r)
-    bounds = 0.5 * r * r * plan.norms(model.enclosures[0], rows, BY_FUNCTIONAL)[0, :, 0]
+    model, speed, levels = process.model, process.speed, process.model.level[row]
+    bounds, thirds = (part[:, row] for part in bounds_of(process))
     parts = [speed[levels[k]] * abs(model.value[row, k]) * bounds[0] for k in columns_of(process, u)]
     if process.crossed:
-        law, y, h = model.likelihood, model.target[row], 1e-4
-        at, thirds = np.array([model.native.margin(anchor, row), 0.0, 0.0]), []
-        at[1:m] = anchor[model.dim - model.n_dispersions :]
-        for step in h * np.eye(3)[:m]:
-            ahead, behind = (law.at(CURVATURE, m, z, y, *others) for z, *others in (at + step, at - step))
-            thirds.append(abs(ahead - behind) * model.weight[row] / (4.0 * h))
-        square = np.sum((speed[levels] * model.value[row]) ** 2) * process.typical_reach**2
-        bounds = bounds + np.array(thirds) * square
+        bounds = bounds + thirds * np.sum((speed[levels] * model.value[row]) ** 2) * process.typical_reach**2
     if process.units[u, 0] == 0:
         fixed = len(process.shared) - model.n_dispersions
         parts += [speed[j] * abs(model.X[row, j]) * bounds[0] for j in process.shared[:fixed]]

@@ -23,7 +23,7 @@ from pdmp.processes.sticky import KEPT_VELOCITY
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, in_ci, plain_only
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 RNG = np.random.default_rng(5)
 LEVELS = RNG.integers(0, 3, 24)
