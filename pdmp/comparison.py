@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic import auto
 from pdmp.automatic.sampling import sample
+from pdmp.diagnostics.averages import effective_draws, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
@@ -797,8 +798,8 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
     chains = run.chains
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
-        means = np.array([one.mean() for one in run.split()])
-        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in run.split()])
+        means = np.array([one.mean() for one in split(run)])
+        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in split(run)])
     passes = run.stats["data_passes"] / chains + spent
     setting = process.recipe.setting(process)
     return {
@@ -829,7 +830,7 @@ def _scores(means, sds, ess, passes, truth):
 def _verdict_of_run(run, truth, names):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero
-        sd_draws = np.concatenate([run.sd_draws_of(part) for part in run.portions()])
+        sd_draws = effective_draws(run, of=["sd"])["sd"]
         return _verdict(run.mean(), run.sd(), run.mcse(), sd_draws, run.rhat(), truth, names)
 
 
@@ -904,7 +905,7 @@ def _log_loss(run, model, test):
     X, y = test
     n = int(min(max(2_000_000 // len(y), 50), 500))
     losses = []
-    for path in run.paths:
+    for path in (one.whole for one in run.trajectories):
         x = path.discretise(n)
         p = 0.0
         for c, weight in enumerate(run.copies):
@@ -935,7 +936,7 @@ def _errors_by_pass(run, truth, warmup, spent=0.0):
     fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
     errors = np.zeros((run.chains, POINTS, run.dim))
     weights = np.array(run.copies)
-    for i, path in enumerate(run.paths):
+    for i, path in enumerate(one.whole for one in run.trajectories):
         times = path.warmup + (fractions - warmup) / (1.0 - warmup) * (path.end - path.warmup)
         times[-1] = path.end
         total, before = 0.0, path.warmup

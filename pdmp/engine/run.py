@@ -292,7 +292,7 @@ def extend(
     for name in given:
         if name not in BUDGETS:
             raise TypeError(f"`{name}` is no budget; there are {', '.join(BUDGETS)}.")
-    info = run._info | {"budget": given}
+    info = run.info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
     budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
     chains = _chains_of(run, process, budget)

@@ -623,7 +623,7 @@ def sample_model(
     check_sampler(model, sampler)
     if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
         run = sample(partly_centred(model), seed=seed, **options)
-        return run, [f"each gradient is from all rows: {run.note}"]
+        return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
     if process is None:
         if selects:
@@ -631,7 +631,7 @@ def sample_model(
         if sampler != "auto":
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(partly_centred(model), seed=seed, **options)
-        return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
+        return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
     if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)

@@ -78,8 +78,8 @@ class Sticky(Extended):
     """A sticky process of a spike-and-slab posterior: coordinates are exactly 0 for a part of the time.
 
     The model's likelihood is kept; its prior is the slab. Coordinate i is 0 under the prior with the probability
-    1 - inclusionᵢ. ``run.inclusion()`` are the posterior inclusion probabilities: the fractions of time for which
-    coordinates move. Around a local process the cost of an event does not depend on the dimension.
+    1 - inclusionᵢ. ``pdmp.diagnostics.inclusion(run)`` are the posterior inclusion probabilities: the fractions of time
+    for which coordinates move. Around a local process the cost of an event does not depend on the dimension.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Sticky(Extended):
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
     >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0, 0.0], noise_scale=1.0)
     >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.2), time=1_000.0, seed=1)
-    >>> bool(run.inclusion()[0] > 0.9 > 0.5 > run.inclusion()[1])
+    >>> bool(pdmp.diagnostics.inclusion(run)[0] > 0.9 > 0.5 > pdmp.diagnostics.inclusion(run)[1])
     True
     """
 

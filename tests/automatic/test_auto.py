@@ -18,11 +18,11 @@ MODEL = Plane(LOGISTIC)
 def test_a_model_is_sampled():
     run = pdmp.sample(MODEL, seed=1)
     assert run.chains == 4 and run.stopped == "ess, rhat"
-    assert all(draws.min() >= 400 for draws in run.effective_draws().values())
+    assert all(draws.min() >= 400 for draws in pdmp.diagnostics.effective_draws(run).values())
     mean, var = MODEL.moments()
     assert np.all(np.abs(run.mean() - mean) < 6.0 * run.mcse())
     np.testing.assert_allclose(run.sd(), np.sqrt(var), rtol=0.25)
-    assert run.note == run.process.choice and run.note in str(run.summary())
+    assert run.info["choice"] == run.process.choice and run.info["choice"] in str(run.summary())
     assert run.stats["preparation_gradients"] == run.process.preparation_gradients > 500
     assert run.info["budget"] == {"gradients": 100_000, "ess": 400, "rhat": 1.05}
 

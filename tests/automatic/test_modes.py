@@ -303,7 +303,7 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     found = run.summary()
     assert found.warnings[0] == issued and issued in found.said
     assert repr(found).count("a mode that no chain is in (as was warned).") == 1 and "further paths" not in repr(found)
-    assert "near normal where the chains are (" in run.note and run.note.endswith(
+    assert "near normal where the chains are (" in run.info["choice"] and run.info["choice"].endswith(
         "; there is a mode that no chain is in"
     )
     longer = pdmp.sample(run.process, seed=2, events=60)

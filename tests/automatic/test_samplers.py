@@ -300,7 +300,9 @@ def test_a_run():
     first, second = (pdmp.auto(model, sampler=pdmp.Boomerang, seed=1) for _ in range(2))
     np.testing.assert_array_equal(first.starts, second.starts)
     run = pdmp.sample(first, ess=20, seed=1)
-    assert run.chains == 4 and run.note.startswith("Boomerang in a metric learnt by windows of HMC: covariance")
+    assert run.chains == 4 and run.info["choice"].startswith(
+        "Boomerang in a metric learnt by windows of HMC: covariance"
+    )
     assert np.all(np.abs(run.mean() - model.moments()[0]) < 6.0 * run.mcse())
     assert run.stats["preparation_gradients"] > 300
 
