@@ -695,7 +695,7 @@ def compare(
                     continue
                 if isinstance(process, Model):
                     process = auto(process, chains=chains, seed=seed, initial=initial)
-                    spent, discarded = process.preparation_gradients / chains, 0.0
+                    spent, discarded = process.prepared.gradients / chains, 0.0
                     _check_warmup(spent, data_passes)
                 prepared = perf_counter() - began if spent else 0.0
                 run = sample(
@@ -896,7 +896,9 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, nam
 
 def _failed(label, process):
     row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    setting = process.recipe.setting(process) if isinstance(process, Process) and process.choice is None else ""
+    setting = (
+        process.recipe.setting(process) if isinstance(process, Process) and process.prepared.choice is None else ""
+    )
     return row | {"sampler": label, "setting": setting}
 
 

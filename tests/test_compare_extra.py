@@ -38,7 +38,7 @@ def test_the_automatic_sampler_spends_the_same():
     )
     row = table.rows[0]
     process = pdmp.auto(LAW, chains=2, seed=1, initial=START)
-    spent = process.preparation_gradients / 2
+    spent = process.prepared.gradients / 2
     run = pdmp.sample(process, data_passes=400 - spent, chains=2, seed=1)
     assert row["data_passes"] == pytest.approx(spent + run.stats["data_passes"] / 2) == pytest.approx(400, abs=20)
     means = np.array([one.mean() for one in pdmp.diagnostics.split(run)])

@@ -103,7 +103,7 @@ def check_settings(
     """The arguments of `pdmp.sample`, as numbers; or an error naming the one that a process or a model cannot have."""
     named = {name: given.get(name) for name in BUDGETS}
     if chains is None:
-        starts = of.starts if isinstance(of, Process) else range(4)
+        starts = of.prepared.starts if isinstance(of, Process) else range(4)
         chains = 1 if starts is None else len(starts)
     chains = check_count("chains", chains)
     goals = check_goal(chains, named["ess"], named["rhat"])

@@ -635,7 +635,7 @@ def sample_model(
     if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)
-        process.preparation_gradients = math.ceil(passes)
+        process.prepared = process.prepared._replace(gradients=math.ceil(passes))
         said += "" if process is first else ", moved by a pilot run"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):

@@ -35,7 +35,7 @@ from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended, InnerReport, check_process
 
 if TYPE_CHECKING:
-    from pdmp.process import State
+    pass
 
 #: Columns of `Memory.coordinates`: the velocity with which a frozen coordinate goes on when it thaws; the time at which
 #: it froze; and for how long it had been frozen before. They are columns of one array, so that an event of one
@@ -72,6 +72,13 @@ class StickyReport(InnerReport):
         if len(models):
             models[memory.model[0]] += end - memory.changed[0]
         return {"included": length - spent, "models": models, "sticking": process.members, "unit": process.unit}
+
+    def count_from(self, process, state, now):
+        memory = state.memory
+        memory.coordinates[:, TIME_FROZEN] = 0.0
+        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
+        memory.occupied[:] = 0.0
+        memory.changed[:] = now
 
 
 class Sticky(Extended):
@@ -158,8 +165,7 @@ class Sticky(Extended):
         self.shape, self.other_shape = (law.a, law.b) if law else (0.0, 0.0)
         # The rates of all frozen coordinates depend on how many move.
         super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking), final=law is not None)
-        self.starts, self.choice, self.preparation_gradients = inner.starts, inner.choice, inner.preparation_gradients
-        self.cautions = inner.cautions
+        self.prepared = inner.prepared
         self.freeze = len(inner.events)
         self.thaw = self.freeze + 1
         self.events = (*inner.events, "freeze", "thaw")
@@ -276,13 +282,6 @@ class Sticky(Extended):
             occupied=np.zeros(2**m if listed else 0),
             inner=self.inner.memory(x, rng),
         )
-
-    def count_from(self, state: State, now: float) -> None:
-        memory = state.memory
-        memory.coordinates[:, TIME_FROZEN] = 0.0
-        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
-        memory.occupied[:] = 0.0
-        memory.changed[:] = now
 
 
 def thawing_rates(model, d, inclusion, slab_density, kappa, name):
