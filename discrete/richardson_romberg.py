@@ -306,9 +306,6 @@ class RichardsonRomberg(Process):
         """The context in which the event loop runs: with two threads, one that starts and stops the second."""
         return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
-    def embed(self, x: np.ndarray) -> np.ndarray:
-        return np.concatenate([x, x]).astype(float)
-
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         one = self.coarse.velocity(x[: len(x) // 2], rng)
         return np.concatenate([one, one])

@@ -29,6 +29,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic, overload
 
 from pdmp.native.classes import entry
+from pdmp.process import failure_of, set_failure
 
 SPINS_BEFORE_YIELD = 100  #: reads of a counter after which a thread that waits lets other threads run
 SPINS_BEFORE_SLEEP = 1_000  #: reads after which a helper without a job goes to sleep
@@ -221,9 +222,9 @@ class Helper:
         self._state.memory.jobs.is_open[0] = 0
         if self._thread is not None:
             self._thread.join()
-            self._process.failure = self._process.failure or self._failure
+            set_failure(self._process, failure_of(self._process) or self._failure)
 
     def _work(self):
         while take_jobs(self._native, self._state, SPINS_BEFORE_SLEEP):
             time.sleep(SLEEP_SECONDS)
-        self._failure = self._process.failure
+        self._failure = failure_of(self._process)

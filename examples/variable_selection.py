@@ -77,7 +77,7 @@ def sampled(process, events):
     """Inclusion probabilities (d,), their standard errors from four chains, and the run."""
     run = pdmp.sample(process, events=events, warmup=0.1, chains=4, seed=1, store="moments")
     each = np.array([r.accumulated["included"] / r.length for r in run.records])
-    return run.inclusion(), each.std(axis=0, ddof=1) / 2.0, run
+    return pdmp.diagnostics.inclusion(run), each.std(axis=0, ddof=1) / 2.0, run
 
 
 def draw(axes, names, found, legend):

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic import auto
 from pdmp.automatic.sampling import sample
+from pdmp.diagnostics.averages import effective_draws, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
@@ -694,7 +695,7 @@ def compare(
                     continue
                 if isinstance(process, Model):
                     process = auto(process, chains=chains, seed=seed, initial=initial)
-                    spent, discarded = process.preparation_gradients / chains, 0.0
+                    spent, discarded = process.prepared.gradients / chains, 0.0
                     if spent >= data_passes:
                         told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
                         raise SamplingError(f"the warm-up alone {told}")
@@ -794,8 +795,8 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
     chains = run.chains
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
-        means = np.array([one.mean() for one in run.split()])
-        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in run.split()])
+        means = np.array([one.mean() for one in split(run)])
+        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in split(run)])
     passes = run.stats["data_passes"] / chains + spent
     setting = process.recipe.setting(process)
     return {
@@ -826,7 +827,7 @@ def _scores(means, sds, ess, passes, truth):
 def _verdict_of_run(run, truth, names):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero
-        sd_draws = np.concatenate([run.sd_draws_of(part) for part in run.portions()])
+        sd_draws = effective_draws(run, of=["sd"])["sd"]
         return _verdict(run.mean(), run.sd(), run.mcse(), sd_draws, run.rhat(), truth, names)
 
 
@@ -892,7 +893,9 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, nam
 
 def _failed(label, process):
     row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    setting = process.recipe.setting(process) if isinstance(process, Process) and process.choice is None else ""
+    setting = (
+        process.recipe.setting(process) if isinstance(process, Process) and process.prepared.choice is None else ""
+    )
     return row | {"sampler": label, "setting": setting}
 
 
@@ -901,7 +904,7 @@ def _log_loss(run, model, test):
     X, y = test
     n = int(min(max(2_000_000 // len(y), 50), 500))
     losses = []
-    for path in run.paths:
+    for path in (one.whole for one in run.trajectories):
         x = path.discretise(n)
         p = 0.0
         for c, weight in enumerate(run.copies):
@@ -932,7 +935,7 @@ def _errors_by_pass(run, truth, warmup, spent=0.0):
     fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
     errors = np.zeros((run.chains, POINTS, run.dim))
     weights = np.array(run.copies)
-    for i, path in enumerate(run.paths):
+    for i, path in enumerate(one.whole for one in run.trajectories):
         times = path.warmup + (fractions - warmup) / (1.0 - warmup) * (path.end - path.warmup)
         times[-1] = path.end
         total, before = 0.0, path.warmup

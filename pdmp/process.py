@@ -92,6 +92,15 @@ class State(NamedTuple):
     memory: tuple  #: private to the process: a named tuple of arrays
 
 
+class Prepared(NamedTuple):
+    """What is known of a process before it runs; of one that `pdmp.auto` made more than nothing."""
+
+    starts: np.ndarray | None = None  #: (chains, d) where the chains start by default
+    choice: str | None = None  #: what was chosen and why
+    gradients: int = 0  #: gradients and potentials that were evaluated for it
+    cautions: tuple[str, ...] = ()  #: what it warned of, which a summary repeats
+
+
 @inlined
 def count_data(counts, n):
     """Count `n` data that a method has evaluated, for the budget ``data_passes``; `counts` is ``state.counts``."""
@@ -256,8 +265,8 @@ class Process(Compiled):
             return isinstance(value, Report)
         if attribute == "events":
             return isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value)
-        if attribute == "starts":
-            return value is None or isinstance(value, np.ndarray) and value.ndim == 2
+        if attribute == "prepared":
+            return isinstance(value, Prepared)
         if attribute == "local":
             return isinstance(value, (bool, np.bool_))
         if attribute in ("order", "start", "scope", "scope_start"):
@@ -315,9 +324,8 @@ class Process(Compiled):
     model = None
     #: Where a run starts by default, (d,); None: at the model's mode.
     anchor = None
-    #: Of a process that `pdmp.auto` made: where the chains start by default, (chains, d); what was chosen and why; the
-    #: gradients and potentials that were evaluated for it; and what it warned of, which a summary repeats.
-    starts, choice, preparation_gradients, cautions = None, None, 0, ()
+    #: What `pdmp.auto` found out before the run.
+    prepared = Prepared()
 
     #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
     #: that extrapolate have more than one copy.
@@ -385,15 +393,6 @@ class Process(Compiled):
         """
         return self
 
-    def missing_rate(self, bound: float) -> str | None:
-        """An error message if `bound`, returned by a clock, needs a `rate` and the class has none; else None."""
-        if not HORIZON < bound < CERTAIN or self._methods["rate"] is not Process._methods["rate"]:
-            return None
-        return (
-            f"`clock` of {type(self).__name__} returned the bound {bound:.6g}, but the class has no `rate`: write one, "
-            "or return the bound pdmp.CERTAIN for proposals that are events"
-        )
-
     def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The coordinates that an event of each clock may change, as rows (indptr, indices).
 
@@ -408,10 +407,6 @@ class Process(Compiled):
         """Name of the bound on the rate, and of the class that states it, for messages."""
         return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
 
-    def lost(self, state: State) -> str | None:
-        """For the message of a failure: that the path is where no bounds are known; None: it is not."""
-        return None
-
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Initial velocities (d,), for a chain that starts at `x`."""
         return np.ones(self.dim)
@@ -423,17 +418,9 @@ class Process(Compiled):
     def prepare(self, state: State) -> None:
         """At the start of a chain: compute what the memory holds as a function of the velocity."""
 
-    def embed(self, x: np.ndarray) -> np.ndarray:
-        """The position (dim,) of the process that belongs to a point of the target: all coupled copies there."""
-        return np.array(x, dtype=float)
-
     def helper_threads(self, state: State) -> contextlib.AbstractContextManager:
         """A context manager in which the compiled loop runs, for processes that start further threads."""
         return contextlib.nullcontext()
-
-    def ended(self, state: State) -> str | None:
-        """The word for ``run.stopped`` if the process has ended by itself (it was absorbed); else None."""
-        return None
 
     def held_until(self, state: State, now: float) -> float:
         """When a path ends whose last event is the latest one, and which stops at the time `now`: `now`.
@@ -442,18 +429,9 @@ class Process(Compiled):
         """
         return now
 
-    def count_from(self, state: State, now: float) -> None:
-        """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
-
     def waits_for_warmup(self) -> str | None:
         """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
         return getattr(getattr(self, "provider", None), "waits_for_warmup", None)
-
-    def statistics(self, state: State) -> dict[str, float]:
-        """Further entries of ``run.stats``, from the final state of one chain; see `pdmp.interfaces.Report`."""
-        moved = [bank.renewals[0] for bank in _parts(state.memory, "renewals") if bank.due[0] > 0]
-        further = {"anchor_renewals": float(sum(moved))} if moved else {}
-        return self.report.statistics(self, state) | further
 
     def smaller_step(self, off: float) -> str | None:
         """What mends draws whose variance is `off` times that of the target, as the step is too large; in words.
@@ -470,19 +448,9 @@ class Process(Compiled):
         """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: at the event."""
         return None
 
-    @property
-    def failure(self) -> BaseException | None:
-        """The exception that a Python function of the model raised in the chain that this thread advances, or None."""
-        return None if self.model is None else self.model.failure
-
-    @failure.setter
-    def failure(self, error: BaseException | None) -> None:
-        if self.model is not None and self.failure is not error:
-            self.model.failure = error
-
     def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
-        """The state of one chain that starts at `x` (d,), time 0."""
-        x = self.embed(x)
+        """The state of one chain that starts at `x` (d,), time 0; all coupled copies there."""
+        x = np.tile(np.array(x, dtype=float), len(self.copies))
         v = np.array(self.velocity(x, rng), dtype=float)
         if x.shape != (self.dim,) or v.shape != (self.dim,):
             name = type(self).__name__
@@ -514,12 +482,25 @@ class Process(Compiled):
         return state
 
 
-def _parts(memory, field):
-    """The named tuples within a chain's memory that have this field."""
-    if hasattr(memory, field):
-        yield memory
-    for part in memory if isinstance(memory, tuple) else ():
-        yield from _parts(part, field)
+def failure_of(process: Process) -> BaseException | None:
+    """The exception that a Python function of the model raised in the chain that this thread advances, or None."""
+    return None if process.model is None else process.model.failure
+
+
+def set_failure(process: Process, error: BaseException | None) -> None:
+    """Let `failure_of` the process be `error`; None before a chain goes on."""
+    if failure_of(process) is not error:
+        process.model.failure = error
+
+
+def missing_rate(process: Process, bound: float) -> str | None:
+    """An error message if `bound`, returned by a clock, needs a `rate` and the class has none; else None."""
+    if not HORIZON < bound < CERTAIN or process._methods["rate"] is not Process._methods["rate"]:
+        return None
+    return (
+        f"`clock` of {type(process).__name__} returned the bound {bound:.6g}, but the class has no `rate`: write one, "
+        "or return the bound pdmp.CERTAIN for proposals that are events"
+    )
 
 
 def takers_of_metrics() -> list[str]:

@@ -458,12 +458,15 @@ RESULTS = {
     "ess": lambda run: [run.ess(method) for method in ("spectral", "batch", "mean", "sd")],
     "rhat": lambda run: [run.rhat("split"), run.rhat("identity")],
     "expectation": lambda run: run.expectation(lambda x: np.sin(x[0]) + x[-1] ** 3),
-    "chain_means": lambda run: run.chain_means(),
-    "running_mean": lambda run: [run.running_mean(n=4), run.running_mean(n=3, combined=False)],
-    "draws": lambda run: [run.draws(5), run.draw_times(5)],
+    "chain_means": lambda run: np.array([one.mean() for one in pdmp.diagnostics.split(run)]),
+    "running_mean": lambda run: [
+        pdmp.diagnostics.running_mean(run, n=4),
+        pdmp.diagnostics.running_mean(run, n=3, combined=False),
+    ],
+    "draws": lambda run: [run.draws(5), pdmp.diagnostics.draw_times(run, 5)],
     "quantile": lambda run: [run.quantile([0.1, 0.5, 0.9]), run.hdi(0.8)],
     "thin": lambda run: run.thin(3),
-    "effective_draws": lambda run: run.effective_draws(),
+    "effective_draws": lambda run: pdmp.diagnostics.effective_draws(run),
     "summary": lambda run: said_of(run),
     "pieces": lambda run: [
         [

@@ -186,7 +186,7 @@ def test_sample_until_a_goal(small, command):
     code, out, err = command(call + "--ess 10 --rhat 2")
     run = pdmp.load("run.npz")
     assert code == 0, err
-    assert run.stopped == "ess, rhat" and min(d.min() for d in run.effective_draws().values()) >= 10
+    assert run.stopped == "ess, rhat" and min(d.min() for d in pdmp.diagnostics.effective_draws(run).values()) >= 10
     assert command(call + "--gradients 40")[0] == 0
     assert pdmp.load("run.npz").stopped == "gradients"
     code, _, err = command(call + "--ess 30 --gradients 40 --data-passes 40")

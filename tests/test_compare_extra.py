@@ -38,10 +38,10 @@ def test_the_automatic_sampler_spends_the_same():
     )
     row = table.rows[0]
     process = pdmp.auto(LAW, chains=2, seed=1, initial=START)
-    spent = process.preparation_gradients / 2
+    spent = process.prepared.gradients / 2
     run = pdmp.sample(process, data_passes=400 - spent, chains=2, seed=1)
     assert row["data_passes"] == pytest.approx(spent + run.stats["data_passes"] / 2) == pytest.approx(400, abs=20)
-    means = np.array([one.mean() for one in run.split()])
+    means = np.array([one.mean() for one in pdmp.diagnostics.split(run)])
     errors = np.abs(means - TRUTH.mean) / TRUTH.sd
     assert row["mean_error"] == pytest.approx(errors.mean(), rel=1e-12)
     assert row["ess_per_pass"] == pytest.approx(run.ess().min() / 2 / row["data_passes"], rel=1e-12)

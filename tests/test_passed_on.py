@@ -367,7 +367,7 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
 def test_what_the_automatic_sampler_has_prepared_counts(monkeypatch):
     """Its gradients are off the budget of each chain, and no warm-up follows; its seconds are added."""
     process, real, seen = pdmp.BPS(LAW, thinning="affine"), comparison.sample, []
-    process.preparation_gradients = 60
+    process.prepared = process.prepared._replace(gradients=60)
 
     def spy(process, **options):
         if "events" not in options:

@@ -111,7 +111,7 @@ def test_what_a_verdict_is_made_of(monkeypatch):
         (mean, run.mean()),
         (sd, run.sd()),
         (error, run.mcse()),
-        (sd_ess, run.effective_draws()["sd"]),
+        (sd_ess, pdmp.diagnostics.effective_draws(run)["sd"]),
         (rhat, run.rhat()),
     ):
         assert np.array_equal(one, other)

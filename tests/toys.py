@@ -150,9 +150,6 @@ class Coupled(Ticks):
     def velocity(self, x, rng):
         return np.zeros(6)
 
-    def embed(self, x):
-        return np.concatenate([x, x])
-
     def memory(self, x, rng):
         return TickMemory(np.zeros(2, np.int64))
 

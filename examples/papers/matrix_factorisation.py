@@ -74,7 +74,7 @@ def curve(name, step, which, s, work):
         process, keep=batch.model.dim < 500_000, initial=batch.model.initial, steps=steps, warmup=WARMUP,
         seed=s["seed"], store="grid", draws=s["points"],
     )  # fmt: skip
-    means = run.running_mean(lambda x: batch.model.predict(x, users, items), s["points"])[0]
+    means = pdmp.diagnostics.running_mean(run, lambda x: batch.model.predict(x, users, items), s["points"])[0]
     error = np.sqrt(np.mean((means - ratings) ** 2, axis=1))
     return steps * (WARMUP + (1.0 - WARMUP) * np.arange(1, s["points"] + 1) / s["points"]), error
 

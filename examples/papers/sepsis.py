@@ -101,7 +101,7 @@ def sampler(name, settings, table, work):
     shared = {"initial": mean, "steps": steps, "seed": settings["seed"] + 1, "store": "grid", "draws": kept}
     half = work.sample(process(name, sd), "half", chains=settings["chains"], warmup=0.5, **shared)
     coordinates = np.arange(1, 5)
-    each = np.array([part.sd() for part in half.split()])
+    each = np.array([part.sd() for part in pdmp.diagnostics.split(half)])
     table.add("sd ratio", name, coordinates, half.sd() / sd, each.std(axis=0, ddof=1) / np.sqrt(len(each)) / sd)
     table.add("mean error", name, coordinates, (half.mean() - mean) / sd)
     table.add("ess", name, coordinates, half.ess() / settings["chains"])

@@ -26,7 +26,7 @@ from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import flag, one_of, positive, told
-from pdmp.process import Process
+from pdmp.process import Prepared, Process
 from pdmp.processes.hmc import HMC
 
 #: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
@@ -117,11 +117,11 @@ def auto(
     --------
     >>> import pdmp
     >>> process = pdmp.auto(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0]), seed=1)
-    >>> process.starts.shape
+    >>> process.prepared.starts.shape
     (4, 2)
     >>> run = pdmp.sample(process, events=200, chains=4, seed=1)
     >>> model = pdmp.models.LogisticRegression([[1.0, 0.5], [-1.0, 2.0], [0.5, -1.0]], [1, 0, 1])
-    >>> pdmp.auto(model, sampler=pdmp.Boomerang, seed=1).choice[:28]
+    >>> pdmp.auto(model, sampler=pdmp.Boomerang, seed=1).prepared.choice[:28]
     'Boomerang in a metric learnt'
     """
     target = model_of(model)
@@ -150,16 +150,14 @@ def auto(
         ready = prepared(
             target, chains, [for_starts, for_metric, for_modes, *root.spawn(1)], initial, target_acceptance
         )
-        for text in ready.cautions:
+        for text in ready.prepared.cautions:
             warn(text)
-        ready.preparation_gradients += spent
-        return ready
+        return with_more(ready, spent)
     cheaper = Subsampled(None, "")
     if sampler is None and not options and initial is None and target_acceptance is None:
         cheaper = subsampled(target, chains, np.random.Generator(np.random.PCG64(for_starts)))
         if cheaper.process is not None:
-            cheaper.process.preparation_gradients += spent
-            return cheaper.process
+            return with_more(cheaper.process, spent)
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     names = names_of(target)
     cautions = list(filter(None, [starts.warning(names)]))
@@ -179,11 +177,16 @@ def auto(
     process = named(sampler or HMC, options.pop("provider", target), learnt, options)
     process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
     spent += further
-    process.starts, process.cautions = learnt.points, tuple(cautions)
     if isinstance(process, HMC) and learnt.neck is not None:
         process.neck = names[learnt.neck]
-    process.choice = "; ".join(filter(None, (describe(process, learnt, len(found)), cheaper.said)))
-    process.preparation_gradients = spent
+    choice = "; ".join(filter(None, (describe(process, learnt, len(found)), cheaper.said)))
+    process.prepared = Prepared(learnt.points, choice, spent, tuple(cautions))
+    return process
+
+
+def with_more(process: Process, gradients: int) -> Process:
+    """The process, for which so many gradients more were evaluated."""
+    process.prepared = process.prepared._replace(gradients=process.prepared.gradients + gradients)
     return process
 
 

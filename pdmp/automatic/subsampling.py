@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.base import Model
-from pdmp.process import Process
+from pdmp.process import Prepared, Process
 
 FEWEST_ROWS = 1_000  #: below, all rows are looked at in a few microseconds
 LARGEST_DIM = 1_000  #: a bounce multiplies a vector with the matrix of the reference
@@ -70,11 +70,11 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
             f"each gradient is from all rows: in a unit of time single rows would be looked at {share:.2g} times as "
             f"often as there are rows, above {SHARE}",
         )
-    process.starts = mode + rng.standard_normal((chains, model.dim)) @ process.reference.root.T
-    process.choice = (
+    starts = mode + rng.standard_normal((chains, model.dim)) @ process.reference.root.T
+    choice = (
         f"the Boomerang sampler, exact at one row a proposal: about {process.expected_data:.2g} of {model.n_data:,} "
         "rows are looked at in a unit of time, by bounds derived from the expression beyond its expansion at the mode"
     )
     # The search for the mode, and passes for the expansion and the bounds.
-    process.preparation_gradients = 10 * chains
-    return Subsampled(process, process.choice)
+    process.prepared = Prepared(starts, choice, 10 * chains)
+    return Subsampled(process, choice)

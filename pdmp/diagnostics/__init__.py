@@ -1,6 +1,7 @@
 """Diagnostics of draws and of paths. Checks that run samplers themselves are in `pdmp.validation`."""
 
 from pdmp.diagnostics import stein
+from pdmp.diagnostics.averages import draw_times, effective_draws, running_mean, split
 from pdmp.diagnostics.distances import (
     mean_error,
     mmd,
@@ -47,7 +48,9 @@ __all__ = [
     "bounce_rate",
     "bounds",
     "configurational_temperature",
+    "draw_times",
     "ece",
+    "effective_draws",
     "efficiency",
     "ess",
     "event_rates",
@@ -69,11 +72,13 @@ __all__ = [
     "rhat",
     "rmse",
     "running_log_loss",
+    "running_mean",
     "scores",
     "sd_error",
     "sliced_ksd",
     "sliced_wasserstein",
     "sparsity",
+    "split",
     "stein",
     "stein_thin",
     "time_between",

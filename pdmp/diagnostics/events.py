@@ -71,7 +71,7 @@ def event_rates(run: Any) -> dict[str, Estimate]:
     found, lengths = {}, []
     series = {name: [] for name in run.stats["events"]}
     stretches = []
-    for path in run.paths:
+    for path in (one.whole for one in run.trajectories):
         if path.end <= path.warmup:
             continue
         n = max(min(1_024, int(np.sum(path.times > path.warmup)) // 8), 1)
@@ -294,7 +294,7 @@ def time_between(run: Any, kind: str | None = None) -> np.ndarray:
     if kind is not None and kind not in names:
         raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
     gaps = []
-    for path in run.paths:
+    for path in (one.whole for one in run.trajectories):
         keep = path.times[1:] > path.warmup
         if kind is not None:
             keep &= path.kinds == names.index(kind)

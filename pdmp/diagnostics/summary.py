@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
+from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, portions, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
@@ -124,7 +125,7 @@ class Summary:
 def summarise(run):
     """The `Summary` of a run."""
     mean, sd, mcse = run.mean(), run.sd(), run.mcse()
-    draws = None if run.store == "moments" else run.diagnostic_draws()
+    draws = None if run.store == "moments" else diagnostic_draws(run)
     rhat = run.rhat() if draws is None else draws_rhat(draws, "rank")
     loose = np.full(run.dim, np.nan) if draws is None else sd_errors(draws)
     if draws is not None:  # of what is 0 nearly always the sd is not what one asks for
@@ -138,7 +139,7 @@ def summarise(run):
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
-    notes += [run.note] if run.note else []
+    notes += [run.info.get("choice")] if run.info.get("choice") else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
     heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
     found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy)
@@ -203,7 +204,7 @@ def tails_of(run, draws, places=None, ess=None):
 
 def tail_warning(run):
     """A sentence if coordinates have no variance by the gradient far out; of a run that `pdmp.auto` has set up."""
-    draws = None if run.note is None or run.store == "moments" else run.diagnostic_draws()
+    draws = None if run.info.get("choice") is None or run.store == "moments" else diagnostic_draws(run)
     return [] if draws is None else _without_variance(run, run.names(), tails_of(run, draws))
 
 
@@ -238,7 +239,7 @@ def stay_apart(run, draws, rhat):
     if run.chains < 2 or not found.any():
         return np.zeros(run.dim, bool)
     with np.errstate(all="ignore"):
-        for one, chain in zip(draws, run.split(), strict=True):
+        for one, chain in zip(draws, split(run), strict=True):
             found[found] = chain.ess("spectral")[found] > SETTLED
             if found.any():
                 found[found] = draws_rhat(one[None, :, found], "rank") < LARGE
@@ -296,7 +297,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}: its mean is known to "
             f"{2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
             f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long"
-            + (f", {OF_MODELS}." if run.note else ", or precondition.")
+            + (f", {OF_MODELS}." if run.info.get("choice") else ", or precondition.")
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
@@ -364,7 +365,7 @@ def step_warning(run):
     n = min(64, TERMS // max(getattr(getattr(process, "model", None), "n_data", 0), 1) // 4)
     if run.store == "moments" or n < 16 or int(run.events.min()) < n:
         return []
-    draws = run.diagnostic_draws()
+    draws = diagnostic_draws(run)
     if draws is None:
         return []
     draws = draws.reshape(-1, run.dim)
@@ -398,8 +399,8 @@ def short_warning(run):
             "for any proposal to be accepted, the start in a place that cannot be left, or the run too short."
         ]
     names, least, worst, read, anywhere = run.names(), math.inf, 0, 0, np.any(moved, axis=0)
-    for part in run.portions():
-        ess = run.mean_draws_of(part)
+    for part in portions(run):
+        ess = effective_draws(run, part, ["mean"])["mean"]
         # A variance that extrapolation made negative says nothing of the mean; `var` warns of it.
         ess = np.where(ess < 0.0, math.inf, np.where(ess > 0.0, ess, 0.0))  # NaN of too short a path
         if rests:
@@ -453,7 +454,7 @@ def _no_density(run, names, rhat):
     model = None if isinstance(process, str) else process.model
     if not len(high) or not hasattr(model, "gradient") or run.store == "moments" or process.rests or process.walled:
         return []
-    draws = run.diagnostic_draws()
+    draws = diagnostic_draws(run)
     n = 0 if draws is None else min(PLACES, draws.shape[1], TERMS // max(model.n_data, 1) // run.chains)
     if n < FEWEST:
         return []

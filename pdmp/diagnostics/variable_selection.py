@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pdmp.diagnostics.averages import with_path
+
 
 def inclusion(run: Any) -> np.ndarray:
     """Posterior inclusion probabilities: the fraction of time for which each coordinate moves, and is not 0.
@@ -92,9 +94,7 @@ def sparsity(run: Any) -> dict[tuple[int, ...], float]:
 
 
 def _records(run):
-    records = [r for r in run.records if r.length > 0.0]
-    if not records:
-        raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
+    records = with_path(run)
     if not all("included" in r.accumulated for r in records):
         raise ValueError(
             f"inclusion is for runs of sticky processes, such as pdmp.Sticky; this is one of "

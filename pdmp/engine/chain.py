@@ -20,7 +20,19 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
-from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, KINDS, PROPOSALS, interleave
+from pdmp.process import (
+    ADAPTING,
+    CANDIDATES,
+    CLOCKS,
+    DATA,
+    EVENTS,
+    KINDS,
+    PROPOSALS,
+    failure_of,
+    interleave,
+    missing_rate,
+    set_failure,
+)
 
 NEVER = 2**62  #: a number of events that no chain reaches
 LOOK = "look"  #: why a chain has stopped that waits for the others, see `pdmp.engine.goals`
@@ -152,6 +164,21 @@ class Record:
         return max(self.end - self.warmup, 0.0)
 
 
+def statistics(process, state):
+    """Entries of ``run.stats`` besides those of every process, from the final state of one chain."""
+    moved = [bank.renewals[0] for bank in _parts(state.memory, "renewals") if bank.due[0] > 0]
+    further = {"anchor_renewals": float(sum(moved))} if moved else {}
+    return process.report.statistics(process, state) | further
+
+
+def _parts(memory, field):
+    """The named tuples within a chain's memory that have this field."""
+    if hasattr(memory, field):
+        yield memory
+    for part in memory if isinstance(memory, tuple) else ():
+        yield from _parts(part, field)
+
+
 def row_bytes(process, moving):
     """Bytes that one row of the skeleton takes."""
     width = 1 if process.local else process.dim
@@ -218,7 +245,7 @@ class Chain:
         self.process, self.number = process, number
         self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
         self.rng = np.random.Generator(np.random.PCG64(seed))
-        process.failure = None
+        set_failure(process, None)
         self.state = process.begin(x, self.rng)
         if watched is not None:  # no chain writes to arrays that another one has, or that a class keeps
             self.state = self.state._replace(memory=copied(self.state.memory))
@@ -249,7 +276,8 @@ class Chain:
         self.watched = watched
         self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
-        self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
+        self.cause = failure_of(process)  # the exception behind it, or one at the start
+        set_failure(process, None)
         self.warming = warmup > 0.0
         self.state.counts[ADAPTING] = int(self.warming)
         if self.warming:
@@ -286,11 +314,13 @@ class Chain:
 
         It also returns when about `seconds` have passed, or about `size` more bytes of skeleton are stored.
         """
-        self.process.failure = self.cause  # not that of the chain, perhaps of another run, that this thread had before
+        set_failure(
+            self.process, self.cause
+        )  # not that of the chain, perhaps of another run, that this thread had before
         try:
             self._advance(seconds, interrupted, size)
         finally:
-            self.process.failure = None
+            set_failure(self.process, None)
         return self
 
     def _advance(self, seconds, interrupted, size):
@@ -329,13 +359,13 @@ class Chain:
                     self._adapt_chunk(took, budget.seconds - self.seconds)
             elif status == scheduler.FULL:
                 self._store()
-            elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:
-                self.stopped = self.process.ended(self.state)
+            elif status == scheduler.TIME_UP and (ended := self.process.report.ended(self.process, self.state)):
+                self.stopped = ended
             elif status in _REASONS and not (status == scheduler.TIME_UP and math.isinf(budget.time)):
                 self._reach(_REASONS[status])
             else:
                 self._fail(status)
-            if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
+            if self.stopped != "failed" and failure_of(self.process) is not None:  # in the last numbers of the path
                 self._fail(scheduler.NOT_FINITE)
             candidates, advanced = int(self.state.counts[CANDIDATES] - candidates), self.state.now[0] - now
             self.stood = self.stood + candidates if advanced <= STILL * candidates * now else 0
@@ -391,7 +421,7 @@ class Chain:
         """Start the integrals and the grid at the time `now`."""
         integrals, grid = self.recording.integrals, self.recording.grid
         integrals.since[0] = now
-        self.process.count_from(self.state, now)
+        self.process.report.count_from(self.process, self.state, now)
         if self.total is not None and self.total > now:  # else both are found by doubling
             if len(integrals.marks):
                 integrals.stretch[0] = (self.total - now) / len(integrals.marks)
@@ -441,8 +471,8 @@ class Chain:
             single = state.pending[2] == CLOCKS and state.pending[1] == state.pending[0] + 1
             if single and state.pending[0] == state.heap[0] and math.isfinite(proposed):
                 now = proposed  # the rate of this proposal failed; else a clock or a jump did, at the last proposal
-            text = process.missing_rate(float(state.bounds[state.heap[0]]))
-            text = text or process.lost(state) or f"the gradient or the rate of {who} is not finite"
+            text = missing_rate(process, float(state.bounds[state.heap[0]]))
+            text = text or process.report.lost(process, state) or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (
@@ -466,7 +496,7 @@ class Chain:
             text = f"no clock of {type(process).__name__} will ever propose an event again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past"
-        cause = self.cause = process.failure
+        cause = self.cause = failure_of(process)
         if cause is not None:
             text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
@@ -559,7 +589,7 @@ class Chain:
             counts=self.state.counts.copy(),
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
-            statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
+            statistics={k: float(s) for k, s in statistics(self.process, self.state).items()},
             accumulated=self._accumulated(end),
         )
 

@@ -142,13 +142,14 @@ def check_initial(process, initial, chains):
     model, d = process.model, target_dim(process)
     source = "`initial`"
     if initial is None:
-        if process.starts is not None:
-            if len(process.starts) < chains:
+        known = process.prepared.starts
+        if known is not None:
+            if len(known) < chains:
                 raise ValueError(
-                    f"`chains` = {chains} is more than the {len(process.starts)} for which the process has starts: "
+                    f"`chains` = {chains} is more than the {len(known)} for which the process has starts: "
                     f"make it by pdmp.auto(model, chains={chains}), or give `initial=`."
                 )
-            initial, source = process.starts[:chains], "the start of pdmp.auto"
+            initial, source = known[:chains], "the start of pdmp.auto"
         elif process.anchor is not None:
             initial, source = process.anchor, "the anchor"
         elif model is None:
@@ -264,7 +265,7 @@ def describe(process):
         "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
         "constrains": bool(getattr(model, "constrains", False)),
         "n_data": int(getattr(model, "n_data", 0)),
-        "choice": process.choice,
-        "preparation_gradients": int(process.preparation_gradients),
-        "cautions": list(process.cautions),
+        "choice": process.prepared.choice,
+        "preparation_gradients": int(process.prepared.gradients),
+        "cautions": list(process.prepared.cautions),
     }

@@ -8,6 +8,7 @@ from importlib import metadata
 
 import numpy as np
 
+from pdmp.diagnostics.averages import draw_times, effective_draws
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.models.transforms import flat
 
@@ -22,7 +23,7 @@ def choose_draws(run):
     Deviations of a bouncing path cancel each other. Of draws that are too close together ArviZ does not see this, since
     its sum of autocorrelations ends at the first negative one; and draws that are too far apart are independent, and
     fewer than the path is worth. So several numbers are tried, a factor √2 apart, and the one is taken for which
-    ArviZ's effective draws of means and of sds are nearest to `Run.effective_draws`, by their logarithms.
+    ArviZ's effective draws of means and of sds are nearest to `pdmp.diagnostics.effective_draws`, by their logarithms.
 
     Returns
     -------
@@ -32,7 +33,7 @@ def choose_draws(run):
     most = min(MOST_DRAWS, int(run.events.min()), max(NUMBERS // (run.chains * run.dim), 50))
     if run.store == "grid":
         most = min(most, min(int(r.grid.used[0]) for r in run.records))
-    path = run.effective_draws()
+    path = effective_draws(run)
     known = np.flatnonzero(np.all([np.isfinite(d) & (d > 0.0) for d in path.values()], axis=0))
     known = known[np.unique(np.linspace(0, len(known) - 1, COORDINATES).astype(int))] if len(known) else known
     if most <= LEAST_DRAWS or not len(known):
@@ -61,7 +62,7 @@ def to_arviz(run, n, model, log_likelihood):
         model = getattr(run.process, "model", None) if model is None else model
         n, ratio = choose_draws(run) if n is None else (n, math.nan)
         draws = run.draws(n)
-        groups = {"posterior": run.constrain(draws, model), "sample_stats": {"time": run.draw_times(n)}}
+        groups = {"posterior": run.constrain(draws, model), "sample_stats": {"time": draw_times(run, n)}}
         for name, values in _of_model(model, draws, log_likelihood).items():
             if name == "lp":
                 groups["sample_stats"]["lp"] = values
@@ -107,7 +108,7 @@ def _attributes(run, n, ratio):
         "seed": str(run.seed),
         "spacing": [float(r.length) / n for r in run.records],
         "ess_note": "ESS and MCSE that ArviZ computes are those of these draws; those of the exact path are in "
-        "run.summary() and run.effective_draws()",
+        "run.summary() and pdmp.diagnostics.effective_draws(run)",
     }
     if math.isfinite(ratio):
         attrs["ess_ratio"] = ratio

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from pdmp.diagnostics.averages import DIAGNOSTIC_DRAWS, effective_draws, portions
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
-from pdmp.engine.result import DIAGNOSTIC_DRAWS, Run
+from pdmp.engine.result import Run
 from pdmp.process import EVENTS, PROPOSALS
 
 FIRST_LOOK = 500  #: proposals after the warm-up at the first look, at least
@@ -39,8 +40,8 @@ class Goal:
     first : int
         Proposals of a chain at the first look.
     draws : dict of str to ndarray, or None
-        As of `Run.effective_draws` at the last look; infinite where they were not counted, as other coordinates had too
-        few already.
+        As of `pdmp.diagnostics.effective_draws` at the last look; infinite where they were not counted, as other
+        coordinates had too few already.
     further : dict of str to float
         Effective draws of what else the process asks for (`Report.further_draws`), counted where all coordinates have
         enough.
@@ -127,12 +128,12 @@ class Goal:
     def count(self, run):
         """Effective draws, portion by portion, those first that had the fewest; until one has too few."""
         found = {name: np.full(run.dim, np.inf) for name in ("mean", "sd")}
-        portions, self.partial = run.portions(), False
-        order = sorted(range(len(portions)), key=lambda k: self.slowest.get(k, math.inf))
+        parts, self.partial = portions(run), False
+        order = sorted(range(len(parts)), key=lambda k: self.slowest.get(k, math.inf))
         for place, k in enumerate(order):
             least = math.inf
-            for name, draws in run.effective_draws_of(portions[k]).items():
-                found[name][portions[k]] = draws
+            for name, draws in effective_draws(run, parts[k]).items():
+                found[name][parts[k]] = draws
                 least = min(least, float(np.where(np.isnan(draws), 0.0, draws).min()))
             self.slowest[k] = least / max(run.stats["proposals"], 1)
             if least < self.ess:
@@ -196,7 +197,7 @@ class Goal:
             return None
         names, found = run.names(), []
         if self.partial:
-            self.draws, self.partial = run.effective_draws(), False
+            self.draws, self.partial = effective_draws(run), False
         if self.rhat is not None and self.rhats is None:
             self.rhats = run.rhat()
         if self.ess is not None and (least := self.least())[0] < self.ess:
@@ -215,7 +216,7 @@ class Goal:
         else:
             more = "give a larger " + " or ".join(f"`{name}=`" for name in given)
         what = "a longer `warmup=`, a preconditioner or mass, more refreshment, another sampler"
-        if run.note is not None:  # of pdmp.sample(model)
+        if run.info.get("choice") is not None:  # of pdmp.sample(model)
             what = "`target_acceptance=0.95`" if hasattr(run.process, "target_acceptance") else what
             what = getattr(run.process, "remedy", what)
         return (

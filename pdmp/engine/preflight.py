@@ -45,7 +45,7 @@ from pdmp.native.classes import (
     holds_generator,
 )
 from pdmp.native.fingerprints import is_standard
-from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved
+from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved, missing_rate
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
@@ -184,7 +184,7 @@ def check_propriety(model, initial=None, process=None):
     int
         Evaluations of U and of its gradient; none the second time.
     """
-    if not isinstance(model, Model) or getattr(process, "starts", None) is not None:
+    if not isinstance(model, Model) or process.prepared.starts is not None:
         return 0
     flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
     if is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
@@ -673,7 +673,7 @@ def _rate(process, state, i, time, rng):
     bound = float(state.bounds[i])
     if bound in (CERTAIN, HORIZON):
         return bound
-    missing = process.missing_rate(bound)
+    missing = missing_rate(process, bound)
     if missing is not None:
         raise TypeError(f"{missing}.")
     rate = _unchanged(process, state, "rate", state, i, time, rng)

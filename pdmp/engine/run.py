@@ -104,7 +104,7 @@ def check_settings(
     """The arguments of `pdmp.sample`, as numbers; or an error naming the one that a process or a model cannot have."""
     named = {name: given.get(name) for name in BUDGETS}
     if chains is None:
-        starts = of.starts if isinstance(of, Process) else range(4)
+        starts = of.prepared.starts if isinstance(of, Process) else range(4)
         chains = 1 if starts is None else len(starts)
     chains = check_count("chains", chains)
     goals = check_goal(chains, named["ess"], named["rhat"])
@@ -292,7 +292,7 @@ def extend(
     for name in given:
         if name not in BUDGETS:
             raise TypeError(f"`{name}` is no budget; there are {', '.join(BUDGETS)}.")
-    info = run._info | {"budget": given}
+    info = run.info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
     budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
     chains = _chains_of(run, process, budget)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.averages import apply
 from pdmp.native.explanations import explained_methods
 
 #: Largest dense table that is made of a local process's path.
@@ -66,6 +66,8 @@ class Trajectory:
         Kinds of the events, indices into `events`.
     coarse, coarse_times : ndarray or None
         For coupled copies: the positions of the last copy and their times; else None.
+    whole : Trajectory
+        For coupled copies: the path of all of them; else this one.
 
     Examples
     --------
@@ -99,7 +101,20 @@ class Trajectory:
         self.dim, self.local = len(x), local
         self.moving = kind != "constant"
         self.centre = centre if kind == "elliptic" else None
-        self.coarse = self.coarse_times = None
+        self.coarse = self.coarse_times = self._whole = None
+
+    @property
+    def whole(self) -> Trajectory:
+        return self if self._whole is None else self._whole
+
+    def of_copies(self, copies: int) -> Trajectory:
+        """The path of the first of so many coupled copies, of which this is the path: with `coarse` and `whole`."""
+        if copies == 1:
+            return self
+        d, last = self.dim // copies, copies - 1
+        fine, coarse = self.block(0, d, kind=0), self.block(last * d, (last + 1) * d, kind=last)
+        fine.coarse, fine.coarse_times, fine._whole = coarse.positions, coarse.times, self
+        return fine
 
     def __repr__(self):
         return f"Trajectory({len(self._times)} rows, dim={self.dim}, {self.kind}, end={self.end:.6g})"
@@ -663,42 +678,3 @@ def _integrate_arcs(f, h, x, v, centre):
                 there = _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0]
                 total[..., rows] += apply(f, there.T) * (w * times[rows] * width)
     return total
-
-
-def apply(f, x):
-    """f of each column of x (d, M): an array (..., M).
-
-    f is called once for all columns if that gives the right shape and the same values as calls for single columns, of
-    which a few are compared. This is tried first with few columns, as f may be written for single points only.
-    """
-    x = np.ascontiguousarray(x)
-    m = x.shape[1]
-    single = np.asarray(f(x[:, 0].copy()), dtype=float)
-    if m > 16 and _together(f, x[:, :11], single.shape) is not None:
-        values = _together(f, x, single.shape)
-        if values is not None:
-            return values
-    out = np.empty((*single.shape, m))
-    out[..., 0] = single
-    for k in range(1, m):
-        out[..., k] = f(x[:, k].copy())
-    return out
-
-
-def _together(f, x, shape):
-    """f of all columns of x in one call, or None if that is not f of each column."""
-    m = x.shape[1]
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            values = np.asarray(f(x.copy()), dtype=float)
-    except Exception:  # noqa: BLE001 - whatever a function of one point does with many
-        return None
-    if values.shape != (*shape, m):
-        return None
-    checks = np.unique(np.linspace(0, m - 1, 7).astype(int))
-    return values if all(_same(values[..., k], f(x[:, k].copy())) for k in checks) else None
-
-
-def _same(a, b):
-    return np.allclose(a, np.asarray(b, dtype=float), rtol=1e-10, atol=1e-12, equal_nan=True)

@@ -22,6 +22,7 @@ import math
 
 import numpy as np
 
+from pdmp.diagnostics.averages import draw_times, effective_draws, grid_size
 from pdmp.diagnostics.monte_carlo_error import standard_error
 from pdmp.engine.preflight import is_users, users_parts
 from pdmp.flow import Elliptic
@@ -160,7 +161,7 @@ def law_warning(run):
     low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
     if not np.all(high > low) or not np.all(np.isfinite(gradients)):
         return []
-    draws = np.min([*run.effective_draws().values()], axis=0)
+    draws = np.min([*effective_draws(run).values()], axis=0)
     pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS]
     first, second = np.array(pairs).T
     away, slopes = (x - x.mean(axis=(0, 1))) / (high - low), gradients * (high - low) / 1.35
@@ -213,7 +214,7 @@ def large_step_warning(run):
         size = np.nan_to_num(np.abs(np.log(means)), posinf=0.0)  # of what never moved nothing is said here
     worst = np.argsort(-size)[:COORDINATES]
     for k in worst[size[worst] > math.log(FACTOR)].tolist():
-        draws = {name: float(each[0]) for name, each in run.effective_draws_of(slice(k, k + 1)).items()}
+        draws = {name: float(each[0]) for name, each in effective_draws(run, slice(k, k + 1)).items()}
         if not draws["mean"] > SETTLED:  # those of the sd are few where a path swings further and further
             continue
         value, each = products[..., k], float(x.shape[1])
@@ -238,7 +239,7 @@ def _gradients(run, fewest, of_batches=False, most=MEANS):
     """
     process, model, d = run.process, run.process.model, run.dim
     room = min(max(MEANS, min(most, NUMBERS // (run.chains * max(d, 1)))), int(run.events.min()))
-    room = min(room, run._grid_size() or room)
+    room = min(room, grid_size(run) or room)
     if of_batches:  # of networks, too
         room = min(room, NUMBERS // (run.chains * d))
     n, rows = min(room, _affordable(run) // run.chains), None
@@ -267,13 +268,13 @@ def _gradients(run, fewest, of_batches=False, most=MEANS):
 def positions(run, n):
     """At most n positions of a run, as (x, spreads of the coordinates, chain, events before it)."""
     chains, d = run.chains, run.dim
-    room = min(DRAWS, NUMBERS // (chains * d), int(run.events.min()), run._grid_size() or DRAWS)
+    room = min(DRAWS, NUMBERS // (chains * d), int(run.events.min()), grid_size(run) or DRAWS)
     if run.store == "moments" or room < 1 or any(r.length <= 0.0 for r in run.records):
         with np.errstate(invalid="ignore"):
             scale = np.sqrt(run._variance())
         ends = [chain.position(record.end)[:d] for chain, record in zip(run._chains, run.records, strict=True)]
         return [(x, _positive(scale, x), i, int(run.events[i])) for i, x in enumerate(ends[:n])]
-    draws, times = run.draws(room).reshape(-1, d), run.draw_times(room).ravel()
+    draws, times = run.draws(room).reshape(-1, d), draw_times(run, room).ravel()
     low, middle, high = np.quantile(draws, (0.25, 0.5, 0.75), axis=0)
     with np.errstate(all="ignore"):
         far = np.nan_to_num((draws - middle) / (high - low), posinf=0.0, neginf=0.0)
@@ -285,7 +286,7 @@ def positions(run, n):
         i, time = k // room, times[k]
         event = int(time / run.end[i] * run.events[i])  # of a grid about
         if run.store == "skeleton":
-            event = int(np.searchsorted(run.paths[i].times[1:], time, side="right"))
+            event = int(np.searchsorted(run.trajectories[i].times[1:], time, side="right"))
         found.append((draws[k], _positive((high - low) / 1.35, draws[k]), i, event))
     return found
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.data.memory import in_words
+from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
@@ -186,7 +187,7 @@ class Fit:
         ValueError
             For a run of fewer than four draws.
         """
-        draws = self.run.diagnostic_draws()
+        draws = diagnostic_draws(self.run)
         if draws is None:
             raise ValueError("the run is too short for a summary: sample longer.")
         columns = self._named(draws, effects)
@@ -784,7 +785,7 @@ class Fit:
         """Draw means with 50 % and 95 % intervals of the parameters in the summary; a matplotlib figure."""
         from matplotlib import pyplot
 
-        natural = self.run.constrain(self.run.diagnostic_draws())
+        natural = self.run.constrain(diagnostic_draws(self.run))
         names = [name for name in self.priors if name != "Intercept"] or list(self.priors)
         figure, axes = pyplot.subplots(figsize=(6.0, 1.3 + 0.32 * len(names)), layout="constrained")
         for row, name in enumerate(reversed(names)):

@@ -613,7 +613,7 @@ def sample_model(
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
     if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
         run = sample(partly_centred(model), seed=seed, **options)
-        return run, [f"each gradient is from all rows: {run.note}"]
+        return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
     if process is None:
         if selects:
@@ -621,11 +621,11 @@ def sample_model(
         if sampler != "auto":
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(partly_centred(model), seed=seed, **options)
-        return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
+        return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
     if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)
-        process.preparation_gradients = math.ceil(passes)
+        process.prepared = process.prepared._replace(gradients=math.ceil(passes))
         said += "" if process is first else ", moved by a pilot run"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):

@@ -182,7 +182,7 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
-    notes += filter(None, [run.note])
+    notes += filter(None, [run.info.get("choice")])
     found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
     found.with_rows = functools.partial(with_rows, origin)
     return found

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdmp.data.formats import listed
+from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import LARGE, Summary
+from pdmp.diagnostics.variable_selection import inclusion
 
 if TYPE_CHECKING:
     from pdmp.engine.result import Run
@@ -96,10 +98,10 @@ def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], pr
         Prior probabilities that they are not 0.
     """
     places = np.asarray(places, dtype=np.int64)
-    found = run.inclusion()[places]
+    found = inclusion(run)[places]
     records = [r for r in run.records if r.length > 0.0]
     chains = np.array([r.accumulated["included"][places] / r.length for r in records])
-    draws = run.diagnostic_draws()
+    draws = diagnostic_draws(run)
     if draws is None:
         raise ValueError("the run is too short for inclusion probabilities: sample longer.")
     moving = 1.0 * (draws[..., places] != 0.0)

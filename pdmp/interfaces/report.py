@@ -29,6 +29,17 @@ class Report:
         """Arrays that the process itself integrated over the times [since, end] of one chain."""
         return {}
 
+    def count_from(self, process: Any, state: Any, now: float) -> None:
+        """Restart, at the end of the warm-up, `now`, what `accumulated` returns."""
+
+    def ended(self, process: Any, state: Any) -> str | None:
+        """The word for ``run.stopped`` if the process has ended by itself (it was absorbed); else None."""
+        return None
+
+    def lost(self, process: Any, state: Any) -> str | None:
+        """For the message of a failure: that the path is where no bounds are known; None: it is not."""
+        return None
+
     def warnings(self, process: Any, stats: dict) -> list[str]:
         """Reasons to mistrust a run with these ``run.stats``, a sentence each; `sample` issues them as warnings."""
         return []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.averages import diagnostic_draws, draw_times, running_mean
 from pdmp.native.arguments import one_of
 from pdmp.plots.densities import MASSES
 from pdmp.plots.paths import draw_path
@@ -408,9 +409,9 @@ def _curve_of_run(run, truth, cost):
     mean, sd = (value() if callable(value) else value for value in (truth.mean, truth.sd))
     if np.shape(mean) != (run.dim,):
         raise ValueError(f"`reference` has dimension {len(mean)}, the run {run.dim}.")
-    n = min(CURVE, run.diagnostic_draws().shape[1]) if run.store == "grid" else CURVE
-    error = (run.running_mean(n=n) - mean) / sd
+    n = min(CURVE, diagnostic_draws(run).shape[1]) if run.store == "grid" else CURVE
+    error = (running_mean(run, n=n) - mean) / sd
     spent = run.stats[{"events": "total_events", "gradients": "data_passes"}.get(cost, cost)] / run.chains
     if not spent > 0.0:
         raise ValueError(f"`cost`: the run spent no {COSTS[cost][1]}; use another cost, such as 'events'.")
-    return spent * np.mean(run.draw_times(n) / run.end[:, None], axis=0), np.sqrt(np.mean(error**2, axis=(0, 2)))
+    return spent * np.mean(draw_times(run, n) / run.end[:, None], axis=0), np.sqrt(np.mean(error**2, axis=(0, 2)))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import events
+from pdmp.diagnostics.averages import diagnostic_draws, split
 from pdmp.engine.checks import check_count
 from pdmp.plots.densities import marginals
 from pdmp.plots.paths import trace
@@ -89,7 +90,7 @@ def ranks(
         x = x[0, : 2 * half].reshape(2, half, -1)
     chains, n = x.shape[:2]
     # Of each chain by itself: where chains are apart, all together have hardly any, and any share would be in the band.
-    effective = np.mean([one.ess("spectral")[chosen] for one in run.split()], axis=0)
+    effective = np.mean([one.ess("spectral")[chosen] for one in split(run)], axis=0)
     effective = np.fmin(effective * run.chains / chains, n)
     if axes is None:
         columns = min(3, len(chosen))
@@ -164,7 +165,7 @@ def autocorrelation(
         raise ValueError(f"`lags` must be positive, got {lags!r}.")
     lags = min(lags, 0.25 * length)
     if run.store == "grid":
-        found = run.diagnostic_draws()
+        found = diagnostic_draws(run)
         draws = 1 if found is None else found.shape[1]
     else:
         most = max(min(MOST_DRAWS, PATH_NUMBERS // (run.chains * run.dim)), 400)
@@ -212,7 +213,7 @@ def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     pooled, names = events.event_rates(run), list(run.stats["events"])
     axes = one_axes(ax, 1.6 + 1.1 * len(names), 3.0)
     width, top = 0.7 / run.chains, 0.0
-    for c, one in enumerate(run.split()):
+    for c, one in enumerate(split(run)):
         rates = events.event_rates(one)
         x = np.arange(len(names)) + (c - 0.5 * (run.chains - 1)) * width
         value = np.array([rates[name].value for name in names])
@@ -269,7 +270,7 @@ def overview(run: Run, coordinates: Sequence[int | str] | None = None) -> Figure
     ratios, size = [2.2, 1.0, 1.0, 1.15], (7.9, 0.75 + 1.45 * len(chosen))
     options = {"squeeze": False, "width_ratios": ratios, "layout": "constrained"}
     figure, panels = pyplot.subplots(len(chosen), 4, figsize=size, **options)
-    n = run.diagnostic_draws(1_000)
+    n = diagnostic_draws(run, 1_000)
     trace.__wrapped__(run, chosen, axes=panels[:, 0])
     marginals.__wrapped__(run, chosen, axes=panels[:, 1])
     if n is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.averages import diagnostic_draws, draw_times
 from pdmp.engine.checks import check_count
 from pdmp.plots.style import (
     COLOURS,
@@ -216,8 +217,8 @@ def trace(
     kinds: dict[str, Any] = {}
     for c in chains:
         if run.store == "grid":
-            n = run.diagnostic_draws()
-            times = run.draw_times(1 if n is None else n.shape[1])[c]
+            n = diagnostic_draws(run)
+            times = draw_times(run, 1 if n is None else n.shape[1])[c]
             lines = [(times, x) for x in run.draws(len(times))[c][:, chosen].T]
             marks, steps = [], "default"
         else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pdmp.data.formats import listed
+from pdmp.diagnostics.averages import diagnostic_draws, split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +56,7 @@ CANDIDATES = 500  #: coordinates among which the most correlated are searched fo
 
 #: What pictures are of, by annotation: in words, and attributes that tell it from anything else.
 SUBJECTS = {
-    "Run": ("a run, which `pdmp.sample` returns", ("store", "chains", "split")),
+    "Run": ("a run, which `pdmp.sample` returns", ("store", "chains", "records")),
     "Comparison": ("a comparison, which `pdmp.compare` returns", ("errors_by_pass", "rms_by_pass")),
     "Reference": ("a reference, which `pdmp.reference` returns", ("mean", "sd", "ess")),
     "Tuning": ("a search, which `pdmp.tuning.mamba` returns", ("table", "best", "clock")),
@@ -162,7 +163,7 @@ def of_chain(run: Run, chain: int | None) -> Run:
     """The run, or one chain of it."""
     if chain is None:
         return run
-    return run.split()[check_chain(run, chain)]
+    return split(run)[check_chain(run, chain)]
 
 
 def check_chain(run: Run, chain: int) -> int:
@@ -255,7 +256,7 @@ def most_correlated(run: Run, most: int) -> list[int]:
 def draws_of(run: Run, most: int = DRAWS) -> np.ndarray:
     """At most `most` draws of each chain, (chains, n, d): equally spaced on the path, or all of a grid."""
     if run.store == "grid":
-        draws = run.diagnostic_draws()
+        draws = diagnostic_draws(run)
         return run.draws(1) if draws is None else draws
     return run.draws(int(max(min(most, PATH_NUMBERS // (run.chains * run.dim)), 100)))
 

@@ -32,7 +32,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
-from pdmp.processes.extended import Extended, check_process
+from pdmp.processes.extended import Extended, InnerReport, check_process
 from pdmp.processes.walls import Walls
 
 if TYPE_CHECKING:
@@ -90,6 +90,13 @@ class Within(Compiled):
         return not self.lower[j] < x < self.upper[j]
 
 
+class BoundedReport(InnerReport):
+    """Whether the path was absorbed."""
+
+    def ended(self, process, state):
+        return "absorbed" if state.memory.ended[0] else None
+
+
 class Bounded(Extended):
     """A process confined to lower <= x <= upper and a·x <= b, with walls that reflect or absorb.
 
@@ -143,6 +150,7 @@ class Bounded(Extended):
     wall_kind: int  #: the kind of event
 
     recipe = Recipe(featured=False)
+    report = BoundedReport()
     walled = True
 
     def __init__(
@@ -380,9 +388,6 @@ class Bounded(Extended):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return Memory(np.zeros(self.own, np.int64), np.zeros(1, np.bool_), self.inner.memory(x, rng))
-
-    def ended(self, state: State) -> str | None:
-        return "absorbed" if state.memory.ended[0] else None
 
 
 def _box(lower, upper, d):

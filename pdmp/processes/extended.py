@@ -14,11 +14,15 @@ from pdmp.process import DEPENDENTS, Process, State
 
 
 class InnerReport(Report):
-    """The statistics of the inner process."""
+    """What the inner process says of its part of the state."""
 
     def statistics(self, process, state):
         inner = process.inner
         return inner.report.statistics(inner, state._replace(memory=state.memory.inner))
+
+    def lost(self, process, state):
+        inner = process.inner
+        return inner.report.lost(inner, state._replace(memory=state.memory.inner))
 
 
 class Extended(Process):
@@ -141,9 +145,6 @@ class Extended(Process):
 
     def describe_bound(self) -> str:
         return self.inner.describe_bound()
-
-    def lost(self, state: State) -> str | None:
-        return self.inner.lost(state._replace(memory=state.memory.inner))
 
     def resolve(self, x: np.ndarray) -> Self:
         resolved = copy.copy(self)

@@ -68,10 +68,10 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled, positive_part
-from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
+from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
-from pdmp.processes.remainders import Shells, beyond
+from pdmp.processes.remainders import RowReport, Shells
 from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
 from pdmp.processes.row_expansion import survey_rows, tables_of_blocks
 from pdmp.thinning.constant import constant_arrival
@@ -116,6 +116,7 @@ class RowFactors(Process):
     refresh_rate: float
 
     events = ("bounce", "refresh")
+    report = RowReport()
     _required = ()
 
     def __init__(self, model, anchor, refresh_rate, metric, flow):
@@ -239,9 +240,6 @@ class RowFactors(Process):
             "loss": np.zeros(self.model.n_functionals),
             "evaluation": self.model.scratch(),
         }
-
-    def lost(self, state: State) -> str | None:
-        return beyond(self, state)
 
     def describe_bound(self) -> str:
         law = getattr(self.model, "likelihood", None)

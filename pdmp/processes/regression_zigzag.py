@@ -76,8 +76,8 @@ from pdmp.models.regressions.laplace import is_crossed, laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.vectors import exp
-from pdmp.process import DATA, HORIZON, Process, State, last_moved
-from pdmp.processes.remainders import Shells, beyond
+from pdmp.process import DATA, HORIZON, Process, last_moved
+from pdmp.processes.remainders import RowReport, Shells
 from pdmp.processes.row_bounds import Plan, together
 from pdmp.processes.row_expansion import (
     layout_of,
@@ -212,6 +212,7 @@ class RegressionZigZag(Process):
     root_of_speeds: np.ndarray  #: (K,) root of the sum of their squares
 
     events = ("flip",)
+    report = RowReport()
     local = True
 
     def __init__(
@@ -887,9 +888,6 @@ class RegressionZigZag(Process):
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
-
-    def lost(self, state: State) -> str | None:
-        return beyond(self, state)
 
     def describe_bound(self) -> str:
         return f"the bound on single rows of {self.model.likelihood.name}"

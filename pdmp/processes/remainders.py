@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import Compiled, compiled
-from pdmp.process import Process, State
 
 
 class Shells(Compiled):
@@ -61,24 +62,28 @@ class _Edge:
         return self.shells.share(r, level)
 
 
-def beyond(process: Process, state: State) -> str | None:
-    """That a clock could not propose as a path gets beyond the last shell of `process.growth`; None if it does not.
+class RowReport(Report):
+    """That a path is where no bounds on single rows are known."""
 
-    The clocks are asked again, in plain Python.
-    """
-    native, state = process.native._replace(growth=_Edge(process.native.growth)), copy.deepcopy(state)
-    if hasattr(state.memory, "since"):  # the event from which on bounds hold that are known
-        state.memory.since[:] = math.nan
-    try:
-        with np.errstate(all="ignore"):
-            for i in range(process.clocks):
-                native.clock(state, i, float(state.now[0]), np.random.default_rng(0))
-    except _Beyond as found:
-        return (
-            f"{type(process).__name__} has left the ball around its anchor in which bounds on single rows are known: "
-            f"its path gets to {found.args[0]:.3g} standard deviations from it, and they end at "
-            f"{process.growth.radii[-1]:.3g}; start nearer, give more rows, or let pdmp.sample(model) choose a process"
-        )
-    except Exception:  # noqa: BLE001 - arithmetic that raises in Python and gives inf or NaN when compiled
-        pass
-    return None
+    def lost(self, process: Any, state: Any) -> str | None:
+        """That a clock could not propose as a path gets beyond the last shell of `process.growth`; None if it does not.
+
+        The clocks are asked again, in plain Python.
+        """
+        native, state = process.native._replace(growth=_Edge(process.native.growth)), copy.deepcopy(state)
+        if hasattr(state.memory, "since"):  # the event from which on bounds hold that are known
+            state.memory.since[:] = math.nan
+        try:
+            with np.errstate(all="ignore"):
+                for i in range(process.clocks):
+                    native.clock(state, i, float(state.now[0]), np.random.default_rng(0))
+        except _Beyond as found:
+            return (
+                f"{type(process).__name__} has left the ball around its anchor in which bounds on single rows are "
+                f"known: its path gets to {found.args[0]:.3g} standard deviations from it, and they end at "
+                f"{process.growth.radii[-1]:.3g}; start nearer, give more rows, or let pdmp.sample(model) choose a "
+                "process"
+            )
+        except Exception:  # noqa: BLE001 - arithmetic that raises in Python and gives inf or NaN when compiled
+            pass
+        return None

@@ -36,7 +36,7 @@ from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended, InnerReport, check_process
 
 if TYPE_CHECKING:
-    from pdmp.process import State
+    pass
 
 #: Columns of `Memory.coordinates`: the velocity with which a frozen coordinate goes on when it thaws; the time at which
 #: it froze; and for how long it had been frozen before. They are columns of one array, so that an event of one
@@ -74,13 +74,20 @@ class StickyReport(InnerReport):
             models[memory.model[0]] += end - memory.changed[0]
         return {"included": length - spent, "models": models, "sticking": process.members, "unit": process.unit}
 
+    def count_from(self, process, state, now):
+        memory = state.memory
+        memory.coordinates[:, TIME_FROZEN] = 0.0
+        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
+        memory.occupied[:] = 0.0
+        memory.changed[:] = now
+
 
 class Sticky(Extended):
     """A sticky process of a spike-and-slab posterior: coordinates are exactly 0 for a part of the time.
 
     The model's likelihood is kept; its prior is the slab. Coordinate i is 0 under the prior with the probability
-    1 - inclusionᵢ. ``run.inclusion()`` are the posterior inclusion probabilities: the fractions of time for which
-    coordinates move. Around a local process the cost of an event does not depend on the dimension.
+    1 - inclusionᵢ. ``pdmp.diagnostics.inclusion(run)`` are the posterior inclusion probabilities: the fractions of time
+    for which coordinates move. Around a local process the cost of an event does not depend on the dimension.
 
     Parameters
     ----------
@@ -121,7 +128,7 @@ class Sticky(Extended):
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
     >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0, 0.0], noise_scale=1.0)
     >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.2), time=1_000.0, seed=1)
-    >>> bool(run.inclusion()[0] > 0.9 > 0.5 > run.inclusion()[1])
+    >>> bool(pdmp.diagnostics.inclusion(run)[0] > 0.9 > 0.5 > pdmp.diagnostics.inclusion(run)[1])
     True
     """
 
@@ -159,8 +166,7 @@ class Sticky(Extended):
         self.shape, self.other_shape = (law.a, law.b) if law else (0.0, 0.0)
         # The rates of all frozen coordinates depend on how many move.
         super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking), final=law is not None)
-        self.starts, self.choice, self.preparation_gradients = inner.starts, inner.choice, inner.preparation_gradients
-        self.cautions = inner.cautions
+        self.prepared = inner.prepared
         self.freeze = len(inner.events)
         self.thaw = self.freeze + 1
         self.events = (*inner.events, "freeze", "thaw")
@@ -277,13 +283,6 @@ class Sticky(Extended):
             occupied=np.zeros(2**m if listed else 0),
             inner=self.inner.memory(x, rng),
         )
-
-    def count_from(self, state: State, now: float) -> None:
-        memory = state.memory
-        memory.coordinates[:, TIME_FROZEN] = 0.0
-        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
-        memory.occupied[:] = 0.0
-        memory.changed[:] = now
 
 
 def thawing_rates(model, d, inclusion, slab_density, kappa, name):

@@ -113,7 +113,7 @@ class StickyGroups(Sticky):
     >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0, 0.0, 0.0], noise_scale=1.0)
     >>> process = StickyGroups(pdmp.ZigZag(model), [[0, 1], [2, 3]], inclusion=0.2)
     >>> run = pdmp.sample(process, time=500.0, seed=1)
-    >>> bool(run.inclusion()[1] > 0.9 > 0.5 > run.inclusion()[2])
+    >>> bool(pdmp.diagnostics.inclusion(run)[1] > 0.9 > 0.5 > pdmp.diagnostics.inclusion(run)[2])
     True
     """
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.native.arguments import positive
 from pdmp.native.classes import entry, internal, positive_part, readable
-from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, velocities
+from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, set_failure, velocities
 
 #: Kronrod's seven nodes on [-1, 1], 0 and ± these, and their weights; Gauss's three are among them.
 NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
@@ -307,7 +307,7 @@ def check_clocks(
     if status != CHUNK:
         chain._fail(status)
         text, now, position = chain.failure
-        process.failure = None
+        set_failure(process, None)
         event = int(work.done[0])
         raise SamplingError(
             f"{text}; at event {event}, time {now:.6g}, position {position}", event=event, time=now, position=position

@@ -18,12 +18,12 @@ MODEL = Plane(LOGISTIC)
 def test_a_model_is_sampled():
     run = pdmp.sample(MODEL, seed=1)
     assert run.chains == 4 and run.stopped == "ess, rhat"
-    assert all(draws.min() >= 400 for draws in run.effective_draws().values())
+    assert all(draws.min() >= 400 for draws in pdmp.diagnostics.effective_draws(run).values())
     mean, var = MODEL.moments()
     assert np.all(np.abs(run.mean() - mean) < 6.0 * run.mcse())
     np.testing.assert_allclose(run.sd(), np.sqrt(var), rtol=0.25)
-    assert run.note == run.process.choice and run.note in str(run.summary())
-    assert run.stats["preparation_gradients"] == run.process.preparation_gradients > 500
+    assert run.info["choice"] == run.process.prepared.choice and run.info["choice"] in str(run.summary())
+    assert run.stats["preparation_gradients"] == run.process.prepared.gradients > 500
     assert run.info["budget"] == {"gradients": 100_000, "ess": 400, "rhat": 1.05}
 
 
@@ -34,8 +34,8 @@ def test_the_same_seed_repeats_the_run(tmp_path):
     assert np.all(first.trajectories[0].positions[0] != other.trajectories[0].positions[0])
     process = pdmp.auto(MODEL, seed=5)
     assert not process.adapts and first.stats["mean_step"] == pytest.approx(process.step, rel=1e-12)
-    np.testing.assert_array_equal(process.starts, [t.positions[0] for t in first.trajectories])
-    assert len(np.unique(process.starts[:, 0])) == 4
+    np.testing.assert_array_equal(process.prepared.starts, [t.positions[0] for t in first.trajectories])
+    assert len(np.unique(process.prepared.starts[:, 0])) == 4
     third = pdmp.sample(process, events=60, seed=5)
     np.testing.assert_array_equal(first.mean(), third.mean())
     first.save(tmp_path / "run.npz")
@@ -129,14 +129,14 @@ def test_every_evaluation_is_counted():
     model = pdmp.models.from_function(quadratic, 2)
     calls.clear()
     process = pdmp.auto(model, seed=1)
-    assert len(calls) - 30 <= process.preparation_gradients <= len(calls)
+    assert len(calls) - 30 <= process.prepared.gradients <= len(calls)
 
 
 @pytest.mark.exact
 def test_the_first_line_of_the_bar_is_the_choice(capsys):
     process = pdmp.auto(MODEL, seed=2)
     pdmp.sample(process, events=20, seed=2, progress=True)
-    assert process.choice in capsys.readouterr().err
+    assert process.prepared.choice in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # some of these

@@ -15,7 +15,7 @@ def cautions(model, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         process = pdmp.auto(model, seed=seed)
-    return process.cautions, process.starts
+    return process.prepared.cautions, process.prepared.starts
 
 
 @pytest.mark.parametrize("seed", range(1, 5))

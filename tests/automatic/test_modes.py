@@ -283,15 +283,15 @@ def test_auto_warns_before_the_run():
     model, left = two_modes(0.0, apart=3.5), LEFT + [1.0, 0.0]
     with pytest.warns(UserWarning, match=r"a mode that no chain is in: further paths end at x\[0\] = 3.5, .* 1 times"):
         process = pdmp.auto(model, seed=1, initial=left)
-    assert process.starts[:, 0].max() < 0.0
+    assert process.prepared.starts[:, 0].max() < 0.0
     pdmp.auto(model, seed=1, initial=left * [[1.0], [1.0], [-1.0], [-1.0]])  # a row for each mode
 
 
 def test_what_it_costs_is_counted(monkeypatch):
-    before = pdmp.auto(GAUSSIAN, seed=1).preparation_gradients
+    before = pdmp.auto(GAUSSIAN, seed=1).prepared.gradients
     kept = preparing.hidden_modes
     monkeypatch.setattr(preparing, "hidden_modes", lambda *a: ([], kept(*a)[1] + 1_000))
-    assert pdmp.auto(GAUSSIAN, seed=1).preparation_gradients == before + 1_000
+    assert pdmp.auto(GAUSSIAN, seed=1).prepared.gradients == before + 1_000
 
 
 def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
@@ -303,7 +303,7 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     found = run.summary()
     assert found.warnings[0] == issued and issued in found.said
     assert repr(found).count("a mode that no chain is in (as was warned).") == 1 and "further paths" not in repr(found)
-    assert "near normal where the chains are (" in run.note and run.note.endswith(
+    assert "near normal where the chains are (" in run.info["choice"] and run.info["choice"].endswith(
         "; there is a mode that no chain is in"
     )
     longer = pdmp.sample(run.process, seed=2, events=60)
@@ -312,14 +312,14 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     loaded = pdmp.load(tmp_path / "run.npz").summary()
     assert loaded.warnings[0] == issued and "further paths" in repr(loaded)
     quiet = pdmp.sample(GAUSSIAN, seed=1, events=60)
-    assert quiet.process.cautions == () and "no chain is in" not in quiet.note
+    assert quiet.process.prepared.cautions == () and "no chain is in" not in quiet.note
 
 
 def test_a_neck_is_in_the_summary(monkeypatch):
     monkeypatch.setattr(Starts, "warning", lambda *a: "a neck: narrow.")
     with pytest.warns(UserWarning, match="a neck") as heard:
         process = pdmp.auto(GAUSSIAN, seed=1)
-    assert process.cautions == ("a neck: narrow.",) and len(heard) == 1
+    assert process.prepared.cautions == ("a neck: narrow.",) and len(heard) == 1
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_the_end_of_a_neck_is_no_mode(at):
     """A path down the flat neck of a horseshoe ends far below where the chains are, with the ELBO of its beginning."""
     with np.errstate(all="ignore"):
         process = pdmp.auto(horseshoe(), seed=at)
-    assert process.cautions == ()
+    assert process.prepared.cautions == ()
 
 
 @pytest.mark.parametrize("at", [1, 4])
@@ -359,4 +359,4 @@ def test_a_skewed_mode_is_one(at):
 
     model = pdmp.models.from_function(both, 2, check_gradient=False)
     with pytest.warns(UserWarning, match="a mode that no chain is in"):
-        assert len(pdmp.auto(model, seed=at).cautions) == 1
+        assert len(pdmp.auto(model, seed=at).prepared.cautions) == 1

@@ -63,12 +63,14 @@ def test_masses(known, sampler):
     process = pdmp.auto(MODEL, sampler=sampler, seed=1)
     assert type(process) is sampler
     np.testing.assert_allclose(covariance_of_metric(process.metric), COVARIANCE)
-    np.testing.assert_array_equal(process.starts, POINTS)
-    assert process.choice.startswith(("Hamiltonian", f"{sampler.__name__} in a metric learnt by windows of HMC: covar"))
-    assert process.preparation_gradients > 40
+    np.testing.assert_array_equal(process.prepared.starts, POINTS)
+    assert process.prepared.choice.startswith(
+        ("Hamiltonian", f"{sampler.__name__} in a metric learnt by windows of HMC: covar")
+    )
+    assert process.prepared.gradients > 40
     small = pdmp.auto(MODEL, sampler=sampler, metric="diagonal", seed=1)
     np.testing.assert_allclose(small.metric.root, np.sqrt(VARIANCES), rtol=1e-6)
-    assert "variances" in small.choice
+    assert "variances" in small.prepared.choice
 
 
 def test_zigzag(known):
@@ -99,7 +101,7 @@ def test_references(known):
 def test_spike_and_slab(known):
     model = pdmp.models.LinearGaussian([[1.0, 0.4], [0.2, 1.1], [-0.6, 0.5]], [1.2, 0.1, -0.4])
     process = pdmp.Sticky(pdmp.auto(model, sampler=pdmp.ZigZag, metric="diagonal", seed=1), inclusion=0.5)
-    assert process.starts is not None and process.starts is process.inner.starts
+    assert process.prepared.starts is not None and process.prepared.starts is process.inner.prepared.starts
     np.testing.assert_allclose(process.inner.speed, np.sqrt(VARIANCES), rtol=1e-6)
     process = pdmp.Sticky(pdmp.auto(model, sampler=pdmp.Boomerang, metric="diagonal", seed=1), inclusion=0.5)
     np.testing.assert_allclose(process.inner.reference.sd**2, VARIANCES, rtol=1e-6)
@@ -130,7 +132,7 @@ def test_preconditioners(known):
         assert process.starting_step(PRECISION) == pytest.approx(start, rel=1e-6)
         assert not process.adapt and 0.1 < process.schedule.step(0) / start < 5.0
         assert process.duration == process.duration_at(process.schedule.step(0))
-        assert np.all(process.starts != POINTS) and process.preparation_gradients > 120
+        assert np.all(process.prepared.starts != POINTS) and process.prepared.gradients > 120
         fixed = pdmp.auto(MODEL, sampler=sampler, options={"adapt": False, sampler.step_name: 0.3}, seed=1)
         assert fixed.schedule.step(0) == 0.3
 
@@ -298,9 +300,11 @@ def test_bounds(known):
 def test_a_run():
     model = Plane(LOGISTIC)
     first, second = (pdmp.auto(model, sampler=pdmp.Boomerang, seed=1) for _ in range(2))
-    np.testing.assert_array_equal(first.starts, second.starts)
+    np.testing.assert_array_equal(first.prepared.starts, second.prepared.starts)
     run = pdmp.sample(first, ess=20, seed=1)
-    assert run.chains == 4 and run.note.startswith("Boomerang in a metric learnt by windows of HMC: covariance")
+    assert run.chains == 4 and run.info["choice"].startswith(
+        "Boomerang in a metric learnt by windows of HMC: covariance"
+    )
     assert np.all(np.abs(run.mean() - model.moments()[0]) < 6.0 * run.mcse())
     assert run.stats["preparation_gradients"] > 300
 
@@ -350,11 +354,11 @@ def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
     full, diagonal = (pdmp.auto(CORRELATED, metric=metric, seed=1) for metric in ("full", "diagonal"))
     careful = pdmp.auto(CORRELATED, options={"target_acceptance": 0.99}, seed=1)
     assert full.duration == diagonal.duration == careful.duration == DURATION and careful.target_acceptance == 0.99
-    assert full.step == pytest.approx(LONGEST_STEP) and "paths of one step of 1.6" in full.choice
+    assert full.step == pytest.approx(LONGEST_STEP) and "paths of one step of 1.6" in full.prepared.choice
     assert diagonal.step < 0.5 * full.step and FIRST_STEP < careful.step < full.step
     assert len(full.centre) == len(careful.centre) == 2 and len(diagonal.centre) == 0
-    assert f"of {diagonal.step:.2g}:" in diagonal.choice and not diagonal.adapts
-    assert diagonal.preparation_gradients > full.preparation_gradients
+    assert f"of {diagonal.step:.2g}:" in diagonal.prepared.choice and not diagonal.adapts
+    assert diagonal.prepared.gradients > full.prepared.gradients
     run = pdmp.sample(diagonal, events=300, seed=1)
     assert run.stats["mean_acceptance"] > 0.5 and run.stats["divergences"] == 0
     shorter = pdmp.auto(CORRELATED, options={"duration": 0.5}, seed=1)

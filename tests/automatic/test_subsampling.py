@@ -33,12 +33,12 @@ def test_rows_that_say_much_are_looked_at_one_by_one(monkeypatch):
     monkeypatch.setattr(subsampling, "SHARE", math.inf)
     model = counts()
     process, said = decided(model)
-    assert said == process.choice and "exact at one row a proposal" in said and "of 60 rows" in said
+    assert said == process.prepared.choice and "exact at one row a proposal" in said and "of 60 rows" in said
     mode, root = model.mode(), process.reference.root
     draws = mode + np.random.default_rng(1).standard_normal((3, 2)) @ root.T
-    np.testing.assert_array_equal(process.starts, draws)
+    np.testing.assert_array_equal(process.prepared.starts, draws)
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(model.hessian(mode)), rtol=1e-6)
-    assert process.preparation_gradients == 30 and process.refresh_rate == math.sqrt(2.0)
+    assert process.prepared.gradients == 30 and process.refresh_rate == math.sqrt(2.0)
     assert process.growth.radii[-1] >= math.sqrt(2.0) + 6.0
 
 

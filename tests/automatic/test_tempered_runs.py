@@ -62,9 +62,9 @@ def test_a_run_is_one_of_the_others(run, tmp_path):
     """Averages are those of all draws; a file has modes and evidence; arrays of rungs fit together."""
     modes = run.modes()
     mean = sum(mode.share * mode.mean for mode in modes)
-    assert np.allclose(mean, run.diagnostic_draws().mean(axis=(0, 1)))
+    assert np.allclose(mean, pdmp.diagnostics.averages.diagnostic_draws(run).mean(axis=(0, 1)))
     assert np.allclose(run.mean(), WEIGHTS @ CENTRES, atol=0.4) and run.summary().warnings == []
-    assert run.note.startswith(
+    assert run.info["choice"].startswith(
         "parallel tempering with 3 rungs, of HMC with paths of 1 to 4 steps; the reference has 2"
     )
     assert run.stats["restarts"] >= 50 and abs(run.stats["restarts"] - run.stats["round_trips"]) <= 3 * run.chains

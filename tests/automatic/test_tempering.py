@@ -538,7 +538,7 @@ def test_chains_that_disagree_are_named():
     assert answers._disagreement(Told(two_chains([0.3, 0.31])), two_chains([0.3, 0.31])) == []
     draws = two_chains([0.2, 0.7])
     [said] = answers._disagreement(Told(draws, [draws[0, :, 1], draws[1, :, 1]]), draws)
-    assert "the chains disagree about the share of the mode at a = " in said and "run.split()" in said
+    assert "the chains disagree about the share of the mode at a = " in said and "pdmp.diagnostics.split(run)" in said
     draws = two_chains([0.3, 0.3])
     [said] = answers._disagreement(Told(draws, [draws[0, :, 1], draws[1, :, 1] + 1.0]), draws)
     assert said.startswith("the chains disagree about log p (R-hat 1.")

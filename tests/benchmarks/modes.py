@@ -156,10 +156,10 @@ def measure(model, seed, which=None):
             process = pdmp.auto(model, seed=seed)
     finally:
         preparing.hidden_modes = kept
-    said = any("no chain is in" in text for text in process.cautions)
+    said = any("no chain is in" in text for text in process.prepared.cautions)
     if which is None:
         return "false" if said else "-", sum(spent), process
-    several = len({which(x) for x in process.starts}) > 1
+    several = len({which(x) for x in process.prepared.starts}) > 1
     return "warned" if said else "seen" if several else "SILENT", sum(spent), process
 
 
@@ -181,7 +181,7 @@ def main():
             model, which = make() if several else (make(), None)
             words, spent, processes = zip(*(measure(model, seed, which) for seed in options.seeds), strict=True)
             counts["SILENT" if several else "false"] += words
-            all_of_it = np.median([process.preparation_gradients for process in processes])
+            all_of_it = np.median([process.prepared.gradients for process in processes])
             line = "".join(f"{word:8s}" for word in words)
             print(f"{name:48s}{line}{np.median(spent):8,.0f}{all_of_it:9,.0f}", flush=True)
     wrong = {word: np.mean(np.array(words) == word) if words else 0.0 for word, words in counts.items()}

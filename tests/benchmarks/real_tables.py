@@ -88,7 +88,7 @@ def report(formula, table, family, full, limit):
     seconds = time.process_time() - began
     run = fit.run
     print(formula, f"{family} {len(table):,} rows:", type(run.process).__name__, f"{seconds:.1f} s of the processors")
-    found = run.effective_draws()
+    found = pdmp.diagnostics.effective_draws(run)
     least = {name: float(np.min(found[name])) for name in ("mean", "sd")}
     print("least effective draws of means and deviations:", least, "of the median:", float(np.median(found["mean"])))
     print({name: run.stats[name] for name in ("total_events", "proposals", "data_terms", "data_passes")})

@@ -56,7 +56,7 @@ def measure(name, process, duration):
     began = time.perf_counter()
     run = pdmp.sample(process, time=duration, warmup=0.1, store="grid", draws=4_000, **options)
     seconds = time.perf_counter() - began
-    inclusion = run.inclusion()
+    inclusion = pdmp.diagnostics.inclusion(run)
     uncertain = np.flatnonzero((inclusion > 0.1) & (inclusion < 0.9))
     ess = draws_ess((run.draws(4_000)[..., uncertain] != 0.0).astype(float), "mean") if len(uncertain) else np.zeros(0)
     print(
@@ -175,7 +175,10 @@ def against_gibbs(rows, d, seconds):
     for sampler in ("bps",) if wide else ("bps", "boomerang"):
         process, starts, said = fitting.subsampled(model, True, sampler)
         run = line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
-        found, moving = run.inclusion()[1:-1], 1.0 * (run.diagnostic_draws()[..., 1:-1] != 0.0)
+        found, moving = (
+            pdmp.diagnostics.inclusion(run)[1:-1],
+            1.0 * (pdmp.diagnostics.averages.diagnostic_draws(run)[..., 1:-1] != 0.0),
+        )
         with np.errstate(all="ignore"):
             ess = np.nan_to_num(draws_ess(moving, "mean"), nan=np.inf)
         p = np.clip(truth, 1e-3, 1.0 - 1e-3)
@@ -204,11 +207,11 @@ def line(name, process, start, seconds):
     began = time.process_time()
     run = pdmp.sample(process, proposals=proposals, warmup=0.05, **options)
     took = time.process_time() - began
-    moving = 1.0 * (run.diagnostic_draws() != 0.0)
-    p = run.inclusion()
+    moving = 1.0 * (pdmp.diagnostics.averages.diagnostic_draws(run) != 0.0)
+    p = pdmp.diagnostics.inclusion(run)
     unsure = np.flatnonzero((p > 0.1) & (p < 0.9))
     ess = draws_ess(moving[..., unsure], "mean") / took if len(unsure) else np.array([np.nan])
-    means = np.nanmin(run.effective_draws()["mean"]) / took  # NaN of one that was never in
+    means = np.nanmin(pdmp.diagnostics.effective_draws(run)["mean"]) / took  # NaN of one that was never in
     print(
         f"  {name:10} {took:5.1f} s  {run.stats['bound_violations']} violations  {p.sum() - np.sum(p == 1.0):.2f} "
         f"included  {len(unsure)} uncertain: at least {ess.min():.0f} a second, median {np.median(ess):.0f}; means "
@@ -232,9 +235,13 @@ def wide(rows, d, duration):
         options = {"seed": 1, "progress": False, "store": "grid", "draws": 4_000, "warmup": 0.1, "time": duration}
         began = time.perf_counter()
         run = pdmp.sample(process, initial=starts(1, np.random.default_rng(0))[0], **options)
-        took, p = time.perf_counter() - began, run.inclusion()
+        took, p = time.perf_counter() - began, pdmp.diagnostics.inclusion(run)
         unsure = np.flatnonzero((p > 0.1) & (p < 0.9))
-        ess = draws_ess(1.0 * (run.diagnostic_draws()[..., unsure] != 0.0), "mean") if len(unsure) else np.zeros(0)
+        ess = (
+            draws_ess(1.0 * (pdmp.diagnostics.averages.diagnostic_draws(run)[..., unsure] != 0.0), "mean")
+            if len(unsure)
+            else np.zeros(0)
+        )
         print(
             f"  run {took:.0f} s, {run.stats['bound_violations']} violations, {p.sum():.2f} "
             f"included; effective draws of {len(unsure)} between 0.1 and 0.9: "

@@ -222,7 +222,9 @@ def boomerang(d, proposals, n=100_000):
                 began = time.process_time()
                 run = pdmp.sample(process, proposals=proposals, seed=1, warmup=0.05, progress=False)
                 seconds = time.process_time() - began
-                ess = {key: float(np.min(value)) / seconds for key, value in run.effective_draws().items()}
+                ess = {
+                    key: float(np.min(value)) / seconds for key, value in pdmp.diagnostics.effective_draws(run).items()
+                }
                 print(
                     f"{law.__name__:>14} {correlation:>6} {name:>16} {run.stats['data_terms'] / run.end[0]:>7.2f} "
                     f"{1e9 * seconds / proposals:>8.0f} {ess['mean']:>9,.0f} {ess['sd']:>9,.0f} "

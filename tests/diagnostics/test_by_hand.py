@@ -60,9 +60,11 @@ def test_effective_draws_without_a_path_are_those_of_its_stretches(process):
     """`store="moments"` against the same formula on integrals of the skeleton."""
     call = {"events": 3_000, "chains": 2, "seed": 11, "warmup": 0.1}
     whole, moments = (pdmp.sample(process(), store=store, **call) for store in ("skeleton", "moments"))
-    variance = np.average([p.var() for p in whole.paths], axis=0, weights=[p.end - p.warmup for p in whole.paths])
+    variance = np.average(
+        [p.var() for p in whole.trajectories], axis=0, weights=[p.end - p.warmup for p in whole.trajectories]
+    )
     lengths, batches, stretches, means = [], [], [], []
-    for path, record in zip(whole.paths, moments.records, strict=True):
+    for path, record in zip(whole.trajectories, moments.records, strict=True):
         stretch, n = float(record.integrals.stretch[0]), int(record.integrals.marked[0])
         ends = path.warmup + stretch * np.arange(n + 1)
         assert 32 <= n <= 64 and ends[-1] <= path.end < ends[-1] + stretch * (1.0 + 1e-9)

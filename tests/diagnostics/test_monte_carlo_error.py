@@ -24,7 +24,7 @@ PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Cou
 @pytest.mark.parametrize("name", PROCESSES)
 def test_averages_over_stretches_are_integrals(name, monkeypatch):
     run = pdmp.sample(PROCESSES[name](), time=30.0, warmup=0.1, seed=1)
-    path = run.paths[0]
+    path = run.trajectories[0].whole
     ends = np.linspace(3.0, 30.0, 8)
 
     def cubic(x):
@@ -64,16 +64,18 @@ def test_stretches_of_all_stores_are_of_the_same_path(name):
         run = pdmp.sample(
             PROCESSES[name](), time=64.0, chains=2, seed=3, store=store, draws=32 if store == "grid" else None
         )
-        series, stretches, lengths = run._stretches()
+        series, stretches, lengths = pdmp.diagnostics.averages.stretches(run)
+        means = [one.mean() for one in pdmp.diagnostics.split(run)]
         for i, (one, stretch, length) in enumerate(zip(series, stretches, lengths, strict=True)):
             assert len(one) * stretch == pytest.approx(length)
-            np.testing.assert_allclose(one.mean(axis=0), run.chain_means()[i], rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(run.chain_means().mean(axis=0), run.mean(), rtol=1e-10)
+            np.testing.assert_allclose(one.mean(axis=0), means[i], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(np.mean(means, axis=0), run.mean(), rtol=1e-10)
         if store != "moments":
             f = lambda x: x[0] ** 2  # noqa: E731
-            for one, mean in zip(run._stretches(f)[0], run.chain_means(f), strict=True):
+            means = [one.expectation(f) for one in pdmp.diagnostics.split(run)]
+            for one, mean in zip(pdmp.diagnostics.averages.stretches(run, f)[0], means, strict=True):
                 assert one.mean() == pytest.approx(mean)
-            assert run.chain_means(f).mean() == pytest.approx(run.expectation(f))
+            assert np.mean(means) == pytest.approx(run.expectation(f))
 
 
 # -- series of which everything is known ------------------------------------------------------------------------------
@@ -173,14 +175,12 @@ def test_the_zig_zag_on_a_normal_law(zigzags):
     def f(x):
         return np.array([x[0], x[0] ** 2])
 
-    series, stretches, lengths = zigzags._stretches(f)
+    series, stretches, lengths = pdmp.diagnostics.averages.stretches(zigzags, f)
     for method, resolution in (("spectral", [0.1, 0.2]), ("batch", [0.2, 0.3])):
         each = [asymptotic_variance(s, h, method) for s, h in zip(series, stretches, strict=True)]
         assert_unbiased(each / truth, 1.0, resolution=resolution)
-    np.testing.assert_allclose(np.mean(each, axis=0), zigzags.asymptotic_variance(f, "batch"), rtol=1e-9)
-    np.testing.assert_allclose(zigzags.asymptotic_variance(), zigzags.asymptotic_variance(f)[:1], rtol=1e-6)
     # And so do replicates.
-    squares = (zigzags.chain_means(f) - [0.0, 1.0]) ** 2 * np.array(lengths)[:, None]
+    squares = (pdmp.diagnostics.running_mean(zigzags, f, n=1)[:, 0] - [0.0, 1.0]) ** 2 * np.array(lengths)[:, None]
     assert_unbiased(squares / truth, 1.0, resolution=1.5)
     # So many effective draws as there are: of the time T, T / σ².
     assert zigzags.ess("spectral")[0] == pytest.approx(sum(lengths) / truth[0], rel=0.05)
@@ -207,9 +207,9 @@ def test_the_errors_of_chains_are_those_of_their_replicates(process, options, st
     """z² of the chains' averages under the error given for each has the mean 1."""
     options = options | {"store": store, "draws": 200 if store == "grid" else None}
     run = pdmp.sample(process, chains=200, warmup=0.1, seed=7, **options)
-    series, stretches, lengths = run._stretches()
+    series, stretches, lengths = pdmp.diagnostics.averages.stretches(run)
     each = np.array([asymptotic_variance(s, h) / n for s, h, n in zip(series, stretches, lengths, strict=True)])
-    means = run.chain_means()
+    means = np.array([one.mean() for one in pdmp.diagnostics.split(run)])
     spread = (means - means.mean(axis=0)) ** 2 * 200 / 199
     assert_unbiased(spread / each.mean(axis=0), 1.0, resolution=1.25)
     assert np.all(np.abs(run.mcse() * np.sqrt(200.0) / np.sqrt(each.mean(axis=0)) - 1.0) < 0.02)
@@ -220,7 +220,7 @@ def test_ess_of_the_path_and_of_draws():
     run = pdmp.sample(discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 1.0]), step=0.1), steps=60_000, chains=2, seed=8)
     for method in ("spectral", "batch", "mean"):
         np.testing.assert_allclose(run.ess(method), 120_000 / 19.0, rtol=0.25)
-    found = run.efficiency()
+    found = pdmp.diagnostics.efficiency(run)
     least = run.ess("spectral").min()
     assert found["ess_min"] == least and found["per_event"] == pytest.approx(least / 120_000)
     assert found["per_gradient"] == pytest.approx(found["per_event"], rel=1e-3)
@@ -230,7 +230,7 @@ def test_ess_of_the_path_and_of_draws():
 @pytest.mark.exact
 def test_what_an_effective_draw_costs():
     run = pdmp.sample(Ticks(), steps=200, seed=9)  # 10 of 100 data a step
-    found = run.efficiency()
+    found = pdmp.diagnostics.efficiency(run)
     assert found["per_data_pass"] == pytest.approx(found["ess_min"] / 20.0)
     assert found["ess_min"] <= found["ess_median"]
     stats = {"data_terms": 600, "data_passes": 3.0, "thinned": 70, "horizons": 30, "total_events": 40, "seconds": 8.0}
@@ -246,13 +246,14 @@ def test_what_an_effective_draw_costs():
 @pytest.mark.exact
 def test_the_method_is_the_one_that_was_asked_for():
     run = pdmp.sample(Telegraph(), time=300.0, seed=1)
-    (series,), (stretch,), _ = run._stretches()
-    found = {method: run.asymptotic_variance(method=method) for method in monte_carlo_error.METHODS}
-    for method, variance in found.items():
-        np.testing.assert_allclose(variance, asymptotic_variance(series, stretch, method), rtol=1e-12)
+    (series,), (stretch,), _ = pdmp.diagnostics.averages.stretches(run)
+    found = {method: run.mcse(method=method) for method in monte_carlo_error.METHODS}
+    for method, error in found.items():
+        variance = asymptotic_variance(series, stretch, method)
+        np.testing.assert_allclose(error, np.sqrt(variance / (len(series) * stretch)), rtol=1e-12)
         assert pdmp.diagnostics.efficiency(run, method)["ess_min"] == run.ess(method).min()
     assert not np.any(found["spectral"] == found["batch"])
-    assert run.efficiency()["ess_min"] == run.ess("spectral").min()
+    assert pdmp.diagnostics.efficiency(run)["ess_min"] == run.ess("spectral").min()
 
 
 @pytest.mark.exact
@@ -261,6 +262,4 @@ def test_errors_that_need_the_path():
     assert run.mcse().shape == (run.dim,)
     with pytest.raises(ValueError, match='keeps none; use `store="skeleton"` or `store="grid"`'):
         run.mcse(lambda x: x[0])
-    with pytest.raises(ValueError, match="chain_means"):
-        run.chain_means(lambda x: x[0])
     assert np.isnan(pdmp.sample(Telegraph(), events=2, seed=1).mcse()).all()

@@ -101,7 +101,7 @@ def test_a_short_run_says_so_whatever_its_budget(sampler, budget):
     with pytest.warns(UserWarning) as heard:
         run = pdmp.sample(process, seed=1, chains=2, initial=np.ones(2), **budget)
     said = [str(w.message) for w in heard if "fewer than 30 effective draws" in str(w.message)]
-    draws = run.effective_draws()["mean"]
+    draws = pdmp.diagnostics.effective_draws(run)["mean"]
     worst = int(np.argmin(np.where(np.isnan(draws), 0.0, draws)))
     assert len(said) == 1 and said[0].startswith(f"fewer than 30 effective draws of {run.names()[worst]} (")
 
@@ -146,15 +146,16 @@ def test_how_much_of_a_path_is_looked_at(monkeypatch):
     """Portions until one is too few, or much of the path is read; the first in any case."""
     module = importlib.import_module("pdmp.diagnostics.summary")
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(100), np.ones(100)), step=0.3), steps=400, seed=1)
-    count, looked = run.mean_draws_of, []
+    looked = []
     few = {1: 25.0, 3: 12.0}
 
-    def counted(part):
+    def counted(run, part, of):
         looked.append(part.start // 32)
-        return np.full(part.stop - part.start, few.get(part.start // 32, 99.0))
+        return dict.fromkeys(of, np.full(part.stop - part.start, few.get(part.start // 32, 99.0)))
 
-    assert np.array_equal(count(run.portions()[0]), run.effective_draws()["mean"][:32])
-    run.mean_draws_of = counted
+    first = pdmp.diagnostics.effective_draws(run, slice(0, 32), of=["mean"])
+    assert list(first) == ["mean"] and np.array_equal(first["mean"], pdmp.diagnostics.effective_draws(run)["mean"][:32])
+    monkeypatch.setattr(module, "effective_draws", counted)
     assert "of x[32] (25)" in short_warning(run)[0] and looked == [0, 1]
     few.clear(), looked.clear()
     assert short_warning(run) == [] and looked == [0, 1, 2, 3]
@@ -171,7 +172,8 @@ def test_a_negative_extrapolated_variance_is_not_few_draws(monkeypatch):
         ([-4.0, 12.0, 90.0], "x[1] (12)"),
         ([-4.0, 90.0, np.nan], "x[2] (0)"),
     ):
-        monkeypatch.setattr(type(run), "mean_draws_of", lambda self, part, draws=draws: np.array(draws))
+        found = {"mean": np.array(draws)}
+        monkeypatch.setattr("pdmp.diagnostics.summary.effective_draws", lambda run, part, of, found=found: found)
         found = short_warning(run)
         assert found == [] if said is None else said in found[0]
 
@@ -205,7 +207,7 @@ def test_chains_that_disagree():
     assert f"largest {run.rhat()[worst]:.3g}, of {run.names()[worst]}" in said and "plots.ranks" in said
 
 
-def test_chains_in_separate_modes():
+def test_chains_in_separate_modes(monkeypatch):
     """Said once, and no longer run is proposed; not of chains that drift, nor of those that have not settled."""
     modes = pdmp.models.GaussianMixture([[-8.0, 0.0], [8.0, 0.0]], 1.0)
     starts = [[-8.0, 0.0], [-8.0, 0.0], [8.0, 0.0]]
@@ -221,19 +223,20 @@ def test_chains_in_separate_modes():
     draws[1, :, 1] += np.linspace(0.0, 9.0, 400)
     for few, apart in ((1e3, [True, False]), (40.0, [False, False])):
         chains = [SimpleNamespace(ess=lambda method, n=n: np.full(2, n)) for n in (1e3, few)]
-        pair = SimpleNamespace(chains=2, dim=2, split=lambda chains=chains: chains)
+        pair = SimpleNamespace(chains=2, dim=2)
+        monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run, chains=chains: chains)
         assert stay_apart(pair, draws, rhat).tolist() == apart
     assert not stay_apart(pair, draws, np.array([1.1, 1.1])).any()
 
 
 def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
     run = pdmp.sample(Walls(2), initial=np.zeros(2), events=600, chains=2, seed=1)
-    draws = run.diagnostic_draws()
+    draws = pdmp.diagnostics.averages.diagnostic_draws(run)
     monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "sd_errors", lambda draws: np.full(2, 0.5))
     said = str(run.summary().warnings)
     assert "the standard deviation of x[0], x[1]" in said
     draws[..., 0] *= np.arange(draws.shape[1]) < 0.05 * draws.shape[1]
-    run.diagnostic_draws = lambda: draws
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "diagnostic_draws", lambda run: draws)
     assert "the standard deviation of x[1] is" in str(run.summary().warnings)
 
 

@@ -147,7 +147,7 @@ def test_a_run_of_a_model_says_so_at_its_end():
 
 def test_when_the_gradient_is_not_asked():
     run = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
-    draws = run.diagnostic_draws()
+    draws = pdmp.diagnostics.averages.diagnostic_draws(run)
     assert list(tails_of(run, draws)) == [0, 1]
     run.process.model.n_data = 1_000_000
     assert tails_of(run, draws) == {}

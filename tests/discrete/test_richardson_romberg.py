@@ -363,21 +363,25 @@ def test_curves_along_a_run_of_both_chains():
     fine, coarse = bent(path.positions[20:-1].T), bent(path.coarse[10:-1].T)  # each held to its next tick
     steps = np.arange(1, 51)
     both = np.stack([np.cumsum(fine)[1::2] / (2.0 * steps), np.cumsum(coarse) / steps], axis=1)
-    np.testing.assert_allclose(run.running_mean(bent, 50, combined=False)[0], both, rtol=1e-9)
-    np.testing.assert_allclose(run.running_mean(bent, 50)[0], 2.0 * both[:, 0] - both[:, 1], rtol=1e-9)
-    np.testing.assert_allclose(run.running_mean(n=7)[0, -1], run.mean(), rtol=1e-9)
-    assert run.running_mean(bent, 5)[0, -1] == pytest.approx(run.expectation(bent), rel=1e-10)
+    np.testing.assert_allclose(pdmp.diagnostics.running_mean(run, bent, 50, combined=False)[0], both, rtol=1e-9)
+    np.testing.assert_allclose(
+        pdmp.diagnostics.running_mean(run, bent, 50)[0], 2.0 * both[:, 0] - both[:, 1], rtol=1e-9
+    )
+    np.testing.assert_allclose(pdmp.diagnostics.running_mean(run, n=7)[0, -1], run.mean(), rtol=1e-9)
+    assert pdmp.diagnostics.running_mean(run, bent, 5)[0, -1] == pytest.approx(run.expectation(bent), rel=1e-10)
     grid = pdmp.sample(process, **options, store="grid", draws=50)
     rows = grid.records[0].grid.rows[:50]
     values = np.stack([bent(rows[:, :2].T), bent(rows[:, 2:].T)], axis=1).cumsum(axis=0) / steps[:, None]
-    np.testing.assert_allclose(grid.running_mean(bent, 50, combined=False)[0], values, rtol=1e-12)
-    np.testing.assert_allclose(grid.running_mean(bent, 10)[0], (values @ [2.0, -1.0])[4::5], rtol=1e-12)
-    assert grid.running_mean(bent, 10)[0, -1] == pytest.approx(grid.expectation(bent), rel=1e-12)
+    np.testing.assert_allclose(pdmp.diagnostics.running_mean(grid, bent, 50, combined=False)[0], values, rtol=1e-12)
+    np.testing.assert_allclose(
+        pdmp.diagnostics.running_mean(grid, bent, 10)[0], (values @ [2.0, -1.0])[4::5], rtol=1e-12
+    )
+    assert pdmp.diagnostics.running_mean(grid, bent, 10)[0, -1] == pytest.approx(grid.expectation(bent), rel=1e-12)
     with pytest.raises(ValueError, match="`n` = 51 draws are more than the 50"):
-        grid.running_mean(bent, 51)
+        pdmp.diagnostics.running_mean(grid, bent, 51)
     moments = pdmp.sample(process, **options, store="moments")
     with pytest.raises(ValueError, match="`running_mean` needs the path"):
-        moments.running_mean()
+        pdmp.diagnostics.running_mean(moments)
 
 
 def test_a_negative_variance_is_returned_with_a_warning():

@@ -59,8 +59,9 @@ class Slower(Telegraph):
     def rate(self, state, i, now, rng):
         return chance()
 
-    def count_from(self, state, now):
+    def held_until(self, state, now):
         assert now >= 0.0
+        return now
 
 
 def reading(x):

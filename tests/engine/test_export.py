@@ -68,7 +68,10 @@ def test_groups_of_a_model_with_terms():
         loo = arviz.loo(data)
     assert np.isfinite(loo.elpd if hasattr(loo, "elpd") else loo.elpd_loo)  # of ArviZ 1.x, and of 0.2x
     np.testing.assert_allclose(data.posterior.attrs["spacing"], (run.end - run.warmup) / 50)
-    assert "ess_ratio" not in data.posterior.attrs and "run.effective_draws()" in data.posterior.attrs["ess_note"]
+    assert (
+        "ess_ratio" not in data.posterior.attrs
+        and "pdmp.diagnostics.effective_draws(run)" in data.posterior.attrs["ess_note"]
+    )
     assert "log_likelihood" not in groups(run.to_arviz(50, log_likelihood=False))
 
 
@@ -93,7 +96,7 @@ def test_a_loaded_run_and_the_grid(tmp_path):
     assert groups(loaded.to_arviz(20)) == {"posterior", "sample_stats"}
     assert "log_likelihood" in groups(loaded.to_arviz(20, model=model))
     assert run.to_arviz().posterior.sizes["draw"] == used  # too few to choose among
-    times = run.draw_times(used)
+    times = pdmp.diagnostics.draw_times(run, used)
     for i, r in enumerate(run.records):
         rows = np.rint((times[i] - r.warmup) / r.grid.spacing[0]).astype(int) - 1
         np.testing.assert_array_equal(r.grid.rows[rows], run.draws(used)[i])
@@ -143,7 +146,7 @@ def gaussian_runs():
 def test_arviz_finds_about_the_effective_draws_of_the_path(name):
     run = pdmp.sample(gaussian_runs()[name], events=2_500, chains=4, seed=1, warmup=0.1)
     n, ratio = export.choose_draws(run)
-    ratios = draws_ess(run.draws(n), "bulk") / run.effective_draws()["mean"]
+    ratios = draws_ess(run.draws(n), "bulk") / pdmp.diagnostics.effective_draws(run)["mean"]
     assert ratio == pytest.approx(np.median(ratios))
     assert np.all((ratios > 0.5) & (ratios < 2.0)), ratios
     if importlib.util.find_spec("arviz") is not None:
@@ -163,9 +166,9 @@ def test_the_number_of_draws_is_limited_by_the_events():
 @pytest.mark.parametrize("unknown", ["mean", "sd"])
 def test_the_number_of_draws_is_that_of_coordinates_whose_effective_draws_are_known(unknown, monkeypatch):
     run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0]), refresh_rate=1.0), events=600, seed=1)
-    path = run.effective_draws()
+    path = pdmp.diagnostics.effective_draws(run)
     path = path | {unknown: np.array([path[unknown][0], np.nan])}
-    monkeypatch.setattr(run, "effective_draws", lambda: path)
+    monkeypatch.setattr(export, "effective_draws", lambda run: path)
     n, ratio = export.choose_draws(run)
     assert ratio == pytest.approx(draws_ess(run.draws(n), "bulk")[0] / path["mean"][0])
 
@@ -256,7 +259,7 @@ def with_draws(draws, lengths=(1.0, 1.0)):
     run = pdmp.sample(Ticks(), steps=8, chains=2, seed=1)
     run.dim, run.variables = draws.shape[2], {"x": (draws.shape[2],)}
     run.draws = lambda n: draws
-    run._records = tuple(types.SimpleNamespace(length=length) for length in lengths)
+    run.records = tuple(types.SimpleNamespace(length=length) for length in lengths)
     return run
 
 
@@ -311,7 +314,7 @@ def test_copies_and_stores():
 @pytest.mark.exact
 def test_natural_parameters_in_the_summary():
     run = pdmp.sample(pdmp.ZigZag(positive()), events=1_200, chains=2, seed=1)
-    summary, draws = run.summary(), run.diagnostic_draws()
+    summary, draws = run.summary(), pdmp.diagnostics.averages.diagnostic_draws(run)
     rows = {row["name"]: row for row in summary.rows}
     assert list(rows) == ["log(tau)", "beta[0]", "beta[1]", "tau"]
     tau = np.exp(draws[..., :1])
@@ -361,7 +364,7 @@ def test_tables_of_html():
     run = pdmp.sample(pdmp.ZigZag(positive()), events=300, seed=1)
     run.variables = {"<b>": (3,)}
     run.transforms = {}
-    run._info["constrains"] = False
+    run.info["constrains"] = False
     text = run._repr_html_()
     assert text.startswith("<p>&lt;Run: ZigZag on FunctionModel") and text.count("<tr>") == 4
     assert "&lt;b&gt;[0]" in text and "<b>" not in text and "<pre>" in text

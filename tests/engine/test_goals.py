@@ -11,10 +11,10 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.diagnostics import averages, effective_draws
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import goals as goals_module
-from pdmp.engine import result as result_module
 from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
@@ -168,13 +168,13 @@ def test_chains_at_their_budget_wait_for_the_others(monkeypatch):
 def test_the_warmup_is_a_part_of_the_first_look_or_of_the_budget(name, monkeypatch):
     scripted(monkeypatch, means=[1.0, 50.0])
     run, first = pdmp.sample(PROCESSES[name](), ess=40, warmup=0.5, seed=1), 1_002 if name == "coupled" else 1_000
-    path = run.paths[0]
+    path = run.trajectories[0].whole
     np.testing.assert_array_equal(path.times[first // 2], run.warmup[0])
     assert run.stats["proposals"] == first + 126 if name == "coupled" else first + 125
     scripted(monkeypatch, means=[1.0])
     with pytest.warns(UserWarning, match="not reached"):
         run = pdmp.sample(PROCESSES[name](), ess=40, warmup=0.5, events=300, seed=1)
-    np.testing.assert_array_equal(run.paths[0].times[150], run.warmup[0])
+    np.testing.assert_array_equal(run.trajectories[0].whole.times[150], run.warmup[0])
 
 
 # -- effective draws ------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_effective_draws_are_variance_over_squared_error(name):
     run = pdmp.sample(
         boomerang() if name == "elliptic" else PROCESSES[name](), events=600, warmup=0.1, chains=2, seed=2
     )
-    mean, var, found = run.mean(), run.var(), run.effective_draws()
+    mean, var, found = run.mean(), run.var(), effective_draws(run)
     np.testing.assert_allclose(found["mean"], var / run.mcse() ** 2, rtol=1e-12)
 
     def squares(x):
@@ -202,10 +202,10 @@ def test_effective_draws_are_variance_over_squared_error(name):
 def test_effective_draws_of_an_autoregression():
     """x ← φ x + ε, φ = 0.9: a draw is worth (1 - φ) / (1 + φ) of an independent one, its square (1 - φ²) / (1 + φ²)."""
     run = pdmp.sample(Ticks(), steps=15_000, chains=2, seed=3)
-    found = run.effective_draws()
+    found = effective_draws(run)
     assert abs(found["mean"].mean() * 19.0 / 30_000 - 1.0) < 0.2
     assert abs(found["sd"].mean() * (1.81 / 0.19) / 30_000 - 1.0) < 0.2
-    moments = pdmp.sample(Ticks(), steps=15_000, chains=2, seed=3, store="moments").effective_draws()
+    moments = effective_draws(pdmp.sample(Ticks(), steps=15_000, chains=2, seed=3, store="moments"))
     assert abs(moments["mean"].mean() * 19.0 / 30_000 - 1.0) < 0.4  # from 32 to 64 stretches of each chain
     assert abs(moments["sd"].mean() * (1.81 / 0.19) / 30_000 - 1.0) < 0.4
 
@@ -216,14 +216,15 @@ def test_squares_are_integrated_over_the_stretches(name):
     process = boomerang() if name == "elliptic" else PROCESSES[name]()
     call = {"time": 60.0, "chains": 2, "warmup": 0.1, "seed": 6}
     skeleton, moments = (pdmp.sample(process, store=store, **call) for store in ("skeleton", "moments"))
-    for path, r in zip(skeleton.paths, moments.records, strict=True):
+    paths = [path.whole for path in skeleton.trajectories]
+    for path, r in zip(paths, moments.records, strict=True):
         assert r.square_batches.shape == r.batches.shape == (len(r.x), 64)
         exact, fourth = path.square_stretches(64, r.integrals.centre, r.warmup, r.end)
         np.testing.assert_allclose(r.square_batches.T / r.integrals.stretch[0], exact, rtol=1e-9, atol=1e-12)
         assert fourth.shape == (len(r.x),)
     mean = np.tile(moments.mean(), len(moments.copies))
-    series, _, _, fourth = moments._square_stretches(mean)
-    blocks = [p.square_stretches(64, mean)[0].reshape(64, len(moments.copies), -1) for p in skeleton.paths]
+    series, _, _, fourth = averages.square_stretches(moments, mean)
+    blocks = [p.square_stretches(64, mean)[0].reshape(64, len(moments.copies), -1) for p in paths]
     for one, exact in zip(series, blocks, strict=True):
         np.testing.assert_allclose(one, np.array(moments.copies) @ exact, rtol=1e-8, atol=1e-12)
     assert fourth is None
@@ -234,14 +235,14 @@ def test_normal_draws_are_counted_without_a_path_and_the_grid_has_its_own():
     call = {"steps": 4_000, "seed": 1}
     moments, skeleton = (pdmp.sample(Ticks(), store=s, **call) for s in ("moments", "skeleton"))
     grid = pdmp.sample(Ticks(), store="grid", draws=400, **call)
-    series, each, lengths, _ = moments._square_stretches(moments.mean())
+    series, each, lengths, _ = averages.square_stretches(moments, moments.mean())
     error = pdmp.diagnostics.monte_carlo_error.standard_error(series, each, lengths)
-    np.testing.assert_allclose(moments.effective_draws()["sd"], 2.0 * moments.var() ** 2 / error**2, rtol=1e-9)
+    np.testing.assert_allclose(effective_draws(moments)["sd"], 2.0 * moments.var() ** 2 / error**2, rtol=1e-9)
     rows = grid.draws(400)[0]
     spread = np.mean((rows - grid.mean()) ** 4, axis=0) - grid.var() ** 2
-    np.testing.assert_allclose(grid.effective_draws()["sd"], spread / error**2, rtol=1e-9)
-    np.testing.assert_array_equal(grid.effective_draws()["mean"], moments.effective_draws()["mean"])
-    assert np.all(np.abs(np.log(skeleton.effective_draws()["sd"] / moments.effective_draws()["sd"])) < math.log(3.0))
+    np.testing.assert_allclose(effective_draws(grid)["sd"], spread / error**2, rtol=1e-9)
+    np.testing.assert_array_equal(effective_draws(grid)["mean"], effective_draws(moments)["mean"])
+    assert np.all(np.abs(np.log(effective_draws(skeleton)["sd"] / effective_draws(moments)["sd"])) < math.log(3.0))
 
 
 class Alternating(Ticks):
@@ -259,10 +260,10 @@ class Alternating(Ticks):
 def test_constant_squares_and_coordinates_that_never_move():
     run = pdmp.sample(Alternating(), steps=400, seed=1, initial=[1.0, 0.5, 0.0], chains=2)
     # The mean of ±1 is not quite 0, so its squares vary a little: by 4 mean² var.
-    found = run.effective_draws()
+    found = effective_draws(run)
     assert np.isnan(found["mean"][1]) and np.isnan(found["sd"][1])
     assert np.all(found["mean"][[0, 2]] > 100.0) and np.all(found["sd"][[0, 2]] > 100.0)
-    path = run.paths[0]
+    path = run.trajectories[0].whole
     np.testing.assert_allclose(path.square_stretches(8, np.zeros(3))[0][:, 0], 1.0, rtol=1e-12)
 
 
@@ -273,15 +274,15 @@ def test_constant_squares_and_coordinates_that_never_move():
 def test_effective_draws_are_counted_portion_by_portion(name, store, monkeypatch):
     process = boomerang() if name == "elliptic" else PROCESSES[name]()
     run = pdmp.sample(process, time=60.0, warmup=0.1, chains=2, seed=2, store=store)
-    whole = run.effective_draws()
-    monkeypatch.setattr(result_module, "PORTION", 1)
-    assert run.portions() == [slice(j, j + 1) for j in range(run.dim)]
-    for key, draws in run.effective_draws().items():
+    whole = effective_draws(run)
+    monkeypatch.setattr(averages, "PORTION", 1)
+    assert averages.portions(run) == [slice(j, j + 1) for j in range(run.dim)]
+    for key, draws in effective_draws(run).items():
         np.testing.assert_allclose(draws, whole[key], rtol=1e-8)
         for j in reversed(range(run.dim)):
-            np.testing.assert_array_equal(run.effective_draws_of(slice(j, j + 1))[key], run.effective_draws()[key][[j]])
-    monkeypatch.setattr(result_module, "PORTIONS", 1)
-    assert run.portions() == [slice(0, run.dim)]
+            np.testing.assert_array_equal(effective_draws(run, slice(j, j + 1))[key], effective_draws(run)[key][[j]])
+    monkeypatch.setattr(averages, "PORTIONS", 1)
+    assert averages.portions(run) == [slice(0, run.dim)]
 
 
 @pytest.mark.exact
@@ -289,16 +290,18 @@ def test_a_look_ends_where_the_goal_is_missed(monkeypatch):
     """A coordinate with too few draws decides it, and is counted first at the next look; the run is the same."""
     target = pdmp.models.Gaussian(np.zeros(5), np.array([16.0, 16.0, 16.0, 16.0, 1.0]))
     process = pdmp.ZigZag(target)
-    counted, count = [], pdmp.Run.effective_draws_of
+    counted = []
 
-    def counting(self, part):
-        counted.append((int(self.events.sum()), part.start))
-        return count(self, part)
+    def counting(run, part=None):
+        if part is None:
+            return effective_draws(run)
+        counted.append((int(run.events.sum()), part.start))
+        return effective_draws(run, part)
 
-    monkeypatch.setattr(pdmp.Run, "effective_draws_of", counting)
+    monkeypatch.setattr(goals_module, "effective_draws", counting)
     whole = pdmp.sample(process, ess=100, seed=1)
     looks = len(counted)
-    monkeypatch.setattr(result_module, "PORTION", 1)
+    monkeypatch.setattr(averages, "PORTION", 1)
     counted.clear()
     run = pdmp.sample(process, ess=100, seed=1)
     np.testing.assert_array_equal(run.end, whole.end)
@@ -308,7 +311,7 @@ def test_a_look_ends_where_the_goal_is_missed(monkeypatch):
     assert sum(each == [4] for each in by_look) >= looks - 3  # but at first, and where it has enough itself
     said = []
     for portion in (1, 32):
-        monkeypatch.setattr(result_module, "PORTION", portion)
+        monkeypatch.setattr(averages, "PORTION", portion)
         with pytest.warns(UserWarning, match="`ess=1e\\+06` was not reached") as caught:
             pdmp.sample(process, ess=1e6, seed=1, proposals=3_000)
         said.append(str(caught[0].message))
@@ -320,12 +323,12 @@ def test_effective_draws_of_files(tmp_path):
     run = pdmp.sample(Ticks(), steps=400, seed=1, store="moments")
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
-    for name, draws in run.effective_draws().items():
-        np.testing.assert_array_equal(loaded.effective_draws()[name], draws)
+    for name, draws in effective_draws(run).items():
+        np.testing.assert_array_equal(effective_draws(loaded)[name], draws)
     old = loaded.records[0]  # a file of an older version has no squares
     old.integrals = old.integrals._replace(marks=old.integrals.marks[:, :3].copy())
-    np.testing.assert_array_equal(loaded.effective_draws()["mean"], run.effective_draws()["mean"])
-    assert np.all(np.isnan(loaded.effective_draws()["sd"]))
+    np.testing.assert_array_equal(effective_draws(loaded)["mean"], effective_draws(run)["mean"])
+    assert np.all(np.isnan(effective_draws(loaded)["sd"]))
 
 
 # -- the same seed, the same run --------------------------------------------------------------------------------------
@@ -489,7 +492,7 @@ def test_a_run_that_does_not_reach_its_goal_says_so_once(monkeypatch):
     with pytest.warns(UserWarning) as found:
         run = pdmp.sample(Ticks(), ess=1e6, rhat=1.0001, chains=2, steps=700, seed=1)
     assert run.stopped == "events"
-    text, draws = only_warning(found), run.effective_draws()
+    text, draws = only_warning(found), effective_draws(run)
     least = min((draws[k].min(), k, int(draws[k].argmin())) for k in draws)
     name = run.names()[least[2]]
     assert f"`ess=1e+06` was not reached: {least[0]:,.3g} effective draws of the {least[1]} of {name}" in text
@@ -541,7 +544,7 @@ def test_gradients_are_full_passes():
     other = pdmp.sample(pdmp.BPS(target, thinning="grid"), data_passes=200, seed=1)
     assert one.stopped == "gradients" and other.stopped == "data_passes"
     assert 200 <= one.stats["data_passes"] < 210 and one.info["budget"] == {"gradients": 200}
-    np.testing.assert_array_equal(one.paths[0].positions, other.paths[0].positions)
+    np.testing.assert_array_equal(one.trajectories[0].whole.positions, other.trajectories[0].whole.positions)
     model = pdmp.models.LinearGaussian(np.ones((4, 1)), np.zeros(4), 1.0, 1.0)
     run = pdmp.sample(discrete.SGLD(model, step=0.1), gradients=12, seed=1)
     assert run.stats["total_events"] == 12 and run.stats["data_terms"] == 48
@@ -581,7 +584,7 @@ def test_the_bar_shows_the_state_at_the_last_look(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     run = pdmp.sample(Walls(), ess=500, chains=2, seed=5, progress=True)
     text = sys.stderr.getvalue()
-    least = min(d.min() for d in run.effective_draws().values())
+    least = min(d.min() for d in effective_draws(run).values())
     assert f"ESS {least:,.0f} of 500, R-hat {run.rhat().max():.3f}, {run.stats['total_events']:,} events" in text
     assert "100%" in text
 

@@ -23,9 +23,9 @@ def test_the_grid_of_coupled_chains():
     grid = pdmp.sample(Coupled(), store="grid", draws=15, **call)
     whole = pdmp.sample(Coupled(), **call)
     times = 15.0 + 3.0 * np.arange(1, 16)
-    both = np.array([path.at(times, side="left") for path in whole.paths])
+    both = np.array([path.at(times, side="left") for path in (p.whole for p in whole.trajectories)])
     assert both.shape == (2, 15, 6) and not np.array_equal(both[..., :3], both[..., 3:])
-    np.testing.assert_allclose(grid.draw_times(15), [times, times])
+    np.testing.assert_allclose(pdmp.diagnostics.draw_times(grid, 15), [times, times])
     np.testing.assert_allclose(grid.draws(15), both[..., :3], atol=1e-12)
     np.testing.assert_allclose(grid.draws(5), both[:, 2::3, :3], atol=1e-12)
 
@@ -62,7 +62,9 @@ def test_chains_that_start_apart_under_every_store():
         pdmp.sample(Ticks(), store=store, **call, **({"draws": 100} if store == "grid" else {}))
         for store in ("skeleton", "moments", "grid")
     )
-    one, two = (path.positions[:-1] for path in whole.paths)  # each state is held until the next tick
+    one, two = (
+        path.positions[:-1] for path in (p.whole for p in whole.trajectories)
+    )  # each state is held until the next tick
     pooled = np.concatenate([one, two])
     for run in (whole, moments, grid):
         np.testing.assert_allclose(run.mean(), pooled.mean(axis=0), rtol=1e-9, atol=1e-12)
@@ -71,7 +73,7 @@ def test_chains_that_start_apart_under_every_store():
     # Under "moments" the classical R-hat, from the halves of the chains up to a whole number of stretches.
     stretch = float(moments.records[0].integrals.stretch[0])
     half = int(moments.records[0].length / stretch * (1.0 + 1e-12)) // 2 * stretch
-    means = [path.mean(a, a + half) for path in whole.paths for a in (0.0, half)]
+    means = [path.mean(a, a + half) for path in (p.whole for p in whole.trajectories) for a in (0.0, half)]
     within = np.mean([one.var(axis=0), two.var(axis=0)], axis=0)
     np.testing.assert_allclose(moments.rhat(), np.sqrt(1.0 + np.var(means, axis=0, ddof=1) / within), rtol=1e-9)
 
@@ -152,7 +154,7 @@ def test_a_warm_up_leaves_out_what_was_before(process):
     """Counts are of the whole run; integrals and their marks begin within the segment in which the warm-up ends."""
     call = {"time": 40.0, "seed": 2}
     run = pdmp.sample(process(), warmup=0.25, store="moments", **call)
-    record, path = run.records[0], pdmp.sample(process(), **call).paths[0]
+    record, path = run.records[0], pdmp.sample(process(), **call).trajectories[0].whole
     assert record.warmup == 10.0 and record.length == 30.0 and record.counts[EVENTS] == len(np.unique(path.times)) - 1
     np.testing.assert_allclose(run.mean(), path.mean(10.0, 40.0), rtol=1e-12)
     marked, stretch = record.batches.shape[1], float(record.integrals.stretch[0])

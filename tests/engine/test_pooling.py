@@ -9,6 +9,7 @@ import pytest
 
 import pdmp
 from pdmp import comparison
+from pdmp.diagnostics import averages, running_mean, split
 from pdmp.models import Gaussian
 from pdmp.process import VIOLATIONS
 from tests.checks import plain_only
@@ -33,7 +34,7 @@ def weighted(run, value):
     """Σ Tᵢ valueᵢ / Σ Tᵢ, of each chain alone."""
     lengths = np.array([record.length for record in run.records])
     assert len(set(lengths.tolist())) == len(lengths) == 3
-    return np.tensordot(lengths / lengths.sum(), np.array([value(one) for one in run.split()]), 1)
+    return np.tensordot(lengths / lengths.sum(), np.array([value(one) for one in split(run)]), 1)
 
 
 def test_moments(run):
@@ -42,14 +43,13 @@ def test_moments(run):
     spread = weighted(run, lambda one: one.cov() + np.outer(one.mean() - mean, one.mean() - mean))
     np.testing.assert_allclose(run.cov(), spread, rtol=1e-10)
     np.testing.assert_allclose(run.var(), np.diag(spread), rtol=1e-10)
-    assert run.chain_means().tolist() == [one.mean().tolist() for one in run.split()]
     if run.store != "moments":
         np.testing.assert_allclose(run.expectation(product), weighted(run, lambda one: one.expectation(product)))
         for f in (None, product):
-            apart = [one.running_mean(f, 12)[0] for one in run.split()]
-            np.testing.assert_allclose(run.running_mean(f, 12), apart, rtol=1e-12)
+            apart = [running_mean(one, f, 12)[0] for one in split(run)]
+            np.testing.assert_allclose(running_mean(run, f, 12), apart, rtol=1e-12)
             if run.store == "skeleton":
-                np.testing.assert_allclose(run.running_mean(f, 12)[:, -1], run.chain_means(f), rtol=1e-9)
+                np.testing.assert_allclose(running_mean(run, f, 12)[:, -1], running_mean(run, f, 1)[:, 0], rtol=1e-9)
 
 
 def product(x):
@@ -59,24 +59,21 @@ def product(x):
 def test_paths_turn_about_the_reference_of_their_own_chain():
     centres = iter([[0.5, -1.0], [2.0, 0.3], [-0.4, 0.0]])
     run = joined(lambda: pdmp.Boomerang(TARGET, next(centres), metric=pdmp.Metric(covariance=0.8)), 60, 300, 25)
-    for path, one in zip(run.paths, run.split(), strict=True):
-        np.testing.assert_allclose(path.mean(one.records[0].warmup), one.mean(), rtol=1e-9)
+    for path, one in zip(run.trajectories, split(run), strict=True):
+        np.testing.assert_allclose(path.whole.mean(one.records[0].warmup), one.mean(), rtol=1e-9)
 
 
 def test_errors_and_effective_draws(run):
     """The error from within chains where they agree; of chains that differ by more, that of their averages."""
-    lengths = np.array([record.length for record in run.records])
-    sigma = [one.asymptotic_variance() for one in run.split()]
-    np.testing.assert_allclose(run.asymptotic_variance(), lengths @ sigma / lengths.sum(), rtol=1e-12)
     for f in (None,) if run.store == "moments" else (None, product):
-        apart = [one._stretches(f) for one in run.split()]
-        for k, found in enumerate(run._stretches(f)):
+        apart = [averages.stretches(one, f) for one in split(run)]
+        for k, found in enumerate(averages.stretches(run, f)):
             assert [np.asarray(part).tolist() for part in found] == [np.asarray(one[k][0]).tolist() for one in apart]
-    apart = pdmp.diagnostics.monte_carlo_error.standard_error(*run._stretches())
+    apart = pdmp.diagnostics.monte_carlo_error.standard_error(*averages.stretches(run))
     np.testing.assert_allclose(run.mcse(), apart, rtol=1e-12)
-    found = run.effective_draws()
+    found = pdmp.diagnostics.effective_draws(run)
     np.testing.assert_allclose(found["mean"], run.var() / apart**2, rtol=1e-10)
-    away = [one.mean()[0] for one in run.split()]
+    away = [one.mean()[0] for one in split(run)]
     assert len(set(away)) == 3 and np.all(np.isfinite(found["sd"]))
 
 
@@ -93,7 +90,7 @@ def test_counts():
         counts = np.arange(len(record.counts)) * (10 + k) + k  # all different
         records.append(dataclasses.replace(record, counts=counts, seconds=2.0**k, **values))
     run = pdmp.Run({**run.info, "n_data": 5}, records)
-    stats, parts = run.stats, [one.stats for one in run.split()]
+    stats, parts = run.stats, [one.stats for one in split(run)]
     for name in ("total_events", "proposals", "thinned", "bound_violations", "horizons", "data_terms", "data_passes"):
         assert stats[name] == pytest.approx(sum(part[name] for part in parts)) and stats[name] > 0, name
     assert stats["events"] == {name: sum(part["events"][name] for part in parts) for name in stats["events"]}
@@ -101,7 +98,7 @@ def test_counts():
     assert stats["mean_excess"] == pytest.approx(7.0 / stats["bound_violations"]) and stats["max_excess"] == 0.9
     assert (stats["max_a"], stats["mean_b"], stats["c"]) == (7.0, pytest.approx(5.0), 17.0)
     assert stats["stopped"] == ["events", "time", "events"] and run.stopped == "events, time"
-    assert run.events.tolist() == [one.events[0] for one in run.split()]
+    assert run.events.tolist() == [one.events[0] for one in split(run)]
 
 
 def test_quantiles_count_chains_by_their_lengths():
@@ -127,10 +124,12 @@ def test_correlations_and_rates_of_events():
     np.testing.assert_allclose(found["time"], np.mean(run.end - run.warmup) * lags)
     for name, spent in (("data_terms", 450.0), ("data_passes", 90.0)):
         np.testing.assert_allclose(found[name], found["time"] * spent / run.end.sum())
-    apart = [pdmp.diagnostics.event_rates(one) for one in run.split()]
+    apart = [pdmp.diagnostics.event_rates(one) for one in split(run)]
     lengths = np.array([record.length for record in run.records])
     for name, rate in pdmp.diagnostics.event_rates(run).items():
-        assert rate.value == pytest.approx(weighted(run, lambda one, k=name: pdmp.diagnostics.event_rates(one)[k].value))
+        assert rate.value == pytest.approx(
+            weighted(run, lambda one, k=name: pdmp.diagnostics.event_rates(one)[k].value)
+        )
         within = np.sqrt(np.sum((lengths * [part[name].error for part in apart]) ** 2)) / lengths.sum()
         assert rate.error == pytest.approx(within) and within > 0.0
 
@@ -140,9 +139,12 @@ def test_probabilities_of_models(d):
     """Of two coordinates they are accumulated; of twelve they are read from the paths."""
     target = Gaussian(np.where(np.arange(d) == 0, 1.0, 0.2), np.ones(d))
     run = joined(lambda: pdmp.Sticky(pdmp.ZigZag(target), kappa=0.4), 40, 300, 90)
-    included = weighted(run, lambda one: one.inclusion())
-    np.testing.assert_allclose(run.inclusion(), included, rtol=1e-12)
-    found, parts = pdmp.diagnostics.sparsity(run), [pdmp.diagnostics.sparsity(one) for one in run.split()]
+    included = weighted(run, lambda one: pdmp.diagnostics.inclusion(one))
+    np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included, rtol=1e-12)
+    found, parts = (
+        pdmp.diagnostics.sparsity(run),
+        [pdmp.diagnostics.sparsity(one) for one in split(run)],
+    )
     lengths = np.array([record.length for record in run.records])
     assert set(found) == set().union(*parts) and len({frozenset(part) for part in parts}) > (d > 2)
     for model, p in found.items():
@@ -166,8 +168,10 @@ def test_errors_of_means_by_data_passes():
     shares = np.geomspace(0.15, 1.0, comparison.POINTS)
     np.testing.assert_allclose(passes, 7.0 + 30.0 * shares)
     for k in (0, 5, comparison.POINTS - 1):
-        ends = [path.warmup + (shares[k] - 0.1) / 0.9 * (path.end - path.warmup) for path in run.paths]
-        errors = [(path.mean(path.warmup, t) - truth.mean) / truth.sd for path, t in zip(run.paths, ends, strict=True)]
+        ends = [path.warmup + (shares[k] - 0.1) / 0.9 * (path.end - path.warmup) for path in run.trajectories]
+        errors = [
+            (path.mean(path.warmup, t) - truth.mean) / truth.sd for path, t in zip(run.trajectories, ends, strict=True)
+        ]
         assert mean[k] == pytest.approx(np.mean(np.abs(errors)), rel=1e-9)
         assert root[k] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-9)
 
@@ -185,10 +189,10 @@ def test_the_row_of_a_comparison():
     ess = run.ess() / 3.0
     assert found["min_ess"] == pytest.approx(ess.min()) and found["median_ess"] == pytest.approx(np.median(ess))
     assert found["ess_per_pass"] == pytest.approx(ess.min() / 37.0)
-    errors = np.array([np.abs(one.mean() - truth.mean) / truth.sd for one in run.split()])
+    errors = np.array([np.abs(one.mean() - truth.mean) / truth.sd for one in split(run)])
     assert found["mean_error"] == pytest.approx(errors.mean())
     assert found["max_mean_error"] == pytest.approx(np.mean([max(error) for error in errors]))
-    assert found["sd_error"] == pytest.approx(np.mean([np.abs(one.sd() / truth.sd - 1.0) for one in run.split()]))
+    assert found["sd_error"] == pytest.approx(np.mean([np.abs(one.sd() / truth.sd - 1.0) for one in split(run)]))
 
 
 @pytest.mark.parametrize("k", [0, 2])
@@ -197,16 +201,16 @@ def test_a_chain_that_ended_in_its_warm_up(k):
     run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25)
     records = [dataclasses.replace(r, warmup=math.inf) if i == k else r for i, r in enumerate(run.records)]
     some, others = (pdmp.Run(run.info, part, process=run.process) for part in (records, np.delete(records, k)))
-    for name in ("mean", "var", "cov", "mcse", "asymptotic_variance"):
+    for name in ("mean", "var", "cov", "mcse"):
         np.testing.assert_allclose(getattr(some, name)(), getattr(others, name)(), rtol=1e-12)
     assert some.expectation(lambda x: x[0] ** 2) == pytest.approx(others.expectation(lambda x: x[0] ** 2))
     rates, gaps = pdmp.diagnostics.event_rates, pdmp.diagnostics.time_between
     assert {k: r.value for k, r in rates(some).items()} == {k: r.value for k, r in rates(others).items()}
     assert np.array_equal(gaps(some), gaps(others))
-    for name in ("draws", "chain_means", "running_mean"):
+    for ask in (some.draws, lambda: running_mean(some)):
         with pytest.raises(ValueError, match=f"chain {k} has no path"):
-            getattr(some, name)()
-    assert some.diagnostic_draws() is None and np.all(np.isnan(some.ess())) and np.all(np.isnan(some.rhat()))
+            ask()
+    assert averages.diagnostic_draws(some) is None and np.all(np.isnan(some.ess())) and np.all(np.isnan(some.rhat()))
     assert "<table" in some._repr_html_()
 
 
@@ -217,12 +221,12 @@ def test_all_chains_have_as_many_draws_as_the_shortest_grid(order):
     for record, n in zip(run.records, order, strict=True):
         record.grid.used[0] = {60: 50, 300: 57, 45: 31}[n]
     fewest = 31
-    assert run["x[0]"].shape == (3, fewest) and run.diagnostic_draws().shape == (3, fewest, 2)
+    assert run["x[0]"].shape == (3, fewest) and averages.diagnostic_draws(run).shape == (3, fewest, 2)
     assert len(run.to_dataframe()) == 3 * fewest and run.thin(5).shape == (5, 2)
     with pytest.raises(ValueError, match=f"more than the {fewest} that chain {order.index(45)} has"):
         run.draws(fewest + 1)
     path = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *order)
-    assert path.diagnostic_draws().shape == (3, 45, 2)
+    assert averages.diagnostic_draws(path).shape == (3, 45, 2)
 
 
 @pytest.mark.parametrize("store", ["skeleton", "grid"])

@@ -179,7 +179,7 @@ def test_an_object_travels_and_its_class_does_not(users):
         ("return chance()", "return 0.5 * chance()", "Slower.rate"),
         ("return 0.3 + SHIFT", "return 0.2 + SHIFT", "chance"),
         ("SHIFT = 0.0", "SHIFT = 0.1", "chance"),
-        ("assert now >= 0.0", "pass", "Slower.count_from"),
+        ("assert now >= 0.0", "pass", "Slower.held_until"),
     ],
 )
 def test_another_version_of_a_process_is_refused(old, new, name, users):

@@ -25,6 +25,7 @@ from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import preflight
 from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
+from pdmp.engine.result import MOVED
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
@@ -113,13 +114,13 @@ def test_data_passes_of_a_process_that_never_looks(monkeypatch):
 def test_warmup_is_excluded(name):
     run = pdmp.sample(PROCESSES[name](), time=40.0, warmup=0.25, seed=2)
     assert run.warmup[0] == 10.0
-    path = run.paths[0]
+    path = run.trajectories[0].whole
     assert path.times[1] < 10.0  # the skeleton is all there
     d, w = run.dim, np.array(run.copies)
     np.testing.assert_allclose(run.mean(), w @ path.mean(10.0, 40.0).reshape(-1, d), rtol=1e-11, atol=1e-13)
     run = pdmp.sample(PROCESSES[name](), events=120, warmup=0.1, seed=2)
-    assert run.warmup[0] == run.paths[0].times[12]
-    assert run.end[0] == run.paths[0].times[120]
+    assert run.warmup[0] == run.trajectories[0].whole.times[12]
+    assert run.end[0] == run.trajectories[0].whole.times[120]
 
 
 @pytest.mark.exact
@@ -137,7 +138,7 @@ def test_a_part_of_a_budget():
     assert chain_module.Budget(events=40, step=4).part(0.22).events == 12
     assert chain_module.Budget().part(0.5) == chain_module.Budget(time=math.inf)
     run = pdmp.sample(Telegraph(), events=101, warmup=0.2, seed=2)
-    assert run.warmup[0] == run.paths[0].times[21]
+    assert run.warmup[0] == run.trajectories[0].whole.times[21]
 
 
 @pytest.mark.exact
@@ -305,7 +306,7 @@ def test_stores_agree(name, budget):
         for i, r in enumerate((*moments.records, *grid.records)):
             marked = r.batches.shape[1]
             assert marked == 64 if "time" in budget else 32 <= marked <= 64 or name == "local"
-            path, stretch = skeleton.paths[i % 2], float(r.integrals.stretch[0])
+            path, stretch = skeleton.trajectories[i % 2].whole, float(r.integrals.stretch[0])
             until = min(r.warmup + marked * stretch, path.end)
             total = path.integral(None, r.warmup, until) - r.integrals.centre * (until - r.warmup)
             np.testing.assert_allclose(r.batches.sum(axis=1), total, rtol=1e-10, atol=1e-10)
@@ -314,7 +315,9 @@ def test_stores_agree(name, budget):
     for i, r in enumerate(grid.records):
         used = int(r.grid.used[0])
         times = r.warmup + np.arange(1, used + 1) * r.grid.spacing[0]
-        np.testing.assert_allclose(r.grid.rows[:used], skeleton.paths[i].at(times, side="left"), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            r.grid.rows[:used], skeleton.trajectories[i].whole.at(times, side="left"), rtol=0, atol=1e-12
+        )
         assert used == 16 or ("events" in budget and 16 <= used <= 32)
 
 
@@ -322,7 +325,7 @@ def test_stores_agree(name, budget):
 @pytest.mark.parametrize("name", PROCESSES)
 def test_integrals_on_the_way_are_those_of_the_skeleton(name):
     run = pdmp.sample(PROCESSES[name](), time=60.0, warmup=0.2, seed=7, covariance=name != "local")
-    path, r = run.paths[0], run.records[0]
+    path, r = run.trajectories[0].whole, run.records[0]
     length, centre = r.length, r.integrals.centre
     np.testing.assert_allclose(centre + r.integrals.first / length, path.mean(), rtol=1e-10, atol=1e-12)
     variance = r.integrals.second / length - (r.integrals.first / length) ** 2
@@ -459,7 +462,7 @@ def test_draws_are_of_the_path():
 @pytest.mark.exact
 def test_coupled_copies_are_extrapolated():
     run = pdmp.sample(Coupled(), steps=4_000, warmup=0.1, seed=10, chains=2)
-    both = np.array([p.mean() for p in run.paths]).mean(axis=0)
+    both = np.array([p.mean() for p in (p.whole for p in run.trajectories)]).mean(axis=0)
     np.testing.assert_allclose(run.mean(), 2.0 * both[:3] - both[3:], rtol=1e-10)
     np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-10)
     second = run.expectation(lambda x: np.outer(x, x))
@@ -1018,3 +1021,19 @@ def test_a_budget_of_data_without_end_is_a_number_like_any_other():
     model = pdmp.models.LinearGaussian(np.ones((4, 1)), np.zeros(4), 1.0, 1.0)
     run = pdmp.sample(discrete.SGLD(model, step=0.1), data_passes=1e300, steps=3, seed=1)
     assert run.stats["data_terms"] == 12
+
+
+@pytest.mark.exact
+def test_names_that_moved_say_where():
+    run = pdmp.sample(Telegraph(), time=30.0, seed=1)
+    with pytest.raises(AttributeError, match=r"`run.running_mean` is `pdmp.diagnostics.running_mean\(run, ...\)` now."):
+        run.running_mean()
+    with pytest.raises(AttributeError, match=r"`run.paths` is `\[path.whole for path in run.trajectories\]` now."):
+        _ = run.paths
+    with pytest.raises(AttributeError, match="^a Run has no attribute 'means'.$"):
+        _ = run.means
+    assert sum(not name.startswith("_") for name in dir(pdmp.Run)) <= 25
+    for name, now in MOVED.items():
+        assert not hasattr(run, name) and (
+            not now.startswith("pdmp.") or hasattr(pdmp.diagnostics, now[17:].split("(")[0])
+        )

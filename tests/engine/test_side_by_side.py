@@ -38,13 +38,13 @@ here = pdmp.sample(Walls(), **call)  # threads have run, and machine code is loa
 read, write = os.pipe()
 number = os.fork()
 if number == 0:
-    os.write(write, pdmp.sample(Walls(), **call).paths[1].times.tobytes())
+    os.write(write, pdmp.sample(Walls(), **call).trajectories[1].whole.times.tobytes())
     os._exit(0)
 os.close(write)
 with open(read, "rb") as file:
     there = np.frombuffer(file.read())
 assert os.waitpid(number, 0)[1] == 0
-assert np.array_equal(there, here.paths[1].times), "a fork has another path"
+assert np.array_equal(there, here.trajectories[1].whole.times), "a fork has another path"
 print("same")
 """
 

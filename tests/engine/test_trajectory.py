@@ -260,7 +260,7 @@ def test_events_of_a_local_process_that_change_several_coordinates():
 
 def test_blocks_of_coupled_copies():
     run = pdmp.sample(Coupled(), steps=20, seed=4)
-    whole, fine = run.paths[0], run.trajectories[0]
+    whole, fine = run.trajectories[0].whole, run.trajectories[0]
     assert whole.dim == 6 and fine.dim == 3
     np.testing.assert_array_equal(fine.at(fine.times), whole.at(fine.times)[:, :3])
     np.testing.assert_array_equal(fine.coarse, whole.at(fine.coarse_times)[:, 3:])

@@ -211,8 +211,9 @@ def test_a_step_that_leaves_a_nan_ends_the_run_there(last, store):
     """Also the last one of the budget; what was sampled before is the path without it."""
     with pytest.raises(pdmp.SamplingError, match=f"^Walk diverged at step {last}: .*after event {last - 1},") as caught:
         pdmp.sample(Walk(last), steps=60, chains=2, seed=1, store=store)
-    failed = caught.value.run.split()[caught.value.chain]
-    right = pdmp.sample(Walk(), steps=last, chains=2, seed=1, store=store).split()[caught.value.chain]
+    failed = pdmp.diagnostics.split(caught.value.run)[caught.value.chain]
+    right = pdmp.sample(Walk(), steps=last, chains=2, seed=1, store=store)
+    right = pdmp.diagnostics.split(right)[caught.value.chain]
     np.testing.assert_allclose(failed.mean(), right.mean(), rtol=1e-12)  # its last state is held for no time
     np.testing.assert_allclose(failed.var(), right.var(), rtol=1e-12)
     assert failed.events[0] == last - 1

@@ -26,9 +26,9 @@ PROCESSES = {
 
 def same(one, other):
     assert one.chains == other.chains
-    for a, b in zip(one.paths, other.paths, strict=True):
+    for a, b in zip(one.trajectories, other.trajectories, strict=True):
         np.testing.assert_array_equal(a.times, b.times)
-        np.testing.assert_array_equal(a.positions, b.positions)
+        np.testing.assert_array_equal(a.whole.positions, b.whole.positions)
     np.testing.assert_array_equal(one.mean(), other.mean())
     np.testing.assert_array_equal(one.end, other.end)
     first, second = (dict(run.stats, seconds=0.0) for run in (one, other))
@@ -147,7 +147,7 @@ def test_what_cannot_go_on_says_why(tmp_path):
         (lambda: loaded.extend(pdmp.ZigZag(MODEL), events=20), "smaller than what the run has already spent"),
         (lambda: run.extend(pdmp.ZigZag(MODEL), events=40), "`process` is for a loaded run"),
         (
-            lambda: run.split()[0].extend(pdmp.ZigZag(MODEL), events=40),
+            lambda: pdmp.diagnostics.split(run)[0].extend(pdmp.ZigZag(MODEL), events=40),
             "this run cannot be continued: it is a part of another",
         ),
         (lambda: run.extend(), "no budget"),

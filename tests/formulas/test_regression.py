@@ -910,7 +910,7 @@ def test_a_fit(fit):
     text = repr(fit)
     assert "b ~ x + treated, bernoulli with the probit link, 12 rows" in text
     assert "Intercept ~ Normal(0, 2.5)" in text and "at the means of the other columns" in text
-    draws = fit.run.diagnostic_draws()
+    draws = pdmp.diagnostics.averages.diagnostic_draws(fit.run)
     beta = draws[..., 1] / fit.model.scale[1]
     assert summary.rows[1]["mean"] == pytest.approx(beta.mean())
     assert summary.rows[1]["97.5%"] == pytest.approx(np.quantile(beta, 0.975))
@@ -932,7 +932,7 @@ def test_a_fit(fit):
     with matplotlib.rc_context({"backend": "Agg"}):
         figure = fit.plot()
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["treated[yes]", "x"]
-    natural = fit.run.constrain(fit.run.diagnostic_draws())
+    natural = fit.run.constrain(pdmp.diagnostics.averages.diagnostic_draws(fit.run))
     for row, name in enumerate(["treated[yes]", "x"]):  # lines of 95 % and 50 %, and the mean, from the bottom up
         draws, ends = natural[name].ravel(), ([0.025, 0.975], [0.25, 0.75])
         expected = [(np.quantile(draws, end), [row, row]) for end in ends] + [([draws.mean()], [row])]
@@ -1617,10 +1617,9 @@ class Recorded:
             SimpleNamespace(length=float(length), accumulated={"included": one.sum(axis=0)}) for one in self.moving
         ]
 
-    def inclusion(self):
-        return self.moving.mean(axis=(0, 1))
+        self.store, self.chains, self.dim, self.events = "skeleton", *self.moving.shape[::2], np.full(2, length)
 
-    def diagnostic_draws(self):
+    def draws(self, n):
         return self.moving
 
 
@@ -1714,7 +1713,7 @@ def test_the_table_of_inclusion_by_hand():
     even = inclusion_of_units(Recorded(turns), ["z"], [0], [0.5])
     assert 0.99 < even.rows[0]["rhat"] < 1.01 and not any("disagree" in text for text in even.warnings)
     brief = Recorded(turns)
-    brief.diagnostic_draws = lambda: None
+    brief.events = np.array([3, 1_000])
     with pytest.raises(ValueError, match="the run is too short for inclusion probabilities: sample longer"):
         inclusion_of_units(brief, ["z"], [0], [0.5])
     slow = np.zeros((2, 1_000, 1))
@@ -1751,7 +1750,7 @@ def test_selection_of_a_category():
     fit = pdmp.regression("b ~ x + g", data, "bernoulli", select={"g": 0.2, "x": 0.5}, seed=2, events=400, chains=2)
     found = fit.inclusion()
     assert list(found) == ["x", "g"] and [row["prior"] for row in found.rows] == [0.5, 0.2]
-    whole = fit.run.inclusion()
+    whole = pdmp.diagnostics.inclusion(fit.run)
     assert found["g"] == whole[2] == whole[3] < 0.5 and found.rows[0]["highest"] >= found["x"] > 0.7
     assert "median probability model: x" in repr(found)
 

@@ -16,6 +16,6 @@ PORTIONS = "tests/engine/test_goals.py::test_effective_draws_are_counted_portion
 BUGS += [
     Bug(f"goals: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("portions: of the first copy alone", R, "(self.dim * np.arange(len(self.copies))[:, None] + np.arange(part.start, part.stop)).ravel()", "np.tile(np.arange(part.start, part.stop), len(self.copies))", PORTIONS),
+        ("portions: of the first copy alone", "pdmp/diagnostics/averages.py", "(run.dim * np.arange(len(run.copies))[:, None] + np.arange(part.start, part.stop)).ravel()", "np.tile(np.arange(part.start, part.stop), len(run.copies))", PORTIONS),
     ]
 ]  # fmt: skip

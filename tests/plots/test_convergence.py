@@ -16,7 +16,7 @@ pytestmark = pytest.mark.exact
 
 def test_ranks_by_hand(plane):
     """Shares of each chain's ranks among both, times the number of bins."""
-    plane = plane.split()[0].__class__(plane.info, plane.records)
+    plane = pdmp.diagnostics.split(plane)[0].__class__(plane.info, plane.records)
     draws = np.array([[[1.0], [2.0], [3.0], [4.0]], [[5.0], [6.0], [7.0], [8.0]]]).repeat(2, axis=2)
     draws[1, :, 1] = draws[0, :, 1]  # ties
     plane.draws = lambda n: draws
@@ -30,7 +30,7 @@ def test_the_band_of_ranks(plane):
     """Two standard deviations of a share of independent draws, as many as are effective."""
     axes = plots.ranks(plane, [1], draws=100, bins=10).axes[0]
     (band,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-    effective = min(np.mean([chain.ess("spectral")[1] for chain in plane.split()]), 100.0)
+    effective = min(np.mean([chain.ess("spectral")[1] for chain in pdmp.diagnostics.split(plane)]), 100.0)
     # The share of chain 1 among all ranks in a bin, with p = 1/10 and two chains: its deviations are half its own.
     wide = 2.0 * 10.0 * np.sqrt(0.1 * 0.9 / effective / 2.0)
     assert band.get_y() == pytest.approx(max(1.0 - wide, 0.0)) and band.get_height() == pytest.approx(
@@ -38,11 +38,12 @@ def test_the_band_of_ranks(plane):
     )
 
 
-def test_shares_of_independent_draws_are_in_the_band():
+def test_shares_of_independent_draws_are_in_the_band(monkeypatch):
     """About 95 % of them."""
     rng, inside, count = np.random.default_rng(0), 0, 0
     run = pdmp.sample(Walls(3), initial=np.zeros(3), events=60, chains=2, seed=1)
-    run.split = lambda: [SimpleNamespace(ess=lambda method: np.full(3, 1e9))] * 2
+    alone = [SimpleNamespace(ess=lambda method: np.full(3, 1e9))] * 2
+    monkeypatch.setattr("pdmp.plots.convergence.split", lambda run: alone)
     for _ in range(10):
         x = rng.standard_normal((2, 400, 3))
         run.draws = lambda n, x=x: x
@@ -69,23 +70,25 @@ def test_chains_in_separate_modes_are_outside_the_band():
     assert np.all(shares[2][-6:] == 3.0) and np.all(shares[2][:12] == 0.0)
 
 
-def test_the_band_of_less_than_one_effective_draw(plane):
+def test_the_band_of_less_than_one_effective_draw(plane, monkeypatch):
     """It is as wide as the formula says, and there is none where no draw is effective."""
-    plane = plane.split()[0].__class__(plane.info, plane.records)
-    plane.split = lambda: [SimpleNamespace(ess=lambda method, k=k: np.array([0.25 * k, 0.0])) for k in (1, 2)]
+    plane = pdmp.diagnostics.split(plane)[0].__class__(plane.info, plane.records)
+    alone = [SimpleNamespace(ess=lambda method, k=k: np.array([0.25 * k, 0.0])) for k in (1, 2)]
+    monkeypatch.setattr("pdmp.plots.convergence.split", lambda run: alone)
     first, second = plots.ranks(plane, draws=50, bins=5).axes
     (band,) = [patch for patch in first.patches if isinstance(patch, Rectangle)]
     assert band.get_y() == 0.0 and band.get_height() == pytest.approx(1.0 + 2.0 * np.sqrt(4.0 * 0.5 / 0.375))
     assert not [patch for patch in second.patches if isinstance(patch, Rectangle)]
 
 
-def test_one_chain_is_compared_in_halves(line):
+def test_one_chain_is_compared_in_halves(line, monkeypatch):
     line = line.__class__(line.info, line.records)
     line.draws = lambda n: np.arange(9.0)[None, :, None]
     (axes,) = plots.ranks(line, bins=2).axes
     shares = [p.get_data().values.tolist() for p in axes.patches if isinstance(p, StepPatch)]
     assert shares == [[2.0, 0.0], [0.0, 2.0]] and axes.get_xlabel() == "rank among both halves"
-    line.split = lambda: [SimpleNamespace(ess=lambda method: np.array([500.0]))]
+    alone = [SimpleNamespace(ess=lambda method: np.array([500.0]))]
+    monkeypatch.setattr("pdmp.plots.convergence.split", lambda run: alone)
     line.draws = lambda n: np.arange(2_000.0)[None, :, None]
     (band,) = [p for p in plots.ranks(line, bins=2).axes[0].patches if isinstance(p, Rectangle)]
     # A half has half of the effective draws, 250; with p = 1/2 and two halves.
@@ -95,7 +98,7 @@ def test_one_chain_is_compared_in_halves(line):
 def test_ranks_of_all_draws_of_a_grid():
     run = pdmp.sample(Walls(1), initial=[0.0], events=200, chains=2, store="grid", draws=30, seed=1)
     (axes,) = plots.ranks(run, bins=2).axes
-    n = run.diagnostic_draws().shape[1]
+    n = pdmp.diagnostics.averages.diagnostic_draws(run).shape[1]
     x = run.draws(n)[:, :, 0]
     low = [np.mean([np.mean(x < value) + 0.5 / x.size < 0.5 for value in one]) for one in x]
     shares = [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
@@ -145,7 +148,7 @@ def test_the_longest_lag(plane):
     quarter = plots.autocorrelation(plane, [1], lags=1e9).lines[1].get_xdata()[-1]
     assert quarter == pytest.approx(0.25 * np.min(plane.end - plane.warmup), rel=0.06)
     one = plots.autocorrelation(plane, [1], chain=0).lines[1]
-    assert one.get_label().startswith(f"x[1]: {plane.split()[0].ess('spectral')[1]:,.0f} ")
+    assert one.get_label().startswith(f"x[1]: {pdmp.diagnostics.split(plane)[0].ess('spectral')[1]:,.0f} ")
     with pytest.raises(ValueError, match="`lags` must be positive, got 0.0"):
         plots.autocorrelation(plane, lags=0.0)
 
@@ -158,7 +161,7 @@ def test_event_rates_of_each_chain_and_of_all(plane):
     kinds, chains = list(plane.stats["events"]), len(axes.containers)
     assert [t.get_text() for t in axes.get_xticklabels()] == kinds == ["bounce", "refresh"] and chains == 2
     pooled = pdmp.diagnostics.event_rates(plane)
-    for container, path, one in zip(axes.containers, plane.trajectories, plane.split(), strict=True):
+    for container, path, one in zip(axes.containers, plane.trajectories, pdmp.diagnostics.split(plane), strict=True):
         at, value = container[0].get_xydata().T
         assert np.array_equal(np.round(at), [0.0, 1.0])
         errors = pdmp.diagnostics.event_rates(one)
@@ -191,7 +194,8 @@ def test_nothing_of_event_rates_is_cut_and_unknown_errors_are_hollow(plane):
         axes = plots.event_rates(run)
         axes.figure.draw_without_rendering()
         errors = np.array(
-            [[v.error for v in pdmp.diagnostics.event_rates(one).values()] for one in run.split()], dtype=float
+            [[v.error for v in pdmp.diagnostics.event_rates(one).values()] for one in pdmp.diagnostics.split(run)],
+            dtype=float,
         )
         hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
         shown = np.array(sorted(xy[0] for line in hollow for xy in line.get_xydata()))
@@ -203,7 +207,7 @@ def test_nothing_of_event_rates_is_cut_and_unknown_errors_are_hollow(plane):
         if axes.get_legend():
             free = axes.get_legend().get_window_extent().y0
         assert axes.transData.transform((0.0, max(above)))[1] < free and axes.get_ylim()[0] == 0.0
-    assert np.isnan(pdmp.diagnostics.event_rates(runs[1].split()[0])["bounce"].error)
+    assert np.isnan(pdmp.diagnostics.event_rates(pdmp.diagnostics.split(runs[1])[0])["bounce"].error)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

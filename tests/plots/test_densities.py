@@ -115,7 +115,7 @@ def test_an_atom_of_unequal_chains(selection, monkeypatch):
 
 def test_probabilities_of_selection_and_their_errors(selection):
     axes = plots.inclusion(selection)
-    p = selection.inclusion()
+    p = pdmp.diagnostics.inclusion(selection)
     error = selection.expectation(lambda x: (x != 0.0).astype(float), error=True)
     np.testing.assert_allclose(error.value, p, atol=1e-9)
     assert [bar.get_width() for bar in axes.patches] == p.tolist()
@@ -128,7 +128,7 @@ def test_probabilities_of_selection_and_their_errors(selection):
     assert error.error[1] > 0.0 and [t.get_text() for t in axes.get_yticklabels()] == selection.names()
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first coefficient is above
     one = plots.inclusion(selection, chain=1)
-    assert one.patches[1].get_width() == selection.split()[1].inclusion()[1] != p[1]
+    assert one.patches[1].get_width() == pdmp.diagnostics.inclusion(pdmp.diagnostics.split(selection)[1])[1] != p[1]
     (bar,) = plots.inclusion(selection, [2]).patches
     assert bar.get_width() == p[2]
 
@@ -136,7 +136,7 @@ def test_probabilities_of_selection_and_their_errors(selection):
 def test_of_many_coefficients_the_most_probable_are_shown(selection, monkeypatch):
     monkeypatch.setattr(densities, "MOST_INCLUDED", 2)
     axes = plots.inclusion(selection)
-    best = np.sort(np.argsort(-selection.inclusion())[:2])
+    best = np.sort(np.argsort(-pdmp.diagnostics.inclusion(selection))[:2])
     assert [t.get_text() for t in axes.get_yticklabels()] == [selection.names()[k] for k in best]
     assert axes.figure.get_suptitle() == "2 of 3 coordinates: those that are most probably selected"
 

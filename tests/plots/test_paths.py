@@ -179,5 +179,5 @@ def test_points_of_a_grid_are_joined():
     panel = plots.trace(run)[1]
     n = int(run.records[0].grid.used[0])
     np.testing.assert_allclose(
-        panel.lines[0].get_xydata(), np.column_stack([run.draw_times(n)[0], run.draws(n)[0, :, 1]])
+        panel.lines[0].get_xydata(), np.column_stack([pdmp.diagnostics.draw_times(run, n)[0], run.draws(n)[0, :, 1]])
     )

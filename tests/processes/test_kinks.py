@@ -52,8 +52,8 @@ def test_no_curvature_at_all_is_said_with_what_to_do():
 
 @pytest.mark.parametrize("make", [pdmp.ZigZag, pdmp.BPS])
 def test_law_of_a_density_with_kinks(make):
-    runs = pdmp.sample(make(laplace(2)), initial=[0.3, -0.2], chains=24, time=120.0, seed=1).split()
-    estimates = np.array([[*run.mean(), *(run.var() + run.mean() ** 2)] for run in runs])
+    run = pdmp.sample(make(laplace(2)), initial=[0.3, -0.2], chains=24, time=120.0, seed=1)
+    estimates = np.array([[*run.mean(), *(run.var() + run.mean() ** 2)] for run in pdmp.diagnostics.split(run)])
     assert_unbiased(estimates, [0.0, 0.0, 2.0, 2.0], resolution=[1.3, 1.3, 5.0, 5.0])
 
 

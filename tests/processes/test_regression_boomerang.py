@@ -304,7 +304,7 @@ def test_a_path_that_leaves_the_ball_of_the_bounds_says_so(how):
         rf"^{type(inner).__name__} has .* gets to (\S+) standard .* end at (\S+); start", str(caught.value)
     )
     assert float(said[2]) == pytest.approx(last, rel=5e-3) and last < float(said[1]) < 3.0 * last
-    assert inner.lost(inner.begin(inner.anchor, np.random.default_rng(0))) is None
+    assert inner.report.lost(inner, inner.begin(inner.anchor, np.random.default_rng(0))) is None
 
 
 def test_rows_without_weight():

@@ -557,7 +557,7 @@ def test_inclusion_of_a_column_of_counts():
     for seed in range(30):
         run = pdmp.sample(process, initial=process.anchor, time=150.0, seed=seed, warmup=0.05, progress=False)
         assert run.stats["bound_violations"] == 0
-        found.append(run.inclusion()[1])
+        found.append(pdmp.diagnostics.inclusion(run)[1])
     assert_unbiased(np.array(found)[:, None], [truth], resolution=0.45)
 
 

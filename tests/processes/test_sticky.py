@@ -171,15 +171,17 @@ def test_what_is_accumulated_is_what_the_path_says(name):
         for row, time in zip(moving[:, STICKING], h, strict=True):
             name_ = tuple(np.array(STICKING)[row].tolist())
             models[name_] = models.get(name_, 0.0) + time
-    np.testing.assert_allclose(run.inclusion(), included / length, rtol=1e-11)
-    assert run.inclusion()[ALWAYS] == pytest.approx(1.0, rel=1e-13) and np.all(run.inclusion()[STICKING] < 1.0)
+    np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included / length, rtol=1e-11)
+    assert pdmp.diagnostics.inclusion(run)[ALWAYS] == pytest.approx(1.0, rel=1e-13) and np.all(
+        pdmp.diagnostics.inclusion(run)[STICKING] < 1.0
+    )
     probabilities = pdmp.diagnostics.sparsity(run)
     assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
     assert sum(probabilities.values()) == pytest.approx(1.0, rel=1e-11)
     for model, time in models.items():
         assert probabilities.get(model, 0.0) == pytest.approx(time / length, rel=1e-9, abs=1e-12)
     moments = pdmp.sample(CASES[name](), store="moments", **options)
-    np.testing.assert_array_equal(moments.inclusion(), run.inclusion())
+    np.testing.assert_array_equal(pdmp.diagnostics.inclusion(moments), pdmp.diagnostics.inclusion(run))
     assert pdmp.diagnostics.sparsity(moments) == probabilities
 
 
@@ -189,7 +191,7 @@ def test_a_run_that_went_on_has_accumulated_the_same(name):
 
     whole = pdmp.sample(CASES[name](), events=300, seed=5)
     parts = extend(pdmp.sample(CASES[name](), events=100, seed=5), events=300)
-    np.testing.assert_array_equal(whole.inclusion(), parts.inclusion())
+    np.testing.assert_array_equal(pdmp.diagnostics.inclusion(whole), pdmp.diagnostics.inclusion(parts))
 
 
 def test_with_many_coordinates_models_are_read_from_the_skeleton(monkeypatch):
@@ -209,7 +211,7 @@ def test_inclusion_survives_a_file(tmp_path):
     run = pdmp.sample(CASES["ZigZag"](), events=150, seed=7, chains=2)
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
-    np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())
+    np.testing.assert_array_equal(pdmp.diagnostics.inclusion(loaded), pdmp.diagnostics.inclusion(run))
     assert pdmp.diagnostics.sparsity(loaded) == pdmp.diagnostics.sparsity(run)
 
 
@@ -301,7 +303,9 @@ def test_inclusion_under_a_prior_of_the_models_size(make):
     truth = weights @ known.models / weights.sum()
     process = pdmp.Sticky(make(MODEL), law)
     found = [
-        pdmp.sample(process, initial=np.ones(4), events=1_500, warmup=0.05, seed=seed, progress=False).inclusion()
+        pdmp.diagnostics.inclusion(
+            pdmp.sample(process, initial=np.ones(4), events=1_500, warmup=0.05, seed=seed, progress=False)
+        )
         for seed in range(16)
     ]
     assert_unbiased(np.array(found), truth, resolution=0.25)
@@ -424,9 +428,9 @@ def test_a_slab_that_is_not_known_is_asked_for(make):
 
 def test_inclusion_is_for_sticky_runs():
     run = pdmp.sample(pdmp.ZigZag(MODEL), events=20, seed=1)
-    for ask in (run.inclusion, lambda: pdmp.diagnostics.sparsity(run)):
+    for ask in (lambda: pdmp.diagnostics.inclusion(run), lambda: pdmp.diagnostics.sparsity(run)):
         with pytest.raises(ValueError, match="inclusion is for runs of sticky processes, .*one of ZigZag"):
             ask()
     short = pdmp.sample(CASES["ZigZag"](), proposals=1, warmup=0.5, seed=1)
     with pytest.raises(ValueError, match="no path after the warm-up"):
-        short.inclusion()
+        pdmp.diagnostics.inclusion(short)

@@ -315,7 +315,7 @@ def test_what_is_accumulated_is_what_the_path_says(name):
         for row, time in zip(moving[:, process.members], h, strict=True):
             key = tuple(sorted(process.members[row].tolist()))
             models[key] = models.get(key, 0.0) + time
-    np.testing.assert_allclose(run.inclusion(), included / length, rtol=1e-10)
+    np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included / length, rtol=1e-10)
     probabilities = {tuple(sorted(key)): p for key, p in pdmp.diagnostics.sparsity(run).items()}
     for key, time in models.items():
         assert probabilities.get(key, 0.0) == pytest.approx(time / length, rel=1e-9, abs=1e-11)
@@ -337,7 +337,7 @@ def test_inclusion_survives_a_file(tmp_path):
     run = pdmp.sample(CASES["logistic"](), events=200, seed=7)
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
-    np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())
+    np.testing.assert_array_equal(pdmp.diagnostics.inclusion(loaded), pdmp.diagnostics.inclusion(run))
     assert pdmp.diagnostics.sparsity(loaded) == pdmp.diagnostics.sparsity(run)
 
 
@@ -434,7 +434,7 @@ def inclusions(process, time, runs=24, warmup=0.05):
         start = np.ones(process.dim) * 0.3
         run = pdmp.sample(process, initial=start, time=time, seed=seed, warmup=warmup, progress=False, store="moments")
         assert run.stats["bound_violations"] == 0
-        found.append(run.inclusion())
+        found.append(pdmp.diagnostics.inclusion(run))
     return np.array(found)
 
 

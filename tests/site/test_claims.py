@@ -696,7 +696,7 @@ def test_a_discrepancy_hardly_sees_the_width_of_a_narrow_posterior():
 def test_what_is_always_in():
     model = pdmp.models.LogisticRegression([[1.0, 0.5], [0.3, -1.0], [-0.7, 0.2]], [0, 1, 1])
     run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.3, always=[0]), time=60.0, seed=1)
-    found = run.inclusion()
+    found = pdmp.diagnostics.inclusion(run)
     assert found[0] == 1.0 and 0.0 < found[1] < 1.0
 
 

@@ -167,7 +167,7 @@ def agree(process, x, weights):
     assert run.stats["bound_violations"] == 0
     mean = weights @ x
     var = weights @ (x - mean) ** 2
-    z, chains = (x - mean) / np.sqrt(var), run.split()
+    z, chains = (x - mean) / np.sqrt(var), pdmp.diagnostics.split(run)
     by_chain = np.array([(chain.mean() - mean) / np.sqrt(var) for chain in chains])
     for found, truth, resolution in (
         (by_chain, z, MEANS),

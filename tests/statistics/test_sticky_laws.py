@@ -90,7 +90,7 @@ def test_all_models_of_a_linear_regression(name):
     assert_unbiased(found, list(truth.values()), resolution=0.03)
     included = [sum(p for model, p in truth.items() if j in model) for j in range(D)]
     run = pdmp.sample(PROCESSES[name](), events=200_000, seed=97, store="moments")
-    np.testing.assert_allclose(run.inclusion(), included, atol=0.05)
+    np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included, atol=0.05)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,10 @@ def compare(run):
     batches = np.zeros((40, MANY))
     gibbs(X.T @ X, X.T @ y, SLAB, INCLUDED, 20_000, np.random.default_rng(1), batches)
     truth, error = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
-    found, moving = run.inclusion()[:MANY], 1.0 * (run.diagnostic_draws()[..., :MANY] != 0.0)
+    found, moving = (
+        pdmp.diagnostics.inclusion(run)[:MANY],
+        1.0 * (pdmp.diagnostics.averages.diagnostic_draws(run)[..., :MANY] != 0.0),
+    )
     with np.errstate(all="ignore"):
         ess = np.nan_to_num(draws_ess(moving, "mean"), nan=1e3)
     p = np.clip(truth[:MANY], 1e-3, 1.0 - 1e-3)

@@ -51,8 +51,8 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
     single = pdmp.regression(FORMULAS[family], table, **options).run
     assert isinstance(single.process, RegressionZigZag) and not isinstance(whole.process, RegressionZigZag)
     assert single.stats["data_terms"] <= single.stats["proposals"] and single.stats["bound_violations"] == 0
-    one, other = single.effective_draws(), whole.effective_draws()
-    draws = [run.constrain(run.diagnostic_draws()) for run in (single, whole)]
+    one, other = pdmp.diagnostics.effective_draws(single), pdmp.diagnostics.effective_draws(whole)
+    draws = [run.constrain(pdmp.diagnostics.averages.diagnostic_draws(run)) for run in (single, whole)]
     # Natural parameters: the two models may have other coordinates.
     assert set(draws[0]) == set(draws[1])
     for name in draws[0]:
@@ -79,7 +79,7 @@ def test_one_row_a_proposal_on_ellipses(table):
     assert least > 3_900
     mean = weights @ draws
     sd = np.sqrt(weights @ (draws - mean) ** 2)
-    effective = run.effective_draws()
+    effective = pdmp.diagnostics.effective_draws(run)
     error = RESOLUTION * np.sqrt(1.0 / least + 1.0 / np.min(effective["mean"]))
     assert error < 0.1
     assert np.abs((run.mean() - mean) / sd).max() < error

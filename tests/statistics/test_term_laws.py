@@ -45,7 +45,7 @@ def test_between_walls(name):
     process = pdmp.Bounded(MAKERS[name](), lower=[0.2, -np.inf], upper=[np.inf, -0.1])
     run = pdmp.sample(process, initial=[0.4, -0.3], time=8_000.0, warmup=0.05, chains=CHAINS, seed=1)
     assert run.stats["bound_violations"] == 0
-    found = np.array([[*one.mean(), *(one.var() + one.mean() ** 2)] for one in run.split()])
+    found = np.array([[*one.mean(), *(one.var() + one.mean() ** 2)] for one in pdmp.diagnostics.split(run)])
     assert_unbiased(found, expected, resolution=[0.04, 0.04, 0.08, 0.1])
 
 
@@ -61,4 +61,8 @@ def test_coordinates_that_stick():
     process = pdmp.Sticky(MAKERS["ZigZag"](), inclusion=inclusion, slab_density=slab)
     run = pdmp.sample(process, initial=[0.4, -0.3], time=3_000.0, warmup=0.05, chains=CHAINS, seed=2)
     assert run.stats["bound_violations"] == 0
-    assert_unbiased(np.array([one.inclusion() for one in run.split()]), expected, resolution=[0.04, 0.03])
+    assert_unbiased(
+        np.array([pdmp.diagnostics.inclusion(one) for one in pdmp.diagnostics.split(run)]),
+        expected,
+        resolution=[0.04, 0.03],
+    )

@@ -15,6 +15,7 @@ from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
 from pdmp.automatic.tempering.modes import labels
 from pdmp.automatic.tempering.references import Mixture
 from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.result import Run
 from pdmp.errors import warn
@@ -147,7 +148,7 @@ def indicators(run: Run, draws: np.ndarray) -> np.ndarray:
 
 def modes_of(run: Run) -> Modes:
     """The modes of a tempered run."""
-    draws = run.diagnostic_draws()
+    draws = diagnostic_draws(run)
     which = indicators(run, np.zeros((1, 4, run.dim)) if draws is None else draws)
     if draws is None:
         raise ValueError("`modes` needs at least four scans of each chain: run longer.")
@@ -203,7 +204,7 @@ def evidence(a: Run, b: Run) -> LogBayesFactor:
 
 def further_draws(run: Run) -> dict[str, float]:
     """Effective draws of what coordinates' means and sds do not show: shares of modes, U, and tails."""
-    draws, names = run.diagnostic_draws(), run.names()
+    draws, names = diagnostic_draws(run), run.names()
     if draws is None:
         return {}
     found, which = {}, indicators(run, draws)
@@ -287,7 +288,7 @@ class TemperedReport(Report):
     def doubts(self, run: Any, asked: float | None) -> list[str]:
         """Of the evidence, modes that were found and are not visited, replicas that disagree, and few draws."""
         found = []
-        draws = run.diagnostic_draws()
+        draws = diagnostic_draws(run)
         if draws is None or draws.shape[1] < 8:
             return ["too few scans for shares of modes and the evidence: give a larger budget"]
         known = integral_of(run)
@@ -351,5 +352,5 @@ def _disagreement(run, draws):
         return []
     return [
         f"the chains disagree about {name} (R-hat {rhats[name]:.3g}), each with a ladder of its own: give a larger "
-        "`gradients=`, and compare them, `run.split()`"
+        "`gradients=`, and compare them, `pdmp.diagnostics.split(run)`"
     ]

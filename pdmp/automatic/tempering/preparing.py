@@ -19,6 +19,7 @@ from pdmp.automatic.tempering.rounds import Mode, learn_ladder
 from pdmp.metric import lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
+from pdmp.process import Prepared
 
 PATHS, EVALUATIONS = 24, 3_000  #: further paths, at most, and evaluations from which on no other one begins
 
@@ -60,10 +61,9 @@ def tempered(
         np.array([m.root for m in modes]),
         np.array([m.mass for m in modes]),
     )
-    process.starts = ladder.starts
-    process.cautions = tuple(filter(None, [starts.warning(coordinate_names(model.variables, model.transforms))]))
-    process.preparation_gradients = spent + rounds + target.count
-    process.choice = describe(process, rounds, barrier)
+    cautions = tuple(filter(None, [starts.warning(coordinate_names(model.variables, model.transforms))]))
+    spent += rounds + target.count
+    process.prepared = Prepared(ladder.starts, describe(process, rounds, barrier), spent, cautions)
     return process
 
 

@@ -129,7 +129,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
         if len(free) > ENUMERATED:
             raise ValueError(
                 f"models are enumerated up to {ENUMERATED} coefficients that may be 0, and {len(free)} may: use "
-                "pdmp.Sticky, and run.inclusion()."
+                "pdmp.Sticky, and pdmp.diagnostics.inclusion(run)."
             )
         models = np.ones((2 ** len(free), self.dim), bool)
         models[:, free] = list(itertools.product([False, True], repeat=len(free)))
