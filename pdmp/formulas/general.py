@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -131,10 +132,15 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         elif left:
             main.append((name, left, right))
         else:
-            known = listed(list(family.named[1:]), 20) or "none"
+            own = [one for one in family.named[1:] if one != "cuts"]
+            close = did_you_mean(name, own)
+            if any(re.search(rf"\b{re.escape(name)}\b", other) for key, other in formula.items() if key != name):
+                close = (
+                    ". Formulas are linear in their parameters: what is not is a model of expressions, sum_of_terms."
+                )
             raise ValueError(
-                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has {known}"
-                f"{did_you_mean(name, family.named[1:])}"
+                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has "
+                f"{listed(own, 20) or 'none'}{close}"
             )
     if len(main) != 1:
         said = ", ".join(repr(name) for name, *_ in main) or "none"

@@ -34,6 +34,9 @@ INSTEAD = {
     "me": "the measured column is taken as it is: write {0}",
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
+    "arma": "add the response before, shifted by a row, as a column",
+    "gr": "effects of groups have one law: (1 | {0})",
+    "mvbind": "there is one response at once: write {0} alone",
     "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
@@ -78,6 +81,11 @@ def read_response(text: str) -> Response:
     elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
         own, *rest_of = called[1]
         data |= dict(zip(("censored", "upper"), rest_of, strict=False))
+    elif called and called[0] in ("truncated", "constrained") and len(called[1]) > 1 and not bar:
+        own, *bounds = called[1]
+        data |= _bounds(text.strip(), bounds, data)
+    elif called and called[0] == "weighted" and len(called[1]) == 2 and not bar:
+        own, roles["weights"] = called[1][0], column_of(called[1][1])
     elif called and called[0] == "cbind" and len(called[1]) > 1 and not bar:
         own, *others = called[1]
         names = [column_of(one) for one in called[1]]
@@ -131,7 +139,7 @@ def keywords(given: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
-    """One side of a formula as it is described: ``Q("a b")`` in backticks, and ``.`` written out.
+    """One side of a formula as it is described: ``Q("a b")`` in backticks, ``.`` written out, and ``**`` for ``^``.
 
     Parameters
     ----------
@@ -149,6 +157,7 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
     pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
+        pieces[k] = pieces[k].replace("^", "**")
         if re.search(r"(?<![\w.)\]])\.(?![\w.])", pieces[k]):
             if columns is None:
                 raise ValueError("`formula`: `.` stands for the columns of a table in memory: name those of a file.")
