@@ -408,7 +408,7 @@ def describe(formula: str) -> Described:
                     "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
                 )
             within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
-            _check_effects(found, within)
+            _check_effects(within)
             correlated = {
                 (term.expr.name, term.factor.name): k
                 for k, (bar, terms) in enumerate(zip(found, within, strict=True))
@@ -444,8 +444,8 @@ def describe(formula: str) -> Described:
     names = frozenset(name for name in model.var_names if name)  # "" of numbers
     if "Intercept" in names:
         raise ValueError(
-            "`formula` names 'Intercept', which is what the constant is called, and is there without being named: leave "
-            "it out, with the 0 before it; a column has to be renamed."
+            "`formula` names 'Intercept', which is what the constant is called, and is there without being named: "
+            "leave it out, with the 0 before it; a column has to be renamed."
         )
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
@@ -988,10 +988,10 @@ def _check_bars(found):
             )
 
 
-def _check_effects(found, within):
+def _check_effects(within):
     """Refuse an effect that stands in two brackets."""
     seen = set()
-    for bar, terms in zip(found, within, strict=True):
+    for terms in within:
         for key in {(term.expr.name, term.factor.name) for term in terms}:
             if key in seen:
                 name = "1" if key[0] == "Intercept" else key[0]

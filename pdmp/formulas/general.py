@@ -55,8 +55,8 @@ ALLOWED = {
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
-CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
-OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions
+CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
+OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions; and se by drawn responses
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -771,7 +771,8 @@ class FamilyFit(Fit):
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name in OF_PREDICTIONS else None
+            is_read = name in OF_PREDICTIONS or drawn and name == "se"
+            text = self.asked.response.data.get(name) if is_read else None
             if text is None:
                 found.append(usual)
             elif is_number(text):

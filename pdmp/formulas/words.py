@@ -41,7 +41,6 @@ INSTEAD = {
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
-    "se": "known standard errors are no column of a regression",
     "mi": "rows with missing responses are left out",
     "dec": "decisions are no family",
     "thres": "the number of cuts is that of the categories that there are",
@@ -57,6 +56,7 @@ class Response(NamedTuple):
     text: str  #: of the response alone
     data: Mapping[str, str]  #: further data by their names in `pdmp.Family`: a column, or a number
     roles: Mapping[str, str] = MappingProxyType({})  #: columns that are arguments of `pdmp.regression`
+    sigma: bool = False  #: whether rows scatter beyond known standard errors
 
 
 def split(formula: str) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def split(formula: str) -> tuple[str, str]:
 
 
 def read_response(text: str) -> Response:
-    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | weights(w)``, ``y | rate(t)``, and columns.
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, and columns.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def read_response(text: str) -> Response:
         For what else stands behind the bar, or what has another name here.
     """
     own, bar, rest = text.partition("|")
-    own, data, roles = own.strip(), {}, {}
+    own, data, roles, sigma = own.strip(), {}, {}, False
     called = read_call(own)
     if called and called[0] in PROPORTIONS and len(called[1]) == 2:
         own, data["trials"] = called[1]
@@ -105,6 +105,11 @@ def read_response(text: str) -> Response:
                 data["trials"] = given[0]
             elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
                 data |= dict(zip(("censored", "upper"), given, strict=False))
+            elif name == "se" and given and "se" not in data:
+                data["se"], options = given[0], dict(keywords(given[1:]))
+                sigma = options.pop("sigma", "False").lower() in ("true", "t")
+                if options or len(given) > 2 or len(given) > len(keywords(given)) + 1:
+                    raise ValueError(f"`formula`: `| {part.strip()}` takes a column, and sigma=True or not.")
             elif name == "trunc" and given:
                 data |= _bounds(part.strip(), given, data)
             elif name in ARGUMENTS and len(given) == 1 and ARGUMENTS[name] not in roles:
@@ -114,9 +119,9 @@ def read_response(text: str) -> Response:
             else:
                 raise ValueError(
                     f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)`, `| trunc(lb=a)`, "
-                    f"`| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
+                    f"`| se(s)`, `| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
                 )
-    return Response(own, data, roles)
+    return Response(own, data, roles, sigma)
 
 
 def _bounds(part, given, before):

@@ -1,4 +1,4 @@
-"""Formulas of the documentation of brms and Bambi, and a table that has their columns: what the page of them is made of.
+"""Formulas of the documentation of brms and Bambi, a table that has their columns, and the page of them.
 
     python -m tests.formulas.helpers_others
 
@@ -82,7 +82,8 @@ BRMS = [
     Example("bmi | mi() ~ age", instead=("bmi ~ age",)),
     Example("y ~ me(x, sdx)", instead=("y ~ x",)),
     Example("y ~ x + ar(p=1)", instead=("y ~ x + before",)),
-    Example("yi | se(sei) ~ 1 + (1 | study)", instead=()),
+    Example("yi | se(sei) ~ 1 + (1 | study)"),
+    Example("yi | se(sei, sigma=TRUE) ~ 1 + (1 | study)"),
     Example("phen ~ cofactor + (1 | gr(phylo, cov=A))", instead=("phen ~ cofactor + (1 | phylo)",)),
     Example("y ~ x + (1 | mm(s1, s2))"),
     Example("y ~ x + (1 | mm(s1, s2, weights=cbind(w1, w2)))"),
