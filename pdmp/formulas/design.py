@@ -399,6 +399,7 @@ def describe(formula: str) -> Described:
         with _deep(len(formula)):
             plain, smooths = taken_out(formula)
             plain, found = bars(plain)
+            _check_bars(found)
             _check_sides(plain)
             with _heard() as said:  # of x**2, which formulae takes for x
                 model = model_description(plain)
@@ -407,7 +408,7 @@ def describe(formula: str) -> Described:
                     "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
                 )
             within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
-            _check_bars(found, within)
+            _check_effects(within)
             correlated = {
                 (term.expr.name, term.factor.name): k
                 for k, (bar, terms) in enumerate(zip(found, within, strict=True))
@@ -443,7 +444,8 @@ def describe(formula: str) -> Described:
     names = frozenset(name for name in model.var_names if name)  # "" of numbers
     if "Intercept" in names:
         raise ValueError(
-            "`formula` names a column 'Intercept', which is what the constant is called: rename the column."
+            "`formula` names 'Intercept', which is what the constant is called, and is there without being named: "
+            "leave it out, with the 0 before it; a column has to be renamed."
         )
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
@@ -975,12 +977,21 @@ def _coding_of(term):
     return lambda table: term.eval_new_data(FloatColumns(table))
 
 
-def _check_bars(found, within):
-    """Refuse two bars in one bracket, of which one would be left out, and an effect that stands in two brackets."""
+def _check_bars(found):
+    """Refuse two bars in one bracket."""
+    for bar in found:
+        parts = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", bar.text).split("|")
+        if len(parts) > 2:
+            raise ValueError(
+                f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h), and those of two formulas "
+                f"are independent, ({parts[0].strip()} | {parts[-1].strip()}) in each"
+            )
+
+
+def _check_effects(within):
+    """Refuse an effect that stands in two brackets."""
     seen = set()
-    for bar, terms in zip(found, within, strict=True):
-        if len(re.findall(r"\|", re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", bar.text))) > 1:
-            raise ValueError(f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h)")
+    for terms in within:
         for key in {(term.expr.name, term.factor.name) for term in terms}:
             if key in seen:
                 name = "1" if key[0] == "Intercept" else key[0]

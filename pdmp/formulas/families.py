@@ -31,6 +31,27 @@ CALLED = {
     "ordinal": "cumulative",
     "vonmises": "von_mises",
     "betabinomial": "beta_binomial",
+    "negativebinomial": "negative_binomial",
+    "zero_inflated_negativebinomial": "zero_inflated_negative_binomial",
+    "hurdle_negativebinomial": "hurdle_negative_binomial",
+    "cratio": "sratio",  # the same with the logit link, which is symmetric
+}
+_QUANTILES = "'student_t' is robust as well, and has the quantiles of predictions"
+_AT_ZERO = "the law is a product: 'bernoulli' of what is above 0, and {} of the rows where it is"
+#: Families of other tools that there are not, and what comes closest.
+INSTEAD = {
+    "asym_laplace": _QUANTILES,
+    "asymmetriclaplace": _QUANTILES,
+    "laplace": "'student_t' is robust as well",
+    "exgaussian": "'skew_normal' is skewed as well",
+    "shifted_lognormal": "'lognormal' is the law of times less a shift that is known",
+    "wiener": "'lognormal' is a law of the times, whatever the decisions",
+    "cox": "'weibull' and 'exponential' have proportional hazards",
+    "geometric": "'negative_binomial' with alpha = 1 is that law: give alpha a narrow prior there",
+    "hurdle_gamma": _AT_ZERO.format("'gamma'"),
+    "hurdle_lognormal": _AT_ZERO.format("'lognormal'"),
+    "zero_inflated_beta": _AT_ZERO.format("'beta'"),
+    "zero_inflated_binomial": "'beta_binomial' has more zeros than the binomial as well",
 }
 #: Families of categories without an order, whose predictors are those of the data: what makes them of names.
 NOMINAL = {"categorical": categorical, "multinomial": multinomial}
@@ -49,9 +70,11 @@ def family_of(name: Any) -> Family:
     if name in NOMINAL:
         return NOMINAL[name](["1"])  # until the categories are known
     if name not in FAMILIES:
-        close = did_you_mean(name, [*FAMILIES, *NOMINAL])
         if name in CALLED:
-            close = f"; did you mean {CALLED[name]!r}?"
+            raise ValueError(f"`family`: {name!r} is called {CALLED[name]!r} here.")
+        if name in INSTEAD:
+            raise ValueError(f"`family`: there is no {name!r}; {INSTEAD[name]}.")
+        close = did_you_mean(name, [*FAMILIES, *NOMINAL])
         raise ValueError(f"`family` must be one of {', '.join(map(repr, [*FAMILIES, *NOMINAL]))}, got {name!r}{close}")
     return FAMILIES[name]
 

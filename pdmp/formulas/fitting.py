@@ -44,7 +44,7 @@ from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
-from pdmp.models.families import Family, truncated
+from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
@@ -129,8 +129,9 @@ def regression(
         calls whatever functions your code knows by these names: it is code, so read one that others have written. A
         dict has a formula for further parameters of the family too: ``{"y": "y ~ x", "sigma": "~ x + (1 | g)"}``;
         their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)``,
-        ``y | cens(c)`` or ``y | cens(c, upper)``, and ``y | trunc(lb=0, ub=u)``. Between + may stand ``s(x)``,
-        ``t2(x, z)``, ``gp(x)`` and ``mo(x)`` (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``.
+        ``y | cens(c)`` or ``y | cens(c, upper)``, ``y | trunc(lb=0, ub=u)``, and ``y | se(s)`` or ``y | se(s,
+        sigma=True)`` of known standard errors. Between + may stand ``s(x)``, ``t2(x, z)``, ``gp(x)`` and ``mo(x)``
+        (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -259,6 +260,10 @@ def regression(
     asked = translated_formulas(asked, data, roles, environment)
     if bounds := {"lb", "ub"} & set(asked.response.data):
         found = truncated(found, "lb" in bounds, "ub" in bounds)
+    if "se" in asked.response.data:
+        found = known_errors(found, asked.response.sigma)
+        if "sigma" in asked.sides and not asked.response.sigma:
+            raise ValueError("`formula`: `| se(s)` leaves no sigma; `| se(s, sigma=True)` has one.")
     if is_unknown(found):
         check_asked(asked, found, priors, link)
         found, asked = expanded(found, asked, data)

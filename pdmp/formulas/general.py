@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -54,8 +55,8 @@ ALLOWED = {
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
-CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc"}
-OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions
+CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
+OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions; and se by drawn responses
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
@@ -131,10 +132,15 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         elif left:
             main.append((name, left, right))
         else:
-            known = listed(list(family.named[1:]), 20) or "none"
+            own = [one for one in family.named[1:] if one != "cuts"]
+            close = did_you_mean(name, own)
+            if any(re.search(rf"\b{re.escape(name)}\b", other) for key, other in formula.items() if key != name):
+                close = (
+                    ". Formulas are linear in their parameters: what is not is a model of expressions, sum_of_terms."
+                )
             raise ValueError(
-                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has {known}"
-                f"{did_you_mean(name, family.named[1:])}"
+                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has "
+                f"{listed(own, 20) or 'none'}{close}"
             )
     if len(main) != 1:
         said = ", ".join(repr(name) for name, *_ in main) or "none"
@@ -765,7 +771,8 @@ class FamilyFit(Fit):
             return ()
         found = []
         for name, usual in self.family.data.items():
-            text = self.asked.response.data.get(name) if name in OF_PREDICTIONS else None
+            is_read = name in OF_PREDICTIONS or drawn and name == "se"
+            text = self.asked.response.data.get(name) if is_read else None
             if text is None:
                 found.append(usual)
             elif is_number(text):

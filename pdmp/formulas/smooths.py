@@ -112,13 +112,16 @@ def _read(piece, kind, given):
         raise ValueError(f"{piece} has a column twice.")
     least, most = KINDS[kind]
     if not least <= len(columns) <= most:
-        raise ValueError(f"{piece} takes {'two columns' if least == 2 else 'one or two columns'}.")
+        number = "two columns" if least == 2 else "one column" if most == 1 else "one or two columns"
+        surface = f"; a surface is s({', '.join(columns)})" if kind == "gp" and len(columns) == 2 else ""
+        raise ValueError(f"{piece} takes {number}{surface}.")
     for name, plain in zip(columns, (one for one in given if "=" not in one), strict=True):
         if not name.isidentifier() and not plain.startswith("`") or is_number(name):
             raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
     for name in options:
         if name not in OPTIONS[kind]:
-            raise ValueError(f"{piece} knows {listed(OPTIONS[kind]) or 'no options'}, not {name!r}.")
+            by = f": a curve for each level of a category is s({columns[0]}, by=a)" if name == "by" else ""
+            raise ValueError(f"{piece} knows {listed(OPTIONS[kind]) or 'no options'}, not {name!r}{by}.")
     c = options.get("c", str(C))
     if not is_number(c) or not 1.0 < float(c) < math.inf:
         raise ValueError(f"{piece}: c is how far beyond the data its interval goes, above 1, got {c}.")

@@ -34,11 +34,13 @@ INSTEAD = {
     "me": "the measured column is taken as it is: write {0}",
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
+    "arma": "add the response before, shifted by a row, as a column",
+    "gr": "effects of groups have one law: (1 | {0})",
+    "mvbind": "there is one response at once: write {0} alone",
     "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
-    "se": "known standard errors are no column of a regression",
     "mi": "rows with missing responses are left out",
     "dec": "decisions are no family",
     "thres": "the number of cuts is that of the categories that there are",
@@ -54,6 +56,7 @@ class Response(NamedTuple):
     text: str  #: of the response alone
     data: Mapping[str, str]  #: further data by their names in `pdmp.Family`: a column, or a number
     roles: Mapping[str, str] = MappingProxyType({})  #: columns that are arguments of `pdmp.regression`
+    sigma: bool = False  #: whether rows scatter beyond known standard errors
 
 
 def split(formula: str) -> tuple[str, str]:
@@ -63,7 +66,7 @@ def split(formula: str) -> tuple[str, str]:
 
 
 def read_response(text: str) -> Response:
-    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | weights(w)``, ``y | rate(t)``, and columns.
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, and columns.
 
     Raises
     ------
@@ -71,13 +74,18 @@ def read_response(text: str) -> Response:
         For what else stands behind the bar, or what has another name here.
     """
     own, bar, rest = text.partition("|")
-    own, data, roles = own.strip(), {}, {}
+    own, data, roles, sigma = own.strip(), {}, {}, False
     called = read_call(own)
     if called and called[0] in PROPORTIONS and len(called[1]) == 2:
         own, data["trials"] = called[1]
     elif called and called[0] in ("cens", "censored") and len(called[1]) in (2, 3):
         own, *rest_of = called[1]
         data |= dict(zip(("censored", "upper"), rest_of, strict=False))
+    elif called and called[0] in ("truncated", "constrained") and len(called[1]) > 1 and not bar:
+        own, *bounds = called[1]
+        data |= _bounds(text.strip(), bounds, data)
+    elif called and called[0] == "weighted" and len(called[1]) == 2 and not bar:
+        own, roles["weights"] = called[1][0], column_of(called[1][1])
     elif called and called[0] == "cbind" and len(called[1]) > 1 and not bar:
         own, *others = called[1]
         names = [column_of(one) for one in called[1]]
@@ -97,6 +105,11 @@ def read_response(text: str) -> Response:
                 data["trials"] = given[0]
             elif name == "cens" and len(given) in (1, 2) and "censored" not in data:
                 data |= dict(zip(("censored", "upper"), given, strict=False))
+            elif name == "se" and given and "se" not in data:
+                data["se"], options = given[0], dict(keywords(given[1:]))
+                sigma = options.pop("sigma", "False").lower() in ("true", "t")
+                if options or len(given) > 2 or len(given) > len(keywords(given)) + 1:
+                    raise ValueError(f"`formula`: `| {part.strip()}` takes a column, and sigma=True or not.")
             elif name == "trunc" and given:
                 data |= _bounds(part.strip(), given, data)
             elif name in ARGUMENTS and len(given) == 1 and ARGUMENTS[name] not in roles:
@@ -106,9 +119,9 @@ def read_response(text: str) -> Response:
             else:
                 raise ValueError(
                     f"`formula`: beside the response may stand `| trials(n)`, `| cens(c)`, `| trunc(lb=a)`, "
-                    f"`| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
+                    f"`| se(s)`, `| weights(w)` or `| rate(t)`, once each, got `| {part.strip()}`."
                 )
-    return Response(own, data, roles)
+    return Response(own, data, roles, sigma)
 
 
 def _bounds(part, given, before):
@@ -131,7 +144,7 @@ def keywords(given: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
-    """One side of a formula as it is described: ``Q("a b")`` in backticks, and ``.`` written out.
+    """One side of a formula as it is described: ``Q("a b")`` in backticks, ``.`` written out, and ``**`` for ``^``.
 
     Parameters
     ----------
@@ -149,6 +162,7 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
     pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
+        pieces[k] = pieces[k].replace("^", "**")
         if re.search(r"(?<![\w.)\]])\.(?![\w.])", pieces[k]):
             if columns is None:
                 raise ValueError("`formula`: `.` stands for the columns of a table in memory: name those of a file.")

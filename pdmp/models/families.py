@@ -351,6 +351,8 @@ class Family:
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
         if any(name.startswith(COUNTED) for name in columns):
             _check_seen(self, y + sum(columns[name] for name in columns if name.startswith(COUNTED)), "counts")
+        if "se" in columns and not columns["se"].min() > 0.0:
+            raise ValueError(f"`se` must be above 0, got {columns['se'].min():g} in row {np.argmin(columns['se'])}.")
         if {"lb", "ub"} <= columns.keys() and np.any(columns["lb"] >= columns["ub"]):
             i = int(np.argmax(columns["lb"] >= columns["ub"]))
             raise ValueError(f"`lb` must be below `ub`, got {columns['lb'][i]:g} and {columns['ub'][i]:g} in row {i}.")
@@ -1203,4 +1205,59 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
         mean=mean,
         constant=constant and (lambda y, *further: constant(y, *further[:m])),
         data={**family.data, **dict.fromkeys(bounds)},
+    )
+
+
+def known_errors(family: Family, sigma: bool = False) -> Family:
+    """Numbers whose standard errors `se` are known, as of a meta-analysis: y ~ N(mu, se²), or N(mu, se² + sigma²).
+
+    Parameters
+    ----------
+    family : Family
+        `gaussian`, with its own links.
+    sigma : bool, default False
+        Whether rows scatter beyond their errors.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        For another family.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> family, p = pdmp.families.known_errors(pdmp.families.gaussian), pdmp.Parameters(mu=1)
+    >>> model = pdmp.models.sum_of_terms(p, [family.rows([0.0, 3.0], mu=p.mu, se=[2.0, 1.0])])
+    >>> model.mode().round(3)
+    array([2.4])
+    """
+    if family is not gaussian:
+        raise ValueError(
+            f"known standard errors are for the family gaussian with its own links, not {family.described}."
+        )
+
+    def loss(y, se, z, a=None):
+        if a is None:
+            return 0.5 * ((y - z) / se) ** 2
+        variance = se * se + exp(2.0 * a)
+        return 0.5 * ((y - z) ** 2 / variance + log(variance))
+
+    def draw(rng, mu, *rest):
+        return mu + np.hypot(rest[-1], rest[0] if sigma else 0.0) * rng.standard_normal(np.shape(mu))
+
+    names = ("mu", "sigma") if sigma else ("mu",)
+    return Family(
+        "gaussian",
+        loss if sigma else lambda y, se, z: loss(y, se, z),
+        draw=draw,
+        mean=lambda mu, *_: mu,
+        links={name: gaussian.links[name] for name in names},
+        constant=lambda y, se: -HALF_LOG_2PI - (0.0 if sigma else np.log(se)),
+        data={"se": None},
+        priors=SIGMA if sigma else {},
+        units=names,
     )

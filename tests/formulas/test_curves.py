@@ -648,6 +648,29 @@ def test_responses_that_are_cut_off(name, ends):
     assert stats.kstest(uniform.ravel(), "uniform").pvalue > 1e-3 and drawn.min() >= low and drawn.max() <= high
 
 
+@pytest.mark.parametrize("beyond", [False, True])
+def test_known_standard_errors(beyond):
+    """Densities, means and draws, by SciPy; a scatter beyond them has a formula of its own."""
+    rng = np.random.default_rng(4)
+    data = table().assign(y=rng.normal(1.0, 2.0, N), error=rng.uniform(0.1, 3.0, N))
+    formulas = {"y": f"y | se(error{', sigma=TRUE' if beyond else ''}) ~ x", **({"sigma": "~ w"} if beyond else {})}
+    one = prepared(formulas, data)
+    assert ("sigma: w" in one.priors) == beyond and "sigma" not in one.priors
+    x = one.model.initial + 0.3
+    natural = one.model.constrain(x)
+    mu = natural["Intercept"] + natural["x"] * data.x.to_numpy()
+    own = np.exp(natural["sigma: Intercept"] + natural["sigma: w"] * data.w.to_numpy()) if beyond else 0.0
+    law = stats.norm(mu, np.hypot(data.error, own))
+    np.testing.assert_allclose(one.model.pointwise_log_likelihood(x), law.logpdf(data.y), rtol=1e-10)
+    again, draws = data.drop(columns=["y", "error"]), np.repeat(x[None], 3_000, axis=0)
+    np.testing.assert_allclose(one.predicted(x[None], again, "mean", "error", None)[0], mu, rtol=1e-10)
+    for new in (None, data.drop(columns="y")):
+        drawn = one.predicted(draws, new, "response", "error", np.random.default_rng(1))
+        assert stats.kstest(law.cdf(drawn).ravel(), "uniform").pvalue > 1e-3
+    with pytest.raises(ValueError, match="names 'error', and `new` has no such column"):
+        one.predicted(x[None], again, "response", "error", np.random.default_rng(1))
+
+
 def test_what_is_seen_far_out_in_a_tail():
     """A bound 30 standard deviations above the mean leaves about an exponential law."""
     family = families.truncated(families.gaussian, True, False)

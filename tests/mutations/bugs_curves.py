@@ -2,8 +2,8 @@
 
 from tests.mutations.bugs import Bug
 
-SMOOTHS, FIT, DESIGN, PREDICTORS, GENERAL, UPDATING = (
-    f"pdmp/formulas/{name}.py" for name in ("smooths", "fit", "design", "predictors", "general", "updating")
+SMOOTHS, FIT, DESIGN, PREDICTORS, GENERAL, UPDATING, WORDS = (
+    f"pdmp/formulas/{name}.py" for name in ("smooths", "fit", "design", "predictors", "general", "updating", "words")
 )
 FAMILIES, MONOTONIC, EFFECTS = (
     f"pdmp/models/{name}.py"
@@ -29,6 +29,7 @@ SPLINE, FEW, KNOTS, PLATES, DENSITY, KERNEL, STEPS, MADE, ROWS, NOMINAL, CHANCES
     )
 )
 
+ERRORS, OTHERS = f"{TESTS}::test_known_standard_errors", "tests/formulas/test_others.py::test"
 FAR_OUT = f"{TESTS}::test_predictions_where_all_that_is_seen_is_far_out"
 
 BUGS = [
@@ -44,5 +45,13 @@ BUGS = [
         ("stopping ratios as cumulative ones", FAMILIES, "(_logistic(mu - cut) for cut in cuts), np.multiply)", "(_logistic(mu - cut) for cut in cuts), np.minimum)", CHANCES, "formulae"),
         ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
         ("whole numbers below 0 have no steps", SMOOTHS, "self.low, self.high = -math.inf, math.inf", "self.low, self.high = 0, math.inf", STEPS, "formulae"),
+        ("standard errors are added to a variance", FAMILIES, "variance = se * se + exp(2.0 * a)", "variance = se + exp(2.0 * a)", ERRORS, "formulae"),
+        ("densities of known errors without their constant", FAMILIES, "(0.0 if sigma else np.log(se))", "0.0", ERRORS, "formulae"),
+        ("drawn responses have no scatter beyond their errors", FAMILIES, "np.hypot(rest[-1], rest[0] if sigma else 0.0)", "np.hypot(rest[-1], 0.0)", ERRORS, "formulae"),
+        ("expected responses need their standard errors", GENERAL, 'or drawn and name == "se"', 'or name == "se"', ERRORS, "formulae"),
+        ("weights of another tool are not read", WORDS, 'own, roles["weights"] = called[1][0], column_of(called[1][1])', "own = called[1][0]", f"{OTHERS}_other_words_are_the_same_model", "formulae"),
+        ("a cut-off response of another tool is not", WORDS, "data |= _bounds(text.strip(), bounds, data)", "_bounds(text.strip(), bounds, data)", f"{OTHERS}_other_words_are_the_same_model", "formulae"),
+        ("a power is not one", WORDS, 'pieces[k].replace("^", "**")', 'pieces[k].replace("^", "*")', f"{OTHERS}_other_words_are_the_same_model", "formulae"),
+        ("cuts are a parameter with a formula", GENERAL, 'if one != "cuts"]', "]", f"{OTHERS}_the_page_says_what_is_found", "formulae"),
     ]
 ]  # fmt: skip
