@@ -131,14 +131,16 @@ def test_control_variates_are_anchored_there(many):
 
 def test_an_anchor_that_is_no_mode_is_said(many, monkeypatch):
     short = find_mode(many, data_passes=2, tolerance=1e-3)
-    monkeypatch.setattr(MatrixFactorization, "find_mode", lambda model, initial=None: short)
+    for room in ("models.numerical", "gradients.control_variate"):
+        monkeypatch.setattr(f"pdmp.{room}.find_mode", lambda model, initial=None: short)
     assert many.mode() is None
     with pytest.warns(UserWarning, match="`anchor`: MatrixFactorization has no mode within 0.001 .*biases nothing"):
         assert np.array_equal(ControlVariate(many, 5).anchor, short.x)
 
 
 def test_runs_do_not_search_before_they_start(many, monkeypatch):
-    monkeypatch.setattr(MatrixFactorization, "find_mode", None)
+    for room in ("models.numerical", "gradients.control_variate"):
+        monkeypatch.setattr(f"pdmp.{room}.find_mode", None)
     run = pdmp.sample(discrete.SGLD(Minibatch(many, 5), 1e-6), steps=3, seed=1)
     assert np.array_equal(run.trajectories[0].positions[0], many.initial)
 
