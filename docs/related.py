@@ -58,6 +58,7 @@ pdmp.models: from_function from_jax from_torch from_pymc from_numpyro from_stan
 pdmp.models: sum_of_terms pdmp.terms pdmp.Parameters from_function pdmp.Model
 pdmp.models: from_sklearn LogisticRegression pdmp.regression
 
+pdmp.models: find_mode pdmp.Model pdmp.gradients.ControlVariate
 pdmp.models.priors: Prior Flat Normal pdmp.regression
 pdmp.models.priors: Normal StudentT Flat
 pdmp.models.priors: HalfNormal HalfStudentT HalfCauchy Exponential Gamma
@@ -84,6 +85,8 @@ pdmp.factors: FactorGraph from_model from_networkx pdmp.LocalBPS
 pdmp.diagnostics: report rhat ess Estimate pdmp.plots.report
 pdmp.diagnostics: ess integrated_time asymptotic_variance acf efficiency
 pdmp.diagnostics: Estimate jackknife asymptotic_variance
+pdmp.diagnostics: effective_draws ess efficiency split pdmp.Run
+pdmp.diagnostics: running_mean draw_times split pdmp.Run
 pdmp.diagnostics: event_rates bounce_rate flip_rates bounds time_between
 pdmp.diagnostics: bounce_rate gaussian_bounce_rate gaussian_flip_rates flip_rates
 pdmp.diagnostics: event_rates pdmp.plots.event_rates

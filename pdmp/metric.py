@@ -795,7 +795,7 @@ def make_metric(word, model, x):
         When "auto" is asked for where the Hessian is not positive definite.
     """
     if word == "auto":
-        mode = model.quick_mode()
+        mode = None if model.searches_by_batches else model.mode()
         try:
             return Dense(root_of(model.hessian(x if mode is None else mode)))
         except np.linalg.LinAlgError:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.base import Model
+from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.process import Prepared, Process
 
 FEWEST_ROWS = 1_000  #: below, all rows are looked at in a few microseconds
@@ -34,12 +35,12 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
     Parameters
     ----------
     model : Model
-        Only one that `bounds_single_rows`.
+        Only a sum of terms.
     chains : int
     rng : numpy.random.Generator
         For the starts, from the normal approximation at the mode.
     """
-    if not model.bounds_single_rows:
+    if not isinstance(model, SumOfTerms):
         return Subsampled(None, "")
     if model.n_data < FEWEST_ROWS:
         return Subsampled(None, f"each gradient is from all {model.n_data:,} rows, which are few")

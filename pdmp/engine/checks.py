@@ -13,6 +13,7 @@ import numpy as np
 from pdmp.data.memory import check_size
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
+from pdmp.models.numerical import quick_mode
 from pdmp.native.arguments import refuse_unreal, seed_number, told
 from pdmp.process import Process
 
@@ -155,7 +156,7 @@ def check_initial(process, initial, chains):
         elif model is None:
             initial = np.zeros(d)
         else:
-            initial = model.quick_mode() if hasattr(model, "quick_mode") else None
+            initial = quick_mode(model) if hasattr(model, "searches_by_batches") else None
             source = "the mode"
             if initial is None:
                 initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from pdmp.diagnostics.averages import draw_times, effective_draws, grid_size
+from pdmp.diagnostics.averages import draw_times, effective_draws, grid_size, variance
 from pdmp.diagnostics.monte_carlo_error import standard_error
 from pdmp.engine.preflight import is_users, users_parts
 from pdmp.flow import Elliptic
@@ -271,7 +271,7 @@ def positions(run, n):
     room = min(DRAWS, NUMBERS // (chains * d), int(run.events.min()), grid_size(run) or DRAWS)
     if run.store == "moments" or room < 1 or any(r.length <= 0.0 for r in run.records):
         with np.errstate(invalid="ignore"):
-            scale = np.sqrt(run._variance())
+            scale = np.sqrt(variance(run))
         ends = [chain.position(record.end)[:d] for chain, record in zip(run._chains, run.records, strict=True)]
         return [(x, _positive(scale, x), i, int(run.events[i])) for i, x in enumerate(ends[:n])]
     draws, times = run.draws(room).reshape(-1, d), draw_times(run, room).ravel()

@@ -33,6 +33,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients.alias import AliasTable
+from pdmp.models.capabilities import require
+from pdmp.models.numerical import term_partial_lipschitz
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
 from pdmp.native.velocities import reflect
 from pdmp.process import CERTAIN, DATA, positions
@@ -262,7 +264,7 @@ class Anchored(DataFactors):
         prior = np.array([model.native.prior_partial(self.anchor, j) for j in range(model.dim)])
         self.anchor_gradient = model.gradient(self.anchor) - prior
         pieces = [
-            model.term_partial_lipschitz(a, min(a + BLOCK, model.n_data), self.scale)
+            term_partial_lipschitz(model, a, min(a + BLOCK, model.n_data), self.scale)
             for a in range(0, model.n_data, BLOCK)
         ]
         self.tables, self.start, self.totals = column_tables(np.concatenate(pieces))
@@ -381,8 +383,8 @@ def data_factors(model, thinning, provider=None):
     asked = "control variates need" if provider is not None else f'`thinning="{thinning}"` needs'
     if model.n_data == 0:
         raise ValueError(f"{asked} terms: {type(model).__name__} has none.")
-    model.require(asked, wanted)
-    model.require("the clock of the prior needs", "prior_partial", "prior_partial_curvature_bound")
+    require(model, asked, wanted)
+    require(model, "the clock of the prior needs", "prior_partial", "prior_partial_curvature_bound")
     if provider is None:
         return Rows(model) if thinning == "rows" else Columns(model)
     if provider.size != 1:

@@ -15,6 +15,9 @@ from pdmp.gradients.anchors import Anchor, Anchors
 from pdmp.gradients.drawing import Importance, WithReplacement, check_size
 from pdmp.gradients.provider import Memory, Provider, at_least, clear, dot, sample_variance
 from pdmp.models.base import Model
+from pdmp.models.capabilities import require
+from pdmp.models.descent import find_mode
+from pdmp.models.numerical import data_gradient, row_chunks
 from pdmp.native.arguments import flag, one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry
 from pdmp.native.threads import each
@@ -38,11 +41,11 @@ def _contributions(model, scale, first, stop, bounds, totals, largest):
 def _mode(model):
     """The mode; where it is searched for with batches, the point that was reached, with a warning if it is not one."""
     if model.searches_by_batches:
-        found = model.find_mode()
+        found = find_mode(model)
         if found.error < math.inf and not found.reached:
             warn(
                 f"`anchor`: {type(model).__name__} has {found}. That makes the gradient noisier, and biases nothing; "
-                "model.find_mode(...) takes a larger budget."
+                "pdmp.models.find_mode(model, ...) takes a larger budget."
             )
         x = found.x if found.error < math.inf else None
     else:
@@ -89,7 +92,7 @@ class ControlVariate(Provider):
         Number n of terms in a batch, drawn with replacement, independently at each call.
     anchor : array_like of shape (dim,) or (K, dim), optional
         The point a; the model's mode when omitted. Runs start here. For models with many data that is searched for by
-        stochastic gradient descent, to a tolerance of a tenth of a standard deviation: see `pdmp.Model.find_mode`.
+        stochastic gradient descent, to a tolerance of a tenth of a standard deviation: see `pdmp.models.find_mode`.
         Of several points the one nearest to x is used, in units of `scale`, for targets of several modes; runs start at
         the first.
     draw : {"uniform", "importance"}, default "uniform"
@@ -161,10 +164,10 @@ class ControlVariate(Provider):
         self.size, self.draw = check_size(size, model), draw
         self.scale = per_coordinate("scale", scale, self.dim)
         if draw == "importance":
-            model.require('`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
+            require(model, '`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
         self.renew = flag("renew", renew)
         points = _mode(model)[None] if anchor is None else _points(model, anchor)
-        gradients = np.array([model.data_gradient(a) for a in points])
+        gradients = np.array([data_gradient(model, a) for a in points])
         self.points, self.gradients = points, gradients
         self.anchor, self.anchor_gradient = points[0], gradients[0]
         self._set_anchors()
@@ -201,7 +204,7 @@ class ControlVariate(Provider):
             _contributions(native, self.scale, first, stop, np.zeros(self.dim), totals, found)
             return found
 
-        for found in each(part, self.model.row_chunks()):
+        for found in each(part, row_chunks(self.model)):
             largest = np.maximum(largest, found)  # NaN stays
         return largest
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pdmp.models import capabilities, transforms
 from pdmp.models.base import Model
-from pdmp.models.descent import Mode
+from pdmp.models.descent import Mode, find_mode
 from pdmp.native.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ __all__ = [
     "SpikeAndSlabLogisticRegression",
     "StudentTRegression",
     "capabilities",
+    "find_mode",
     "from_function",
     "from_jax",
     "from_numpyro",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.data.memory import check_size
 from pdmp.models.called import Called
-from pdmp.models.capabilities import CAPABILITIES, missing
+from pdmp.models.capabilities import CAPABILITIES
 from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
 from pdmp.models.numerical import Numerical
@@ -108,10 +108,6 @@ class Model(Numerical, Derived):
     everywhere = True
     #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
     usual_thinning = "grid"
-    #: Whether bounds for a process that looks at one row at a time are derived from the model itself.
-    bounds_single_rows = False
-    #: Whether it is in other coordinates than draws are, with ``standardise`` and ``natural`` there and back.
-    has_way_back = False
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
@@ -192,22 +188,6 @@ class Model(Numerical, Derived):
             if method is None or method is getattr(Model, name, None):
                 return False
         return True
-
-    def require(self, asked: str, *names: str, instead: str = "") -> None:
-        """Raise a `ValueError` that names the first of these capabilities that the model lacks.
-
-        Parameters
-        ----------
-        asked : str
-            Who asks, with the verb: '`thinning="inversion"` needs'.
-        *names : str
-            Capabilities.
-        instead : str, optional
-            What to do instead, a sentence.
-        """
-        for name in names:
-            if not self.has(name):
-                raise ValueError(missing(self, name, asked, instead))
 
     @property
     def by_address(self) -> Called:

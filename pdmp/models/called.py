@@ -87,7 +87,7 @@ class Called(Compiled):
 
     def __init__(self, model: Model) -> None:
         self.dim, self.n_data, self.separate = model.dim, model.n_data, not model.has("potential_and_gradient")
-        self.moved = model.has_way_back
+        self.moved = hasattr(model, "standardise")
         further = ([] if self.separate else [BOTH]) + ([NATURAL, STANDARDISE] if self.moved else [])
         self.record = record_of(model, GRADIENT, POTENTIAL, *further)
 

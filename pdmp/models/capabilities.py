@@ -94,18 +94,6 @@ CAPABILITIES = {
         ("HMC",),
         compiled=False,
     ),
-    "add_parts": Capability(
-        "x, v, out",
-        "convex and concave parts of the rates",
-        "all of `add_prior_parts` and `add_term_parts`, where that is faster than one after the other",
-        ("ConcaveConvex",),
-    ),
-    "add_coefficients": Capability(
-        "x, v, out",
-        "rates that are polynomials in time",
-        "all of `add_prior_coefficients` and `add_term_coefficients`, where that is faster than one after the other",
-        ("Polynomial",),
-    ),
     # -- along a ray x + sv -----------------------------------------------------------------------------------------
     "ray_room": Capability(
         "",
@@ -253,20 +241,27 @@ CAPABILITIES = {
 
 
 def missing(model: Any, name: str, asked: str, instead: str = "") -> str:
-    """The text of the error for a model without a capability that was asked for.
+    """The text of the error for a model without a capability that was asked for; see `require`."""
+    text = f"{asked} {CAPABILITIES[name].gives}: {type(model).__name__} has no `{name}`."
+    return f"{text} {instead}" if instead else text
+
+
+def require(model: Any, asked: str, *names: str, instead: str = "") -> None:
+    """Raise a `ValueError` that names the first of these capabilities that the model lacks.
 
     Parameters
     ----------
     model : Model
-    name : str
-        The capability.
     asked : str
         Who asks, with the verb: '`thinning="inversion"` needs'.
+    *names : str
+        Capabilities.
     instead : str, optional
         What to do instead, a sentence.
     """
-    text = f"{asked} {CAPABILITIES[name].gives}: {type(model).__name__} has no `{name}`."
-    return f"{text} {instead}" if instead else text
+    for name in names:
+        if not model.has(name):
+            raise ValueError(missing(model, name, asked, instead))
 
 
 def _listing() -> str:

@@ -190,26 +190,12 @@ class Derived(Compiled):
         pass
 
     @compiled
-    def add_parts(self, x, v, out):
-        """Add the convex and concave parts of all rates vⱼ ∂ⱼU, or of their sum, to `out` (d or 1, 3)."""
-        self.add_prior_parts(x, v, out)
-        for i in range(self.n_data):
-            self.add_term_parts(x, v, i, out)
-
-    @compiled
     def add_prior_coefficients(self, x, v, out):
         pass
 
     @compiled
     def add_term_coefficients(self, x, v, i, out):
         pass
-
-    @compiled
-    def add_coefficients(self, x, v, out):
-        """Add the coefficients of all rates vⱼ ∂ⱼU as polynomials in time, or of their sum, to `out` (d or 1, n)."""
-        self.add_prior_coefficients(x, v, out)
-        for i in range(self.n_data):
-            self.add_term_coefficients(x, v, i, out)
 
     # -- Python: what a model may know of itself --------------------------------------------------------------------
 

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pdmp.native.arguments import count, positive
 from pdmp.native.classes import entry, readable
 
 DESCENT = 0.1  #: share of the data passes for the descent
@@ -44,7 +47,7 @@ class Mode:
     --------
     >>> import pdmp
     >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
-    >>> found = model.find_mode(tolerance=0.01)
+    >>> found = pdmp.models.find_mode(model, tolerance=0.01)
     >>> found.reached, found.error < 0.01
     (True, True)
     """
@@ -145,13 +148,66 @@ class _Search:
                 break
 
 
-def search(model, x, tolerance, data_passes, size, step, seed):
-    """As `Numerical.find_mode`."""
-    found = _Search(model, tolerance, data_passes)
-    start = x.copy()
+def find_mode(
+    model: Any,
+    initial: ArrayLike | None = None,
+    tolerance: float = 0.1,
+    data_passes: float = 1_000.0,
+    size: int | None = None,
+    step: float = 0.02,
+    seed: int = 0,
+) -> Mode:
+    """A minimum of U for many data: stochastic gradient descent, then a quasi-Newton search with all the data.
+
+    The descent is Adam [1]_, whose steps decrease to zero, over a tenth of the data passes. What was reached is
+    said, not assumed. Of a posterior with several modes this finds one.
+
+    Parameters
+    ----------
+    model : Model
+    initial : array_like of shape (dim,), optional
+        Where the search begins; `initial` of the model when omitted.
+    tolerance : float, default 0.1
+        Largest error at which the search ends: the distance to the mode in standard deviations of the posterior,
+        as the gradient shows it.
+    data_passes : float, default 1,000
+        Budget, in gradients of all the data.
+    size : int, optional
+        Terms in a batch of the descent; N / 100 when omitted, and at least 32.
+    step : float, default 0.02
+        The first step of the descent, in units of x.
+    seed : int, default 0
+        Of the batches.
+
+    Returns
+    -------
+    pdmp.models.Mode
+        `x`, the `error` there, and whether the tolerance was `reached`.
+
+    Raises
+    ------
+    ValueError
+        For an `initial` of another shape, or another argument that is not positive.
+
+    References
+    ----------
+    .. [1] Kingma & Ba (2015), Adam: a method for stochastic optimization, ICLR, algorithm 1.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> bool(abs(pdmp.models.find_mode(model, tolerance=1e-3).x - model.mode())[0] < 1e-3)
+    True
+    """
+    start = model.initial if initial is None else model.check(initial, "initial")
+    size = max(32, model.n_data // 100) if size is None else count("size", size)
+    tolerance, step = positive("tolerance", tolerance), positive("step", step)
+    found, seed = _Search(model, tolerance, positive("data_passes", data_passes)), count("seed", seed, least=0)
+    x = start.copy()
     if model.n_data and model.divisible:
         with np.errstate(all="ignore"):
-            x = found.descend(x.copy(), size, step, seed)
+            x = found.descend(x, min(size, max(model.n_data, 1)), step, seed)
     for point in (start, x):  # the start too: a step that is too long leads away from it
         if np.all(np.isfinite(point)):
             found.evaluate(point)

@@ -238,8 +238,6 @@ class NonCentred(Model):
     shift_places: np.ndarray  #: of the entries of bₛ
     shift_values: np.ndarray
 
-    has_way_back = True
-
     def __init__(self, model, rest, pattern, base, parts, centre):
         order, self.start, self.columns = pattern
         rank = np.argsort(order)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.called import GRADIENT, POTENTIAL, add_gradient, total_potential
-from pdmp.models.descent import Mode, search
+from pdmp.models.descent import find_mode
 from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.addresses import record_of
-from pdmp.native.arguments import count, positive, refuse_unreal
+from pdmp.native.arguments import count, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import chunks, each
@@ -25,15 +25,31 @@ SHARE_OF_ROWS = 100  #: of very many rows it begins with one in so many
 RUN = 64  #: these being neighbours, so many at a time: in a file they are on one page
 NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode may then be off
 NEWTON_STEPS = 8
+#: What methods of the past are called.
+MOVED = {
+    name: f"pdmp.models.{room}{name}(model, ...)"
+    for room, names in {
+        "": "find_mode",
+        "numerical.": "data_gradient term_partial_bounds term_partial_lipschitz",
+        "capabilities.": "require",
+    }.items()
+    for name in names.split()
+}
 
 
 @explained_methods
 class Numerical:
     """Methods of a model that Python calls. They run its compiled methods."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            now = f"; it is `{MOVED[name]}` now" if name in MOVED else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{now}.")
+
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
-        x, ranges = self.check(x), self.row_chunks()
+        x, ranges = self.check(x), row_chunks(self)
         if len(ranges) == 1:
             return total_potential(record_of(self, POTENTIAL), x)
         native = self.native
@@ -46,8 +62,8 @@ class Numerical:
     def gradient(self, x: ArrayLike) -> np.ndarray:
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
         x, out = self.check(x), np.zeros(self.dim)
-        if len(self.row_chunks()) > 1:
-            return self._prior_gradient(x) + self.data_gradient(x)
+        if len(row_chunks(self)) > 1:
+            return self._prior_gradient(x) + data_gradient(self, x)
         add_gradient(record_of(self, GRADIENT), x, out)
         return out
 
@@ -57,30 +73,12 @@ class Numerical:
             _add_prior_gradient(self.native, x, out)
         return out
 
-    def data_gradient(self, x: ArrayLike) -> np.ndarray:
-        """Σᵢ ∇Uᵢ(x), shape (dim,): without the prior."""
-        x, native, out = self.check(x), self.native, np.zeros(self.dim)
-
-        def part(first, stop):
-            total = np.zeros(self.dim)
-            _add_data_gradient(native, x, first, stop, total)
-            return total
-
-        with readable(type(self).__name__):
-            for total in each(part, self.row_chunks()):
-                out += total
-        return out
-
     #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
     in_file = False
 
     def row_width(self) -> int | None:
         """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
         return None
-
-    def row_chunks(self) -> list[tuple[int, int]]:
-        """First and stop of the terms of each chunk."""
-        return chunks(self.n_data, self.row_width())
 
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """∇U(x), (dim,), and `hessian`, (dim, dim): in one pass over the data where the model can."""
@@ -220,73 +218,6 @@ class Numerical:
         """Whether `mode` is `find_mode`, as there are so many data that a search with all of them takes minutes."""
         return False
 
-    def find_mode(
-        self,
-        initial: ArrayLike | None = None,
-        tolerance: float = 0.1,
-        data_passes: float = 1_000.0,
-        size: int | None = None,
-        step: float = 0.02,
-        seed: int = 0,
-    ) -> Mode:
-        """A minimum of U for many data: stochastic gradient descent, then a quasi-Newton search with all the data.
-
-        The descent is Adam [1]_, whose steps decrease to zero, over a tenth of the data passes. What was reached is
-        said, not assumed: see `pdmp.models.descent`. Of a posterior with several modes this finds one.
-
-        Parameters
-        ----------
-        initial : array_like of shape (dim,), optional
-            Where the search begins; `initial` of the model when omitted.
-        tolerance : float, default 0.1
-            Largest error at which the search ends: the distance to the mode in standard deviations of the posterior,
-            as the gradient shows it.
-        data_passes : float, default 1,000
-            Budget, in gradients of all the data.
-        size : int, optional
-            Terms in a batch of the descent; N / 100 when omitted, and at least 32.
-        step : float, default 0.02
-            The first step of the descent, in units of x.
-        seed : int, default 0
-            Of the batches.
-
-        Returns
-        -------
-        pdmp.models.Mode
-            `x`, the `error` there, and whether the tolerance was `reached`.
-
-        Raises
-        ------
-        ValueError
-            For an `initial` of another shape, or another argument that is not positive.
-
-        References
-        ----------
-        .. [1] Kingma & Ba (2015), Adam: a method for stochastic optimization, ICLR, algorithm 1.
-
-        Examples
-        --------
-        >>> import pdmp
-        >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
-        >>> bool(abs(model.find_mode(tolerance=1e-3).x - model.mode())[0] < 1e-3)
-        True
-        """
-        x = self.initial if initial is None else self.check(initial, "initial")
-        size = max(32, self.n_data // 100) if size is None else count("size", size)
-        return search(
-            self,
-            x,
-            positive("tolerance", tolerance),
-            positive("data_passes", data_passes),
-            min(size, max(self.n_data, 1)),
-            positive("step", step),
-            count("seed", seed, least=0),
-        )
-
-    def quick_mode(self) -> np.ndarray | None:
-        """The mode where `mode` searches with all the data, else None: where a run starts by itself."""
-        return None if self.searches_by_batches else self.mode()
-
     def some_rows(self, rows: np.ndarray) -> Model | None:
         """The same model of the data `rows` (n,) alone, where a search for the mode begins; None: not known."""
         return None
@@ -328,7 +259,7 @@ class Numerical:
         from scipy import optimize
 
         if self.searches_by_batches:
-            found = self.find_mode(initial)
+            found = find_mode(self, initial)
             return found.x if found.reached else None
         x = self.initial if initial is None else self.check(initial, "initial")
         if self.n_data >= MANY_ROWS and self.dim <= 200:
@@ -359,68 +290,96 @@ class Numerical:
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
 
-    def term_partial_bounds(self, first: int, last: int) -> np.ndarray | None:
-        """Bounds on the partial derivatives of single terms.
-
-        Parameters
-        ----------
-        first, last : int
-            The terms first <= i < last.
-
-        Returns
-        -------
-        ndarray of shape (last - first, dim) or None
-            A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
-        """
-        if not self.has("term_gradient_bounds"):
-            return None
-        first, last = self._check_range(first, last)
-        out = np.zeros((last - first, self.dim))
-        with readable(type(self).__name__):
-            _term_gradient_bounds(self.native, first, out)
-        return out
-
-    def term_partial_lipschitz(self, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
-        """Lipschitz constants of the partial derivatives of single terms.
-
-        Parameters
-        ----------
-        first, last : int
-            The terms first <= i < last.
-        scale : array_like of shape (dim,), optional
-            Units in which distances are measured, coordinate by coordinate; ones when omitted.
-
-        Returns
-        -------
-        ndarray of shape (last - first, dim) or None
-            Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
-        """
-        if not self.has("term_lipschitz"):
-            return None
-        first, last = self._check_range(first, last)
-        scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
-        out = np.zeros((last - first, self.dim))
-        with readable(type(self).__name__):
-            _term_lipschitz(self.native, first, scale, out)
-        return out
-
     def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
         """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
-        bounds = self.term_partial_bounds(first, last)
+        bounds = term_partial_bounds(self, first, last)
         return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
 
     def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
         """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
         scale = np.linalg.norm(root, axis=1)
-        bounds = self.term_partial_lipschitz(first, last, scale)
+        bounds = term_partial_lipschitz(self, first, last, scale)
         if bounds is None:
             return None
         return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
 
-    def _check_range(self, first, last):
-        if not 0 <= first <= last <= self.n_data:
-            raise ValueError(f"`first` and `last` must lie in 0 … {self.n_data} in this order, got {first}, {last}.")
-        return int(first), int(last)
+
+def row_chunks(model: Model) -> list[tuple[int, int]]:
+    """First and stop of the terms of each chunk in which passes over all terms are made."""
+    return chunks(model.n_data, model.row_width())
+
+
+def data_gradient(model: Model, x: ArrayLike) -> np.ndarray:
+    """Σᵢ ∇Uᵢ(x), shape (dim,): without the prior."""
+    x, native, out = model.check(x), model.native, np.zeros(model.dim)
+
+    def part(first, stop):
+        total = np.zeros(model.dim)
+        _add_data_gradient(native, x, first, stop, total)
+        return total
+
+    with readable(type(model).__name__):
+        for total in each(part, row_chunks(model)):
+            out += total
+    return out
+
+
+def quick_mode(model: Model) -> np.ndarray | None:
+    """The mode where `mode` searches with all the data, else None: where a run starts by itself."""
+    return None if model.searches_by_batches else model.mode()
+
+
+def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | None:
+    """Bounds on the partial derivatives of single terms.
+
+    Parameters
+    ----------
+    first, last : int
+        The terms first <= i < last.
+
+    Returns
+    -------
+    ndarray of shape (last - first, dim) or None
+        A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
+    """
+    if not model.has("term_gradient_bounds"):
+        return None
+    first, last = _check_range(model, first, last)
+    out = np.zeros((last - first, model.dim))
+    with readable(type(model).__name__):
+        _term_gradient_bounds(model.native, first, out)
+    return out
+
+
+def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
+    """Lipschitz constants of the partial derivatives of single terms.
+
+    Parameters
+    ----------
+    first, last : int
+        The terms first <= i < last.
+    scale : array_like of shape (dim,), optional
+        Units in which distances are measured, coordinate by coordinate; ones when omitted.
+
+    Returns
+    -------
+    ndarray of shape (last - first, dim) or None
+        Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
+    """
+    if not model.has("term_lipschitz"):
+        return None
+    first, last = _check_range(model, first, last)
+    scale = np.ones(model.dim) if scale is None else model.check(scale, "scale")
+    out = np.zeros((last - first, model.dim))
+    with readable(type(model).__name__):
+        _term_lipschitz(model.native, first, scale, out)
+    return out
+
+
+def _check_range(model, first, last):
+    if not 0 <= first <= last <= model.n_data:
+        raise ValueError(f"`first` and `last` must lie in 0 … {model.n_data} in this order, got {first}, {last}.")
+    return int(first), int(last)
 
 
 def _spread_rows(n):

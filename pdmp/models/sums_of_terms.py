@@ -239,8 +239,6 @@ class SumOfTerms(Model):
     n_functionals: int
     n_columns: int
 
-    bounds_single_rows = True
-
     def __init__(
         self,
         parameters: Parameters,

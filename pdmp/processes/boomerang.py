@@ -35,7 +35,7 @@ from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
-from pdmp.models.capabilities import missing
+from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process, positions, recast
@@ -411,7 +411,7 @@ def choose_thinning(thinning, model, quadratic, by_hessian):
         return Predicted()
     bound = None
     if thinning == best:
-        model.require(f'`thinning="{best}"` needs', "affine_partial", instead='Use "auto".')
+        require(model, f'`thinning="{best}"` needs', "affine_partial", instead='Use "auto".')
     if thinning == best or thinning == "auto" and model.has("affine_partial"):
         return quadratic[best]()
     if thinning != "grid":

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.numerical import quick_mode
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
@@ -333,7 +334,7 @@ class Bounded(Extended):
         """
         x = self.inner.anchor
         if x is None and self.model is not None:
-            x = self.model.quick_mode() if self.model.everywhere else None
+            x = quick_mode(self.model) if self.model.everywhere else None
             x = self.model.initial if x is None else x
         if x is None:
             return None

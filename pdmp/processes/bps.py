@@ -35,6 +35,7 @@ from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Identity, Metric, adapting, check_metric, make_metric
 from pdmp.models.base import Model
+from pdmp.models.numerical import quick_mode
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
@@ -365,7 +366,7 @@ class MovingBPS(BPS):
 
 def isotropic(model, metric, x, points=4):
     """Whether ∇U points to the mode from everywhere, in the coordinates in which `metric` is the identity."""
-    mode = model.quick_mode() if model.everywhere else None
+    mode = quick_mode(model) if model.everywhere else None
     if mode is None:
         return False
     rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(metric.trace(model, mode), 1e-300))

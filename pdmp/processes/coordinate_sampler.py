@@ -29,6 +29,7 @@ import numpy as np
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
+from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
@@ -93,7 +94,7 @@ class CoordinateSampler(Walls, ExactGradient):
         model = provider.model
         affine = model.has("affine_partial")
         if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
-            model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
+            require(model, '`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
             thinning = Inversion()
         if not isinstance(thinning, (str, Inversion, Affine, Grid, Maxima)):
             raise ValueError(

@@ -117,7 +117,9 @@ class ExactGradient(Evaluated, Process):
         here = state.memory.bound.here
         positions(self.flow, state, now, here)
         clear(out)
-        self.provider.model.add_parts(here, state.v, out)
+        self.provider.model.add_prior_parts(here, state.v, out)
+        for i in range(self.provider.model.n_data):
+            self.provider.model.add_term_parts(here, state.v, i, out)
         state.counts[DATA] += self.provider.model.n_data
 
     @compiled
@@ -126,7 +128,9 @@ class ExactGradient(Evaluated, Process):
         here = state.memory.bound.here
         positions(self.flow, state, now, here)
         clear(out)
-        self.provider.model.add_coefficients(here, state.v, out)
+        self.provider.model.add_prior_coefficients(here, state.v, out)
+        for i in range(self.provider.model.n_data):
+            self.provider.model.add_term_coefficients(here, state.v, i, out)
         state.counts[DATA] += self.provider.model.n_data
 
     def describe_bound(self) -> str:

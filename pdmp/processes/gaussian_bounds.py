@@ -14,14 +14,18 @@ Bierkens, Grazzi, Kamatani & Roberts (2020), The Boomerang sampler, ICML, sectio
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from pdmp.gradients import ControlVariate
 from pdmp.models.capabilities import missing
+from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
 from pdmp.native.classes import entry
 from pdmp.thinning.conserved import Conserved, ConservedParts
 
 PIECE = 50_000  #: data at a time
+GRADIENTS, LIPSCHITZ = "term_gradient_bounds", "term_lipschitz"  #: what a model must have for bounds on its terms
 
 
 def spread(bounds, reference):
@@ -59,12 +63,12 @@ def bound_of_terms(provider, mean, reference):
     model, root = provider.model, reference.root
     rest = spread(_prior_bounds(model), reference)
     if not isinstance(provider, ControlVariate):
-        largest = max(part.max() for part, _ in _pieces(model, "term_gradient_norms", root))
+        norms = functools.partial(model.term_gradient_norms, root)
+        largest = max(part.max() for part, _ in _pieces(model, GRADIENTS, norms))
         prior = np.linalg.norm(root.T @ _prior_gradient(model, mean))
         return Conserved(model.n_data * largest + prior, rest, False)
-    growth = rest + max(
-        (_weights(provider, rows) * part).max() for part, rows in _pieces(model, "term_lipschitz_norms", root)
-    )
+    norms = functools.partial(model.term_lipschitz_norms, root)
+    growth = rest + max((_weights(provider, rows) * part).max() for part, rows in _pieces(model, LIPSCHITZ, norms))
     away = np.linalg.solve(root, provider.anchor - mean)
     there = np.linalg.norm(root.T @ model.gradient(provider.anchor) - away)
     return Conserved(there + growth * np.linalg.norm(away), growth, False)
@@ -76,11 +80,12 @@ def bound_of_partial_terms(provider, mean, reference):
     growth = entry_spread(_prior_bounds(model), reference)
     common = np.zeros(model.dim)
     if not isinstance(provider, ControlVariate):
-        largest = np.max([part.max(axis=0) for part, _ in _pieces(model, "term_partial_bounds")], axis=0)
+        bounds = functools.partial(term_partial_bounds, model)
+        largest = np.max([part.max(axis=0) for part, _ in _pieces(model, GRADIENTS, bounds)], axis=0)
         return ConservedParts(
             sd * (model.n_data * largest + np.abs(_prior_gradient(model, mean))), growth, common, False
         )
-    for part, rows in _pieces(model, "term_partial_lipschitz", sd, last=True):
+    for part, rows in _pieces(model, LIPSCHITZ, functools.partial(term_partial_lipschitz, model, scale=sd)):
         common = np.maximum(common, (_weights(provider, rows)[:, None] * part).max(axis=0) * sd)
     away = (provider.anchor - mean) / sd
     there = np.abs(sd * model.gradient(provider.anchor) - away)
@@ -88,17 +93,13 @@ def bound_of_partial_terms(provider, mean, reference):
     return ConservedParts(offset, growth, common, False)
 
 
-def _pieces(model, method, argument=None, last=False):
-    """Bounds on the terms, piece by piece, with the range of the terms; a `ValueError` where the model has none."""
+def _pieces(model, capability, bounds):
+    """``bounds(first, last)`` on the terms, with each range; a `ValueError` where the model has no such capability."""
     for first in range(0, model.n_data, PIECE):
         rows = first, min(first + PIECE, model.n_data)
-        if argument is None:
-            part = getattr(model, method)(*rows)
-        else:
-            part = getattr(model, method)(*((*rows, argument) if last else (argument, *rows)))
+        part = bounds(*rows)
         if part is None:
-            name = "term_lipschitz" if "lipschitz" in method else "term_gradient_bounds"
-            raise ValueError(missing(model, name, "`provider`: mini-batches need", "Give the model itself."))
+            raise ValueError(missing(model, capability, "`provider`: mini-batches need", "Give the model itself."))
         yield part, rows
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from pdmp.gradients import Minibatch
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
-from pdmp.models.capabilities import missing
+from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
@@ -110,7 +110,7 @@ class LipschitzSBPS(Walls, Process):
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         self.no_prior = not self.model.has("add_prior_gradient")
         instead = "pdmp.SBPS needs no bound."
-        self.model.require("pdmp.LipschitzSBPS needs", "prior_curvature_bound", instead=instead)
+        require(self.model, "pdmp.LipschitzSBPS needs", "prior_curvature_bound", instead=instead)
         if bound is None:
             bound = self.model.largest_term_gradient()
             if not 0.0 < bound < math.inf:

@@ -43,7 +43,7 @@ from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import Identity
 from pdmp.models.base import Model
-from pdmp.models.capabilities import missing
+from pdmp.models.capabilities import missing, require
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
@@ -245,7 +245,7 @@ def choose_factor_thinning(thinning, factors, model):
                 raise ValueError(f'`thinning="hessian"` needs a model of pdmp.terms, got {type(model).__name__}.')
             return FactorWithin()
         if thinning == "inversion" and not affine:
-            model.require('`thinning="inversion"` needs', "affine_factor")
+            require(model, '`thinning="inversion"` needs', "affine_factor")
         if thinning == "affine" and not (isinstance(factors, Terms) and model.has("factor_rate_bound")):
             raise ValueError(missing(model, "factor_rate_bound", '`thinning="affine"` needs'))
         return {"inversion": FactorInversion, "affine": FactorAffine, "grid": FactorGrid}[thinning]()

@@ -62,6 +62,7 @@ from numpy.typing import ArrayLike
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasTables, table_of_block
 from pdmp.metric import WORDS, Metric, check_metric
+from pdmp.models.numerical import row_chunks
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
@@ -455,7 +456,7 @@ def _hessian(model, anchor):
     """Σ ∇Uᵢ (d,) and Σ Hᵢ (d, d) of all rows at the anchor."""
     if model.blocks is not None:
         return model.blocks.total(_sums, anchor)
-    if len(model.row_chunks()) > 1:
+    if len(row_chunks(model)) > 1:
         return Chunks(model).total(_sums, anchor)
     return _sums(model, None, 0, anchor)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasBlocks, table_of_block
+from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.design import products
 from pdmp.models.regressions.laplace import crossed_rows, is_crossed
@@ -126,7 +127,7 @@ def _squares(block, files, first, speed):
 
 def surveyed(model, anchor, shared):
     """`Sums` of all rows of a model in memory, ℓ'' and θ of each, and the Hessian of coefficients of crossed groups."""
-    if len(model.row_chunks()) == 1:
+    if len(row_chunks(model)) == 1:
         sums, curvature, thirds = survey_rows(model, anchor, shared)
         return sums, thirds, crossed_rows(model, curvature) if is_crossed(model) else None
     return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None

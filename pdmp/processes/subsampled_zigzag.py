@@ -41,6 +41,7 @@ import numpy as np
 
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.anchors import Anchor
+from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
@@ -292,12 +293,12 @@ def _check_provider(provider):
         )
     if isinstance(provider, ControlVariate):
         asked = "`provider`: control variates in pdmp.ZigZag need"
-        model.require(asked, "term_lipschitz", instead="pdmp.ZigZag(model) takes the exact gradient.")
+        require(model, asked, "term_lipschitz", instead="pdmp.ZigZag(model) takes the exact gradient.")
     else:
         asked = "`provider`: batches in pdmp.ZigZag need"
         other = "pdmp.gradients.ControlVariate" if model.has("term_lipschitz") else "the exact gradient"
-        model.require(asked, "term_gradient_bounds", instead=f"Use {other}.")
-    model.require(asked, "prior_partial", "prior_partial_curvature_bound")
+        require(model, asked, "term_gradient_bounds", instead=f"Use {other}.")
+    require(model, asked, "prior_partial", "prior_partial_curvature_bound")
 
 
 @entry

@@ -43,7 +43,7 @@ from pdmp.flow import Linear
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric, dense, make_metric
 from pdmp.models.base import Model
-from pdmp.models.capabilities import missing
+from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, Process
@@ -167,7 +167,7 @@ class ZigZag(Walls, ExactGradient):
                 thinning = Inversion()
             if isinstance(thinning, Inversion):
                 asked = '`thinning="inversion"` needs'
-                provider.model.require(asked, "affine_partial", instead='Use thinning="auto".')
+                require(provider.model, asked, "affine_partial", instead='Use thinning="auto".')
                 options |= {"clocks": provider.dim, "dependents": provider.model.neighbours()}
             elif isinstance(thinning, str) and thinning in ("auto", "local"):
                 graph = local_graph(provider.model, needed=thinning == "local")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pdmp.models.capabilities import require
 from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
@@ -119,7 +120,7 @@ class Inversion(Bound):
         super().check(model, form, flow, components)
         if form == "directional":
             raise ValueError('`thinning="inversion"` is for the clocks of single coordinates; use thinning="auto".')
-        model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
+        require(model, '`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
 
     @compiled
     def propose(self, process, state, i, now, rng):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import KINDS
 
@@ -109,7 +110,7 @@ class Bound(Compiled):
             method = self.method(form)
             if method is None:
                 raise ValueError(f'{who} does not know the rates of this process; use thinning="grid".')
-            model.require(f"{who} needs", method, instead='Use thinning="grid".')
+            require(model, f"{who} needs", method, instead='Use thinning="grid".')
 
     def method(self, form: str | None) -> str | None:
         """Name of the model's method that it needs for rates of this form; None if it needs none."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pdmp.models.capabilities import require
 from pdmp.native.classes import compiled, inlined, positive_part
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, is_in_cell, settle_cell
@@ -202,4 +203,4 @@ def check_pieces(bound, model, form, flow, what):
     who = f"pdmp.thinning.{type(bound).__name__}"
     if flow.kind != "linear" or form is None:
         raise ValueError(f'{who} needs straight paths and rates v·∇U or vᵢ ∂ᵢU; use thinning="grid".')
-    model.require(f"{who} needs", f"add_prior_{what}", f"add_term_{what}", instead='Use thinning="grid".')
+    require(model, f"{who} needs", f"add_prior_{what}", f"add_term_{what}", instead='Use thinning="grid".')

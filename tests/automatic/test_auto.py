@@ -39,7 +39,7 @@ def test_the_same_seed_repeats_the_run(tmp_path):
     third = pdmp.sample(process, events=60, seed=5)
     np.testing.assert_array_equal(first.mean(), third.mean())
     first.save(tmp_path / "run.npz")
-    assert pdmp.load(tmp_path / "run.npz").note == first.note
+    assert pdmp.load(tmp_path / "run.npz").info["choice"] == first.info["choice"]
 
 
 @pytest.mark.exact

@@ -323,10 +323,8 @@ def runs():
 
 
 METHODS = {
-    **{name: {"f": lambda x: x[0]} for name in ("expectation", "chain_means", "mcse", "asymptotic_variance")},
-    **{
-        name: {} for name in ("mean", "draws", "draw_times", "ess", "rhat", "hdi", "diagnostic_draws", "thin", "extend")
-    },
+    **{name: {"f": lambda x: x[0]} for name in ("expectation", "mcse", "running_mean")},
+    **{name: {} for name in ("mean", "draws", "draw_times", "ess", "rhat", "hdi", "thin", "extend")},
     "quantile": {"q": 0.5},
     "at": {"t": 0.1},
     "constrain": {"draws": np.zeros((3, 2))},
@@ -344,7 +342,8 @@ def test_methods_of_runs_and_paths(examples):
         on_path = run.store == "skeleton" and data.draw(st.booleans(), label="of a path")
         methods = OF_PATHS if on_path else METHODS
         name = data.draw(st.sampled_from(sorted(methods)), label="method")
-        method = getattr(run.trajectories[0] if on_path else run, name)
+        method = getattr(run.trajectories[0] if on_path else run, name, None)
+        method = method or functools.partial(getattr(pdmp.diagnostics, name), run)
         names = [n for n in parameters(method) if n not in ("executor", "checkpoint", "progress")]
         names += ["name"] * ("name" in inspect.signature(method).parameters)
         changed = replaced(data, names + (["events", "time", "nonsense"] if name == "extend" else []))

@@ -117,8 +117,8 @@ def test_an_exception_in_a_helper_thread_is_that_of_the_chain(monkeypatch):
     with discrete.threads.Helper(process, state):
         pass
     monkeypatch.undo()
-    assert str(process.failure) == "in the second thread"
-    process.failure = None
+    assert str(process.model.failure) == "in the second thread"
+    process.model.failure = None
 
 
 def test_a_function_that_fills_one_array_is_called_by_one_thread_at_a_time():

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, AliasTables, table_of_block
 from pdmp.models import LinearGaussian, LogisticRegression
+from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
 from pdmp.native.classes import entry
 from tests.checks import plain_only
 from tests.gradients.helpers_gradients import Bowl, calls, quartic
@@ -96,18 +97,18 @@ def test_bad_weights():
 
 def test_bounds_of_logistic_regression_are_the_papers():
     norms = np.linalg.norm(FEATURES, axis=1)[:, None]
-    assert_allclose(LOGISTIC.term_partial_bounds(0, 12), np.abs(FEATURES), rtol=1e-15)
-    assert_allclose(LOGISTIC.term_partial_lipschitz(2, 9), 0.25 * (np.abs(FEATURES) * norms)[2:9], rtol=1e-14)
+    assert_allclose(term_partial_bounds(LOGISTIC, 0, 12), np.abs(FEATURES), rtol=1e-15)
+    assert_allclose(term_partial_lipschitz(LOGISTIC, 2, 9), 0.25 * (np.abs(FEATURES) * norms)[2:9], rtol=1e-14)
     scale = np.array([0.1, 2.0, 3.0])
     scaled = 0.25 * np.abs(FEATURES) * np.linalg.norm(FEATURES * scale, axis=1)[:, None]
-    assert_allclose(LOGISTIC.term_partial_lipschitz(0, 12, scale), scaled, rtol=1e-14)
-    assert_allclose(LINEAR.term_partial_lipschitz(0, 12), np.abs(FEATURES) * norms / 0.49, rtol=1e-14)
+    assert_allclose(term_partial_lipschitz(LOGISTIC, 0, 12, scale), scaled, rtol=1e-14)
+    assert_allclose(term_partial_lipschitz(LINEAR, 0, 12), np.abs(FEATURES) * norms / 0.49, rtol=1e-14)
 
 
 @pytest.mark.parametrize("model", [LOGISTIC, LINEAR])
 def test_no_term_is_above_its_bounds_and_some_reach_them(model):
     rows, scale = np.arange(12), np.array([0.5, 2.0, 1.0])
-    lipschitz, highest = model.term_partial_lipschitz(0, 12, scale), np.zeros((12, 3))
+    lipschitz, highest = term_partial_lipschitz(model, 0, 12, scale), np.zeros((12, 3))
     for seed in range(300):
         rng = np.random.default_rng(seed)
         x = rng.standard_normal(3) * rng.exponential(2.0)
@@ -119,20 +120,20 @@ def test_no_term_is_above_its_bounds_and_some_reach_them(model):
         difference = np.abs(model.term_gradients(x, rows) - model.term_gradients(y, rows))
         highest = np.maximum(highest, difference / (lipschitz * np.linalg.norm((x - y) / scale)))
         if model is LOGISTIC:
-            assert np.all(np.abs(model.term_gradients(x, rows)) <= model.term_partial_bounds(0, 12) * (1.0 + 1e-12))
+            assert np.all(np.abs(model.term_gradients(x, rows)) <= term_partial_bounds(model, 0, 12) * (1.0 + 1e-12))
     assert highest.max() <= 1.0 + 1e-9
     assert highest.max(axis=1).min() > 0.99
 
 
 def test_what_is_not_known_is_none():
-    assert LINEAR.term_partial_bounds(0, 12) is None
-    assert quartic(5, 2).term_partial_bounds(0, 5) is None
-    assert quartic(5, 2).term_partial_lipschitz(0, 5) is None
+    assert term_partial_bounds(LINEAR, 0, 12) is None
+    assert term_partial_bounds(quartic(5, 2), 0, 5) is None
+    assert term_partial_lipschitz(quartic(5, 2), 0, 5) is None
     prior = "prior_partial", "prior_partial_curvature_bound"
     assert not quartic(5, 2).has(*prior) and not Bowl().has(*prior)
     assert LOGISTIC.has(*prior) and LINEAR.has(*prior)
     with pytest.raises(ValueError, match="`first` and `last` must lie in 0 … 12 in this order, got 3, 13"):
-        LOGISTIC.term_partial_bounds(3, 13)
+        term_partial_bounds(LOGISTIC, 3, 13)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -143,10 +144,10 @@ def test_what_is_not_known_is_none():
 @pytest.mark.parametrize("scale", [1.0, np.array([0.1, 1.0, 5.0])])
 def test_importance_draws_in_proportion_to_the_bounds_and_is_unbiased(model, scale):
     provider = ControlVariate(model, 1, anchor=Y, draw="importance", scale=scale)
-    contributions = (model.term_partial_lipschitz(0, 12, scale * np.ones(3)) * scale).sum(axis=1)
+    contributions = (term_partial_lipschitz(model, 0, 12, scale * np.ones(3)) * scale).sum(axis=1)
     assert_allclose(provider.contributions(), contributions, rtol=1e-14)
     assert_allclose(
-        provider.largest(), (model.term_partial_lipschitz(0, 12, scale * np.ones(3)) * scale).max(axis=0), rtol=1e-14
+        provider.largest(), (term_partial_lipschitz(model, 0, 12, scale * np.ones(3)) * scale).max(axis=0), rtol=1e-14
     )
     assert_allclose(provider.drawing.alias.probabilities(), contributions / contributions.sum(), rtol=1e-12)
     # The expectation over columns k and over which of the two is taken, in closed form.

@@ -9,7 +9,7 @@ import pytest
 
 import pdmp
 from pdmp.models.base import Model
-from pdmp.models.capabilities import CAPABILITIES, missing
+from pdmp.models.capabilities import CAPABILITIES, missing, require
 from tests.digests import MODELS
 from tests.targets import Cone
 
@@ -80,8 +80,14 @@ def test_what_is_asked_of_a_part_that_is_not_there_is_known():
 
 def test_an_error_says_who_needs_what_of_whom():
     with pytest.raises(ValueError, match='^X needs a quadratic potential: Cone has no `affine_partial`. Use "grid".$'):
-        Cone().require("X needs", "curvature_bound", "affine_partial", instead='Use "grid".')
-    Cone().require("X needs", "curvature_bound")
+        require(Cone(), "X needs", "curvature_bound", "affine_partial", instead='Use "grid".')
+    require(Cone(), "X needs", "curvature_bound")
+    with pytest.raises(
+        AttributeError, match=r"^Cone has no attribute 'find_mode'; it is `pdmp.models.find_mode\(model, "
+    ):
+        Cone().find_mode()
+    with pytest.raises(AttributeError, match="^Cone has no attribute 'mass'.$"):
+        _ = Cone().mass
     assert missing(Cone(), "factors", "X needs") == "X needs factors: Cone has no `factors`."
 
 

@@ -30,6 +30,7 @@ from pdmp.models import (
     StudentTRegression,
     numerical,
 )
+from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
 from pdmp.models.regressions.design import read_design, row_norms
 from pdmp.native.classes import entry
 from tests.checks import plain_only
@@ -37,6 +38,13 @@ from tests.checks import plain_only
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 N = 150  # two whole blocks of rows, and a part of one
+
+
+def add_parts(model, x, v, out):
+    """The convex and concave parts of all rates."""
+    model.add_prior_parts(x, v, out)
+    for i in range(model.n_data):
+        model.add_term_parts(x, v, i, out)
 
 
 def rng(seed=0):
@@ -293,11 +301,11 @@ def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
         assert_allclose(found, expected, rtol=1e-12)
         for rows in (1, 4):
             found, expected = np.zeros((rows, 3)), np.zeros((rows, 3))
-            model.add_parts(x, v, found), usual.add_parts(x, v, expected)
+            add_parts(model, x, v, found), add_parts(usual, x, v, expected)
             assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-        assert_allclose(model.term_partial_bounds(0, N), usual.term_partial_bounds(0, N))
+        assert_allclose(term_partial_bounds(model, 0, N), term_partial_bounds(usual, 0, N))
         assert_allclose(
-            model.term_partial_lipschitz(0, N, [1.0, 2, 3, 4]), usual.term_partial_lipschitz(0, N, [1, 2, 3, 4])
+            term_partial_lipschitz(model, 0, N, [1.0, 2, 3, 4]), term_partial_lipschitz(usual, 0, N, [1, 2, 3, 4])
         )
         for one, two in zip(model.hessian_bounds(), usual.hessian_bounds(), strict=True):
             assert_allclose(one, two, atol=1e-12)
@@ -498,7 +506,7 @@ def test_bounds_of_the_clocks_hold(name):
     without_gram.gram = np.zeros((0, 0))
     lower, upper = model.hessian_bounds()
     scale = np.array([1.0, 0.3, 2.0])
-    lipschitz, root = model.term_partial_lipschitz(0, 20, scale), rng(3).standard_normal((3, 3))
+    lipschitz, root = term_partial_lipschitz(model, 0, 20, scale), rng(3).standard_normal((3, 3))
     lipschitz_norms = model.term_lipschitz_norms(root, 0, 20)
     tiny = 1e-9
     tightest = 0.0
@@ -530,7 +538,7 @@ def test_bounds_of_the_clocks_hold(name):
                 assert v @ out <= a + b * s + tiny
         if name in BOUNDED_SLOPES:
             terms = model.term_gradients(x, range(20))
-            assert np.all(np.abs(terms) <= model.term_partial_bounds(0, 20) + tiny)
+            assert np.all(np.abs(terms) <= term_partial_bounds(model, 0, 20) + tiny)
             assert np.linalg.norm(terms, axis=1).max() <= model.largest_term_gradient() + tiny
             assert np.all(np.linalg.norm(terms @ root, axis=1) <= model.term_gradient_norms(root, 0, 20) + tiny)
             signed = [
@@ -574,7 +582,7 @@ def test_convex_and_concave_parts(name):
             tables = []
             for s in (-h, 0.0, h):
                 out = np.zeros((rows, 3))
-                model.add_parts(x + s * v, v, out)
+                add_parts(model, x + s * v, v, out)
                 tables.append(out)
             before, here, after = tables
             gradient = model.gradient(x)

@@ -112,7 +112,9 @@ def test_parts_of_the_cox_process_are_convex_and_concave(rows):
 
     def parts(t):
         table = np.zeros((rows or model.dim, 3))
-        model.native.add_parts(x + t * v, v, table)
+        model.native.add_prior_parts(x + t * v, v, table)
+        for i in range(model.n_data):
+            model.native.add_term_parts(x + t * v, v, i, table)
         return table
 
     for t in (0.0, 0.4, 1.5):

@@ -527,7 +527,7 @@ def test_a_matrix_of_another_shape_is_refused_and_not_passed_over(name, model, w
 
 def test_every_capability_is_tried():
     """Those that are not are tried with another: whole sums with their parts, the calls of a ray with one another."""
-    with_others = {"add_parts", "add_coefficients", "add_factor_gradient"}
+    with_others = {"add_factor_gradient"}
     with_others |= {"potential_and_gradient", "ray_room", "ray_begin", "ray_gradient", "ray_turn"}
     assert set(CHECKS) | with_others == set(CAPABILITIES)
     python = {

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import pdmp
 from pdmp.gradients import ControlVariate, alias
+from pdmp.models.numerical import data_gradient, row_chunks, term_partial_lipschitz
 from pdmp.models.priors import Gamma, HalfStudentT, Normal
 from pdmp.models.regressions import blocks, design, glm
 from pdmp.models.regressions.laplace import _definite, laplace
@@ -138,11 +139,11 @@ def make(kind, folder):
 def test_gradients_and_hessians(kind, tmp_path, on):
     on(1)
     model = make(kind, tmp_path)
-    assert len(model.row_chunks()) == 8
+    assert len(row_chunks(model)) == 8
 
     def compute():
         both = model.gradient_and_hessian(AT)
-        return model.potential(AT), model.gradient(AT), model.data_gradient(AT), model.hessian(AT), *both
+        return model.potential(AT), model.gradient(AT), data_gradient(model, AT), model.hessian(AT), *both
 
     potential, gradient, data, hessian, again, curved = same_on_any(on, compute)
     terms = [model.native.term_potential(AT, i) for i in range(N)]
@@ -154,7 +155,7 @@ def test_gradients_and_hessians(kind, tmp_path, on):
     # In the order of the chunks, and no other.
     on(8)
     total = np.zeros(3)
-    for first, stop in model.row_chunks():
+    for first, stop in row_chunks(model):
         part = np.zeros(3)
         model.native.add_block_gradient(AT, first, stop, part)
         total += part
@@ -200,7 +201,7 @@ def test_control_variates(kind, tmp_path, on):
         return provider.anchor_gradient, provider.contributions(), provider.largest(), alias.probabilities()
 
     _, contributions, largest, shares = same_on_any(on, compute)
-    bounds = model.term_partial_lipschitz(0, N, 1.0 / np.array([2.0, 1.0, 0.5])) * [0.5, 1.0, 2.0]
+    bounds = term_partial_lipschitz(model, 0, N, 1.0 / np.array([2.0, 1.0, 0.5])) * [0.5, 1.0, 2.0]
     assert_allclose(contributions, bounds.sum(axis=1), rtol=1e-12)
     assert_allclose(largest, bounds.max(axis=0), rtol=1e-12)
     assert_allclose(shares, contributions / contributions.sum(), rtol=1e-9)
@@ -273,7 +274,7 @@ def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
     asked, products = [], blocks.products
     monkeypatch.setattr(blocks, "WIDE", 3)
     monkeypatch.setattr(blocks, "products", lambda *given: asked.append(given) or products(*given))
-    rows, chunks = blocks.Chunks(model), len(model.row_chunks())
+    rows, chunks = blocks.Chunks(model), len(row_chunks(model))
     assert np.isfinite(rows.potential(x)) and np.all(np.isfinite(rows.gradient(x))) and not asked
     assert_array_equal(rows.curvature(x)[0], square)
     rows.gradient(x)
@@ -293,7 +294,7 @@ def test_shares_of_columns_are_the_largest_of_all_chunks(on, monkeypatch):
     model = regression(StudentTLaw)
     found, levels = laplace(model), np.array([1.0, 0.25])
     support = np.arange(model.dim) == 1
-    ranges = model.row_chunks()
+    ranges = row_chunks(model)
     weights, *shells = row_bounds(model, found.mean, found.sd)
     growth = Shells(*shells)
     several = shares(model, found.mean, found.sd, weights, growth, support, levels)

@@ -645,7 +645,7 @@ def test_a_hessian_that_is_no_mass():
 
 def test_nothing_is_said_of_isotropy_where_no_mode_is_found(monkeypatch):
     process = pdmp.BPS(ISOTROPIC, refresh_rate=0.0)
-    monkeypatch.setattr(Gaussian, "quick_mode", lambda model: None)
+    monkeypatch.setattr(Gaussian, "mode", lambda model: None)
     process.resolve(MEAN)  # without a warning, which would be an error here
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pdmp.expressions.tape import CURVATURE, LANES, LOSS
+from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import Dense, products
 from pdmp.native.classes import entry
 from pdmp.native.threads import added, each
@@ -186,7 +187,7 @@ class Chunks(Blocks):
         def part(first, stop):
             return function(rows_of(self.model, first, stop), None, first, *args)
 
-        return each(part, self.model.row_chunks())
+        return each(part, row_chunks(self.model))
 
 
 def rows_of(model: MixedRegression, first: int, stop: int) -> MixedRegression:

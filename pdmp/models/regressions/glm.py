@@ -31,6 +31,7 @@ from scipy import sparse
 
 from pdmp.models.base import Model
 from pdmp.models.derived import reordered
+from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import (
     data_and_coordinates,
     gram,
@@ -519,7 +520,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
             _second_derivatives(native, x, first, stop, out[first:stop])
 
         with readable(type(self).__name__):
-            for _ in each(part, self.row_chunks()):
+            for _ in each(part, row_chunks(self)):
                 pass
         return out
 
@@ -533,7 +534,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
 
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         own = type(self).hessian is not GeneralisedLinear.hessian
-        if own or sparse.issparse(self.X) or len(self.row_chunks()) == 1:
+        if own or sparse.issparse(self.X) or len(row_chunks(self)) == 1:
             return super().gradient_and_hessian(x)
         gradient, hessian = self.data_sums(self.check(x))
         return gradient + self._prior_gradient(self.check(x)), hessian + np.diag(self.precision)
@@ -548,7 +549,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
             return gradient, products(self.design.data[first:stop], weights, self.dim)
 
         with readable(type(self).__name__):
-            return added(each(part, self.row_chunks()))
+            return added(each(part, row_chunks(self)))
 
 
 class BoundedHessian(GeneralisedLinear):
@@ -613,14 +614,14 @@ class BoundedHessian(GeneralisedLinear):
 
     def _bounding_products(self):
         """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
-        if sparse.issparse(self.X) or len(self.row_chunks()) == 1:
+        if sparse.issparse(self.X) or len(row_chunks(self)) == 1:
             return gram(self._features(), self.all_second_derivative_bounds()[1])
         high = self.all_second_derivative_bounds()[1]
 
         def part(first, stop):
             return products(self.design.data[first:stop], high[first:stop], self.dim)
 
-        return sum(each(part, self.row_chunks()))
+        return sum(each(part, row_chunks(self)))
 
     def all_second_derivative_bounds(self) -> np.ndarray:
         """Bounds on ℓ'' of each term, two arrays (N,)."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.expressions.tape import CURVATURE, LANES
+from pdmp.models.numerical import row_chunks
 from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
 from pdmp.models.regressions.design import gram
@@ -113,7 +114,7 @@ def _rows_of(model):
     """What is asked of the rows: in files, in memory on threads, or in memory."""
     if model.blocks is not None:
         return model.blocks
-    return Chunks(model) if len(model.row_chunks()) > 1 else _Rows(model)
+    return Chunks(model) if len(row_chunks(model)) > 1 else _Rows(model)
 
 
 class _Rows:
