@@ -818,7 +818,6 @@ class SumOfTerms(Model):
         return self.start[self.layout[k, START] + f : self.layout[k, START] + f + 2]
 
     def some_rows(self, rows: np.ndarray) -> SumOfTerms:
-        """The same posterior of some of the rows alone, in ascending order."""
         other, place = copy.copy(self), 0
         other.layout, parts = self.layout.copy(), {"columns": [], "values": [], "data": []}
         sizes = dict.fromkeys(parts, 0)

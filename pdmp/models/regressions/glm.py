@@ -501,7 +501,6 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         return {"X": X, "design": design, "target": self._targets(rows), "offset": offset}
 
     def some_rows(self, rows: np.ndarray) -> GeneralisedLinear:
-        """The same of a few of the data, in memory."""
         other = copy.copy(self)
         other.design, other.X, other.n_data = self.design.some(rows), self.X[rows], len(rows)
         other.y, other.target = self.y[rows], self._targets(rows)
