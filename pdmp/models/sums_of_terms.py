@@ -39,6 +39,7 @@ from pdmp.expressions.tape import (
     expand,
 )
 from pdmp.models.base import Model
+from pdmp.models.derived import PriorOfEach
 from pdmp.models.priors import (
     Flat,
     Prior,
@@ -198,7 +199,7 @@ def sum_of_terms(
     return SumOfTerms(parameters, terms, priors, transforms=transforms, initial=initial)
 
 
-class SumOfTerms(Model):
+class SumOfTerms(PriorOfEach, Model):
     """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, which has the same arguments.
 
     Parameters
@@ -622,15 +623,6 @@ class SumOfTerms(Model):
     def prior_partial_curvature_bound(self, v, j):
         n = self.numbers
         return second_derivative_bound(self.kinds[j], n[j, 0], n[j, 1], n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0
-
-    # -- compiled: factors, each term and the prior of each coordinate ------------------------------------------------
-
-    @compiled
-    def add_factor_gradient(self, x, f, out):
-        if f < self.n_data:
-            self.add_term_gradient(x, f, out)
-        else:
-            out[f - self.n_data] += self.prior_partial(x, f - self.n_data)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
