@@ -89,9 +89,9 @@ def auto(
     Returns
     -------
     Process
-        An `HMC`, or what `sampler` makes. Of its attribute ``prepared``, ``starts`` is where the chains of a run start by
-        default, ``choice`` says in one line what was learnt, ``gradients`` is the number of gradients and potentials that
-        this has cost, all chains together.
+        An `HMC`, or what `sampler` makes. In its attribute ``prepared``, ``starts`` is where the chains of a run start
+        by default, ``choice`` says in one line what was learnt, and ``gradients`` is the number of gradients and potentials
+        that this has cost, all chains together.
 
     Raises
     ------

@@ -235,11 +235,9 @@ class ControlVariate(Provider):
 
     @property
     def terms_per_call(self) -> int:
-        """The size of a batch."""
         return self.size
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
-        """The arrays of one chain."""
         return self.make_memory(self.size)._replace(bank=self.anchors.memory())
 
     @compiled

@@ -116,11 +116,9 @@ class Minibatch(Provider):
 
     @property
     def terms_per_call(self) -> int:
-        """The size of a batch."""
         return self.size
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
-        """The arrays of one chain."""
         return self.make_memory(self.size, self.drawing.order_length, self.packed.batch_room(self.size))
 
     @compiled

@@ -25,6 +25,17 @@ def reordered(model: Any, rows: ArrayLike, fields: Callable[[np.ndarray], dict |
     return other
 
 
+class PriorOfEach:
+    """Mixin of models with a factor for each term, and one for the prior of each coordinate."""
+
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        if f < self.n_data:
+            self.add_term_gradient(x, f, out)
+        else:
+            out[f - self.n_data] += self.prior_partial(x, f - self.n_data)
+
+
 class Derived(Compiled):
     """Methods that every model has; each can be replaced by a faster one, or by one that knows more.
 

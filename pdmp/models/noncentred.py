@@ -451,7 +451,6 @@ class NonCentred(Model):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def omitted(self) -> float:
-        """See `Model.omitted`."""
         return self.natural_model.omitted()
 
     def standardised(self, x: np.ndarray) -> np.ndarray:

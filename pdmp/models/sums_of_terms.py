@@ -39,6 +39,7 @@ from pdmp.expressions.tape import (
     expand,
 )
 from pdmp.models.base import Model
+from pdmp.models.derived import PriorOfEach
 from pdmp.models.priors import (
     Flat,
     Prior,
@@ -198,7 +199,7 @@ def sum_of_terms(
     return SumOfTerms(parameters, terms, priors, transforms=transforms, initial=initial)
 
 
-class SumOfTerms(Model):
+class SumOfTerms(PriorOfEach, Model):
     """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, which has the same arguments.
 
     Parameters
@@ -621,15 +622,6 @@ class SumOfTerms(Model):
         n = self.numbers
         return second_derivative_bound(self.kinds[j], n[j, 0], n[j, 1], n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0
 
-    # -- compiled: factors, each term and the prior of each coordinate ------------------------------------------------
-
-    @compiled
-    def add_factor_gradient(self, x, f, out):
-        if f < self.n_data:
-            self.add_term_gradient(x, f, out)
-        else:
-            out[f - self.n_data] += self.prior_partial(x, f - self.n_data)
-
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
@@ -816,7 +808,6 @@ class SumOfTerms(Model):
         return self.start[self.layout[k, START] + f : self.layout[k, START] + f + 2]
 
     def some_rows(self, rows: np.ndarray) -> SumOfTerms:
-        """The same posterior of some of the rows alone, in ascending order."""
         other, place = copy.copy(self), 0
         other.layout, parts = self.layout.copy(), {"columns": [], "values": [], "data": []}
         sizes = dict.fromkeys(parts, 0)

@@ -134,7 +134,6 @@ class ExactGradient(Evaluated, Process):
         state.counts[DATA] += self.provider.model.n_data
 
     def describe_bound(self) -> str:
-        """What a message calls the bound on the rate, and whose it is."""
         return self.thinning.describe(self.model, self.form)
 
     def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, scaled: bool = False) -> Memory:

@@ -228,7 +228,6 @@ class LocalBPS(Walls, Process):
         return self.factors.memory(self.thinning.cells(self.bounces, width))
 
     def describe_bound(self) -> str:
-        """What a message calls the bound on the rates."""
         return f"{self.thinning.name} of {type(self.model).__name__}"
 
 

@@ -147,9 +147,14 @@ BAD = {
         "no `largest_term_gradient`.*`bound=`.*pdmp.SBPS",
     ),
     "a prior of unknown slope": (
+        lambda: pdmp.LipschitzSBPS(pdmp.models.EightSchools()),
+        ValueError,
+        "HierarchicalNormal has no `prior_curvature_bound`",
+    ),
+    "terms of unknown size": (
         lambda: pdmp.LipschitzSBPS(LINEAR),
         ValueError,
-        "LinearGaussian has no `prior_curvature_bound`",
+        "LinearGaussian has no `largest_term_gradient`",
     ),
     "bound": (lambda: pdmp.LipschitzSBPS(MODEL, bound=-2.0), ValueError, "`bound`.*-2.0"),
     "bound nan": (lambda: pdmp.LipschitzSBPS(MODEL, bound=math.nan), ValueError, "`bound`.*nan"),

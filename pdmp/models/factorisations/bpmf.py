@@ -173,7 +173,6 @@ class BPMF(GaussianFactorisation):
         return {name: part.reshape(shape) for (name, shape), part in zip(self.variables.items(), parts, strict=True)}
 
     def curvatures(self, x: ArrayLike) -> np.ndarray:
-        """Diagonal of the Hessian, shape (dim,)."""
         x = self.check(x)
         out = self._data_curvatures(x)
         here, there = self.constrain(x), self._parts(out)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.derived import PriorOfEach
 from pdmp.models.factorisations.factorisation import GaussianFactorisation
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, vectorised
@@ -26,7 +27,7 @@ def _add_scaled(x, first, last, weight, out):
         out[j] += weight * x[j]
 
 
-class MatrixFactorization(GaussianFactorisation):
+class MatrixFactorization(PriorOfEach, GaussianFactorisation):
     r"""Posterior of X ≈ W H: X_ij ~ N(Σₚ W_ip H_pj, noise_scale²) on the observed entries (i, j).
 
     W_ip ~ N(0, user_scale²) and H_pj ~ N(0, item_scale²), independently; nothing is centred and no hyper-parameter is
@@ -135,14 +136,6 @@ class MatrixFactorization(GaussianFactorisation):
         middle = self.rank * self.rows
         users, items = _sum_of_squares(v, 0, middle), _sum_of_squares(v, middle, self.dim)
         return self.user_precision * users + self.item_precision * items
-
-    @compiled
-    def add_factor_gradient(self, x, f, out):
-        """Of rating f, or of the prior of coordinate f - N."""
-        if f < self.n_data:
-            self.add_term_gradient(x, f, out)
-        else:
-            out[f - self.n_data] += self.precision(f - self.n_data) * x[f - self.n_data]
 
     @compiled
     def add_prior_coefficients(self, x, v, out):

@@ -252,7 +252,6 @@ class PPMF(Factorisation):
         return np.exp(x)
 
     def curvatures(self, x: ArrayLike) -> np.ndarray:
-        """Diagonal of the Hessian, shape (dim,)."""
         factors = np.exp(self.check(x))
         out = np.zeros(self.dim)
         (t, b), (ut, ub) = self.tables(factors), self.tables(out)

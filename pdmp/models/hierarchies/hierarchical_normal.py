@@ -163,7 +163,6 @@ class HierarchicalNormal(Model):
         return natural
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at `x`, (J + 2, J + 2)."""
         x = self.check(x)
         mu, tau, z = x[0], math.exp(x[1]), x[2:]
         h, p = np.zeros((self.dim, self.dim)), self.precision

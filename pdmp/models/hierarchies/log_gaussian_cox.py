@@ -176,7 +176,6 @@ class LogGaussianCox(Model):
         return self.field.hessian() + np.diag(self.area * np.exp(self.check(x)))
 
     def curvatures(self, x: ArrayLike) -> np.ndarray:
-        """Diagonal of the Hessian at `x`, (cells,)."""
         return self.field.curvatures() + self.area * np.exp(self.check(x))
 
     def prior_hessian_bounds(self) -> np.ndarray | None:

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
-from pdmp.models.derived import reordered
+from pdmp.models.derived import PriorOfEach, reordered
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import (
     data_and_coordinates,
@@ -139,7 +139,7 @@ def _batch_squares(model, x, rows, n, out, squares):
         model.design.add_squares(rows, start, m, weights, out, squares)
 
 
-class GaussianPrior(Model):
+class GaussianPrior(PriorOfEach, Model):
     """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum.
 
     Parameters
@@ -206,15 +206,6 @@ class GaussianPrior(Model):
             row = j if out.shape[0] > 1 else 0
             out[row, 1] += self.precision[j] * x[j] * v[j]
             out[row, 2] += self.precision[j] * v[j] * v[j]
-
-    @compiled
-    def add_factor_gradient(self, x, f, out):
-        """Of datum f, or of the prior of coordinate f - N."""
-        if f < self.n_data:
-            self.add_term_gradient(x, f, out)
-        else:
-            j = f - self.n_data
-            out[j] += self.precision[j] * x[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -502,7 +493,6 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         return {"X": X, "design": design, "target": self._targets(rows), "offset": offset}
 
     def some_rows(self, rows: np.ndarray) -> GeneralisedLinear:
-        """The same of a few of the data, in memory."""
         other = copy.copy(self)
         other.design, other.X, other.n_data = self.design.some(rows), self.X[rows], len(rows)
         other.y, other.target = self.y[rows], self._targets(rows)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
-from pdmp.models.derived import reordered
+from pdmp.models.derived import PriorOfEach, reordered
 from pdmp.models.isotropic import IsotropicPrior
 from pdmp.models.regressions.design import (
     Dense,
@@ -26,7 +26,7 @@ from pdmp.native.classes import Compiled, compiled
 from pdmp.native.explanations import explained
 
 
-class LinearGaussian(IsotropicPrior):
+class LinearGaussian(PriorOfEach, IsotropicPrior):
     r"""Posterior of θ ~ N(0, prior_scale² I) given xₙ | θ ~ N(aₙ·θ, noise_scale²), n = 1, …, N.
 
     One term for each datum, Uₙ(θ) = (xₙ - aₙ·θ)² / (2 σ²) with ∇Uₙ(θ) = -aₙ (xₙ - aₙ·θ) / σ², σ = noise_scale, and
@@ -184,14 +184,6 @@ class LinearGaussian(IsotropicPrior):
     def affine_partial(self, x, v, times, now, i):
         """∂ᵢU at time `now` and its slope (Λv)ᵢ, coordinate j having been at x[j] at time times[j]."""
         return self.law.affine_partial(x, v, times, now, i)
-
-    @compiled
-    def add_factor_gradient(self, x, f, out):
-        """Of datum f, or of the prior of coordinate f - N."""
-        if f < self.n_data:
-            self.add_term_gradient(x, f, out)
-        else:
-            out[f - self.n_data] += self.prior_precision * x[f - self.n_data]
 
     @compiled
     def affine_factor(self, x, v, times, now, f):

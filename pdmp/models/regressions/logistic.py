@@ -112,7 +112,6 @@ class LogisticRegression(LogisticTerms, read=read_labels):
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: ArrayLike) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
         rows = np.asarray(rows)
         return TiledLogistic(self, rows) if self.signed else super().rearranged(rows)
 

@@ -552,7 +552,6 @@ class MixedRegression(Model):
         return ["centred" if c else "not centred" for c in self.centred]
 
     def some_rows(self, rows: np.ndarray) -> MixedRegression:
-        """The same regression of some of the rows."""
         other = copy.copy(self)
         other.coded = other.blocks = None  # they are in memory
         other.X, other.design = self.X[rows], self.design.some(rows)

@@ -108,7 +108,6 @@ class MovedCoordinates(MovedRows):
         return self.base.constrain(self.natural_draws(draws))
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row, (..., n) of draws (..., dim), with all constants."""
         return self.base.pointwise_log_likelihood(self.natural_draws(draws))
 
     def predict(self, x: ArrayLike, *, kind: str = "mean", seed: int | None = None) -> np.ndarray:
@@ -116,7 +115,6 @@ class MovedCoordinates(MovedRows):
         return self.base.predict(self.natural_draws(x), kind=kind, seed=seed)
 
     def some_rows(self, rows: np.ndarray) -> Self:
-        """The same posterior of some of the rows alone, in ascending order."""
         other = copy.copy(self)
         other.base = self.base.some_rows(rows)
         other.n_data = other.base.n_data

@@ -142,7 +142,6 @@ class NormalInverseGamma(Model):
         return np.append(self.mean, math.log(self.scale / self.weight))
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at x, shape (d + 1, d + 1)."""
         x = self.check(x)
         e, delta = math.exp(-x[-1]), x[:-1] - self.mean
         pulled = self.precision @ delta
@@ -440,7 +439,6 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
         return self.law.mode()
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at x, shape (d + 1, d + 1)."""
         return self.law.hessian(self.check(x))
 
     def mean(self, z: np.ndarray) -> np.ndarray:

@@ -114,7 +114,6 @@ class Banana(Model):
         return [[0], [0, 1], *([j] for j in range(2, self.dim))]
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at `x`, (dim, dim)."""
         x, q = self.check(x), 1.0 / self.noise**2
         hessian = np.eye(self.dim)
         hessian[0, 0] = 1.0 / self.scale**2 - 2.0 * self.bend * q * (x[1] - 3.0 * self.bend * x[0] ** 2)

@@ -83,7 +83,6 @@ class Funnel(Model):
         return [[0], *([0, j] for j in range(1, self.dim))]
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at `x`, (dim, dim)."""
         x = self.check(x)
         precision = math.exp(-x[0])
         hessian = precision * np.eye(self.dim)

@@ -144,7 +144,6 @@ class GaussianMixture(Model):
         return shares / shares.sum(axis=-1, keepdims=True)
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at `x`, (d, d)."""
         x = self.check(x)
         shares = self.responsibilities(x)
         pulls = np.einsum("kij,kj->ki", self.precisions, x - self.means)
