@@ -180,7 +180,11 @@ def test_exploring_schedules_are_not_extrapolated():
 
 def test_what_explores_is_told_no_smaller_step():
     """Nor what is at another temperature on purpose: its law is not the target's."""
-    for step, temperature, told in ((0.2, 1.0, True), (schedules.cyclical(0.2, 100, 0.5), 1.0, False), (0.2, 2.0, False)):
+    for step, temperature, told in (
+        (0.2, 1.0, True),
+        (schedules.cyclical(0.2, 100, 0.5), 1.0, False),
+        (0.2, 2.0, False),
+    ):
         assert (discrete.SGLD(MODEL, step, temperature=temperature).smaller_step(0.3) is not None) == told
 
 

@@ -435,7 +435,7 @@ def test_equations_by_hand():
         ("age", "need one of <, > and =, such as \"age > 0\", got 'age'."),
         ("0 < age < 1", "need one of <, > and ="),
         ("age >", "need something on both sides"),
-        ("agee > 0", "names 'agee', which is no parameter; did you mean 'age'?"),
+        ("-agee > 0", "names 'agee', which is no parameter; did you mean 'age'?"),
         ("`age:dose` > 0", "names 'age:dose', which is no parameter"),
         ("age:dose > 0", "'age:dose' cannot be read: write sums, products and powers"),
         ("__import__('os').system('ls') > 0", "has more than arithmetic"),

@@ -233,7 +233,9 @@ def mutants(path):
 
 def drawn(paths, seed, count):
     """Bugs of as many lines, one in each, and how many bugs and lines there are."""
-    files = sorted(p for path in paths for p in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py")))
+    files = sorted(
+        p for path in paths for p in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py"))
+    )
     places = collections.defaultdict(list)
     for path in files:
         for mutant in mutants(path):
