@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 
 import pdmp
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat
@@ -131,6 +131,24 @@ def test_batches_of_stretches_by_hand():
     x = np.random.default_rng(3).standard_normal((11, 2))
     means = [x[k : k + 3].mean(axis=0) for k in (2, 5, 8)]
     np.testing.assert_allclose(asymptotic_variance(x, 0.5, "batch"), 1.5 * np.var(means, axis=0, ddof=1), rtol=1e-12)
+
+
+def test_autoregressions_by_hand():
+    """Yule and Walker's equations solved for each order, of which Akaike's criterion takes one for each column."""
+    x, n, taken = np.random.default_rng(0).standard_normal((60, 3)), 60, []
+    for k in range(2, n):
+        x[k] += [0.0, 0.8, 0.0] * x[k - 1] + [0.0, 0.0, -0.6] * x[k - 2]
+    for j, found in enumerate(asymptotic_variance(x, 0.5)):
+        y = x[:, j] - x[:, j].mean()
+        c = np.array([y[: n - k] @ y[k:] / n for k in range(16)])
+        fits = [(n * math.log(c[0]), c[0] * n / (n - 1), 0)]
+        for p in range(1, 16):
+            weights = linalg.solve_toeplitz(c[:p], c[1 : p + 1])
+            noise = c[0] - weights @ c[1 : p + 1]
+            fits.append((n * math.log(noise) + 2 * p, noise * n / (n - p - 1) / (1.0 - weights.sum()) ** 2, p))
+        assert found == pytest.approx(0.5 * min(fits)[1], rel=1e-9)
+        taken.append(min(fits)[2])
+    assert taken == [0, 1, 2]
 
 
 # -- errors of means ------------------------------------------------------------------------------------------------

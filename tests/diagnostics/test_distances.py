@@ -142,6 +142,6 @@ def test_a_table_does_not_show_noise_as_a_difference():
 
 
 def test_differences_of_estimates():
-    one, other = Estimate(1.0, 0.3), Estimate(0.0, 0.4)
+    one, other = Estimate(1.5, 0.3), Estimate(0.5, 0.4)
     assert (one - other).error == pytest.approx(0.5) and (one - other).value == 1.0
     assert not one.differs(other) and one.differs(other, z=1.9)

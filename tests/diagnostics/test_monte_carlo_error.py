@@ -7,7 +7,7 @@ import pytest
 
 import discrete
 import pdmp
-from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics import monte_carlo_error, summary
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance
 from pdmp.engine.trajectory import Trajectory
 from pdmp.models import Gaussian
@@ -241,6 +241,10 @@ def test_what_an_effective_draw_costs():
         assert (found["ess_min"], found["ess_median"]) == (30.0, 50.0)
         costs = {"per_second": 8.0, "per_event": 40, "per_data_pass": 3.0, "per_gradient": gradients}
         assert {name: found[name] for name in costs} == {name: 30.0 / cost for name, cost in costs.items()}
+    ess, said = np.array([np.nan, 2_000.0]), "least ess 2,000: 250 per second, 50 per event"
+    assert summary._cost(run, ess) == f"{said}, 667 per data pass"
+    run.stats["data_passes"] = 0.0
+    assert summary._cost(run, ess) == said and summary._cost(run, ess[:1]) == ""
 
 
 @pytest.mark.exact

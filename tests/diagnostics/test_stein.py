@@ -8,6 +8,7 @@ import pytest
 
 from pdmp.diagnostics import fssd, ksd, scores, sliced_ksd, stein, stein_thin
 from pdmp.diagnostics.stein import sliced
+from pdmp.diagnostics.stein.adam import maximise
 from pdmp.diagnostics.stein.finite_set import Witness
 from pdmp.diagnostics.stein.kernels import array_profile, median_distance
 from pdmp.diagnostics.stein.sliced import _slice_gradient
@@ -87,6 +88,20 @@ def test_scores_are_minus_the_gradient():
 
 # ---------------------------------------------------------------------------------------------------------------
 # Finite sets of locations
+
+
+def test_steps_of_adam_by_hand():
+    """The published averages from their sums, each gradient with the weight that it has left."""
+    start, c, rate = np.array([1.0, -2.0]), np.array([3.0, 0.5]), 0.3
+    v, seen = start, []
+    for k in range(1, 6):
+        seen.append(c * (1.0 - v))
+        ages = np.arange(k)[::-1, None]
+        first = np.sum(0.1 * 0.9**ages * seen, axis=0) / (1.0 - 0.9**k)
+        second = np.sum(0.001 * 0.999**ages * np.square(seen), axis=0) / (1.0 - 0.999**k)
+        v = v + rate * first / (np.sqrt(second) + 1e-8)
+        np.testing.assert_allclose(maximise(lambda v: c * (1.0 - v), start, k, rate), v, rtol=1e-10)
+    assert start.tolist() == [1.0, -2.0]
 
 
 def test_fssd_by_hand():

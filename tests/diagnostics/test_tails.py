@@ -23,7 +23,7 @@ def joint(df, d=3):
 
 
 def separate(dfs, side=0.0):
-    """Independent ones; with infinitely many degrees of freedom normal ones, beyond 0 on the other side than `side`."""
+    """Independent ones; normal ones for infinitely many degrees of freedom, and on the side of 0 that is not `side`."""
 
     def both(x):
         heavy = np.isfinite(dfs) & (side * x >= 0.0)

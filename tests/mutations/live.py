@@ -37,7 +37,8 @@ def attempts(bugs, chosen, jobs):
         import pytest
 
         files = sorted({test.partition("::")[0] for tests, _, _ in chosen for test in tests})
-        if files and pytest.main([*OPTIONS, "--collect-only", *files]) != 0:
+        collected = Collected()
+        if files and pytest.main([*OPTIONS, "--collect-only", *files], plugins=[collected]) != 0:
             raise RuntimeError("the tests cannot be collected; the folder of --reached is of other tests")
     functions = {}
     for found in gc.get_objects():
@@ -51,6 +52,7 @@ def attempts(bugs, chosen, jobs):
             while waiting and len(running) < jobs:
                 k, bug = waiting.pop()
                 tests, seconds, _ = chosen[k]
+                tests = [test for test in tests if test in collected.tests]
                 if not tests:
                     yield k, False, 0.0, "no test executes it"
                     continue
@@ -72,6 +74,15 @@ def attempts(bugs, chosen, jobs):
                 said = [line for line in text.splitlines() if line.strip()]
                 seconds = time.perf_counter() - began
                 yield k, process.exitcode not in (0, 5), seconds, said[-1] if said else ""
+
+
+class Collected:
+    """The tests that there are, but those whose names pytest does not take back."""
+
+    tests: frozenset[str] = frozenset()
+
+    def pytest_collection_finish(self, session):
+        self.tests = frozenset(item.nodeid for item in session.items if "\\" not in item.nodeid)
 
 
 def attempt(bug, tests, functions, printed):

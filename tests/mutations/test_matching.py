@@ -2,8 +2,11 @@
 
 import ast
 
+import numpy as np
 import pytest
 
+from pdmp.diagnostics import pooled
+from tests.mutations import live, operators
 from tests.mutations.__main__ import BUGS
 from tests.mutations.bugs import Bug
 from tests.mutations.matching import ROOT, planted, tokens
@@ -29,6 +32,22 @@ def test_every_bug_has_one_place_and_tests():
         if not bug.tests:
             wrong.append(f"{bug.name}: no tests are named")
     assert not wrong, "\n".join(wrong)
+
+
+def test_operators_plant_in_functions_that_are_there():
+    """One that had been imported has the code with the bug; what ran at import, such as a default, has not."""
+    own = operators.mutants(ROOT / "pdmp" / "diagnostics" / "pooled.py")
+    assert all(bug.line in bug.lines and bug.old != bug.new for bug in own)
+    (bug,) = (bug for bug in own if (bug.old, bug.new) == ("0.5 * weights", "(0.5)"))
+    function, before = pooled.quantiles, pooled.quantiles.__code__
+    half, one = np.full((1, 1), 0.5), np.ones((1, 1))
+    try:
+        assert live.planted(bug, {before: [function]})
+        assert function([0.4], 3.0 * one, one, half).tolist() == [[3.0]] and function.__code__ != before
+    finally:
+        function.__code__ = before
+    (other, *_) = (bug for bug in operators.mutants(ROOT / "pdmp" / "diagnostics" / "events.py") if bug.old == "100")
+    assert not live.planted(other, {before: [function]})
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_positive_arrival_is_that_of_the_clipped_line():
 
 
 class Walk:
-    """A process of three signed rates, a negative one and parts of a function of time; notes when it was asked."""
+    """Three signed rates, one negative and two parts of a function of time; it notes when it was asked."""
 
     def __init__(self, function, bound, width, clocks=2):
         self.function, self.asked = function, []
