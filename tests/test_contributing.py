@@ -96,7 +96,7 @@ def skeleton(page, heading):
 def test_continuous_time_sampler(capsys):
     space = skeleton("new_sampler", "A continuous-time sampler")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
-    assert_law(space["GaussianBPS"](target), MEAN, 1.0 / PRECISION, time=200.0)
+    assert_law(space["GaussianBPS"](target), MEAN, 1.0 / PRECISION, time=150.0)
     with pytest.raises(ValueError, match="`refresh_rate` must be a positive number, got -1"):
         space["GaussianBPS"](target, refresh_rate=-1)
 
@@ -116,7 +116,7 @@ def test_fixed_step_sampler(capsys):
     space = skeleton("new_sampler", "A fixed-step sampler")
     step = 0.1
     process = space["Langevin"](pdmp.models.Gaussian(MEAN, PRECISION), step=step)
-    assert_law(process, MEAN, 1.0 / (PRECISION * (1.0 - 0.5 * step * PRECISION)), steps=700)
+    assert_law(process, MEAN, 1.0 / (PRECISION * (1.0 - 0.5 * step * PRECISION)), steps=450)
     assert isinstance(discrete.RichardsonRomberg(process), pdmp.Process)
 
 
@@ -135,7 +135,7 @@ def test_model(capsys):
 def test_bound(capsys):
     space = skeleton("new_bound", "A bound of one's own")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
-    assert_law(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](4.0)), MEAN, 1.0 / PRECISION, time=290.0)
+    assert_law(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](4.0)), MEAN, 1.0 / PRECISION, time=200.0)
     with pytest.raises(pdmp.SamplingError, match="the steepest slope"):
         pdmp.sample(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](0.5)), time=500.0, seed=1)
 

@@ -1,7 +1,7 @@
 """The goals `ess` and `rhat` of a run, and what of it depends on the path alone."""
 
-import io
 import functools
+import io
 import math
 import sys
 import types
