@@ -24,6 +24,9 @@ import pytest
 from tests import seeds
 
 VARIABLE = "NUMBA_DISABLE_JIT"
+# To rewrite and compile every test module takes each process 15 s; what did it before is found in __pycache__.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 ROOT = pathlib.Path(__file__).parents[1]
 #: A file whose tests are all exact.
 ALL_EXACT = re.compile(r"^pytestmark = (?:(?!\n\n).)*?mark\.exact", re.MULTILINE | re.DOTALL)

@@ -18,11 +18,12 @@ from pdmp.engine import requirements
 from pdmp.formulas.batches import Recipe
 from pdmp.formulas.design import describe
 from pdmp.native import fingerprints
-from tests.engine.helpers_executors import CALL, Elsewhere
+from tests.engine.helpers_executors import Elsewhere
 from tests.engine.helpers_requirements import MODULE, module
 from tests.engine.helpers_run import same
 from tests.toys import Telegraph
 
+CALL = {"events": 80, "chains": 3, "seed": 3, "warmup": 0.1}
 FAR = {  # what differs, and whether it is known before values are compared
     "named": ("slope=1.0):", "slope=2.0):", True),
     "by_list": ("SLOPES, ARRAY, SETTINGS = [1.0]", "SLOPES, ARRAY, SETTINGS = [2.0]", False),

@@ -311,9 +311,8 @@ def test_a_process_without_a_step_is_asked_for_less():
     """Variances are 30 % too large, of which 397 draws of a chain say nothing; five errors of 1,500 draws are 0.18."""
     target = pdmp.models.Gaussian([1.0, -1.0], [4.0, 1.0])
     match = LAW.format("Weak", "Gaussian", r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"1\.[234]")
-    for chains, store in ((1, "skeleton"), (2, "grid")):
-        with pytest.warns(UserWarning, match=match):
-            pdmp.sample(Weak(target), events=30_000 // chains, seed=2, chains=chains, store=store)
+    with pytest.warns(UserWarning, match=match):
+        pdmp.sample(Weak(target), events=15_000, seed=2, chains=2, store="grid")
     assert not law_warning(pdmp.sample(Weak(target, share=1.0), events=30_000, seed=2))
 
 

@@ -16,7 +16,7 @@ from pdmp.formulas.families import family_of
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 N, CHAINS = 60, 3
 

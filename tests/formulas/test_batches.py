@@ -33,7 +33,7 @@ from tests.formulas.test_regression import (
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 
 @pytest.fixture(autouse=True)

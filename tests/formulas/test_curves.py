@@ -19,7 +19,7 @@ pytest.importorskip("formulae")
 
 pytestmark = [
     pytest.mark.exact,
-    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.usefixtures("few_steps", "few_radii"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
 

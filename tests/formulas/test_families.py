@@ -26,7 +26,7 @@ Environment = pytest.importorskip("formulae.environment").Environment
 
 pytestmark = [
     pytest.mark.exact,
-    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.usefixtures("few_steps", "few_radii"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
 
@@ -205,7 +205,7 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
     model, _, priors, _, _, _ = made(formulas_of(family), family, data, weights="weight")
     means = {"x": data["x"].mean(), "w": data["w"].mean()} | {a: (data["area"] == a).mean() for a in "bc"}
     excess = []
-    for k in range(3):
+    for k in range(2):
         x = near(model, k)
         natural = model.constrain(x)
         own = data["weight"].to_numpy() * log_likelihood(family, data, natural)

@@ -35,7 +35,7 @@ from tests.processes.helpers_moving_regressions import diagonal_boomerang
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 pytest.importorskip("dask")
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
 CUTS = 0, 4, 15, N
 ROWS = "X", "y", "target", "offset", "weight", "level", "value"

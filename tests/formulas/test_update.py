@@ -15,7 +15,7 @@ from tests.formulas.test_after import Made
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
 
-pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_steps")]
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_steps", "few_radii")]
 
 N, FIRST = 130, 83  #: rows, and those of the first fit
 

@@ -12,7 +12,6 @@ import pdmp
 from pdmp.models import families, sum_of_terms
 from pdmp.models.families import FAMILIES, Family
 from pdmp.models.priors import Normal
-from pdmp.processes import row_bounds as row_bounds_module
 from pdmp.processes.row_bounds import row_bounds
 from tests.models.helpers_families import (
     CENSORED,
@@ -22,7 +21,11 @@ from tests.models.helpers_families import (
     expit,
 )
 
-pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.usefixtures("few_radii"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+]
 
 
 DISCRETE = ("count", "label")
@@ -227,8 +230,7 @@ def test_derivatives_and_log_likelihoods(name):
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_no_row_is_above_its_bound(name, monkeypatch):
-    monkeypatch.setattr(row_bounds_module, "PLANS", row_bounds_module.PLANS[1:])  # of fewer radii
+def test_no_row_is_above_its_bound(name):
     model, rng = model_of(case(name)), np.random.default_rng(9)
     sd = np.array([0.05, 0.06, 0.04, 0.05, 0.05, 0.03, 0.04, 0.05, 0.04])
     weights, radii, factors = row_bounds(model, POINT, sd)

@@ -326,7 +326,7 @@ def test_a_quadratic_of_any_axes_that_is_not_positive_definite(dim, lowest, says
     assert count < 4 * dim + 500
 
 
-def rows_of(name, sign, n=40):
+def rows_of(name, sign, n=24):
     """Rows of a family, or minus these: of responses in its range, with coefficients and an offset."""
     family, rng, offset = FAMILIES[name], np.random.default_rng(5), np.linspace(-0.3, 0.3, n)
     X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])

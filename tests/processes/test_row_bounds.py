@@ -80,6 +80,7 @@ def ratios(model, anchor, root, weights, radius, factor, rng, draws=12):
     return worst
 
 
+@pytest.mark.usefixtures("few_radii")
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("name", EVERY)
 def test_no_row_is_above_its_bound(name, dense):

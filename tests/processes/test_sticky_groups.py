@@ -323,8 +323,11 @@ def test_what_is_accumulated_is_what_the_path_says(name):
     assert {"birth", "death"} <= {k for k, n in run.stats["events"].items() if n > 0}
 
 
+logistic_run = functools.cache(lambda: pdmp.sample(made("logistic"), events=250, seed=6))
+
+
 def test_with_many_units_models_are_read_from_the_skeleton(monkeypatch):
-    listed = pdmp.diagnostics.sparsity(pdmp.sample(CASES["logistic"](), events=250, seed=6))
+    listed = pdmp.diagnostics.sparsity(logistic_run())
     for module in (sticky, sticky_groups):
         monkeypatch.setattr(module, "LISTED", 2)
     read = pdmp.diagnostics.sparsity(pdmp.sample(CASES["logistic"](), events=250, seed=6))
@@ -334,7 +337,7 @@ def test_with_many_units_models_are_read_from_the_skeleton(monkeypatch):
 
 
 def test_inclusion_survives_a_file(tmp_path):
-    run = pdmp.sample(CASES["logistic"](), events=200, seed=7)
+    run = logistic_run()
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
     np.testing.assert_array_equal(pdmp.diagnostics.inclusion(loaded), pdmp.diagnostics.inclusion(run))

@@ -714,9 +714,10 @@ def test_most_proposals_of_the_picture_are_thinned(monkeypatch):
 
 def test_a_film_shows_what_is_known_by_then(monkeypatch):
     """Of the predicted bound: the rate so far, the proposals made, and the bound as far as the next one."""
-    drawings = drawn(monkeypatch)
-    found = drawings.piece(drawings.predicted_process(), drawings.PROPOSALS, seed=3)
-    assert len(found.proposals) == drawings.PROPOSALS and 0 < found.accepted.sum() < 5 and found.estimated
+    drawings, X = drawn(monkeypatch), np.random.default_rng(1).standard_normal((30, 2))
+    batches = pdmp.gradients.Minibatch(pdmp.models.LogisticRegression(X, X[:, 0] > 0.3, prior_scale=1.0), size=6)
+    found = drawings.piece(pdmp.SBPS(batches, k=2.0), drawings.PROPOSALS, seed=3)
+    assert len(found.proposals) == drawings.PROPOSALS and 0 < found.accepted.sum() < 9 and found.estimated
     for now in np.linspace(found.times[0], found.times[-1], 23)[1:]:
         (t, rate), (when, _), made = drawings.until(found, now)
         assert t[-1] == now and np.all(np.diff(t) >= 0.0) and np.allclose(rate, np.interp(t, found.times, found.rates))
