@@ -44,7 +44,9 @@ TOLERANCE = 0.5  #: the covariance has settled when it changes by less, see `dis
 #: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
 #: `DENSE` dimensions one for so many gradients of the window.
 POINTS, EACH = 100, 16
-NARROW = 0.3  #: a chain whose step adapts to less than this part of the median of all is where the density is narrow
+#: A chain whose step adapts to less than this part of the median of all is where the density is narrow; in the first
+#: windows it is moved, if it started there: the first metric may be the neck's own, and its step there a usual one.
+NARROW, MOVES = 0.3, 2
 FEW = 10  #: different ones among them that variances are learnt from, at least, above `DENSE` dimensions
 RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
 CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
@@ -59,10 +61,6 @@ FAR = 0.3  #: residual gradient above which a target is far from normal
 #: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
-#: Residual gradient, and share of lost paths, above which the step of the usual acceptance is too large for parts of a
-#: target: the next window aims higher.
-CURVED, LOST_PATHS = 1.5, 0.01
-HIGHER = (0.95, 0.98)
 #: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
 #: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
@@ -86,7 +84,7 @@ class Metric(NamedTuple):
     windows: int
     gradients: int  #: of all windows, all chains
     visited: np.ndarray  #: (n, d) equally spaced points of the last window
-    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, given or as `higher`
+    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, if given
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
     #: In which mass, step and `around` are, where they are not the target's own.
     coordinates: NonCentred | None = None
@@ -139,24 +137,6 @@ class Metric(NamedTuple):
     def acceptance(self) -> float:
         """The acceptance that their steps aim at."""
         return acceptance(self.far, self.target_acceptance)
-
-
-def higher(aim: float | None, residual: float, run: Run) -> float | None:
-    """The acceptance that the next window aims at, after one that aimed at `aim`; None: the usual one.
-
-    The step is adapted to a mean over the target. Where scales differ from place to place it is too large in some,
-    which paths enter by chance and where all that follow are rejected.
-    """
-    if residual <= CURVED or not loses(run):
-        return aim
-    return next((rung for rung in HIGHER if aim is None or rung > aim), aim)
-
-
-def loses(run: Run) -> bool:
-    """Whether more of the paths of a window than `LOST_PATHS` were as good as certain to be rejected."""
-    lost = np.array([record.statistics["lost"] for record in run.records])
-    lost = lost[np.isfinite(lost)]
-    return len(lost) > 0 and bool(lost.mean() > LOST_PATHS)
 
 
 def acceptance(far: bool, given: float | None) -> float:
@@ -412,7 +392,7 @@ def spaced_points(
 
 
 def astray(run: Run, starts: Starts) -> np.ndarray:
-    """Which chains of the first window started where the density is narrow and has no mode, (chains,).
+    """Which chains of one of the first windows started where the density is narrow and has no mode, (chains,).
 
     That is in a neck or a tail: where a path went on and its Gaussian was best on the way, by an ELBO that is right for
     a normal density. The metric would be learnt there, and the chain may not come out in it. A narrow mode is a
@@ -466,7 +446,7 @@ def learn_metric(
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far, mass, ones, around, aim = False, from_root(root), np.ones(model.dim), gaussian.centre, target_acceptance
+    far, mass, ones, around = False, from_root(root), np.ones(model.dim), gaussian.centre
     graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
     if graph is not None:
         mass, length = graph, 2 * length
@@ -481,12 +461,12 @@ def learn_metric(
         mass, around = from_root(root), z.mean(axis=0)
     for k, child in enumerate(seed.spawn(WINDOWS)):
         process = hamiltonian(
-            model, mass, far, target_acceptance=aim, around=around if known else None, coordinates=moved
+            model, mass, far, target_acceptance=target_acceptance, around=around if known else None, coordinates=moved
         )
-        run, was_far, was_known, aimed = run_window(process, points, child, length), far, known, aim
+        run, was_far, was_known = run_window(process, points, child, length), far, known
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
-        out = astray(run, starts) if k == 0 else np.zeros(run.chains, bool)
+        out = astray(run, starts) if k < MOVES else np.zeros(run.chains, bool)
         x, gradients = spaced_points(model, run, moved, out)
         spent += gradients_of(run) + len(x)
         points, turned = beside(run, ends(run, points), out), False
@@ -528,9 +508,7 @@ def learn_metric(
                 far = dense and residual > FAR
                 # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
                 known = not far and not (turned and before is None)
-            if target_acceptance is None:
-                aim = higher(aim, residual, run) if far else None
-            if settled and far == was_far and aim == aimed and not (far and residual <= CURVED and loses(run)):
+            if settled and far == was_far:
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
@@ -540,5 +518,18 @@ def learn_metric(
         visited, gradients = with_gradients(model, visited)
         gaussian, spent = fitted_gaussian(visited, gradients, dense), spent + len(visited)
     return Metric(
-        gaussian, residual, points, step, was_far, mass, change, k + 1, spent, visited, aimed, around, moved, neck
+        gaussian,
+        residual,
+        points,
+        step,
+        was_far,
+        mass,
+        change,
+        k + 1,
+        spent,
+        visited,
+        target_acceptance,
+        around,
+        moved,
+        neck,
     )

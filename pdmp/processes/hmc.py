@@ -23,8 +23,17 @@ are refreshed after random times: the Boomerang is the case in which the flow of
 target's, and bounces that of the steps' correction. Durations are random, as a fixed one is a multiple of the period of
 some direction. A path is reversible, and n does not depend on it, so that the law is the target at every step size.
 
-A path whose kinetic energy passes `LARGEST_ENERGY` + d diverges: it is rejected and counted. So is one that leads to
-where the density is zero. Anything else that is not finite ends the run.
+A path of α = min(1, e^(-ΔE)) < `LOST` that is rejected is lost: the step is too large there. A second one from the same
+(y, u) has n r steps of ε / r, r = `FINER`. Its end y' is accepted with probability
+
+           min(1, e^(-ΔE') (1 - α') / (1 - α)),
+
+where α' is the acceptance of the path of n steps of ε from (y', -u'): if that is not lost as well, 0. So the law is
+exact, and a chain can enter and leave a place some r times narrower than its step is for. It costs nothing elsewhere.
+
+A path whose kinetic energy passes `LARGEST_ENERGY` + d diverges: it is lost, and counted if the second diverges too.
+One that leads to where the density is zero is rejected, without a second. Anything else that is not finite ends the
+run.
 
 In the warm-up the step is adapted to the rate of acceptance: after path k = 1, 2, … since the metric last changed its
 logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance. The metric is adapted to the states.
@@ -34,7 +43,8 @@ References
 Duane, Kennedy, Pendleton & Roweth (1987), Hybrid Monte Carlo, Phys. Lett. B 195. Neal (2011), MCMC using Hamiltonian
 dynamics, section 3.2 for random durations. Bou-Rabee & Sanz-Serna (2017), Randomized Hamiltonian Monte Carlo, Ann.
 Appl. Probab. 27, for the process without an error. Shahbaba, Lan, Johnson & Neal (2014), Split Hamiltonian Monte
-Carlo, Stat. Comput. 24, section 3.1, for the steps around a Gaussian.
+Carlo, Stat. Comput. 24, section 3.1, for the steps around a Gaussian. Modi, Barnett & Carpenter (2023), Delayed
+rejection Hamiltonian Monte Carlo for sampling multiscale distributions, Bayesian Anal. 19, for the second path.
 """
 
 from __future__ import annotations
@@ -68,6 +78,8 @@ LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
 LONGEST_STEP = 0.5 * math.pi  #: around a Gaussian: a quarter of its period
 FIRST_STEP = 1.0  #: around a Gaussian; a step that is too large costs few gradients, one that is too small many
 LOST = 0.01  #: probability of acceptance below which a path is lost
+FINER = 4  #: a path that is lost is tried once more by steps that are so many times shorter
+OUTSIDE, DIVERGED = 1, 2  #: how a path may end that has no end point
 GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
 
 
@@ -87,9 +99,12 @@ class HMCMemory(NamedTuple):
     counted: np.ndarray  #: (1,) paths after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
-    divergences: np.ndarray  #: (1,) paths that diverged, after the warm-up
-    lost: np.ndarray  #: (1,) paths of an acceptance below `LOST`, those that diverged among them, after the warm-up
+    divergences: np.ndarray  #: (1,) paths that diverged, and the second ones too, after the warm-up
+    lost: np.ndarray  #: (1,) paths that were lost and whose second ones were rejected, after the warm-up
+    ended: np.ndarray  #: (1,) how the last path ended: 0, `OUTSIDE` or `DIVERGED`
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
+    begun: np.ndarray  #: (d,) u that a path began with
+    second: np.ndarray  #: (2, d) y and ∇U at the end of a second path
     metric: tuple
     provider: tuple
 
@@ -111,8 +126,8 @@ class HMCReport(Report):
         """The mean probability of acceptance after the warm-up, ε, and counts.
 
         `outside`, `divergences`, and `max_held`, the longest hold: the largest number of rejected paths in a row.
-        `lost` is the share of paths that were as good as certain to be rejected: where one step does for all of the
-        target there are none.
+        `lost` is the share of paths for which the step was too large, and a quarter of it too: where one step does for
+        all of the target there are none.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -273,16 +288,59 @@ class HMC(Process):
             adaptations = self.metric.learn_from(memory.metric, x, state.v, now)
             if adaptations > memory.adapted[1]:
                 memory.adapted[0], memory.adapted[1] = 0.0, adaptations
-        u, split = memory.metric.u, self.centre.shape[0] > 0
-        self.target.standardise(x, y)
-        if split:
-            self.standardise(state)
+        u = memory.metric.u
+        self.depart(state)
         for j in range(d):
             u[j] = rng.standard_normal()
+            memory.begun[j] = u[j]
         step, before = math.exp(memory.log_step[0]), memory.potential[0] + 0.5 * dot(u, u)
         n = 1 + int(min(2.0 * self.duration * rng.random() / step, MOST_STEPS - 1.0))
         self.metric.pull(memory.metric, memory.gradient)
-        there, valid = math.inf, True
+        there = self.path(state, step, n)
+        if math.isnan(there):
+            return -1
+        accept, memory.held[0] = math.exp(min(before - there, 0.0)), memory.held[0] + 1.0
+        again = 0 if accept < LOST else 1
+        if rng.random() < accept:
+            self.move(memory, x, y, memory.next_gradient, there - 0.5 * dot(u, u))
+        elif again == 0 and memory.ended[0] != OUTSIDE:
+            again = self.retry(state, step, n, before, accept, rng)
+            if again < 0:
+                return -1
+        if memory.ended[0] == OUTSIDE:
+            memory.outside[0] += 1
+        elif memory.ended[0] == DIVERGED and not adapting:
+            memory.divergences[0] += 1
+        if not adapting:
+            memory.held[1] = max(memory.held[0], memory.held[1])
+            memory.counted[0] += 1.0
+            memory.acceptance_sum[0] += accept
+            memory.lost[0] += 1 - again
+        elif self.adapts:
+            memory.adapted[0] += 1.0
+            memory.log_step[0] += math.pow(memory.adapted[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
+            if self.centre.shape[0] > 0:
+                memory.log_step[0] = min(memory.log_step[0], math.log(LONGEST_STEP))
+        return 0
+
+    # -- in other words ---------------------------------------------------------------------------------------------
+
+    @compiled
+    def depart(self, state):
+        """The start of a path at the present state; overwrites u."""
+        self.target.standardise(state.x, state.memory.proposal)
+        if self.centre.shape[0] > 0:
+            self.standardise(state)
+
+    @compiled(inline=False)
+    def path(self, state, step, n):
+        """E at the end of n steps from (y, u), where the gradient is pulled; infinite without an end, NaN at an error.
+
+        `ended` says why it has none: it diverged, or led to where the density is zero.
+        """
+        memory, y = state.memory, state.memory.proposal
+        u, d, split = memory.metric.u, y.shape[0], self.centre.shape[0] > 0
+        memory.ended[0], there = 0, math.inf
         for k in range(n):
             self.kick(u, memory.metric.pulled, memory.place, step)
             if split:
@@ -293,50 +351,65 @@ class HMC(Process):
                     y[j] += step * memory.velocity[j]
             if k == n - 1:
                 there = self.evaluate(y, memory.next_gradient)
-                state.counts[DATA] += self.extra * terms
+                state.counts[DATA] += self.extra * self.terms
             else:
                 self.gradient(y, memory.next_gradient)
-            state.counts[DATA] += terms
+            state.counts[DATA] += self.terms
             if k == n - 1 and there == math.inf:  # where the density is zero the gradient need not exist
-                memory.outside[0] += 1
-                valid = False
-                break
+                memory.ended[0] = OUTSIDE
+                return math.inf
             if not finite(memory.next_gradient):
-                state.counts[DATA] += terms
+                state.counts[DATA] += self.terms
                 if self.target.total_potential(y) != math.inf:
-                    return -1
-                memory.outside[0] += 1
-                valid = False
-                break
+                    return math.nan
+                memory.ended[0] = OUTSIDE
+                return math.inf
             self.metric.pull(memory.metric, memory.next_gradient)
             self.kick(u, memory.metric.pulled, memory.place, step)
             if not 0.5 * dot(u, u) < LARGEST_ENERGY + d:
-                memory.divergences[0] += 0 if adapting else 1
-                valid = False
-                break
-        accept, memory.held[0] = 0.0, memory.held[0] + 1.0
-        if valid:
-            if math.isnan(there):
-                return -1
-            accept = math.exp(min(before - there - 0.5 * dot(u, u), 0.0))
-            if rng.random() < accept:
-                self.target.natural(y, x)
-                for j in range(d):
-                    memory.gradient[j] = memory.next_gradient[j]
-                memory.potential[0], memory.held[0] = there, 0.0
-        if not adapting:
-            memory.held[1] = max(memory.held[0], memory.held[1])
-            memory.counted[0] += 1.0
-            memory.acceptance_sum[0] += accept
-            memory.lost[0] += 1 if accept < LOST else 0
-        elif self.adapts:
-            memory.adapted[0] += 1.0
-            memory.log_step[0] += math.pow(memory.adapted[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
-            if split:
-                memory.log_step[0] = min(memory.log_step[0], math.log(LONGEST_STEP))
-        return 0
+                memory.ended[0] = DIVERGED
+                return math.inf
+        return there + 0.5 * dot(u, u)
 
-    # -- in other words ---------------------------------------------------------------------------------------------
+    @compiled
+    def retry(self, state, step, n, before, accept, rng):
+        """A second path, of shorter steps, after one of n that is lost: 1 if it is accepted, else 0; -1 at an error.
+
+        `before`: E at the start of both. `accept`: the acceptance of the first.
+        """
+        memory, x, y, u = state.memory, state.x, state.memory.proposal, state.memory.metric.u
+        self.depart(state)
+        for j in range(x.shape[0]):
+            u[j] = memory.begun[j]
+        self.metric.pull(memory.metric, memory.gradient)
+        there = self.path(state, step / FINER, n * FINER)
+        if math.isnan(there):
+            return -1
+        # Above e¹ it is accepted in any case, as 1 - LOST is above 1 / e.
+        ratio, limit = math.exp(min(before - there, 1.0)), rng.random() * (1.0 - accept)
+        if limit >= ratio:
+            return 0
+        potential = there - 0.5 * dot(u, u)
+        for j in range(x.shape[0]):
+            memory.second[0, j], memory.second[1, j], u[j] = y[j], memory.next_gradient[j], -u[j]
+        # From its end the first path would have to be lost as well, and rejected.
+        back = self.path(state, step, n)
+        if math.isnan(back):
+            return -1
+        outside, memory.ended[0] = memory.ended[0] == OUTSIDE, 0
+        back_accept = math.exp(min(there - back, 0.0))
+        if outside or back_accept >= LOST or limit >= ratio * (1.0 - back_accept):
+            return 0
+        self.move(memory, x, memory.second[0], memory.second[1], potential)
+        return 1
+
+    @compiled
+    def move(self, memory, x, y, gradient, potential):
+        """The end of a path becomes the state."""
+        self.target.natural(y, x)
+        for j in range(x.shape[0]):
+            memory.gradient[j] = gradient[j]
+        memory.potential[0], memory.held[0] = potential, 0.0
 
     @compiled
     def kick(self, u, pulled, place, step):
@@ -455,7 +528,10 @@ class HMC(Process):
             outside=np.zeros(1, np.int64),
             divergences=np.zeros(1, np.int64),
             lost=np.zeros(1, np.int64),
+            ended=np.zeros(1, np.int64),
             held=np.zeros(2),
+            begun=np.zeros(d),
+            second=np.zeros((2, d)),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),
         )

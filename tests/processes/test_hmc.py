@@ -72,7 +72,8 @@ def expected(model, x, root, step, duration, jumps, rng):
 @pytest.mark.exact
 @pytest.mark.parametrize("model, extra", [(Skew(), 1), (Together(), 0)])
 @pytest.mark.parametrize("metric", [None, [2.0, 0.5], METRIC])
-def test_steps_acceptance_and_counts(model, extra, metric):
+def test_steps_acceptance_and_counts(model, extra, metric, monkeypatch):
+    monkeypatch.setattr(hmc, "LOST", 0.0)  # without second paths
     process, state, rng = resolved(model, [0.3, -0.4], step=0.6, duration=1.3, metric=metric)
     state.counts[ADAPTING] = 0
     root = state.memory.metric.root
@@ -109,8 +110,9 @@ def around(model, x, root, centre, step, n, u):
 @plain_only
 @pytest.mark.exact
 @pytest.mark.parametrize("mass", [[2.0, 0.5], METRIC])
-def test_steps_around_a_gaussian(mass):
+def test_steps_around_a_gaussian(mass, monkeypatch):
     """States, acceptances and counts, by the formulas; and with L of a few directions."""
+    monkeypatch.setattr(hmc, "LOST", 0.0)
     centre = np.array([0.7, -0.2])
     process, state, rng = resolved(Skew(), [0.3, -0.4], step=0.9, duration=1.3, metric=mass, around=centre)
     state.counts[ADAPTING] = 0
@@ -266,6 +268,90 @@ def test_the_mass_is_adapted_to_the_variances_of_the_states(metric):
     assert state.memory.adapted[0] < 1_200.0  # counted anew with each new metric
 
 
+class Narrow(pdmp.Model):
+    """Two coordinates of sd e^(t/2), t ~ N(0, 9): at a step for the mouth of this funnel paths are lost in its neck."""
+
+    def __init__(self):
+        super().__init__(dim=3)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        p = math.exp(-x[2])
+        out[0] += p * x[0]
+        out[1] += p * x[1]
+        out[2] += x[2] / 9.0 + 1.0 - 0.5 * p * (x[0] * x[0] + x[1] * x[1])
+        return x[2] * x[2] / 18.0 + x[2] + 0.5 * p * (x[0] * x[0] + x[1] * x[1])
+
+    @pdmp.compiled
+    def potential(self, x):
+        return x[2] * x[2] / 18.0 + x[2] + 0.5 * math.exp(-x[2]) * (x[0] * x[0] + x[1] * x[1])
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+
+def leapfrog(model, x, u, step, n, root):
+    """(x, u) after n steps, their number up to a divergence, where it has one, and E, infinite then."""
+    for k in range(n):
+        u = u - 0.5 * step * root.T @ model.gradient(x)
+        x = x + step * root @ u
+        u = u - 0.5 * step * root.T @ model.gradient(x)
+        if not 0.5 * u @ u < hmc.LARGEST_ENERGY + len(x):
+            return x, u, k + 1, math.inf
+    return x, u, n, model.potential(x) + 0.5 * u @ u
+
+
+@plain_only
+@pytest.mark.exact
+@pytest.mark.parametrize("split", [False, True])
+def test_a_lost_path_is_tried_again_by_shorter_steps(split):
+    """By the formulas, with all ends a second path may have."""
+    model, root, x = Narrow(), np.diag([1.0, 0.7, 1.3]), np.array([0.01, -0.02, -5.0])
+    options = {"around": np.zeros(3)} if split else {}
+    process, state, rng = resolved(model, x, step=0.4, duration=1.1, metric=1.0 / np.diag(root) ** 2, **options)
+    state.counts[ADAPTING], other = 0, np.random.Generator(np.random.PCG64(7))
+
+    def go(x, u, step, n):
+        if not split:
+            return leapfrog(model, x, u, step, n, root)
+        for k in range(n):
+            x, u = around(model, x, root, np.zeros(3), step, 1, u)
+            if not 0.5 * u @ u < hmc.LARGEST_ENERGY + 3:
+                return x, u, k + 1, math.inf
+        return x, u, n, model.potential(x) + 0.5 * u @ u
+
+    seen, gradients, lost, divergences, total = dict.fromkeys(("first", "worse", "back", "second"), 0), 1, 0, 0, 0.0
+    for k in range(400):
+        u = other.standard_normal(3)
+        n, before = math.ceil(2.2 * other.random() / 0.4), model.potential(x) + 0.5 * u @ u
+        y, _, spent, there = go(x, u, 0.4, n)
+        accept = math.exp(min(before - there, 0.0))
+        gradients, total, diverged = gradients + spent, total + accept, there == math.inf
+        if other.random() < accept:
+            x, seen["first"] = y, seen["first"] + 1
+        elif accept < hmc.LOST:
+            y, v, spent, there = go(x, u, 0.4 / hmc.FINER, n * hmc.FINER)
+            gradients, ratio, limit = gradients + spent, math.exp(min(before - there, 9.0)), other.random()
+            diverged = there == math.inf
+            how = "worse"
+            if limit * (1.0 - accept) < ratio:
+                _, _, spent, back = go(y, -v, 0.4, n)
+                back, gradients = math.exp(min(there - back, 0.0)), gradients + spent
+                good = back < hmc.LOST and limit < min(1.0, ratio * (1.0 - back) / (1.0 - accept))
+                how, x = ("second", y) if good else ("back", x)
+            seen[how] += 1
+            lost, divergences = lost + (how != "second"), divergences + diverged
+        assert process.jump(state, 0, float(k), rng) == 0
+        np.testing.assert_allclose(state.x, x, rtol=1e-6, atol=1e-9)
+        x = state.x.copy()  # rounding grows along paths that are lost
+    memory = state.memory
+    assert min(seen.values()) > 2 and (memory.lost[0], memory.divergences[0]) == (lost, divergences)
+    assert state.counts[DATA] == gradients and memory.acceptance_sum[0] == pytest.approx(total)
+    np.testing.assert_allclose(memory.gradient, model.gradient(x), rtol=1e-9)
+    assert memory.potential[0] == pytest.approx(model.potential(x))
+
+
 def wall(fails):
     """A half-normal law, with what `fails` returns in the place of the potential left of 0."""
 
@@ -322,15 +408,16 @@ def test_divergences_and_holds_count_after_the_warm_up():
 
 
 @pytest.mark.exact
-def test_a_chain_that_is_held_is_said(monkeypatch):
-    steep = pdmp.models.Gaussian([0.0], [4.93])  # at the stability limit of the step
+def test_a_chain_that_is_held_is_said():
+    steep = pdmp.models.Gaussian([0.0], [4.93])  # at the stability limit of the step, and of one four times shorter
+    steeper = pdmp.models.Gaussian([0.0], [4.93 * hmc.FINER**2])
     with pytest.warns(UserWarning, match="was held at one place for"):
-        run = pdmp.sample(pdmp.HMC(steep, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
+        run = pdmp.sample(pdmp.HMC(steeper, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
     assert run.stats["max_held"] > hmc.LONGEST_HOLD
     assert run.stats["max_held"] == max(r.statistics["max_held"] for r in run.records)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pdmp.sample(pdmp.HMC(steep, step=0.5), steps=400, chains=2, seed=1)
+        pdmp.sample(pdmp.HMC(steep, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
 
 
 @pytest.mark.exact
