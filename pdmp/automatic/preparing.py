@@ -90,8 +90,8 @@ def auto(
     -------
     Process
         An `HMC`, or what `sampler` makes. In its attribute ``prepared``, ``starts`` is where the chains of a run start
-        by default, ``choice`` says in one line what was learnt, and ``gradients`` is the number of gradients and potentials
-        that this has cost, all chains together.
+        by default, ``choice`` says in one line what was learnt, and ``gradients`` is the number of gradients and
+        potentials that this has cost, all chains together.
 
     Raises
     ------

@@ -10,6 +10,7 @@ from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.checks import describe
 from pdmp.engine.executors import cpu_count
 from pdmp.engine.result import Run
+from pdmp.errors import warn
 from pdmp.process import DATA, Process
 
 WARMUP = 0.4  #: part of a window in which the step adapts, and which is left out
@@ -18,7 +19,8 @@ WARMUP = 0.4  #: part of a window in which the step adapts, and which is left ou
 def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequence, gradients: int) -> Run:
     """Chains of `process` from `starts` (chains, d), each of so many gradients; a chain that fails ends early.
 
-    The result depends on the arguments alone, however many processors there are.
+    The result depends on the arguments alone, however many processors there are. What the gradient raised is said, as
+    in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
@@ -30,8 +32,23 @@ def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequenc
     chains[0].compile()
     with concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp") as executor:
         list(executor.map(Chain.advance, chains))
+    raised = [chain.cause for chain in chains if chain.cause is not None]
+    for error in raised:
+        if not isinstance(error, Exception):
+            raise error
+    if raised:
+        warn(
+            f"in the warm-up {name_of(process)} raised {type(raised[0]).__name__}: {raised[0]}. The chains that met "
+            "this ended there, and what was learnt is of the others; in a run it is a failure. Return the potential inf "
+            "outside the support."
+        )
     info = describe(process) | {"store": "skeleton", "seed": None, "budget": {"gradients": gradients}}
     return Run(info, [chain.finish() for chain in chains], process=process)
+
+
+def name_of(process: Process) -> str:
+    """What a process computes with, in the words of a message."""
+    return f"the gradient of {type(process.model or process).__name__}"
 
 
 def gradients_of(run: Run) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pdmp.formulas.effects import SCALES
 from pdmp.formulas.estimates import Estimates, shown
-from pdmp.formulas.grids import check_at, chosen_values, columns_of, names_of, several
+from pdmp.formulas.grids import check_at, check_groups, chosen_values, columns_of, names_of, several
 from pdmp.formulas.table import read_table
 from pdmp.native.arguments import count, one_of
 
@@ -86,6 +86,7 @@ def over(
     else:
         rows = read_table(data, "`data`")
         note = f"averages over {len(rows):,} rows"
+    check_groups(at, fit, effects)
     lists = {name: at.pop(name) for name in varied if name in at}
     for name, value in at.items():
         if several(value):

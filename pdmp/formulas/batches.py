@@ -34,7 +34,7 @@ from pdmp.formulas.sources import (
     batches,
     texts_and_numbers,
 )
-from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
+from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers, with_truth_values
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
 
@@ -231,7 +231,7 @@ def _scan_rows(used, keys, types, part):
         absent = table.isna()
         for name in used:
             missing[name] += int(absent[name].sum())
-        some.append(chooser.choose(table[~absent.any(axis=1).to_numpy()]))
+        some.append(chooser.choose(with_truth_values(table[~absent.any(axis=1).to_numpy()])))
     return _stacked(some), total, chooser.rows, missing
 
 

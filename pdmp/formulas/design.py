@@ -31,7 +31,7 @@ DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each l
 AS_FLOAT = "{table} = {table}.astype(float)"
 AS_DAYS = "make it a number, such as (pandas.to_datetime({table}) - pandas.Timestamp('2020-01-01')).dt.days"
 AS_SECONDS = "make it a number, {table} = {table} / pandas.Timedelta('1D')"
-AS_TEXT = "make it one, {table} = {table}.astype(str) or pandas.to_numeric({table})"
+AS_TEXT = "make it one, {table} = {table}.astype('string') or pandas.to_numeric({table})"
 AS_REAL = "take np.real, np.imag or np.abs of it"
 HELD = {
     **dict.fromkeys(("date", "datetime", "datetime64", "period"), ("dates", AS_DAYS)),
@@ -39,7 +39,6 @@ HELD = {
     **dict.fromkeys(("decimal", "integer", "floating", "mixed-integer-float"), ("numbers as objects", AS_FLOAT)),
     **dict.fromkeys(("mixed-integer", "mixed"), ("values of several types", AS_TEXT)),
     **dict.fromkeys(("time", "bytes", "interval"), ("what is neither a number nor text", AS_TEXT)),
-    "boolean": ("truth values as objects", "{table} = {table}.astype(bool)"),
     "complex": ("complex numbers", AS_REAL),
 }
 ARITHMETIC = ("+", "-", "*", "/", "**")
@@ -282,7 +281,7 @@ def check_columns(described: Described, table: Any) -> None:
             continue
         said, cure = HELD[held]
         if name not in plain and held != "complex":
-            cure = "{table} = {table}.astype(str)"
+            cure = "{table} = {table}.astype('string')"  # of which missing values stay missing
         types = ", ".join(sorted({type(value).__name__ for value in column.iloc[:10_000]})[:3])
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")

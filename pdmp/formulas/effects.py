@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdmp.formulas.estimates import Estimates, shown
-from pdmp.formulas.grids import check_at, grid, names_of, typical, values_of
+from pdmp.formulas.grids import check_at, check_groups, grid, names_of, typical, values_of
 from pdmp.formulas.kept import DISTINCT
 from pdmp.formulas.smooths import is_smooth
 from pdmp.native.arguments import one_of
@@ -116,6 +116,7 @@ def conditional_effects(
             raise ValueError(f'`term` names the groups {name!r}: their effects need effects="fitted".')
     if scale == "probability" and len(names) > 1:
         raise ValueError("`term` must name one column, along which probabilities are: give a value of others in `at`.")
+    check_groups(at, fit, effects)
     values = [values_of(name, fit, at, first=k == 0) for k, name in enumerate(names)]
     varied = {name: at.pop(name, None) for name in names}
     others = typical(fit, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)

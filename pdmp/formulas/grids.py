@@ -59,6 +59,16 @@ def check_at(at: Mapping[str, Any] | None, fit: Fit) -> dict[str, Any]:
     return at
 
 
+def check_groups(at: Mapping[str, Any], fit: Fit, effects: str) -> None:
+    """Refuse a group that `at` names where effects of groups are 0 or drawn, so that it would change nothing."""
+    for name in at:
+        if effects != "fitted" and name in fit.kept.groupings and name not in columns_of(fit):
+            raise ValueError(
+                f"`at` names a group of {name!r}, and `effects` is {effects!r}, for which it is not looked at: give "
+                'effects="fitted".'
+            )
+
+
 def several(value: Any) -> bool:
     """Whether a value of `at` is a list of values."""
     return isinstance(value, (list, tuple, np.ndarray, range)) or hasattr(value, "to_numpy")

@@ -24,7 +24,16 @@ from pdmp.engine.executors import (
     check_executor,
     workers_of,
 )
-from pdmp.formulas.table import MISSING, check_repeated, import_pandas, is_parquet, not_utf8, one_line, unchanged
+from pdmp.formulas.table import (
+    MISSING,
+    check_repeated,
+    import_pandas,
+    is_parquet,
+    not_utf8,
+    one_line,
+    unchanged,
+    with_truth_values,
+)
 from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
@@ -216,7 +225,7 @@ def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str
             for pass_ in _SHOWN:
                 pass_.add(len(table))
             if not whole:
-                table = table[~table.isna().any(axis=1).to_numpy()]
+                table = with_truth_values(table[~table.isna().any(axis=1).to_numpy()])
             if len(table):
                 yield table
     except OSError as error:
@@ -234,6 +243,7 @@ def _tables(part, names, types):
     absent = [name for name in names if name not in known]
     if absent:
         raise ValueError(f"`data`: the file {str(part)!r} has no column {absent[0]!r}, which the first file has.")
+    check_repeated(known, f"`data`: the file {str(part)!r}")
     stream, _ = _open(part, names, {name: kind for name, kind in (types or {}).items() if name in names})
     try:
         for batch in stream:

@@ -113,12 +113,12 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()).rstrip(".") + "."
 
 
-def check_repeated(columns: Iterable[Any]) -> None:
+def check_repeated(columns: Iterable[Any], where: str = "`data`") -> None:
     """Raise a `ValueError` for two columns of one name, unless it is empty."""
     names = [str(name) for name in columns]
     repeated = sorted({name for name in names if name} - {name for name in names if names.count(name) == 1})
     if repeated:
-        raise ValueError(f"`data` has more than one column {repeated[0]!r}.")
+        raise ValueError(f"{where} has more than one column {repeated[0]!r}.")
 
 
 @contextlib.contextmanager
@@ -141,6 +141,9 @@ def _of_columns(data, asked, pandas):
     if data and not sizes:
         name = next(iter(data))
         raise ValueError(f"{asked}: the column {name!r} must be a list or an array, such as [{data[name]!r}].")
+    for name, column in data.items():
+        if len(shape := getattr(column, "shape", ())) > 1:
+            raise ValueError(f"{asked}: the column {name!r} must have one value for each row, got an array of {shape}.")
     if len(set(sizes.values())) > 1:
         said = ", ".join(f"{name!r} of {size:,}" for name, size in list(sizes.items())[:8])
         raise ValueError(f"{asked}: its columns must have one length, got {said} rows.")
@@ -192,11 +195,23 @@ def complete_rows(table: Any, names: Iterable[str], asked: str = "`data`") -> tu
     missing = table.isna()
     rows = missing.any(axis=1).to_numpy()
     if not rows.any():
-        return table, ""
+        return with_truth_values(table), ""
     where = listed([name for name in names if missing[name].any()])
     if rows.all():
         raise ValueError(f"{asked}: every row has a missing value, in {where}.")
-    return table[~rows], f"{int(rows.sum()):,} of {len(rows):,} rows have missing values, in {where}, and are left out"
+    said = f"{int(rows.sum()):,} of {len(rows):,} rows have missing values, in {where}, and are left out"
+    return with_truth_values(table[~rows]), said
+
+
+def with_truth_values(table: Any) -> Any:
+    """A table without missing values, whose columns of objects that are all truth values hold these.
+
+    A column of truth values of which some are missing holds objects; ``astype(bool)`` of the whole column would make
+    None false and NaN true.
+    """
+    infer = import_pandas().api.types.infer_dtype
+    held = [name for name in table.columns if table[name].dtype == object and infer(table[name]) == "boolean"]
+    return table.astype(dict.fromkeys(held, bool)) if held else table
 
 
 def numbers(table: Any, name: str, asked: str) -> np.ndarray:

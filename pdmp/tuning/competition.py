@@ -29,11 +29,12 @@ from numpy.typing import ArrayLike
 from pdmp.automatic.sampling import sample
 from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
-from pdmp.engine.checkpoint import model_values, same_values
+from pdmp.engine.checkpoint import digest, model_values, same_values
 from pdmp.engine.executors import check_executor, cpu_count
 from pdmp.engine.run import extend
 from pdmp.errors import SamplingError
 from pdmp.native.arguments import count, number, one_of, seed_number
+from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
@@ -317,6 +318,29 @@ def _check_targets(made, metric):
             )
 
 
+def _check_makes(made):
+    """Refuse a `make` that ignores a hyper-parameter: all its values would be one sampler, and the best one chance."""
+    first = made[0]
+    for name, value in first.values.items():
+        for arm in made[1:]:
+            if {other for other in arm.values if not _alike(arm.values[other], first.values.get(other))} == {name}:
+                one, other = digest(first.process), digest(arm.process)
+                if one == other and not one.startswith(UNIQUE):
+                    raise ValueError(
+                        f"`make` returns the same process for {name}={value!r} and {name}={arm.values[name]!r}: it "
+                        "must use what it is given."
+                    )
+                break
+
+
+def _alike(a, b):
+    """Whether two values of a hyper-parameter are one, as far as that can be told."""
+    try:
+        return a is b or bool(np.all(a == b))
+    except (ValueError, TypeError):
+        return False
+
+
 @contextlib.contextmanager
 def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
@@ -409,6 +433,7 @@ def mamba(
     function, name = _metric(metric)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, window, executor)
     _check_targets(made, metric)
+    _check_makes(made)
     rounds = schedule(len(made), budget, eta)
     if clock == "steps" and rounds[0].each < thin * LEAST_DRAWS:
         raise ValueError(
@@ -487,6 +512,7 @@ def grid_search(
     start_noise = number("start_noise", start_noise, 0.0)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)
     _check_targets(made, metric)
+    _check_makes(made)
     schedule(len(made), budget)
     if start_noise > 0.0:
         start = _noisy_start(made[0].process, initial, start_noise, seed)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import model_of
 from pdmp.automatic.sampling import sample
+from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.errors import short_runs, warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import flat
@@ -37,12 +38,15 @@ class Calibration:
     def p_values(self, bins: int | None = None) -> np.ndarray:
         """P value for the uniformity of each coordinate's ranks (d,), by Pearson's χ² test.
 
-        By default there are as many `bins` as give at least ten ranks in each.
+        By default there are as many `bins` as give at least ten ranks in each; at most one for each of the draws + 1
+        ranks, and at least 2, else a `ValueError`.
         """
         from scipy import stats
 
         n = len(self.ranks)
-        bins = max(2, min(self.draws + 1, n // 10)) if bins is None else bins
+        bins = max(2, min(self.draws + 1, n // 10)) if bins is None else count("bins", bins, least=2)
+        if bins > self.draws + 1:
+            raise ValueError(f"`bins` must be at most {self.draws + 1}, the number of ranks, got {bins}.")
         edges = np.linspace(0, self.draws + 1, bins + 1).round()
         expected = n * np.diff(edges) / (self.draws + 1)
         counts = [np.histogram(column, edges - 0.5)[0] for column in self.ranks.T]
@@ -107,7 +111,13 @@ def calibration(
     Raises
     ------
     ValueError
-        If `replicates` or `draws` is not a whole number from 2, or a parameter is not of the model's dimension.
+        If `replicates` or `draws` is not a whole number from 2, or a parameter is not of the model's dimension, not
+        finite, or the same in all replicates.
+
+    Warns
+    -----
+    UserWarning
+        Where half of the runs have fewer effective draws than `draws`: ranks are not uniform then, or say nothing.
 
     Examples
     --------
@@ -125,10 +135,10 @@ def calibration(
     ((20, 1), True)
     """
     replicates, draws = count("replicates", replicates, least=2), count("draws", draws, least=2)
-    ranks = []
+    ranks, before, effective = [], None, []
     for child in np.random.SeedSequence(seed_number("seed", seed)).spawn(replicates):
         rng = np.random.default_rng(child)
-        parameter = np.atleast_1d(np.asarray(prior_draw(rng), dtype=float))
+        parameter = before = _point("prior_draw", prior_draw(rng), before)
         process = make_process(simulate(parameter, rng))
         with short_runs():
             run = sample(process, warmup=warmup, seed=int(rng.integers(2**62)), **budget)
@@ -138,7 +148,37 @@ def calibration(
                 f"`prior_draw` gave a parameter of dimension {len(parameter)}, the process samples {found.shape[1]}."
             )
         ranks.append((found < parameter).sum(axis=0) + rng.integers((found == parameter).sum(axis=0) + 1))
+        effective.append(_effective(run))
+    if (median := float(np.median(effective))) < draws:
+        warn(
+            f"half of the runs have {median:.3g} effective draws or fewer, and {draws} draws were taken of each: their "
+            "ranks need not be uniform; give a larger budget, or fewer `draws`."
+        )
     return Calibration(np.array(ranks), draws)
+
+
+def _point(asked, drawn, before):
+    """A point (d,) that a prior gave, `before` being that of the last replicate; a `ValueError` for what is none."""
+    point = np.atleast_1d(np.asarray(drawn, dtype=float))
+    if not np.all(np.isfinite(point)):
+        raise ValueError(f"`{asked}` gave a point that is not finite: {point}.")
+    # 0 may have a probability of its own, as under a spike and slab.
+    if before is not None and len(point) == len(before) and np.any((point == before) & (point != 0.0)):
+        raise ValueError(
+            f"`{asked}` gave {point} in two replicates, the same number: it must draw every coordinate, with the `rng` "
+            "that it is given."
+        )
+    return point
+
+
+def _effective(run):
+    """Effective draws of the coordinate that has the fewest, of those that moved; 0 of a run without draws."""
+    draws = run.diagnostic_draws()
+    if draws is None:
+        return 0.0
+    with np.errstate(all="ignore"):
+        found = np.asarray(draws_ess(draws, "mean"), dtype=float)
+    return float(np.nanmin(found)) if np.isfinite(found).any() else 0.0
 
 
 def calibrate(
@@ -208,7 +248,7 @@ def calibrate(
     replicates, draws = count("replicates", replicates, least=2), count("draws", draws, least=2)
     if draws % count("chains", chains):
         raise ValueError(f"`draws` must be a multiple of `chains`, got {draws} and {chains}.")
-    seed = seed_number("seed", seed)
+    seed, before = seed_number("seed", seed), None
     pymc = sys.modules.get("pymc")
     theirs = pymc is not None and isinstance(model, pymc.Model)
     replicate = _of_pymc(model, prior, simulate, replicates, seed) if theirs else _of_own(model, prior, simulate)
@@ -216,6 +256,8 @@ def calibrate(
     for k, child in enumerate(np.random.SeedSequence(seed).spawn(replicates)):
         rng = np.random.default_rng(child)
         truth, posterior = replicate(k, rng)
+        if not theirs:
+            truth = before = _point("prior", truth, before)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", UserWarning)
             run = sample(posterior, chains=chains, ess=ess, gradients=gradients, seed=int(rng.integers(2**62)))

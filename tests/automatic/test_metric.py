@@ -1,6 +1,7 @@
 """The metric: exact on Gaussians, free of scale, learnt until it has settled."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -502,3 +503,28 @@ def test_a_coordinate_that_stands_still_is_a_failure_in_words(monkeypatch):
         pdmp.SamplingError, match=r"failed in window 1: x\[1\] has a spread of 0, as of .*, or one too narrow"
     ):
         learn_metric(model, find_starts(model, 2, rng()), seed())
+
+
+def test_what_a_gradient_raises_in_a_window_is_said():
+    """In a run it is a failure; a window goes on with the other chains, unless the program is to end."""
+    process, starts = pdmp.BPS(pdmp.models.from_function(up_to_two, dim=1)), np.array([[0.0], [1.9], [0.0]])
+    seed = np.random.SeedSequence
+    text = r"in the warm-up the gradient of FunctionModel raised ValueError: above 2\. The chains that met this ended"
+    with pytest.warns(UserWarning, match=text):
+        run = run_window(process, starts, seed(3), 5)
+    assert [record.stopped == "failed" for record in run.records] == [False, True, False]
+    with pytest.raises(SystemExit, match="above 1.95"):
+        run_window(pdmp.BPS(pdmp.models.from_function(with_an_exit, dim=1)), starts, seed(3), 5)
+    assert run_window(process, starts[:1], seed(3), 5).chains == 1
+
+
+def up_to_two(x):
+    if x[0] > 2.0:
+        raise ValueError("above 2")
+    return 0.5 * x @ x, x
+
+
+def with_an_exit(x):
+    if x[0] > 1.95:
+        sys.exit("above 1.95")
+    return up_to_two(x)

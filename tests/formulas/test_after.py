@@ -261,6 +261,12 @@ def test_means_and_contrasts_by_hand(counts):
     found = counts.contrasts("age", at=at, effects="zero", scale="link", draws=600)
     assert found.keys["age"] == ["50 - 30"]
     assert_estimates(found, (links[1] - links[0])[:, None])
+    for effects in ("zero", "draw"):  # in which the group would change nothing
+        for method in (counts.contrasts, counts.marginal_means, counts.conditional_effects):
+            with pytest.raises(
+                ValueError, match=f"`at` names a group of 'clinic', and `effects` is '{effects}', for which"
+            ):
+                method("area", at={"clinic": 13}, effects=effects)
 
 
 def test_slopes_by_hand(counts, monkeypatch):

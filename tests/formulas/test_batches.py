@@ -182,6 +182,35 @@ def test_missing_values_are_the_same_however_a_file_is_read(tmp_path, monkeypatc
     assert len(set(MISSING)) == 19
 
 
+@pytest.mark.parametrize("family", ["gaussian", "gamma"])
+def test_truth_values_of_which_some_are_missing(family, tmp_path, monkeypatch):
+    """pandas has objects of them, and a whole column of these made truth values would have two more."""
+    data = table().assign(sure=lambda t: (t.x > 3.0).astype(object), y=lambda t: np.abs(t.y) + 0.1)
+    some = data.drop(index=[2, 5, 13]).astype({"sure": bool})
+    data.loc[2, "sure"], data.loc[[5, 13], "sure"] = np.nan, None
+    expected = pdmp.regression("y ~ x + sure", some, family, sample=False, seed=1)
+    tables = {"memory": data, "nullable": data.astype({"sure": "boolean"}), "path": write(data, tmp_path, "parquet")}
+    for where, one in tables.items():
+        if where == "path" and family == "gamma":  # which is not read in batches
+            monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
+        found = pdmp.regression("y ~ x + sure", one, family, sample=False, seed=1)
+        assert str(found.priors) == str(expected.priors) and list(found.priors)[:3] == ["Intercept", "x", "sure"]
+        assert "3 of 24 rows have missing values, in 'sure', and are left out" in found.notes
+        at = expected.some_draws(1)[0]
+        np.testing.assert_allclose(found.model.potential(at), expected.model.potential(at), rtol=1e-12)
+
+
+def test_a_column_that_one_file_has_twice(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    table().to_parquet(tmp_path / "a.parquet")
+    twice = pyarrow.Table.from_pandas(table()).append_column("x", pyarrow.array(np.zeros(N)))
+    parquet.write_table(twice, tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="the file '.*b.parquet' has more than one column 'x'"):
+        made("y ~ x", data=str(tmp_path))
+
+
 FIRST = "y,unused,h\n" + "".join(f"{k % 5}.5,abc,{k % 3}\n" for k in range(60))
 OTHER_TYPES = [
     ("1.5,abc,1.5\n2.5,abc,7", "h", ["h"]),  # numbers, and then fractions

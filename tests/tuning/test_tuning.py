@@ -296,6 +296,17 @@ def test_settings_with_other_targets_are_compared_by_losses_only():
         )
 
 
+@pytest.mark.parametrize("search", [pdmp.tuning.mamba, pdmp.tuning.grid_search])
+def test_a_hyper_parameter_that_is_ignored_is_named(search):
+    """The better of two settings would be chance; what cannot be compared, and settings that are the same, may be."""
+    arms = pdmp.tuning.grid(step=[0.1, 0.2], size=[1, 2])
+    with pytest.raises(ValueError, match="`make` returns the same process for size=1 and size=2: it must use what"):
+        search(lambda step, size: langevin(step), arms, 100, clock="steps", seed=1)
+    with pytest.raises(ValueError, match="`make` returns the same process for step=0.1 and step=0.2"):
+        search(lambda step: langevin(0.1), [{"step": 0.1}, {"step": 0.2}], 100, clock="steps", seed=1)
+    assert search(langevin, [{"step": 0.1}, {"step": 0.1}], 400, clock="steps", seed=1).best == {"step": 0.1}
+
+
 def test_grids_and_the_heuristic():
     assert tuning.grid(a=[1, 2], b=["x"]) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
     a = np.random.default_rng(1).standard_normal((40, 1))

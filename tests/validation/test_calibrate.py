@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import pdmp
-from pdmp.validation import calibrate
+from pdmp.validation import calibrate, calibration
 from pdmp.validation.simulation import Calibration
 from tests.automatic.test_pymc_sampler import interface  # noqa: F401 - a fixture
 from tests.checks import plain_only
@@ -162,6 +162,46 @@ def test_bad_input():
     with pytest.raises(ValueError, match="`prior` gave a point of dimension 3, the model has 2"):
         calibrate(NormalMeans, lambda rng: np.zeros(3), lambda x, rng: x[:2], replicates=2, chains=1, ess=10)
     assert "smallest" not in str(Calibration(np.zeros((4, 1), int), 9))
+
+
+@pytest.mark.parametrize(
+    ("prior", "says"),
+    [
+        (lambda rng: np.array([rng.normal(), np.nan]), r"gave a point that is not finite: \[.* nan\]"),
+        (lambda rng: np.array([np.inf, rng.normal()]), r"gave a point that is not finite: \[ *inf"),
+        (lambda rng: np.random.default_rng(0).normal(size=2), r"gave \[.*\] in two replicates, the same number"),
+        (lambda rng: np.array([rng.normal(), 0.3]), r"gave \[.*\] in two replicates, the same number"),
+    ],
+)
+def test_priors_that_are_none(exact_posterior, prior, says):
+    """Ranks of one and the same point, or of none, would say nothing of the sampler, whatever their p value."""
+    with pytest.raises(ValueError, match=f"`prior` {says}"):
+        calibrate(NormalMeans, prior, lambda x, rng: x, replicates=3)
+    with pytest.raises(ValueError, match=f"`prior_draw` {says}"):
+        calibration(lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0])), prior, lambda x, rng: x, events=50)
+
+
+def test_ranks_of_runs_that_are_too_short_are_said():
+    def ranks(**budget):
+        return calibration(
+            lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.5 * y], [2.0])),
+            lambda rng: rng.standard_normal(1),
+            lambda x, rng: x[0] + rng.standard_normal(),
+            replicates=5,
+            draws=4,
+            seed=1,
+            **budget,
+        )
+
+    with pytest.warns(UserWarning, match="half of the runs have .* effective draws or fewer, and 4 draws were taken"):
+        ranks(events=3)
+    assert ranks(events=100).ranks.shape == (5, 1)
+
+
+@pytest.mark.parametrize(("bins", "says"), [(1, "at least 2"), (6, "at most 5, the number of ranks, got 6")])
+def test_bins_of_which_no_p_value_can_be_told(bins, says):
+    with pytest.raises(ValueError, match=f"`bins` must be .*{says}"):
+        Calibration(np.arange(20)[:, None] % 5, 4).p_values(bins)
 
 
 # -- PyMC ---------------------------------------------------------------------------------------------------------
