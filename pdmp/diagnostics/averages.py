@@ -24,6 +24,16 @@ STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give
 def split(run: Any) -> list[Any]:
     """A run for each chain of a run; they cannot be continued.
 
+    Parameters
+    ----------
+    run : Run
+        Of any number of chains.
+
+    Returns
+    -------
+    list of Run
+        As many as there are chains, in their order.
+
     Examples
     --------
     >>> import pdmp
@@ -165,7 +175,27 @@ def grid_size(run):
 
 
 def draw_times(run: Any, n: int = 1_000) -> np.ndarray:
-    """Process times of ``run.draws(n)``: (chains, n)."""
+    """The times at which ``run.draws(n)`` are taken.
+
+    Parameters
+    ----------
+    run : Run
+        With a path, or equally spaced draws of it, ``store="grid"``.
+    n : int, default 1_000
+        How many draws of each chain.
+
+    Returns
+    -------
+    ndarray, shape (chains, n)
+        In units of time of the process.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), time=8.0, seed=1)
+    >>> pdmp.diagnostics.draw_times(run, 4).tolist()
+    [[2.0, 4.0, 6.0, 8.0]]
+    """
     need_path(run, "draw_times", "moments")
     n = count("n", n)
     if run.store == "grid":
