@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import model_of
 from pdmp.automatic.sampling import sample
+from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.errors import short_runs, warn
 from pdmp.models.base import Model
@@ -173,7 +174,7 @@ def _point(asked, drawn, before):
 
 def _effective(run):
     """Effective draws of the coordinate that has the fewest, of those that moved; 0 of a run without draws."""
-    draws = run.diagnostic_draws()
+    draws = diagnostic_draws(run)
     if draws is None:
         return 0.0
     with np.errstate(all="ignore"):
