@@ -19,6 +19,7 @@ from pdmp.thinning import (
     Polynomial,
     grid,
 )
+from pdmp.thinning.bound import draw_component
 from pdmp.thinning.piecewise import positive_arrival
 from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
@@ -135,6 +136,13 @@ def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
         else:
             assert top == pytest.approx(x**3 + 3.0 * x**2 * bend)
             assert top == pytest.approx(y**3 + 3.0 * y**2 * (bend - 0.8))
+
+
+@plain_only
+def test_a_component_is_drawn_in_proportion_to_its_positive_part():
+    """Rounding may leave something of the sum: that is the last one's."""
+    rates = np.array([-1.0, 2.0, 0.0, 3.0])
+    assert [draw_component(rates, u) for u in (0.0, 1.999, 2.0, 4.999, 5.0)] == [1, 1, 3, 3, 3]
 
 
 def test_positive_arrival_is_that_of_the_clipped_line():
