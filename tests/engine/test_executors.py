@@ -42,9 +42,7 @@ def spawned(workers=2):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize(
-    ("store", "files"), [("skeleton", True), ("skeleton", False), ("grid", True), ("moments", False)]
-)
+@pytest.mark.parametrize(("store", "files"), [("skeleton", False), ("grid", True), ("moments", False)])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
     call = CALL | {"store": store} | ({"draws": 20} if store == "grid" else {})

@@ -214,7 +214,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         assert np.array_equal(other.tables.table, third.tables.table)
         assert np.allclose(other.reference.covariance, one.reference.covariance, rtol=1e-9)
         assert other.tables.totals[0] == pytest.approx(one.weights.sum(), rel=1e-12)
-        run = pdmp.sample(other, initial=at[0], proposals=200, seed=1, progress=False)
+        run = pdmp.sample(other, initial=at[0], proposals=100, seed=1, progress=False)
         assert run.stats["bound_violations"] == 0
         for which in (RegressionBPS, diagonal_boomerang):
             one, other, third = (which(model, at[0]) for model in (memory, alone, spread))

@@ -5,8 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from numba.core import config
-from scipy import integrate
 
 import discrete
 import pdmp
@@ -15,7 +13,7 @@ from pdmp.gradients.anchors import POOR, Anchors
 from pdmp.models import LogisticRegression
 from pdmp.native.classes import by_name, entry
 from pdmp.process import ADAPTING, DATA, KINDS
-from tests.checks import assert_unbiased, new_chain, plain_only, replicate
+from tests.checks import new_chain, plain_only
 
 pytestmark = pytest.mark.exact
 
@@ -270,28 +268,6 @@ def test_stochastic_gradient_samplers_move_their_anchor_to_the_mean_of_their_ste
     bank = chain.state.memory.provider.bank
     steps = N // provider.size + 1  # the states at which batches of a pass were drawn, and the one after them
     np.testing.assert_allclose(bank.points[0], np.mean(seen[:steps], axis=0), rtol=1e-10)
-
-
-def quadrature():
-    """Mean and variance of both coordinates, on a grid."""
-    grid = np.linspace(-8.0, 8.0, 321)
-    a, b = np.meshgrid(grid, grid, indexing="ij")
-    x = np.stack([a, b], axis=-1)
-    z = x @ (FEATURES * np.where(np.arange(N) % 2, 1.0, -1.0)[:, None]).T
-    density = np.exp(-np.logaddexp(0.0, -z).sum(axis=-1) - 0.5 * ((x / [0.8, 1.5]) ** 2).sum(axis=-1))
-    total = integrate.simpson(integrate.simpson(density, x=grid), x=grid)
-    mean = [integrate.simpson(integrate.simpson(density * x[..., k], x=grid), x=grid) / total for k in range(D)]
-    square = [integrate.simpson(integrate.simpson(density * x[..., k] ** 2, x=grid), x=grid) / total for k in range(D)]
-    return np.array(mean), np.array(square) - np.square(mean)
-
-
-def test_the_law_is_that_of_the_target():
-    events, resolution = (20_000, 0.05) if not config.DISABLE_JIT else (250, 0.6)
-    process = pdmp.ZigZag(renewed(anchor=POINTS), metric=pdmp.Metric(scales=[0.6, 0.7]))
-    found = replicate(process, [0.0, 0.0], 12, seed=7, warmup=0.3, events=events)
-    mean, var = quadrature()
-    assert_unbiased(found.mean, mean, resolution=resolution)
-    assert_unbiased(found.var, var, resolution=resolution)
 
 
 WRONG = {

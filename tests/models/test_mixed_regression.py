@@ -6,9 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
-import pdmp
 from pdmp.expressions.tape import CURVATURE, GRADIENT, LOSS
 from pdmp.models.priors import (
     Exponential,
@@ -37,7 +36,6 @@ from pdmp.models.regressions.likelihoods import (
     StudentTLaw,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
-from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from tests.checks import assert_unbiased
 from tests.models.helpers_mixed_regression import LAWS, ROWS, columns, mixed
@@ -99,12 +97,7 @@ def test_the_potential_is_the_density_of_natural_parameters(law, centred):
         differences.append(model.potential(x) + terms.sum() + prior + log_volume(model, x, natural))
     assert np.ptp(differences) < 1e-9 * (1.0 + np.abs(differences).max())
     assert np.allclose(model.pointwise_log_likelihood(points[None]), [expected], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_gradients(law, centred):
-    mixed(law, centred)[0].check_gradient()
+    model.check_gradient()
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -411,36 +404,6 @@ def labels(law=LogitLaw, n=8, **options):
         **options,
     )
     return model
-
-
-def posterior_by_quadrature(model):
-    """Mean and variance of x, of two coordinates, on a grid."""
-    axis = np.linspace(-7.0, 7.0, 71)
-    values = np.array([[model.potential([a, b]) for b in axis] for a in axis])
-    weight = np.exp(values.min() - values)
-    total = integrate.simpson(integrate.simpson(weight, x=axis), x=axis)
-
-    def expectation(f):
-        return integrate.simpson(integrate.simpson(weight * f, x=axis), x=axis) / total
-
-    A, B = np.meshgrid(axis, axis, indexing="ij")
-    mean = np.array([expectation(A), expectation(B)])
-    return mean, np.array([expectation((A - mean[0]) ** 2), expectation((B - mean[1]) ** 2)])
-
-
-@pytest.mark.parametrize("law", [LogitLaw, pytest.param(ProbitLaw, marks=pytest.mark.slow)])
-def test_subsampled_zigzag_has_the_law(law):
-    model = labels(law)
-    mean, variance = posterior_by_quadrature(model)
-    process = RegressionZigZag(model, metric=pdmp.Metric(scales=np.sqrt(variance)))
-    means, variances = [], []
-    for seed in range(20):
-        run = pdmp.sample(process, time=120.0, seed=seed, warmup=0.05, progress=False)
-        assert run.stats["bound_violations"] == 0
-        means.append(run.mean())
-        variances.append(run.var())
-    assert_unbiased(means, mean, resolution=0.4 * np.sqrt(variance))
-    assert_unbiased(variances, variance, resolution=0.8 * variance)
 
 
 def test_prior_inclusion_and_slab():
