@@ -178,7 +178,9 @@ def test_priors_that_are_none(exact_posterior, prior, says):
     with pytest.raises(ValueError, match=f"`prior` {says}"):
         calibrate(NormalMeans, prior, lambda x, rng: x, replicates=3)
     with pytest.raises(ValueError, match=f"`prior_draw` {says}"):
-        calibration(lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0])), prior, lambda x, rng: x, events=50)
+        calibration(
+            lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])), prior, lambda x, rng: x, events=50
+        )
 
 
 def test_ranks_of_runs_that_are_too_short_are_said():
