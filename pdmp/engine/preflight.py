@@ -184,7 +184,7 @@ def check_propriety(model, initial=None, process=None):
     int
         Evaluations of U and of its gradient; none the second time.
     """
-    if not isinstance(model, Model) or (process is not None and process.prepared.starts is not None):
+    if not isinstance(model, Model) or process is not None and process.prepared.starts is not None:
         return 0
     flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
     if is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
