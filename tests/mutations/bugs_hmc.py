@@ -46,15 +46,6 @@ BUGS = [
             "rng.random() * (1.0 - accept)",
             "rng.random()",
         ),
-        ("second: another momentum", HMC, "u[j] = memory.begun[j]", "u[j] = -memory.begun[j]"),
-        ("second: the path back goes on", HMC, "memory.next_gradient[j], -u[j]", "memory.next_gradient[j], u[j]"),
-        ("second: as long in steps", HMC, "step / FINER, n * FINER)", "step / FINER, n)"),
-        (
-            "second: back by shorter steps",
-            HMC,
-            "back = self.path(state, step, n)",
-            "back = self.path(state, step / FINER, n)",
-        ),
         (
             "second: the end of the path back",
             HMC,
@@ -62,22 +53,10 @@ BUGS = [
             "memory.proposal, memory.second[1], potential)",
         ),
         (
-            "second: the gradient of the path back",
-            HMC,
-            "memory.second[0], memory.second[1], potential)",
-            "memory.second[0], memory.next_gradient, potential)",
-        ),
-        (
             "second: the gradient where the first ended",
             HMC,
             "        self.metric.pull(memory.metric, memory.gradient)\n        there = self.path(state, step / FINER",
             "        there = self.path(state, step / FINER",
-        ),
-        (
-            "second: divergences of the path back count",
-            HMC,
-            "memory.ended[0] == OUTSIDE, 0\n",
-            "memory.ended[0] == OUTSIDE, memory.ended[0]\n",
         ),
         (
             "second: those accepted are lost",
