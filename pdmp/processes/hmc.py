@@ -300,13 +300,14 @@ class HMC(Process):
         if math.isnan(there):
             return -1
         accept, memory.held[0] = math.exp(min(before - there, 0.0)), memory.held[0] + 1.0
-        again = 0 if accept < LOST else 1
+        lost = 0.0
         if rng.random() < accept:
             self.move(memory, x, y, memory.next_gradient, there - 0.5 * dot(u, u))
-        elif again == 0 and memory.ended[0] != OUTSIDE:
-            again = self.retry(state, step, n, before, accept, rng)
+        elif accept < LOST:
+            again = 0 if memory.ended[0] == OUTSIDE else self.retry(state, step, n, before, accept, rng)
             if again < 0:
                 return -1
+            lost = 1.0 - again
         if memory.ended[0] == OUTSIDE:
             memory.outside[0] += 1
         elif memory.ended[0] == DIVERGED and not adapting:
@@ -315,7 +316,7 @@ class HMC(Process):
             memory.held[1] = max(memory.held[0], memory.held[1])
             memory.counted[0] += 1.0
             memory.acceptance_sum[0] += accept
-            memory.lost[0] += 1 - again
+            memory.lost[0] += lost
         elif self.adapts:
             memory.adapted[0] += 1.0
             memory.log_step[0] += math.pow(memory.adapted[0], GAIN_EXPONENT) * (accept - self.target_acceptance)

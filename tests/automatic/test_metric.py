@@ -490,7 +490,7 @@ def test_chains_that_go_without_end_are_a_failure_in_words():
     model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: np.logaddexp(0, z), at=[p.b])])
     said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper"
     with pytest.raises(pdmp.SamplingError, match=said) as caught:
-        pdmp.sample(model, gradients=3_000, chains=2, seed=2)
+        pdmp.sample(model, gradients=3_000, chains=2, seed=1)
     assert caught.value.run is not None
 
 

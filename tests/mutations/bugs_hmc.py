@@ -19,14 +19,50 @@ BUGS = [
         (
             "around: z of the state before",
             HMC,
-            "        if split:\n            self.standardise(state)\n",
-            "        if split and memory.counted[0] == 0.0:\n            self.standardise(state)\n",
+            "        if self.centre.shape[0] > 0:\n            self.standardise(state)\n",
+            "        if self.centre.shape[0] > 0 and state.memory.counted[0] == 0.0:\n            self.standardise(state)\n",
         ),
         (
             "the old gradient after an acceptance",
             HMC,
-            "                for j in range(d):\n                    memory.gradient[j] = memory.next_gradient[j]\n",
-            "",
+            "            memory.gradient[j] = gradient[j]\n",
+            "            pass\n",
+        ),
+        (
+            "second: whatever the path back is",
+            HMC,
+            "if outside or back_accept >= LOST or limit",
+            "if outside or limit",
+        ),
+        (
+            "second: without what rejects the path back",
+            HMC,
+            "limit >= ratio * (1.0 - back_accept):",
+            "limit >= ratio:",
+        ),
+        (
+            "second: without what rejected the first",
+            HMC,
+            "rng.random() * (1.0 - accept)",
+            "rng.random()",
+        ),
+        (
+            "second: the end of the path back",
+            HMC,
+            "memory.second[0], memory.second[1], potential)",
+            "memory.proposal, memory.second[1], potential)",
+        ),
+        (
+            "second: the gradient where the first ended",
+            HMC,
+            "        self.metric.pull(memory.metric, memory.gradient)\n        there = self.path(state, step / FINER",
+            "        there = self.path(state, step / FINER",
+        ),
+        (
+            "second: those accepted are lost",
+            HMC,
+            "lost = 1.0 - again",
+            "lost = 1.0",
         ),
     ]
 ]

@@ -304,10 +304,11 @@ def leapfrog(model, x, u, step, n, root):
 
 @plain_only
 @pytest.mark.exact
-@pytest.mark.parametrize("split", [False, True])
-def test_a_lost_path_is_tried_again_by_shorter_steps(split):
+@pytest.mark.parametrize("split, limit_of_lost", [(False, 0.6), (True, 0.6), (False, 0.01)])
+def test_a_lost_path_is_tried_again_by_shorter_steps(split, limit_of_lost, monkeypatch):
     """By the formulas, with all ends a second path may have."""
-    model, root, x = Narrow(), np.diag([1.0, 0.7, 1.3]), np.array([0.01, -0.02, -5.0])
+    monkeypatch.setattr(hmc, "LOST", limit_of_lost)
+    model, root, x = Narrow(), np.diag([1.0, 0.7, 1.3]), np.array([0.01, -0.02, -3.0 if limit_of_lost > 0.1 else -5.0])
     options = {"around": np.zeros(3)} if split else {}
     process, state, rng = resolved(model, x, step=0.4, duration=1.1, metric=1.0 / np.diag(root) ** 2, **options)
     state.counts[ADAPTING], other = 0, np.random.Generator(np.random.PCG64(7))
