@@ -198,7 +198,8 @@ def acat(m, y):
 
 
 def mixture(m, y):
-    theta = pm.Deterministic("theta", pm.math.sigmoid(m["logit(theta)"]))
+    law, numbers = in_pymc(*m.priors["theta"])
+    theta = pm.Deterministic("theta", pm.math.sigmoid(getattr(pm, law)("log odds", **numbers)))
     laws = [pm.Normal.dist(m["mu2: Intercept"], m["sigma2"]), pm.Normal.dist(m.eta(), m["sigma1"])]
     pm.Mixture("y", w=pm.math.stack([1.0 - theta, theta]), comp_dists=laws, observed=y)
 
