@@ -38,7 +38,7 @@ CHAINS = 4
 #: What parameters beside the first are called by Bambi.
 CALLED = {
     "shape": {"gamma": "alpha", "inverse_gaussian": "lam", "weibull": "alpha"},
-    "phi": "kappa", "zi": "psi", "hu": "psi", "cuts": "threshold",
+    "phi": "kappa", "cuts": "threshold",
 }  # fmt: skip
 FAMILIES = {
     "student_t": "t", "inverse_gaussian": "wald", "negative_binomial": "negativebinomial", "probit": "bernoulli",
@@ -146,7 +146,7 @@ class Model:
 
     def __getitem__(self, name):
         law, numbers = in_pymc(*self.priors[name])
-        return getattr(pm, law)(name, **numbers)
+        return getattr(pm, law)(name.replace(", ", ";"), **numbers)  # nutpie takes no names with commas
 
     def eta(self, more=0.0):
         """The linear predictor of the columns, which are about their means, and a further part."""
@@ -155,7 +155,7 @@ class Model:
         return sum((self[name] * value for name, value in zip(names, values, strict=True)), more)
 
     def effects(self, name, spread, standard):
-        return pm.Deterministic(name, spread * pm.Normal(f"{name} standard", shape=standard))
+        return pm.Deterministic(name.replace(", ", ";"), spread * pm.Normal("standard", shape=standard))
 
     def cuts(self, ordered=False):
         k = sum(name.startswith("cut[") for name in self.priors)
@@ -198,7 +198,8 @@ def acat(m, y):
 
 
 def mixture(m, y):
-    theta = pm.Deterministic("theta", pm.math.sigmoid(m["logit(theta)"]))
+    law, numbers = in_pymc(*m.priors["theta"])
+    theta = pm.Deterministic("theta", pm.math.sigmoid(getattr(pm, law)("log odds", **numbers)))
     laws = [pm.Normal.dist(m["mu2: Intercept"], m["sigma2"]), pm.Normal.dist(m.eta(), m["sigma1"])]
     pm.Mixture("y", w=pm.math.stack([1.0 - theta, theta]), comp_dists=laws, observed=y)
 
@@ -206,7 +207,7 @@ def mixture(m, y):
 def correlated(m, y):
     """LKJ(1) of one correlation is uniform."""
     codes, levels = pandas.factorize(m.t["firm"], sort=True)
-    between = pm.Uniform("cor(1, value|firm)", -1.0, 1.0)
+    between = pm.Uniform("cor(1;value|firm)", -1.0, 1.0)
     one, other = (pm.Normal(name, shape=len(levels)) for name in ("first", "second"))
     effects = pm.Deterministic("1|firm", m["sd(firm)"] * one)
     slopes = m["sd(value|firm)"] * (between * one + pm.math.sqrt(1.0 - between**2) * other)
@@ -353,13 +354,15 @@ def in_bambi(case, frame, priors):
     own_name = {}
     for name, there in CALLED.items():
         own_name[there.get(case.family) if isinstance(there, dict) else there] = name
-    if "hurdle" in case.family:
-        own_name["psi"] = "hu"
+    own_name["psi"] = "hu" if "hurdle" in case.family else "zi"
     given, found = {}, {}
 
     def prior(names, **more):
         laws = [in_pymc(*priors[name]) for name in names]
         numbers = {key: np.squeeze([one[1][key] for one in laws]) for key in laws[0][1]}
+        numbers = {
+            key: number.flat[0] if np.all(number == number.flat[0]) else number for key, number in numbers.items()
+        }
         return bmb.Prior(laws[0][0], **numbers, **more)
 
     for parameter, component in model.components.items():
@@ -413,7 +416,7 @@ def sampled(name, frame, priors, bases, draws):
     spent = time.process_time()
     data = nutpie.sample(compiled, draws=draws, tune=draws, seed=1, **options).posterior
     spent = time.process_time() - spent
-    values, result = {one: data[one].values for one in data.data_vars}, {}
+    values, result = {one.replace(";", ", "): data[one].values for one in data.data_vars}, {}
     if found is None:
         cuts = values.pop("cut", np.zeros((CHAINS, draws, 0)))
         return values | {f"cut[{k + 1}]": cuts[..., k] for k in range(cuts.shape[2])}, spent
