@@ -142,7 +142,7 @@ def measure(target, seed, events):
     stats = [record.statistics for record in run.records]
     divergences, held = sum(s["divergences"] for s in stats), max(s["max_held"] for s in stats)
     return (
-        f"{process.preparation_gradients:8,} {to:9,.0f} {ess[0]:8.2f} {ess[1]:8.2f} {process.step:6.2g} "
+        f"{process.prepared.gradients:8,} {to:9,.0f} {ess[0]:8.2f} {ess[1]:8.2f} {process.step:6.2g} "
         f"{process.target_acceptance:5} {divergences:6.0f} {held:5.0f}"
     )
 
@@ -262,7 +262,7 @@ def verdict(model, sets, words, seed, gradients):
     word = (
         "right" if good and sets else "warned" if re.search(words, " ".join(texts)) else "other" if texts else "SILENT"
     )
-    return word, shares, process.preparation_gradients, divergences
+    return word, shares, process.prepared.gradients, divergences
 
 
 def table(only, seeds, gradients):
