@@ -64,7 +64,7 @@ def check_groups(at: Mapping[str, Any], fit: Fit, effects: str) -> None:
     for name in at:
         if effects != "fitted" and name in fit.kept.groupings and name not in columns_of(fit):
             raise ValueError(
-                f'`at` names a group of {name!r}, and `effects` is {effects!r}, for which it is not looked at: give '
+                f"`at` names a group of {name!r}, and `effects` is {effects!r}, for which it is not looked at: give "
                 'effects="fitted".'
             )
 

@@ -263,7 +263,9 @@ def test_means_and_contrasts_by_hand(counts):
     assert_estimates(found, (links[1] - links[0])[:, None])
     for effects in ("zero", "draw"):  # in which the group would change nothing
         for method in (counts.contrasts, counts.marginal_means, counts.conditional_effects):
-            with pytest.raises(ValueError, match=f"`at` names a group of 'clinic', and `effects` is '{effects}', for which"):
+            with pytest.raises(
+                ValueError, match=f"`at` names a group of 'clinic', and `effects` is '{effects}', for which"
+            ):
                 method("area", at={"clinic": 13}, effects=effects)
 
 

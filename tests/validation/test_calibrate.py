@@ -164,7 +164,7 @@ def test_bad_input():
     assert "smallest" not in str(Calibration(np.zeros((4, 1), int), 9))
 
 
-@pytest.mark.parametrize(
+PRIORS = pytest.mark.parametrize(
     ("prior", "says"),
     [
         (lambda rng: np.array([rng.normal(), np.nan]), r"gave a point that is not finite: \[.* nan\]"),
@@ -173,12 +173,21 @@ def test_bad_input():
         (lambda rng: np.array([rng.normal(), 0.3]), r"gave \[.*\] in two replicates, the same number"),
     ],
 )
+
+
+@PRIORS
 def test_priors_that_are_none(exact_posterior, prior, says):
     """Ranks of one and the same point, or of none, would say nothing of the sampler, whatever their p value."""
     with pytest.raises(ValueError, match=f"`prior` {says}"):
         calibrate(NormalMeans, prior, lambda x, rng: x, replicates=3)
+
+
+@PRIORS
+def test_priors_of_a_process_that_are_none(prior, says):
     with pytest.raises(ValueError, match=f"`prior_draw` {says}"):
-        calibration(lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0])), prior, lambda x, rng: x, events=50)
+        calibration(
+            lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])), prior, lambda x, rng: x, events=50
+        )
 
 
 def test_ranks_of_runs_that_are_too_short_are_said():
