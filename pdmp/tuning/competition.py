@@ -319,7 +319,7 @@ def _check_targets(made, metric):
 
 
 def _check_makes(made):
-    """Refuse a `make` that ignores a hyper-parameter: all its values would be one sampler, and the best one chance."""
+    """Refuse a `make` that ignores a hyper-parameter: its values would be one sampler, and the best one chance."""
     first = made[0]
     for name, value in first.values.items():
         for arm in made[1:]:

@@ -512,10 +512,9 @@ def test_what_a_gradient_raises_in_a_window_is_said():
     text = r"in the warm-up the gradient of FunctionModel raised ValueError: above 2\. The chains that met this ended"
     with pytest.warns(UserWarning, match=text):
         run = run_window(process, starts, seed(3), 5)
-    assert [record.stopped == "failed" for record in run.records] == [False, True, False]
+    assert sorted(record.stopped == "failed" for record in run.records) == [False, False, True]
     with pytest.raises(SystemExit, match="above 1.95"):
         run_window(pdmp.BPS(pdmp.models.from_function(with_an_exit, dim=1)), starts, seed(3), 5)
-    assert run_window(process, starts[:1], seed(3), 5).chains == 1
 
 
 def up_to_two(x):

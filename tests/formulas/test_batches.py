@@ -194,7 +194,8 @@ def test_truth_values_of_which_some_are_missing(family, tmp_path, monkeypatch):
         if where == "path" and family == "gamma":  # which is not read in batches
             monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
         found = pdmp.regression("y ~ x + sure", one, family, sample=False, seed=1)
-        assert str(found.priors) == str(expected.priors) and list(found.priors)[:3] == ["Intercept", "x", "sure"]
+        assert list(map(str, found.priors.values())) == list(map(str, expected.priors.values()))
+        assert list(found.priors)[:3] == ["Intercept", "x", "sure"]
         assert "3 of 24 rows have missing values, in 'sure', and are left out" in found.notes
         at = expected.some_draws(1)[0]
         np.testing.assert_allclose(found.model.potential(at), expected.model.potential(at), rtol=1e-12)

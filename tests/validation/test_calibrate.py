@@ -164,26 +164,30 @@ def test_bad_input():
     assert "smallest" not in str(Calibration(np.zeros((4, 1), int), 9))
 
 
-NO_PRIORS = [
-    (lambda rng: np.array([rng.normal(), np.nan]), r"gave a point that is not finite: \[.* nan\]"),
-    (lambda rng: np.array([np.inf, rng.normal()]), r"gave a point that is not finite: \[ *inf"),
-    (lambda rng: np.random.default_rng(0).normal(size=2), r"gave \[.*\] in two replicates, the same number"),
-    (lambda rng: np.array([rng.normal(), 0.3]), r"gave \[.*\] in two replicates, the same number"),
-]
+PRIORS = pytest.mark.parametrize(
+    ("prior", "says"),
+    [
+        (lambda rng: np.array([rng.normal(), np.nan]), r"gave a point that is not finite: \[.* nan\]"),
+        (lambda rng: np.array([np.inf, rng.normal()]), r"gave a point that is not finite: \[ *inf"),
+        (lambda rng: np.random.default_rng(0).normal(size=2), r"gave \[.*\] in two replicates, the same number"),
+        (lambda rng: np.array([rng.normal(), 0.3]), r"gave \[.*\] in two replicates, the same number"),
+    ],
+)
 
 
-@pytest.mark.parametrize(("prior", "says"), NO_PRIORS)
+@PRIORS
 def test_priors_that_are_none(exact_posterior, prior, says):
     """Ranks of one and the same point, or of none, would say nothing of the sampler, whatever their p value."""
     with pytest.raises(ValueError, match=f"`prior` {says}"):
         calibrate(NormalMeans, prior, lambda x, rng: x, replicates=3)
 
 
-@pytest.mark.parametrize(("prior", "says"), NO_PRIORS)
-def test_draws_of_priors_that_are_none(prior, says):
-    target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])
+@PRIORS
+def test_priors_of_a_process_that_are_none(prior, says):
     with pytest.raises(ValueError, match=f"`prior_draw` {says}"):
-        calibration(lambda y: pdmp.ZigZag(target), prior, lambda x, rng: x, events=50)
+        calibration(
+            lambda y: pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])), prior, lambda x, rng: x, events=50
+        )
 
 
 def test_ranks_of_runs_that_are_too_short_are_said():
