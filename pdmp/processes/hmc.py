@@ -78,6 +78,7 @@ LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
 LONGEST_STEP = 0.5 * math.pi  #: around a Gaussian: a quarter of its period
 FIRST_STEP = 1.0  #: around a Gaussian; a step that is too large costs few gradients, one that is too small many
 LOST = 0.01  #: probability of acceptance below which a path is lost
+LOST_SHARE = 0.01  #: of paths that are lost twice, above which a run warns
 FINER = 4  #: a path that is lost is tried once more by steps that are so many times shorter
 OUTSIDE, DIVERGED = 1, 2  #: how a path may end that has no end point
 GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
@@ -141,7 +142,7 @@ class HMCReport(Report):
         }
 
     def warnings(self, process, stats):
-        """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
+        """Of divergences, of too many lost paths, and of a chain that was held for more than `LONGEST_HOLD` paths."""
         higher = 0.95 if process.target_acceptance < 0.95 else 1.0 - 0.5 * (1.0 - process.target_acceptance)
         which = "the scale of one parameter does not depend on another"
         if process.neck is not None:
@@ -161,6 +162,12 @@ class HMCReport(Report):
                 f"a chain was held at one place for {stats['max_held']:.0f} Hamiltonian paths: there are places that "
                 f"are hard to leave with the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: "
                 f"{cures}"
+            ]
+        if stats["lost"] > LOST_SHARE:
+            return [
+                f"{100.0 * stats['lost']:.2g} % of the Hamiltonian paths were lost, by the step of "
+                f"{stats['mean_step']:.2g} and by a quarter of it: there are places where the posterior is too narrow "
+                f"for it, and averages may be wrong. What helps: {cures}"
             ]
         return []
 

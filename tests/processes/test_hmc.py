@@ -1,7 +1,6 @@
 """Hamiltonian Monte Carlo: its steps and its acceptance against the formulas, what it counts, adapts, rejects, says."""
 
 import math
-import warnings
 
 import numba
 import numpy as np
@@ -416,9 +415,27 @@ def test_a_chain_that_is_held_is_said():
         run = pdmp.sample(pdmp.HMC(steeper, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
     assert run.stats["max_held"] > hmc.LONGEST_HOLD
     assert run.stats["max_held"] == max(r.statistics["max_held"] for r in run.records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(UserWarning, match="26 % of the Hamiltonian paths were lost"):  # and not held
         pdmp.sample(pdmp.HMC(steep, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
+
+
+@pytest.mark.exact
+def test_paths_that_are_lost_are_said():
+    """In one line, with the coordinate of a neck; divergences and a hold come first."""
+    process = pdmp.HMC(pdmp.models.Gaussian([0.0], [1.0]))
+    process.neck = "log_tau"
+    stats = {"divergences": 0.0, "max_held": 2.0, "lost": 0.034, "mean_step": 0.25}
+    (said,) = process.report.warnings(process, stats)
+    assert said.startswith("3.4 % of the Hamiltonian paths were lost, by the step of 0.25 and by a quarter of it: ")
+    assert "scales do not depend on log_tau, with which" in said and "`target_acceptance=0.95`" in said
+    for quiet in ({"lost": 0.01}, {"lost": math.nan}):
+        assert process.report.warnings(process, stats | quiet) == []
+    for first, word in (
+        ({"divergences": 1.0}, "1 Hamiltonian path diverged"),
+        ({"max_held": 26.0}, "a chain was held"),
+    ):
+        (said,) = process.report.warnings(process, stats | first)
+        assert said.startswith(word)
 
 
 @pytest.mark.exact
