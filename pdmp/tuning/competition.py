@@ -331,8 +331,8 @@ def _check_makes(made):
                 one, other = digest(first.process), digest(arm.process)
                 if one == other and not one.startswith(UNIQUE):
                     raise ValueError(
-                        f"`make` returns the same process for {name}={value!r} and {name}={arm.values[name]!r}: it must "
-                        "use what it is given."
+                        f"`make` returns the same process for {name}={value!r} and {name}={arm.values[name]!r}: it "
+                        "must use what it is given."
                     )
                 break
 
