@@ -35,23 +35,13 @@ FAR_OUT = f"{TESTS}::test_predictions_where_all_that_is_seen_is_far_out"
 BUGS = [
     Bug(f"curves: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
-        ("the penalty of one column is that of two", SMOOTHS, "if x.shape[1] == 1:", "if x.shape[1] > 9:", SPLINE, "formulae"),
         ("a new table has its own means", SMOOTHS, "whole = [linear - self.means[0]]", "whole = [linear - linear.mean(axis=0)]", SPLINE, "formulae"),
         ("products without the straight part of the other", SMOOTHS, "np.hstack([ones, two / b.scale])", "np.hstack([ones, ones])", PLATES, "formulae"),
-        ("sums instead of means of a row's groups", DESIGN, "np.full((len(table), several), 1.0 / several)", "np.full((len(table), several), 1.0)", DENSITY, "formulae"),
         ("effects of the first group of a row alone", FIT, 'np.einsum("snm,nm->sn", effects,', 'np.einsum("snm,nm->sn", effects * (np.arange(effects.shape[-1]) < 1),', "tests/formulas/test_curves.py::test_groups_of_new_rows_by_hand", "formulae"),
         ("smooths of further rows are appended as groups", UPDATING, "before.level if is_smooth(new) else", "before.level[:0] if is_smooth(new) else", ROWS, "formulae"),
-        ("probabilities of the reference", FAMILIES, "chances=lambda *z: _softmax(0.0 * z[0], *z)", "chances=lambda *z: _softmax(*z, 0.0 * z[0])", NOMINAL, "formulae"),
-        ("stopping ratios as cumulative ones", FAMILIES, "(_logistic(mu - cut) for cut in cuts), np.multiply)", "(_logistic(mu - cut) for cut in cuts), np.minimum)", CHANCES, "formulae"),
-        ("no probability of what was seen", FAMILIES, "family.loss(y, *rest[:m], *eta) + inside(", "family.loss(y, *rest[:m], *eta) + 0.0 * inside(", CUT, "formulae"),
-        ("whole numbers below 0 have no steps", SMOOTHS, "self.low, self.high = -math.inf, math.inf", "self.low, self.high = 0, math.inf", STEPS, "formulae"),
-        ("standard errors are added to a variance", FAMILIES, "variance = se * se + exp(2.0 * a)", "variance = se + exp(2.0 * a)", ERRORS, "formulae"),
         ("densities of known errors without their constant", FAMILIES, "(0.0 if sigma else np.log(se))", "0.0", ERRORS, "formulae"),
         ("drawn responses have no scatter beyond their errors", FAMILIES, "np.hypot(rest[-1], rest[0] if sigma else 0.0)", "np.hypot(rest[-1], 0.0)", ERRORS, "formulae"),
-        ("expected responses need their standard errors", GENERAL, 'or drawn and name == "se"', 'or name == "se"', ERRORS, "formulae"),
         ("weights of another tool are not read", WORDS, 'own, roles["weights"] = called[1][0], column_of(called[1][1])', "own = called[1][0]", f"{OTHERS}_other_words_are_the_same_model", "formulae"),
-        ("a cut-off response of another tool is not", WORDS, "data |= _bounds(text.strip(), bounds, data)", "_bounds(text.strip(), bounds, data)", f"{OTHERS}_other_words_are_the_same_model", "formulae"),
-        ("a power is not one", WORDS, 'pieces[k].replace("^", "**")', 'pieces[k].replace("^", "*")', f"{OTHERS}_other_words_are_the_same_model", "formulae"),
         ("cuts are a parameter with a formula", GENERAL, 'if one != "cuts"]', "]", f"{OTHERS}_the_page_says_what_is_found", "formulae"),
     ]
 ]  # fmt: skip

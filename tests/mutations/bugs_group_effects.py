@@ -41,12 +41,10 @@ BUGS = [
     for name, file, old, new, test, *needs in [
         ("the volume of a block", MODEL, "total += math.log(root[m + p * n + p])", "total += 0.0", f"{LAW}[2-together]"),
         ("the volume of the spread", MODEL, "total -= math.log(rise(theta))", "total -= 0.0", f"{LAW}[1-together]"),
-        ("the gradient of the volume", MODEL, "by_root[m + p * n + p] += of_effects / root", "by_root[m + p * n + p] += 0.0 * of_effects / root", f"{LAW}[2-apart]"),
         ("the mean does not move with the law", MODEL, "- by_c[begin + p] * mean[begin + q]", "- 0.0 * by_c[begin + p]", f"{LAW}[2-apart]"),
         ("the factor's second column", MODEL, "rest /= math.cosh(min(abs(w), LARGEST_LOG))", "rest /= 1.0", f"{LAW}[2-together]"),
         ("coefficients do not feel effects", MODEL, "by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]", "by_natural[self.sheared[e]] -= 0.0", f"{LAW}[1-apart]"),
         ("partial correlations of unit rows", MODEL, "rest = rest * (1.0 - z * z)", "pass", f"{LAWS}[1.0-3]"),
-        ("drawn effects are independent", GENERAL, "cholesky_factors(spreads, both.partials(natural))", "cholesky_factors(spreads, 0.0 * both.partials(natural))", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("drawn correlations have the law of two", GENERAL, "both.prior.partial(both.width)", "[both.prior] * len(both.correlation_names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("others are taken for known", FOUND, "np.linalg.inv(inverse[np.ix_(rows, rows)])", "turned[np.ix_(rows, rows)]", f"{TESTS}::test_information_leaves_the_others_open"),
         ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, normal)', "normal", NEW, "formulae"),
