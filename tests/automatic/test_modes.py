@@ -312,7 +312,7 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     loaded = pdmp.load(tmp_path / "run.npz").summary()
     assert loaded.warnings[0] == issued and "further paths" in repr(loaded)
     quiet = pdmp.sample(GAUSSIAN, seed=1, events=60)
-    assert quiet.process.prepared.cautions == () and "no chain is in" not in quiet.note
+    assert quiet.process.prepared.cautions == () and "no chain is in" not in quiet.info["choice"]
 
 
 def test_a_neck_is_in_the_summary(monkeypatch):

@@ -467,13 +467,14 @@ def test_components_of_one_mode():
 class Told:
     """A run of two chains with so many draws, of two modes at ±6."""
 
-    dim, chains = 2, 2
+    dim, chains, store = 2, 2, "skeleton"
 
     def __init__(self, draws, potentials=None, known=()):
         mixture = components([[-6.0, 0.0], [6.0, 0.0]], [1.0, 1.0])
-        self.draws = draws
+        self.found, self.events = draws, np.full(2, len(draws[0]))
         self.records = [
             SimpleNamespace(
+                length=1.0,
                 accumulated={
                     "rungs/betas": BETAS,
                     "rungs/spacing": np.ones(1, np.int64),
@@ -486,7 +487,7 @@ class Told:
                     "known/centres": np.array([c for c, _ in known]).reshape(-1, 2),
                     "known/roots": np.array([np.eye(2) for _ in known]).reshape(-1, 2, 2),
                     "known/masses": np.array([m for _, m in known]),
-                }
+                },
             )
             for u in ((0.5 * draws**2).sum(axis=-1) if potentials is None else potentials)
         ]
@@ -494,8 +495,8 @@ class Told:
     def names(self):
         return ["a", "b"]
 
-    def diagnostic_draws(self):
-        return self.draws
+    def draws(self, n):
+        return self.found[:, :n]
 
 
 def two_chains(shares, n=400, seed=0):
