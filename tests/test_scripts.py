@@ -46,8 +46,7 @@ def runs(monkeypatch, installed):  # noqa: F811
 
 
 def interrupt(run):
-    for record in run.records:
-        object.__setattr__(record, "stopped", "interrupted")
+    run.stopped = "interrupted"
 
 
 def test_sample_as_json(small, command, runs):  # noqa: F811

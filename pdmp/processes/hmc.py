@@ -314,7 +314,7 @@ class HMC(Process):
             again = 0 if memory.ended[0] == OUTSIDE else self.retry(state, step, n, before, accept, rng)
             if again < 0:
                 return -1
-            lost = 1.0 - again
+            lost = 0.0 if memory.ended[0] == OUTSIDE else 1.0 - again
         if memory.ended[0] == OUTSIDE:
             memory.outside[0] += 1
         elif memory.ended[0] == DIVERGED and not adapting:

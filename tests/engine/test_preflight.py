@@ -25,7 +25,7 @@ from pdmp.engine.chain import Chain
 from pdmp.interfaces.report import Report
 from pdmp.native.classes import check_attributes, holds_generator
 from pdmp.native.velocities import dot
-from pdmp.process import count_data
+from pdmp.process import Prepared, count_data
 from pdmp.thinning import Bound, affine_proposal
 from tests.checks import new_chain
 
@@ -768,8 +768,8 @@ def test_an_attribute_that_hides_a_method_is_refused():
         ("events", 3, ("flip",)),
         ("events", "flip", ["flip"]),
         ("events", (1, 2), ("flip", "flop")),
-        ("starts", 0.5, None),
-        ("starts", [0.0, 0.0], np.zeros((2, 2))),
+        ("prepared", 0.5, Prepared()),
+        ("prepared", [0.0, 0.0], Prepared(np.zeros((2, 2)))),
         ("local", 2.0, True),
         ("local", np.ones(2), False),
         ("order", 2, np.array([0, 1, 0, 1])),

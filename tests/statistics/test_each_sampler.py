@@ -34,8 +34,8 @@ if PLAIN:
     LENGTHS = (
         dict.fromkeys(("Sticky, ZigZag", "SGNHT", "SGBPS"), 1.5)
         | dict.fromkeys(("ZigZag", "HMC", "Bounded", "ForwardEventChain", "MALA", "SGD"), 0.3)
-        | dict.fromkeys(("LocalBPS", "CoordinateSampler", "SGHMC", "BPSSplitting", "ZigZagSplitting"), 0.5)
-        | dict.fromkeys(("DirectionalBPS", "GeneralisedBPS", "BADODAB", "SGBD", "SGZZ"), 0.7)
+        | dict.fromkeys(("CoordinateSampler", "SGHMC", "BPSSplitting", "ZigZagSplitting"), 0.5)
+        | dict.fromkeys(("LocalBPS", "DirectionalBPS", "GeneralisedBPS", "BADODAB", "SGBD", "SGZZ"), 0.7)
     )
 #: Shows that this machine compiles; compilation costs more than the law.
 QUICK = ("BPS",)
