@@ -61,8 +61,8 @@ BUGS = [
         (
             "second: those accepted are lost",
             HMC,
-            "lost = 1.0 - again",
-            "lost = 1.0",
+            "OUTSIDE else 1.0 - again",
+            "OUTSIDE else 1.0",
         ),
     ]
 ]
