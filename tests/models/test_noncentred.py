@@ -226,7 +226,6 @@ def process_in(model, moved, around):
     return process
 
 
-@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths were lost")
 @pytest.mark.parametrize("around", [True, False])
 def test_paths_are_those_of_the_other_coordinates(around):
     """States, means and names are the model's own, and each is where a path in (t, z) is at the same random numbers."""
