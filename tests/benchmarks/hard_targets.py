@@ -249,7 +249,7 @@ def verdict(model, sets, words, seed, gradients):
         try:
             process = pdmp.auto(model, seed=seed)
             run = pdmp.sample(process, gradients=gradients, chains=4, seed=seed, progress=False)
-            texts = [*run.summary().warnings, *process.cautions]
+            texts = [*run.summary().warnings, *process.prepared.cautions]
         except (pdmp.SamplingError, ValueError) as error:
             run, texts = None, [str(error)]
     texts += [str(w.message) for w in said if issubclass(w.category, UserWarning)]
