@@ -78,10 +78,9 @@ LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
 LONGEST_STEP = 0.5 * math.pi  #: around a Gaussian: a quarter of its period
 FIRST_STEP = 1.0  #: around a Gaussian; a step that is too large costs few gradients, one that is too small many
 LOST = 0.01  #: probability of acceptance below which a path is lost
-LOST_SHARE = 0.01  #: of paths that are lost twice, above which a run warns
+LOST_SHARE = 0.01  #: of paths whose second ones were rejected, above which a run that knows of a neck names it
 FINER = 4  #: a path that is lost is tried once more by steps that are so many times shorter
 OUTSIDE, DIVERGED = 1, 2  #: how a path may end that has no end point
-AS_BAD = 2  #: of a second path: it is lost as well
 GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, in the adaptation of the step
 
 
@@ -164,11 +163,11 @@ class HMCReport(Report):
                 f"are hard to leave with the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: "
                 f"{cures}"
             ]
-        if stats["lost"] > LOST_SHARE:
+        if process.neck is not None and stats["lost"] > LOST_SHARE:
             return [
-                f"{100.0 * stats['lost']:.2g} % of the Hamiltonian paths were lost, by the step of "
-                f"{stats['mean_step']:.2g} and by a quarter of it: there are places where the posterior is too narrow "
-                f"for it, and averages may be wrong. What helps: {cures}"
+                f"{100.0 * stats['lost']:.2g} % of the Hamiltonian paths were lost, and not mended by a quarter of the "
+                f"step of {stats['mean_step']:.2g}: there are places where the posterior is too narrow for it, and "
+                f"averages may be wrong. What helps: {cures}"
             ]
         return []
 
@@ -315,7 +314,7 @@ class HMC(Process):
             again = 0 if memory.ended[0] == OUTSIDE else self.retry(state, step, n, before, accept, rng)
             if again < 0:
                 return -1
-            lost = 1.0 if again == AS_BAD and memory.ended[0] != OUTSIDE else 0.0
+            lost = 0.0 if memory.ended[0] == OUTSIDE else 1.0 - again
         if memory.ended[0] == OUTSIDE:
             memory.outside[0] += 1
         elif memory.ended[0] == DIVERGED and not adapting:
@@ -384,7 +383,7 @@ class HMC(Process):
     def retry(self, state, step, n, before, accept, rng):
         """A second path, of shorter steps, after one of n that is lost: 1 if it is accepted, else 0; -1 at an error.
 
-        `AS_BAD` if it is lost too. `before`: E at the start of both. `accept`: the acceptance of the first.
+        `before`: E at the start of both. `accept`: the acceptance of the first.
         """
         memory, x, y, u = state.memory, state.x, state.memory.proposal, state.memory.metric.u
         self.depart(state)
@@ -397,7 +396,7 @@ class HMC(Process):
         # Above e¹ it is accepted in any case, as 1 - LOST is above 1 / e.
         ratio, limit = math.exp(min(before - there, 1.0)), rng.random() * (1.0 - accept)
         if limit >= ratio:
-            return AS_BAD if ratio < LOST else 0
+            return 0
         potential = there - 0.5 * dot(u, u)
         for j in range(x.shape[0]):
             memory.second[0, j], memory.second[1, j], u[j] = y[j], memory.next_gradient[j], -u[j]

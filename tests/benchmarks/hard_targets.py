@@ -216,7 +216,7 @@ def improper(potential, gradient, d):
     return lambda: (target(potential, gradient, d), {})
 
 
-MODES, NECK, TAIL = "no chain is in|R-hat|apart", "diverged|held at one place|neck", "no variance"
+MODES, NECK, TAIL = "no chain is in|R-hat|apart", "diverged|held at one place|paths were lost|neck", "no variance"
 IMPROPER = "improper|does not grow|no lower bound|falls without end|flat"
 HARD = {name: ((lambda make=make: (make().model, make().sets)), MODES) for name, make in tempering.TARGETS.items()
         if re.match("two|four|mirrored|ring|spike|sds", name)} | {

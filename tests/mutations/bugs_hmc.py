@@ -61,8 +61,8 @@ BUGS = [
         (
             "second: those accepted are lost",
             HMC,
-            "again == AS_BAD and",
-            "again >= 0 and",
+            "OUTSIDE else 1.0 - again",
+            "OUTSIDE else 1.0",
         ),
     ]
 ]
