@@ -683,20 +683,15 @@ def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool
         few, times = "they say too little for the bounds on single rows", 1.0
         if is_crossed(model):
             few, n = "there are too few for the number of groups", CROSSED_SHARE * n
-        if (
-            free and not model.n_groups
-        ):  # correlated coefficients, of which the Boomerang's reference knows, take longer
+        # Correlated coefficients, of which the Boomerang's reference knows, take the Zig-Zag process longer.
+        if free and not model.n_groups:
             times = max(condition(found.covariance) / CORRELATED, 1.0)
         offer("all rows", lambda: None, n, few)
         offer("zigzag", zigzag, lambda process: times * process.expected_data, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
         said = "the Boomerang sampler" + ", as coefficients are correlated" * free
-        offer(
-            "boomerang",
-            turning,
-            (lambda process: process.expected_data) if times > 1.0 else math.inf,
-            f"{said}, {EXACT}",
-        )
+        rows = (lambda process: process.expected_data) if times > 1.0 else math.inf
+        offer("boomerang", turning, rows, f"{said}, {EXACT}")
         offer("bps", lambda: RegressionBPS(model, found.mean), math.inf, f"the Bouncy Particle Sampler, {EXACT}")
         return offers
     dear = n * (FEW_ROWS_PASSES if n < SUBSAMPLED_ROWS else MANY_ROWS_PASSES)

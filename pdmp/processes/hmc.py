@@ -127,8 +127,8 @@ class HMCReport(Report):
         """The mean probability of acceptance after the warm-up, ε, and counts.
 
         `outside`, `divergences`, and `max_held`, the longest hold: the largest number of rejected paths in a row.
-        `lost` is the share of paths for which the step was too large, and a quarter of it too: where one step does for
-        all of the target there are none.
+        `lost` is the share of paths that were lost and whose second ones, of shorter steps, were rejected too; paths
+        that left the support are not among them.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -142,7 +142,7 @@ class HMCReport(Report):
         }
 
     def warnings(self, process, stats):
-        """Of divergences, of too many lost paths, and of a chain that was held for more than `LONGEST_HOLD` paths."""
+        """One of: divergences; a chain held for more than `LONGEST_HOLD` paths; lost paths, where a neck is known."""
         higher = 0.95 if process.target_acceptance < 0.95 else 1.0 - 0.5 * (1.0 - process.target_acceptance)
         which = "the scale of one parameter does not depend on another"
         if process.neck is not None:
