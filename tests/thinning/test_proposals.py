@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import pdmp
 from pdmp import thinning
@@ -108,17 +109,15 @@ class Proposals:
     def integral(self, s, which):
         """Of one part of the intensity from 0 to s: the largest exponential number that arrives by then."""
 
-        def arrives(e):
+        def beyond(e):
+            """How much later than s it arrives; not at all is taken for a second later."""
             _, time, bound, _ = self.ask(e, which)
-            return bound != HORIZON and time <= s
+            return 1.0 if bound == HORIZON else min(time - s, 1.0)
 
-        low, high = 0.0, 1.0
-        while arrives(high):
-            low, high = high, 4.0 * high
-        for _ in range(36):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if arrives(middle) else (low, middle)
-        return low
+        high = 1.0
+        while beyond(high) <= 0.0:
+            high *= 4.0
+        return brentq(beyond, 1e-10, high, xtol=1e-13) if beyond(1e-10) < 0.0 else 0.0
 
     def intensity(self, s, parts):
         """All parts together at s."""
