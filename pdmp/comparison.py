@@ -483,9 +483,10 @@ class Comparison:
     title : str
     notes : list of str
     verdicts : dict of str to Verdict
-        Of all chains together: "too short" if R-hat is above 1.05, or the Monte Carlo error of a mean above 0.1
-        posterior sds; "biased" if a mean is off by more than 0.1 posterior sds, or an sd by more than 10 %, and by more
-        than four standard errors; else "fine". A bias that is certain counts before a Monte Carlo error.
+        Of all chains together: "too short" if R-hat is above 1.05, the Monte Carlo error of a mean is above 0.1
+        posterior sds, or the warm-up has spent the budget; "biased" if a mean is off by more than 0.1 posterior sds,
+        or an sd by more than 10 %, and by more than four standard errors; else "fine". A bias that is certain counts
+        before a Monte Carlo error.
     rms_by_pass : dict of str to (ndarray, ndarray)
         As `errors_by_pass`, with root mean square errors over coordinates and chains.
 
@@ -698,7 +699,7 @@ def compare(
                     spent, discarded = process.prepared.gradients / chains, 0.0
                     if spent >= data_passes:
                         told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
-                        raise SamplingError(f"the warm-up alone {told}")
+                        raise _OnlyWarmup(f"the warm-up alone {told}")
                 prepared = perf_counter() - began if spent else 0.0
                 run = sample(
                     process,
@@ -717,8 +718,11 @@ def compare(
             if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
                 raise
             rows.append(_failed(label, process))
-            notes.append(f"{label} failed: {error}")
-            verdicts[label] = Verdict("failed", "see below")
+            if isinstance(error, _OnlyWarmup):
+                verdicts[label] = Verdict("too short", str(error))
+            else:
+                notes.append(f"{label} failed: {error}")
+                verdicts[label] = Verdict("failed", "see below")
             continue
         verdicts[label] = _verdict_of_run(run, truth, names)
         at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
@@ -739,6 +743,10 @@ def compare(
         f"too short: R-hat above {JUDGED_RHAT:g}, or a mean with a Monte Carlo error above {RESOLVED:g} posterior sd.",
     ]
     return Comparison(rows, errors, truth, names, draws, paths, title, notes, verdicts, rms)
+
+
+class _OnlyWarmup(SamplingError):
+    """A budget that the warm-up spends is too small for a sampler; nothing has failed."""
 
 
 def _silent(text):
@@ -865,7 +873,7 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, nam
     """
     least = min(len(x) for x in draws)
     if least < 4:
-        raise SamplingError(f"the warm-up alone takes nearly all of the {data_passes:,.0f} data passes")
+        raise _OnlyWarmup(f"the warm-up alone takes nearly all of the {data_passes:,.0f} data passes")
     passes = float(np.mean([used[-1] for used in spent]))
     means, sds = (np.array([getattr(np, name)(x, axis=0) for x in draws]) for name in ("mean", "std"))
     thinned = np.array([x[np.linspace(0, len(x) - 1, min(DRAWS, least)).astype(int)] for x in draws])

@@ -82,7 +82,7 @@ def test_compare_on_a_real_table(here, command):
     extra = list(comparison.extra_rows(small_problem()[0]))
     assert labels == [*comparison.configured(*small_problem()), *extra] and extra[0] == "auto"
     assert len(labels) == 8 + len(extra)
-    assert "auto failed: the warm-up alone takes" in out
+    assert "auto: too short (the warm-up alone takes" in out
     for row in rows[:8]:
         assert float(row["data_passes"]) == pytest.approx(100, abs=0.5)
         assert 0.0 < float(row["mean_error"]) < 2.0 and 0.0 < float(row["log_loss"]) < 0.3
