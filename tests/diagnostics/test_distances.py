@@ -163,7 +163,7 @@ def test_each_column_of_a_table_is_its_measure():
 
 
 def test_a_table_marks_what_may_be_the_best():
-    """The smallest value, and those that are within three errors of the difference from it, whatever is written first."""
+    """The smallest value, and those within three errors of the difference from it, whatever is written first."""
     rows = {
         "wide": {"m": Estimate(1.0, 0.1), "v": Estimate(0.52, 0.01)},
         "least": {"m": Estimate(0.7, 0.3), "v": Estimate(0.5, 0.01)},

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,8 +53,11 @@ class Made:
     def constrain(self, x, model=None):
         return self.model.constrain(x)
 
-    def diagnostic_draws(self):
-        return self.x
+    store, records = "skeleton", [SimpleNamespace(length=1.0)] * CHAINS
+    events = np.full(CHAINS, 400)
+
+    def summary(self):
+        return SimpleNamespace(warnings=["what the run warns of: and why"], said={"what the run warns of: and why"})
 
 
 def made(formula, family="gaussian", data=None, seed=0, spread=0.1, **options):
@@ -766,6 +770,41 @@ def test_mistakes_in_checks(given, says):
     with pytest.raises((TypeError, ValueError)) as error:
         made("y ~ age + area").pp_check(**given)
     assert says in str(error.value)
+
+
+def test_the_table_of_a_fit_by_hand():
+    """Every column of every parameter, of chains with other means and spreads; effects by the labels of their groups."""
+    from arviz_stats.base import array_stats
+
+    places = np.array(["north", "east", "west", "south"])[table().clinic - 10]
+    fit = made("y ~ age + area + (1 + age || place)", data=table().assign(place=places), spread=0.5)
+    natural = fit.model.constrain(fit.run.x)
+    levels = list(fit.model.groups[0].levels)
+    assert sorted(levels) == sorted({"north", "east", "west", "south"})
+    wanted = {name: natural[name] for name in fit.priors}
+    effects = {f"{g}[{label}]": natural[g][..., k] for g in ("1|place", "age|place") for k, label in enumerate(levels)}
+    for given, columns in (({}, wanted), ({"effects": True}, wanted | effects)):
+        summary = fit.summary(**given)
+        assert [row["name"] for row in summary.rows] == list(columns)
+        for row, x in zip(summary.rows, columns.values(), strict=True):
+            ess, rhat = (
+                float(getattr(array_stats, f)(x, chain_axis=0, draw_axis=1, method=m))
+                for f, m in (("ess", "mean"), ("rhat", "rank"))
+            )
+            low, high = np.quantile(x, [0.025, 0.975])
+            numbers = (x.mean(), x.std(), low, high, x.std() / math.sqrt(ess), ess, rhat)
+            assert list(row.values())[1:] == pytest.approx(numbers, rel=1e-9)
+        frame = fit.to_dataframe(7, **given)
+        assert list(frame) == ["chain", "draw", *columns] and len(frame) == 7 * CHAINS
+        for _, row in frame.iterrows():
+            chain, draw = int(row["chain"]), int(row["draw"])
+            assert row[2:].tolist() == [x[chain, draw] for x in columns.values()]
+        assert len(set(zip(frame.chain, frame.draw, strict=True))) == len(frame)
+    assert summary.warnings == ["what the run warns of: and why"]
+    assert "y ~ age + area + (1 + age || place), gaussian with the identity link, 60 rows" in repr(summary)
+    assert "Warning: what the run warns of (as was warned)." in repr(summary)
+    # Draws of all chains, one chain after the other, where they are no multiple of the chains too.
+    assert np.array_equal(fit.some_draws(7), fit.run.x[:, :3].reshape(9, -1)[:7])
 
 
 def test_a_summary_as_a_data_frame():
