@@ -13,6 +13,7 @@ from pdmp.diagnostics import averages, running_mean, split
 from pdmp.models import Gaussian
 from pdmp.process import VIOLATIONS
 from tests.checks import plain_only
+from tests.toys import Coupled
 
 pytestmark = [pytest.mark.exact, plain_only]
 
@@ -191,6 +192,22 @@ def test_the_row_of_a_comparison():
     assert found["mean_error"] == pytest.approx(errors.mean())
     assert found["max_mean_error"] == pytest.approx(np.mean([max(error) for error in errors]))
     assert found["sd_error"] == pytest.approx(np.mean([np.abs(one.sd() / truth.sd - 1.0) for one in split(run)]))
+
+
+def test_the_loss_on_held_out_rows():
+    """Of each chain's mean probability, extrapolated where copies are coupled, on average over the chains."""
+    rng = np.random.default_rng(4)
+    model = SimpleNamespace(predict=lambda x, X: 1.0 / (1.0 + np.exp(-x @ X.T)))
+    coupled = joined(Coupled, 60, 300, 25)
+    for run in (joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25), coupled):
+        X, y = 0.1 * rng.standard_normal((6, run.dim)), np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+        losses = []
+        for path in (one.whole for one in run.trajectories):
+            copies = np.split(path.discretise(500), len(run.copies), axis=1)
+            p = sum(w * model.predict(x, X).mean(axis=0) for w, x in zip(run.copies, copies, strict=True))
+            losses.append(-np.mean(np.where(y == 1.0, np.log(p), np.log(1.0 - p))))
+        assert len(set(losses)) == 3
+        assert comparison._log_loss(run, model, (X, y)) == pytest.approx(np.mean(losses), rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [0, 2])
