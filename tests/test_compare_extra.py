@@ -71,8 +71,9 @@ def test_nuts_stops_where_its_gradients_are_spent(monkeypatch):
     starts, counts, seeds = zip(*Chains.asked, strict=True)
     assert counts[0] == 200 and counts[1] >= 300 and set(seeds) == {7, 8}
     assert starts[0] == starts[1] == START[0].tolist() and starts[-1] == START[1].tolist()
-    draws, spent, _ = Chains(LAW).run(START[:1], 403, 7)  # at the 101st draw
-    assert len(draws[0]) == 101 and spent[0][-1] == 403
+    for gradients in (403, 404, 405):  # the 101st draw is at 403, the next at 406
+        draws, spent, _ = Chains(LAW).run(START[:1], gradients, 7)
+        assert len(draws[0]) == 101 and spent[0][-1] == 403
 
 
 def test_nuts_is_scored_as_the_others():

@@ -139,12 +139,15 @@ def test_shares_of_a_prior():
 def test_shards_that_disagree_are_said(shards):
     samples, *_ = shards
     assert not consensus(samples).warnings and "approximation" in str(swiss(samples))
-    moved = [*(samples[0] + 1e-9 * k for k in range(8)), samples[1], samples[0] + 12.0]
+    moved = [*(samples[0] + 1e-9 * k for k in range(8)), samples[1], samples[0] + 12.0, samples[2]]
     found = swiss(moved)
-    assert np.all(found.apart[:9] < 4.0) and found.apart[9] > 4.0
-    assert len(found.warnings) == 1 and "shard 9 is " in found.warnings[0] and found.warnings[0] in str(found)
-    m, c = moved[8].mean(axis=0) - found.mean, np.cov(moved[8], rowvar=False)
-    assert found.apart[8] == pytest.approx(np.sqrt(m @ np.linalg.inv(c) @ m / D))
+    for x, apart in zip(moved, found.apart, strict=True):
+        m, c = x.mean(axis=0) - found.mean, np.cov(x, rowvar=False)
+        assert apart == pytest.approx(np.sqrt(m @ np.linalg.inv(c) @ m / D))
+    assert np.all(np.delete(found.apart, 9) < 4.0) and found.apart[9] > 4.0
+    assert len(found.warnings) == 1 and found.warnings[0] in str(found)
+    assert f"shard 9 is {found.apart[9]:.1f} of its standard" in found.warnings[0]
+    assert f"up to {found.apart[9]:.1f} of their sds apart" in str(found) and f"{11 * N:,} draws" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What a comparison says of its samplers in words, the order of its rows, and the table as text and as JSON."""
 
+import csv
 import json
 import math
 import sys
@@ -123,8 +124,16 @@ def test_the_verdict_on_chains_of_draws(monkeypatch):
     monkeypatch.setattr(comparison, "_verdict", lambda *given: seen.append(given) or Verdict("fine", ""))
     rng = np.random.default_rng(0)
     draws = [rng.standard_normal((n, 2)) * TRUTH.sd + TRUTH.mean for n in (400, 500)]
-    spent = [3.0 * np.arange(1, n + 1) for n in (400, 500)]
-    *_, verdict, (at, rms) = comparison._of_draws("NUTS", draws, spent, 1.0, 1_500, TRUTH, LAW, None, NAMES)
+    spent = [3.0 * np.arange(1, 401), 7.0 + 2.0 * np.arange(1, 501)]
+    row, _, thinned, _, verdict, (at, rms) = comparison._of_draws(
+        "NUTS", draws, spent, 1.0, 1_500, TRUTH, LAW, None, NAMES
+    )
+    assert (row["data_passes"], row["events"], row["seconds"]) == ((1_200.0 + 1_007.0) / 2.0, 450.0, 1.0)
+    each = np.mean([pdmp.diagnostics.ess(x) for x in draws], axis=0)
+    assert row["min_ess"] == pytest.approx(each.min()) and row["median_ess"] == pytest.approx(np.median(each))
+    assert row["sd_error"] == pytest.approx(np.mean([np.abs(x.std(axis=0) / TRUTH.sd - 1.0) for x in draws]))
+    for x, some in zip(draws, thinned, strict=True):
+        np.testing.assert_array_equal(some, x[np.linspace(0, len(x) - 1, 400).astype(int)])
     mean, sd, error, sd_ess, rhat, *_ = seen[0]
     x = np.array([draws[0], draws[1][:400]])
     np.testing.assert_allclose(mean, x.mean(axis=(0, 1)))
@@ -132,7 +141,7 @@ def test_the_verdict_on_chains_of_draws(monkeypatch):
     np.testing.assert_allclose(error, sd / np.sqrt(pdmp.diagnostics.ess(x)))
     np.testing.assert_allclose(sd_ess, pdmp.diagnostics.ess(x, "sd"))
     np.testing.assert_allclose(rhat, pdmp.diagnostics.rhat(x))
-    assert verdict.word == "fine" and at[-1] == np.mean([1_200.0, 1_200.0])
+    assert verdict.word == "fine" and at[-1] == np.mean([1_200.0, 807.0]) and at[0] == np.mean([3.0, 9.0])
     ends = np.array([one[:400].mean(axis=0) for one in draws])
     assert rms[-1] == pytest.approx(np.sqrt(np.mean(((ends - TRUTH.mean) / TRUTH.sd) ** 2)))
 
@@ -159,6 +168,11 @@ def test_the_table_as_text(table):
         *("exact", "small steps", "large steps", "broken")  # by verdict, the worst last
     ]
     assert heading.split()[:4] == ["sampler", "verdict", "passes", "time"]
+    for line, row in zip(lines, table.ranked(), strict=False):  # each with its own verdict and numbers
+        label, word, passes = [cell.strip() for cell in line.split("  ") if cell.strip()][:3]
+        assert (label, word) == (row["sampler"], table.verdicts[row["sampler"]].word)
+        shown = "-" if math.isnan(row["mean_error"]) else f"{row['mean_error']:.3f}"
+        assert passes == ("-" if shown == "-" else f"{row['data_passes']:,.0f}") and shown in line.split()
     assert units.split("  ")[-1].strip() != "" and units.split()[:5] == ["of", "data", "s", "number", "number"]
     # A unit stands under its heading, the right ends in line.
     for name, unit in (("time", "s"), ("mean err", "post. sd"), ("sd err", "relative"), ("ESS/pass", "draws")):
@@ -199,6 +213,16 @@ def test_times_have_two_digits_however_short(seconds, shown):
     row = dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": "a", "mean_error": 0.1, "seconds": seconds}
     lines = Comparison([row], {}, TRUTH, NAMES, {}, {}).cells()
     assert lines[2][lines[0].index("time")] == shown
+
+
+def test_the_table_as_csv(table, tmp_path):
+    """Rows as they were given, at full precision."""
+    table.to_csv(tmp_path / "table.csv")
+    with open(tmp_path / "table.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for found, row in zip(rows, table.rows, strict=True):
+        assert list(found) == list(Comparison.COLUMNS)
+        assert found == {name: str(row[name]) for name in Comparison.COLUMNS}
 
 
 def test_the_table_as_json(table):

@@ -172,8 +172,6 @@ def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) 
         raise ValueError(f"`slopes`: {name!r} is a category: ask for contrasts({name!r}).")
     others = check_by(by, fit, name)
     on, lists = over(fit, at, data, effects, scale, draws, seed, others)
-    if at and name in at:
-        on = on._replace(rows=on.rows.assign(**{name: at[name]}))
     values = on.rows[name].to_numpy(dtype=float)
     # Not beyond the smallest and the largest value, where a function of the formula may not be defined.
     low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))

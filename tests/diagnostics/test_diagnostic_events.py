@@ -69,11 +69,20 @@ def test_rates_count_after_the_warmup_only():
     counts = [np.sum(p.times > 40.0) for p in run.trajectories]
     found = event_rates(run)
     assert sum(e.value for e in found.values()) == pytest.approx(sum(counts) / 80.0)
-    moments = event_rates(pdmp.sample(Telegraph(), time=80.0, chains=2, seed=1, store="moments"))
-    assert sum(e.value for e in moments.values()) == pytest.approx(
-        sum(len(p.times) - 1 for p in run.trajectories) / 160.0
-    )
+    # Without a skeleton they are those of the whole run, 160 of time.
+    moments = event_rates(pdmp.sample(Telegraph(), time=80.0, warmup=0.5, chains=2, seed=1, store="moments"))
+    every = np.concatenate([p.kinds for p in run.trajectories])
+    assert {name: e.value for name, e in moments.items()} == {
+        name: pytest.approx(np.sum(every == k) / 160.0) for k, name in enumerate(("first", "second"))
+    }
     assert all(math.isnan(e.error) for e in moments.values())
+    # Times between events of a kind, or of all, chain by chain; the first begins at an event, not at the warm-up's end.
+    for kind, kinds in (("first", [0]), ("second", [1]), (None, [0, 1])):
+        chosen = [p.times[1:][np.isin(p.kinds, kinds) & (p.times[1:] > 40.0)] for p in run.trajectories]
+        gaps = [b - a for times in chosen for a, b in zip(times, times[1:], strict=False)]
+        np.testing.assert_allclose(time_between(run, kind), gaps, rtol=1e-12)
+        if kind is not None:
+            assert found[kind].value == pytest.approx(sum(map(len, chosen)) / 80.0)
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------

@@ -5,18 +5,51 @@ import pytest
 
 import discrete
 import pdmp
-from pdmp.diagnostics import ess
-from pdmp.diagnostics.effective_size import ESS_METHODS
+from pdmp.diagnostics import ess, rhat
+from pdmp.diagnostics.effective_size import ESS_METHODS, RHAT_METHODS, draws_rhat
 
 GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("method", [*ESS_METHODS, *(f"rhat {name}" for name in RHAT_METHODS)])
+def test_every_method_is_that_of_arviz(method):
+    """Coordinate by coordinate, of chains that are correlated and apart, beside one that never moved; a run passes it
+    on, as a single chain does in halves."""
+    from arviz_stats.base import array_stats
+
+    x = np.random.default_rng(1).standard_normal((3, 101, 3))
+    x = np.cumsum(x, axis=1) * [0.3, 0.05, 0.0] + x ** [1, 3, 1] + 0.4 * np.arange(3)[:, None, None]
+    x[..., 2] = 2.0
+    measure, name = (rhat, method[5:]) if method.startswith("rhat") else (ess, method)
+    options = {"prob": (0.05, 0.95)} if name == "tail" else {}
+    theirs = getattr(array_stats, measure.__name__)
+    alone = np.stack([x[0, :50], x[0, 50:100]])
+    for given, halves in ((x, x), (x[:1], alone if measure is rhat else x[:1])) if name != "rank" else ((x, x),):
+        with pytest.warns(UserWarning, match=r"coordinates \[2\] of"):
+            found = measure(given, name)
+        wanted = [theirs(halves[:, :, j], chain_axis=0, draw_axis=1, method=name, **options) for j in (0, 1)]
+        np.testing.assert_allclose(found[:2], np.array(wanted, float), rtol=1e-12)
+        assert np.isnan(found[2])
+    run = pdmp.sample(discrete.SGLD(GAUSSIAN, step=0.3), steps=60, chains=2, seed=1)
+    given = measure(run, name)
+    np.testing.assert_array_equal(given, measure(pdmp.diagnostics.averages.diagnostic_draws(run), name))
+    np.testing.assert_array_equal(given, getattr(run, measure.__name__)(name))
+
+
+@pytest.mark.exact
+def test_what_is_not_finite_has_no_rhat_and_leaves_that_of_others():
+    x = np.random.default_rng(3).standard_normal((2, 50, 3))
+    x[1, 30, 1] = np.inf
+    found = draws_rhat(x, "rank")
+    assert np.isnan(found[1])
+    np.testing.assert_array_equal(found[[0, 2]], draws_rhat(x[..., [0, 2]], "rank"))
 
 
 @pytest.mark.exact
 def test_methods_of_ess_need_no_more_than_their_name():
     """Of tails the smaller one of the quantiles at 5 % and 95 %."""
     draws = np.random.default_rng(0).standard_normal((4, 2_000, 2))
-    for method in ESS_METHODS:
-        assert np.all(ess(draws, method) > 4_000.0), method
     slow = (draws.cumsum(axis=1) / np.sqrt(np.arange(1, 2_001))[:, None])[:, 1_000:]
     ends = [ess((slow <= np.quantile(slow, q, axis=(0, 1))) * 1.0, "mean") for q in (0.05, 0.95)]
     np.testing.assert_allclose(ess(slow, "tail"), np.min(ends, axis=0), rtol=0.02)

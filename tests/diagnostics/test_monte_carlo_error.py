@@ -233,6 +233,10 @@ def test_what_an_effective_draw_costs():
     found = pdmp.diagnostics.efficiency(run)
     assert found["per_data_pass"] == pytest.approx(found["ess_min"] / 20.0)
     assert found["ess_min"] <= found["ess_median"]
+    run = pdmp.sample(Ticks(), steps=200, chains=3, seed=9)  # seconds and events of all chains
+    found = pdmp.diagnostics.efficiency(run)
+    assert found["per_second"] == pytest.approx(found["ess_min"] / sum(r.seconds for r in run.records))
+    assert found["per_event"] == pytest.approx(found["ess_min"] / 600.0)
     stats = {"data_terms": 600, "data_passes": 3.0, "thinned": 70, "horizons": 30, "total_events": 40, "seconds": 8.0}
     for size, terms, gradients in ((5, 600, 120), (0, 600, 3), (5, 0, 100)):
         process = SimpleNamespace(provider=SimpleNamespace(size=size))

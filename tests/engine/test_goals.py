@@ -276,6 +276,9 @@ def test_effective_draws_are_counted_portion_by_portion(name, store, monkeypatch
     process = boomerang() if name == "elliptic" else PROCESSES[name]()
     run = pdmp.sample(process, time=60.0, warmup=0.1, chains=2, seed=2, store=store)
     whole = effective_draws(run)
+    monkeypatch.setattr(averages, "PORTION", 2)  # several coordinates of each copy, and what is left
+    for key, draws in effective_draws(run).items():
+        np.testing.assert_allclose(draws, whole[key], rtol=1e-8)
     monkeypatch.setattr(averages, "PORTION", 1)
     assert averages.portions(run) == [slice(j, j + 1) for j in range(run.dim)]
     for key, draws in effective_draws(run).items():

@@ -13,6 +13,7 @@ from pdmp.diagnostics import averages, running_mean, split
 from pdmp.models import Gaussian
 from pdmp.process import VIOLATIONS
 from tests.checks import plain_only
+from tests.toys import Coupled
 
 pytestmark = [pytest.mark.exact, plain_only]
 
@@ -45,6 +46,13 @@ def test_moments(run):
     np.testing.assert_allclose(run.var(), np.diag(spread), rtol=1e-10)
     if run.store != "moments":
         np.testing.assert_allclose(run.expectation(product), weighted(run, lambda one: one.expectation(product)))
+        assert run.expectation(lambda x: 1.0) == pytest.approx(1.0, rel=1e-12)
+        if run.store == "grid":  # of which as many rows count as a chain has come to, whatever its spacing
+            rows = [one.records[0].grid.rows[: int(one.records[0].grid.used[0])] for one in split(run)]
+            each = [np.mean(part[:, 0] * part[:, 1]) for part in rows]
+            lengths = [record.length for record in run.records]
+            assert run.expectation(product) == pytest.approx(np.average(each, weights=lengths), rel=1e-12)
+            assert all(len(part) * r.grid.spacing[0] < r.length for part, r in zip(rows, run.records, strict=True))
         for f in (None, product):
             apart = [running_mean(one, f, 12)[0] for one in split(run)]
             np.testing.assert_allclose(running_mean(run, f, 12), apart, rtol=1e-12)
@@ -69,12 +77,25 @@ def test_errors_and_effective_draws(run):
         apart = [averages.stretches(one, f) for one in split(run)]
         for k, found in enumerate(averages.stretches(run, f)):
             assert [np.asarray(part).tolist() for part in found] == [np.asarray(one[k][0]).tolist() for one in apart]
+    if run.store == "skeleton":  # half as many stretches as there were events after the warm-up
+        events = [int(np.sum(path.times > path.warmup)) for path in run.trajectories]
+        assert [len(one) for one in averages.stretches(run)[0]] == [n // 2 for n in events]
+        assert [len(one) for one in averages.square_stretches(run, run.mean())[0]] == [n // 2 for n in events]
     apart = pdmp.diagnostics.monte_carlo_error.standard_error(*averages.stretches(run))
     np.testing.assert_allclose(run.mcse(), apart, rtol=1e-12)
     found = pdmp.diagnostics.effective_draws(run)
     np.testing.assert_allclose(found["mean"], run.var() / apart**2, rtol=1e-10)
     away = [one.mean()[0] for one in split(run)]
     assert len(set(away)) == 3 and np.all(np.isfinite(found["sd"]))
+    # That of the sds: of (x - mean)², whose fourth moments are averaged over the time of all chains.
+    series, each, lengths, fourth = averages.square_stretches(run, run.mean())
+    if run.store == "moments":
+        assert fourth is None
+        fourth = 3.0 * run.var() ** 2
+    else:
+        np.testing.assert_allclose(fourth, run.expectation(lambda x: ((x.T - run.mean()) ** 4).T), rtol=1e-9)
+    error = pdmp.diagnostics.monte_carlo_error.standard_error(series, each, lengths)
+    np.testing.assert_allclose(found["sd"], (fourth - run.var() ** 2) / error**2, rtol=1e-9)
 
 
 def test_counts():
@@ -191,6 +212,22 @@ def test_the_row_of_a_comparison():
     assert found["mean_error"] == pytest.approx(errors.mean())
     assert found["max_mean_error"] == pytest.approx(np.mean([max(error) for error in errors]))
     assert found["sd_error"] == pytest.approx(np.mean([np.abs(one.sd() / truth.sd - 1.0) for one in split(run)]))
+
+
+def test_the_loss_on_held_out_rows():
+    """Of each chain's mean probability, extrapolated where copies are coupled, on average over the chains."""
+    rng = np.random.default_rng(4)
+    model = SimpleNamespace(predict=lambda x, X: 1.0 / (1.0 + np.exp(-x @ X.T)))
+    coupled = joined(Coupled, 60, 300, 25)
+    for run in (joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25), coupled):
+        X, y = 0.1 * rng.standard_normal((6, run.dim)), np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0])
+        losses = []
+        for path in (one.whole for one in run.trajectories):
+            copies = np.split(path.discretise(500), len(run.copies), axis=1)
+            p = sum(w * model.predict(x, X).mean(axis=0) for w, x in zip(run.copies, copies, strict=True))
+            losses.append(-np.mean(np.where(y == 1.0, np.log(p), np.log(1.0 - p))))
+        assert len(set(losses)) == 3
+        assert comparison._log_loss(run, model, (X, y)) == pytest.approx(np.mean(losses), rel=1e-9)
 
 
 @pytest.mark.parametrize("k", [0, 2])

@@ -75,6 +75,10 @@ def test_arms_that_fail_are_dropped_first_and_ties_keep_their_order():
     assert [p.arm for p in played if p.round == 0 and p.kept] == [7, 8]
     assert tuning.successive_halving(9, lambda arm, spent: math.inf, 1.0)[0] is None
     assert tuning.successive_halving(9, lambda arm, spent: 0.0, 1.0)[0] == 0
+    # Of those that are left at the end the one with the lowest score then, whatever it was before.
+    assert tuning.successive_halving(2, lambda arm, spent: -arm, 1.0)[0] == 1
+    best, played = tuning.successive_halving(20, lambda arm, spent: abs(arm - (3 if spent < 0.5 else 4)), 1.0)
+    assert best == 4 and sum(p.kept for p in played if p.round == 1) == 2
 
 
 def noisy_trial(rng, gaps, sigma, budget):
@@ -202,6 +206,20 @@ def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
     assert found.best == {"step": 0.1} and [row["why"] for row in found.table] == ["diverged", ""]
     function, _ = sys.modules["pdmp.tuning.competition"]._metric(metric)
     assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
+
+
+def test_an_arm_that_fails_later_did_not_fail_before():
+    calls = []
+
+    def metric(x, model):
+        calls.append(x)
+        return math.inf if len(calls) == 10 else float(len(calls))
+
+    found = tuning.mamba(langevin, tuning.grid(step=[0.1] * 9), 120, metric, "steps", seed=1, thin=5, workers=1)
+    assert [row["why"] for row in found.table] == [*[""] * 9, "diverged", "", ""]
+    assert [row["score"] for row in found.table] == [*range(1, 10), math.inf, 11.0, 12.0] and found.score == 11.0
+    lines = str(found).splitlines()
+    assert [line.split()[-1] for line in lines[4:11]] == ["dropped"] * 6 + ["diverged"]
 
 
 def test_a_metric_that_is_infinite_says_that_an_arm_diverged():

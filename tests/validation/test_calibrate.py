@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import pdmp
-from pdmp.validation import calibrate, calibration
+from pdmp.validation import calibrate, calibration, simulation
 from pdmp.validation.simulation import Calibration
 from tests.automatic.test_pymc_sampler import interface  # noqa: F401 - a fixture
 from tests.checks import plain_only
@@ -126,17 +126,73 @@ def test_the_sampler_itself():
 
 
 def test_warnings_are_said_once(exact_posterior, monkeypatch):
-    quiet = pdmp.validation.simulation.sample
+    quiet, warned = pdmp.validation.simulation.sample, []
 
     def loud(model, **options):
         if model.y[0] > 0.0:
+            warned.append(model)
             warnings.warn("it did not mix", UserWarning, stacklevel=2)
+            warnings.warn("nor was it long", UserWarning, stacklevel=2)
         return quiet(model, **options)
 
     monkeypatch.setattr("pdmp.validation.simulation.sample", loud)
     with pytest.warns(UserWarning, match=r"^\d+ of 20 runs warned, the first: it did not mix$") as said:
         calibrate(NormalMeans([0.0, 0.0]), draw, replicates=20, seed=1)
-    assert len(said) == 1
+    assert len(said) == 1 and str(said[0].message).startswith(f"{len(warned)} of 20") and 0 < len(warned) < 20
+
+
+@pytest.mark.parametrize("call", [calibrate, calibration])
+def test_draws_that_are_the_parameter_count_at_random(call, monkeypatch):
+    """As coefficients of 0 do: of eight draws two are below it and three are it, so that its rank is 2, 3, 4 or 5."""
+    asked = []
+
+    class Run:
+        def draws(self, n):
+            return np.array([[-2.0, 9.0], [-1.0, 9.0], [0.0, 9.0], [0.0, 9.0], [0.0, -9.0], *[[4.0, -9.0]] * 3])[None]
+
+        def names(self):
+            return ["a", "b"]
+
+    monkeypatch.setattr("pdmp.validation.simulation.sample", lambda process, **options: asked.append(options) or Run())
+    monkeypatch.setattr("pdmp.validation.simulation._effective", lambda run: 8.0)
+    own = {"chains": 1, "ess": 50, "gradients": 70} if call is calibrate else {"events": 30, "warmup": 0.3}
+    found = call(
+        lambda y: pdmp.models.Gaussian(y, np.ones(2)),
+        lambda rng: np.array([0.0, rng.standard_normal()]),
+        lambda x, rng: x,
+        **{"replicates": 400, "draws": 8, "seed": 5, **own},
+    )
+    counts = np.bincount(found.ranks[:, 0], minlength=9)
+    assert counts[2:6].sum() == 400 and stats.chisquare(counts[2:6]).pvalue > 1e-4
+    assert np.all(found.ranks[:, 1] == 4) and found.draws == 8
+    assert all({k: v for k, v in one.items() if k != "seed"} == own for one in asked)
+    assert len({one["seed"] for one in asked}) == 400
+
+
+def test_the_fewest_effective_draws_of_a_run_and_the_median_of_all(monkeypatch):
+    x = np.random.default_rng(0).standard_normal((1, 90, 3)) * [1.0, 1.0, 0.0]
+    x[..., 1] = np.cumsum(x[..., 1])
+    monkeypatch.setattr("pdmp.validation.simulation.diagnostic_draws", lambda run: x)
+    with pytest.warns(UserWarning, match="constant"):
+        each = pdmp.diagnostics.ess(x)
+    assert simulation._effective(None) == each[1] < 30.0 < each[0] and np.isnan(each[2])
+
+    def asked(draws):
+        effective = iter([500.0, 2.0, 30.0, 1.0, 40.0])
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            patch.setattr(simulation, "_effective", lambda run: next(effective))
+            calibration(
+                lambda y: pdmp.ZigZag(pdmp.models.Gaussian([y], [1.0])),
+                lambda rng: rng.standard_normal(1),
+                lambda x, rng: float(x[0]),
+                replicates=5,
+                draws=draws,
+                events=10,
+            )
+        return [str(one.message) for one in said if "effective draws or fewer" in str(one.message)]
+
+    assert asked(30) == [] and asked(31)[0].startswith("half of the runs have 30 effective draws or fewer, and 31 ")
 
 
 def test_bad_input():

@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import pdmp
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
@@ -180,8 +181,16 @@ def test_p_values_are_those_of_uniform_ranks():
     even = Calibration(np.tile(np.arange(10), 20)[:, None], 9)
     assert even.p == 1.0 and "200 parameters" in str(even)
     assert Calibration(np.zeros((200, 1), int), 9).p < 1e-10
-    uneven = Calibration(np.random.default_rng(1).integers(0, 8, size=(4_000, 1)), 7)
-    assert uneven.p_values(bins=3)[0] > 1e-3  # bins of unequal size
+    # Of several coordinates the smallest, times their number; bins of unequal size: of seven ranks two, three and two.
+    ranks = np.random.default_rng(1).integers(0, 7, size=(90, 3))
+    some = Calibration(ranks, 6, ("a", "b", "c"))
+    counts = np.array([np.bincount(column, minlength=7) for column in ranks.T])
+    each = [stats.chisquare(count).pvalue for count in counts]
+    np.testing.assert_allclose(some.p_values(), each, rtol=1e-12)
+    assert some.p == pytest.approx(3.0 * min(each)) and some.p < 1.0
+    assert str(some).endswith(f"smallest for {'abc'[int(np.argmin(each))]}: {min(each):.2g}")
+    uneven = [stats.chisquare([c[:2].sum(), c[2:5].sum(), c[5:].sum()], 90 * np.array([2, 3, 2]) / 7) for c in counts]
+    np.testing.assert_allclose(some.p_values(bins=3), [one.pvalue for one in uneven], rtol=1e-12)
     for n, bins in ((15, 2), (59, 5), (1_000, 20)):  # ten ranks or more in each, of 20 that there are
         some = Calibration(np.random.default_rng(n).integers(0, 20, (n, 2)), 19)
         assert np.array_equal(some.p_values(), some.p_values(bins=bins))
