@@ -443,7 +443,7 @@ def assert_alike(one, other):
     assert astuple(one) == pytest.approx(astuple(other), rel=1e-12)
 
 
-#: What a logarithm without a formula is around by default, by its number: the mean of the prior of the number, or scale.
+#: What a logarithm is around by default, by its number: the mean of the prior of the number, or its scale.
 TYPICAL = {"sigma": 1.0, "nu": 20.0, "alpha": 1.0, "kappa": 5.0, "discrimination": 1.0, "mu2": 1.0}
 TYPICAL |= {("beta_binomial", "phi"): 100.0, ("beta", "phi"): 10.0, ("weibull", "shape"): 2.0, "shape": 5.0}
 
