@@ -17,6 +17,7 @@ OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a 
 ROUNDED = 1e-12  #: the standard deviation of a constant of size 1 is below it
 #: Slopes of links at a mean.
 RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
+MEASURED = ("number", "positive", "count")  #: responses that have a unit
 #: What families are called elsewhere.
 CALLED = {
     "logit": "bernoulli",
@@ -110,7 +111,7 @@ class Scale:
                 self.middle = math.log(mean if mean > 0.0 else sd)
             else:
                 self.middle = math.log(total) - math.log(totals.exposure)
-        elif is_first and link in RISES and family.response in ("number", "positive", "count"):
+        elif is_first and parameter in family.links and link in RISES and family.response in MEASURED:
             mean = max(mean, 0.5 / totals.rows) if family.response != "number" else mean or sd
             self.middle = float(LINKS[link].forward(mean))
             self.unit = RISES[link](abs(mean)) * sd

@@ -131,6 +131,8 @@ def test_values_that_are_chosen():
     z = p["Intercept"] + p["treated"] + 2.0 * p["dose"] + p["C(clinic)[12]"]
     assert_estimates(found, z[:, None] + p["age"][:, None] * [30.0, 65.0])
     assert found.note == "with dose = 2, treated = 1, clinic = 12, e = False"
+    with_reference = made("y ~ age + C(area, Treatment('town')) + C(clinic, Treatment(11))").conditional_effects("age")
+    assert with_reference.note.endswith("area = town, clinic = 11")
 
 
 def test_effects_of_groups_by_choice():

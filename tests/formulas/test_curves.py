@@ -9,7 +9,7 @@ from scipy import integrate, interpolate, optimize, special, stats
 import pdmp
 from pdmp.formulas import general
 from pdmp.models import families
-from pdmp.models.priors import Flat, Normal
+from pdmp.models.priors import Flat, Gamma, Normal
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
@@ -83,7 +83,7 @@ def test_cubic_splines_of_few_knots():
     smooth, x, y = one.design.smooths[0], data.x.to_numpy(), data.y.to_numpy()
     basis = smooth.bases[0]
     knots = basis.knots[:, 0] * basis.scale + basis.centre[0]
-    assert (knots[0], knots[-1]) == pytest.approx((x.min(), x.max())) and len(knots) == k
+    np.testing.assert_allclose(knots, np.sort(x)[[0, 5, 9, 14, 18, 23]])  # the nearest to quantiles
     spline = interpolate.CubicSpline(knots, np.eye(k), bc_type="natural")
     bend = spline(knots, 2)
     steps = np.diff(knots)
@@ -143,6 +143,18 @@ def test_plates_of_two_columns_and_products_of_curves():
     sizes = [np.mean(np.sum(g.value**2, axis=1)) for g in groups]
     np.testing.assert_allclose(sizes, 1.0)
 
+    both = prepared("y ~ s(x, k=4, bs='cr') + s(w, k=4, bs='cr')", data).design.new(data)
+    np.testing.assert_allclose(both[0][:, 1:], np.column_stack([each[0][0][:, 1], each[1][0][:, 1]]))
+    for mine, (_, _, (own,)) in zip(both[2], each, strict=True):
+        np.testing.assert_allclose(mine.value, own.value)
+    levels = prepared("y ~ t2(x, w, by=area, k=4)", data).design.new(data)[2]
+    assert [g.name for g in levels] == [
+        f"t2(x, w, area={level}) along {way}" for level in "ab" for way in ("x", "w", "both")
+    ]
+    for k, mine in enumerate(levels):
+        is_level = (data.area == "ab"[k // 3]).to_numpy()
+        np.testing.assert_allclose(mine.value, groups[k % 3].value * is_level[:, None], atol=1e-12)
+
     by = prepared("y ~ area + s(x, by=area, k=5)", data)
     assert [name for name in by.priors if "s(" in name] == [
         "s(x, area=a).x",
@@ -158,6 +170,8 @@ def test_plates_of_two_columns_and_products_of_curves():
     np.testing.assert_allclose(X[:, 2] + X[:, 3], data.x - data.x.mean(), atol=1e-12)
     with pytest.raises(ValueError, match=r"levels \(c\) in 'area' are not present"):
         by.predict(data.assign(area="c"), draws=2)
+    with pytest.raises(ValueError, match="`new`: 'area' is 'c', which the data of the fit have not"):
+        prepared("y ~ s(x, by=area, k=5)", data).predict(data.assign(area=np.where(is_b, "b", "c")), draws=2)
 
 
 def test_a_slope_that_changes_along_a_curve():
@@ -212,8 +226,8 @@ def test_weights_of_several_groups():
 
 @pytest.mark.parametrize(("formula", "name"), [("y ~ 0 + x + c", "c"), ("y ~ x + (0 + c | g)", "sd(c|g)")])
 def test_the_unit_of_a_constant_is_its_size(formula, name):
-    """The standard deviation of 0.7 in each of 21 rows is not 0 in floating point."""
-    data = table(21).assign(c=0.7)
+    """The standard deviation of -0.7 in each of 21 rows is not 0 in floating point."""
+    data = table(21).assign(c=-0.7)
     assert data.c.to_numpy().std() > 0.0
     prior = prepared(formula, data).priors[name]
     assert (prior.sd if name == "c" else prior.scale) == pytest.approx(2.5 * data.y.std(ddof=0) / 0.7)
@@ -328,6 +342,7 @@ def test_a_gaussian_process_has_the_squared_exponential_kernel():
     half = 0.5 * np.ptp(data.x)
     natural = {"sd(gp(x))": np.full(60, 1.7), "length(gp(x))": np.full(60, 0.35 * half)}
     root = one.effects_of_law(natural, {"gp(x)": np.eye(60)})["gp(x)"]  # of the covariance of effects
+    assert one.priors["length(gp(x))"] == Gamma(4.0, 0.125 * half)
     _, _, (g,) = one.design.new(data)
     distance = np.abs(data.x.to_numpy()[:, None] - data.x.to_numpy())
     expected = 1.7**2 * np.exp(-0.5 * (distance / (0.35 * half)) ** 2)

@@ -89,21 +89,32 @@ def made(formula, family, data=None, priors=None, link=None, **roles):
 
 
 def formulas_of(family):
-    """One for the response, and one for the last of the other parameters."""
+    """One for the response, and one for the last of the other parameters, each with an offset."""
     left = "y | trials(n)" if "trials" in family.data else "y | cens(c, later)" if "upper" in family.data else "y"
-    found = {"y": f"{left} ~ x + area + (1 + x | g)"}
+    found = {"y": f"{left} ~ x + area + offset(0.02 * w) + (1 + x | g)"}
     others = [name for name in family.named[1:] if name != "cuts"]
     if family.name in ("zero_inflated_poisson", "skew_normal"):  # numbers of their own on scales besides the logarithm
         return found
-    return found | {name: "~ w + (1 | h)" for name in {*others[-1:], *family.needs}}
+    return found | {name: "~ w + offset(0.05 * x) + (1 | h)" for name in {*others[-1:], *family.needs}}
+
+
+def priors_of(formulas, family):
+    """Those that are given: another one for each name of a coefficient, a term and a standard deviation."""
+    found = {"x": Normal(0.1, 0.7), "area": StudentT(4.0, -0.2, 1.3)}
+    found |= {"sd(g)": HalfNormal(0.8), "sd(x|g)": Exponential(0.6), "cor(g)": LKJ(2.5)}
+    found |= {"cuts": StudentT(5.0, 0.1, 2.0)} if family.arrange else {"Intercept": Normal(0.4, 3.0)}
+    for k, name in enumerate(name for name in formulas if name != "y"):
+        own = {"Intercept": Normal(0.2 + k, 1.1), "w": Normal(0.01, 0.05 + k), "sd(h)": Gamma(2.0, 0.4 + k)}
+        found |= {f"{name}: {column}": prior for column, prior in own.items()}
+    return found
 
 
 def by_hand(data, natural, prefix=""):
     """A linear predictor from parameters in the units of the data."""
     if prefix:
-        z = natural[prefix + "Intercept"] + natural[prefix + "w"] * data["w"].to_numpy()
+        z = natural[prefix + "Intercept"] + natural[prefix + "w"] * data["w"].to_numpy() + 0.05 * data["x"].to_numpy()
         return z + natural[prefix + "1|h"][data["h"]]
-    z = natural.get("Intercept", 0.0) + natural["x"] * data["x"].to_numpy()
+    z = natural.get("Intercept", 0.0) + natural["x"] * data["x"].to_numpy() + 0.02 * data["w"].to_numpy()
     for level in "bc":
         z = z + natural[f"area[{level}]"] * (data["area"] == level).to_numpy()
     place = np.searchsorted(list("stuv"), data["g"])
@@ -202,7 +213,14 @@ def way(name, monkeypatch):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_potential_is_the_density_of_natural_parameters(name, way):
     family, data = FAMILIES[name], table(FAMILIES[name])
-    model, _, priors, _, _, _ = made(formulas_of(family), family, data, weights="weight")
+    formulas = formulas_of(family)
+    given = priors_of(formulas, family)
+    model, _, priors, _, _, _ = made(formulas, family, data, given, weights="weight")
+    terms = {"area[b]": "area", "area[c]": "area", "cor(1, x|g)": "cor(g)"} | {f"cut[{k}]": "cuts" for k in (1, 2, 3)}
+    named = {one: terms.get(one, one) for one in priors}
+    assert {one: priors[one] for one in priors if named[one] in given} == {
+        one: given[own] for one, own in named.items() if own in given
+    }
     means = {"x": data["x"].mean(), "w": data["w"].mean()} | {a: (data["area"] == a).mean() for a in "bc"}
     excess = []
     for k in range(2):
@@ -332,7 +350,7 @@ def test_predictions_by_hand(name, way):
 
 def test_categories_are_predicted_by_their_chances():
     data = table(FAMILIES["cumulative"])
-    fit, natural = fitted("y ~ x + area + (1 + x | g)", "cumulative", data)
+    fit, natural = fitted(formulas_of(FAMILIES["cumulative"]), "cumulative", data)
     new = pandas.DataFrame(NEW)
     cuts = np.array([natural[f"cut[{k}]"] for k in (1, 2, 3)])
     above = expit(by_hand(new, natural)[:, None] - cuts)
@@ -372,9 +390,10 @@ def test_what_follows_a_fit_needs(name, way, monkeypatch):
     np.testing.assert_allclose(fit.log_likelihoods(x, rows), fit.model.pointwise_log_likelihood(x)[:, rows], rtol=1e-12)
     np.testing.assert_array_equal(fit.observed, data["y"])
     np.testing.assert_array_equal(fit.row_weights, data["weight"])
-    further = {"w", "h"} if len(fit.designs) > 1 else set()
-    assert fit.names_of_columns() == {"x", "area"} | further - {"h"} | ({"n"} if name == "beta_binomial" else set())
-    assert set(fit.kept.groupings) == {"g"} | further - {"w"} and {"x", "area"} <= set(fit.kept.columns)
+    assert fit.names_of_columns() == {"x", "area", "w"} | ({"n"} if name == "beta_binomial" else set())
+    assert set(fit.kept.groupings) == {"g"} | ({"h"} if len(fit.designs) > 1 else set()) and {"x", "area"} <= set(
+        fit.kept.columns
+    )
     assert fit.kept.columns["area"].levels == ("a", "b", "c") and not fit.in_batches
     without = pandas.DataFrame(NEW).drop(columns=["g", "h"])
     zero = [{key: 0.0 * one[key] if "|" in key else one[key] for key in one} for one in natural]
@@ -424,25 +443,60 @@ def assert_alike(one, other):
     assert astuple(one) == pytest.approx(astuple(other), rel=1e-12)
 
 
+#: What a logarithm is around by default, by its number: the mean of the prior of the number, or its scale.
+TYPICAL = {"sigma": 1.0, "nu": 20.0, "alpha": 1.0, "kappa": 5.0, "discrimination": 1.0, "mu2": 1.0}
+TYPICAL |= {("beta_binomial", "phi"): 100.0, ("beta", "phi"): 10.0, ("weibull", "shape"): 2.0, "shape": 5.0}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_default_priors_of_every_family(name, monkeypatch):
+    """What the reference says: in the units of responses that have one, for rows whose offset is 0."""
+    monkeypatch.setattr(general, "modelled", lambda *known: None)
+    family, data = FAMILIES[name], table(FAMILIES[name])
+    formulas = formulas_of(family)
+    priors = made(formulas, family, data)[2]
+    y = np.log(data["y"]) if name == "lognormal" else data["y"]
+    has_unit = family.named[0] in family.units
+    s, log_s = (y.std(ddof=0), math.log(y.std(ddof=0))) if has_unit or name == "inverse_gaussian" else (1.0, 0.0)
+    of_columns = {column: np.std(values) for column, values in data[["x", "w"]].items()}
+    of_columns |= {f"area[{level}]": (data["area"] == level).std(ddof=0) for level in "bc"}
+    unit = 2.5 * s if has_unit else 2.5
+    wanted = {} if family.arrange else {"Intercept": Normal(0.0, 2.5)}
+    if has_unit:
+        wanted["Intercept"] = Normal((y - 0.02 * data["w"]).mean(), unit)
+    elif family.links.get("mu", family.links.get("mu1")) == "log":
+        wanted["Intercept"] = Normal(math.log(y.sum() / exp(0.02 * data["w"]).sum()), unit)
+    elif name == "von_mises":
+        wanted["Intercept"] = StudentT(1.0, 0.0, 1.0)
+    wanted |= {column: Normal(0.0, unit / of_columns[column]) for column in ("x", "area[b]", "area[c]")}
+    wanted |= {"sd(g)": HalfNormal(unit), "sd(x|g)": HalfNormal(unit / of_columns["x"]), "cor(1, x|g)": LKJ(1.0)}
+    for one in (one for one in formulas if one != "y"):
+        width, has_own = 1.0, one in family.units
+        if family.links[one] == "log":
+            middle = TYPICAL.get((name, one), TYPICAL.get(one))
+            intercept = Normal(math.log(middle) + (log_s if has_own else 0.0), 2.5)
+        elif has_own:
+            width, intercept = unit, Normal(y.mean(), unit)
+        else:
+            width, intercept = 2.5, Normal(0.0, 1.5)
+        wanted |= {f"{one}: Intercept": intercept, f"{one}: w": Normal(0.0, width / of_columns["w"])}
+        wanted[f"{one}: sd(h)"] = HalfNormal(width)
+    usual = {"sigma": HalfStudentT(4.0, s), "nu": Gamma(2.0, 10.0), "zi": Normal(0.0, 1.5), "alpha": HalfCauchy(1.0)}
+    usual |= {"sigma1": usual["sigma"], "sigma2": usual["sigma"]}
+    usual |= {"alpha": Normal(0.0, 4.0)} if name == "skew_normal" else {}
+    cuts = [f"cut[{k}]" for k in (1, 2, 3)]
+    wanted |= dict.fromkeys(cuts, StudentT(3.0, 0.0, 2.5)) if family.arrange else {}
+    wanted |= {one: usual[one] for one in family.named if one not in formulas and one in usual}
+    assert set(priors) == set(wanted)
+    for one, prior in wanted.items():
+        assert_alike(priors[one], prior)
+
+
 def test_default_priors():
-    """In the units of the data, of parameters with a formula and without."""
+    """Of other links, and those that are given."""
     data = table(FAMILIES["gamma"])
-    sd, spread = data["x"].std(ddof=0), data["w"].std(ddof=0)
-    _, _, priors, notes, _, _ = made({"y": "y ~ x + (1 + x | g)", "shape": "~ w"}, "gamma", data)
-    wanted = {
-        "Intercept": Normal(math.log(data["y"].mean()), 2.5),
-        "x": Normal(0.0, 2.5 / sd),
-        "sd(g)": HalfNormal(2.5),
-        "sd(x|g)": HalfNormal(2.5 / sd),
-        "cor(1, x|g)": LKJ(1.0),
-        "shape: Intercept": Normal(math.log(5.0), 2.5),
-        "shape: w": Normal(0.0, 1.0 / spread),
-    }
-    assert list(priors) == list(wanted)
-    for name, prior in wanted.items():
-        assert_alike(priors[name], prior)
-    assert notes == []
-    sd_y, data = data["y"].std(ddof=0), data.assign(y=data["y"])
+    assert made({"y": "y ~ x + (1 + x | g)", "shape": "~ w"}, "gamma", data)[3] == []
+    sd_y = data["y"].std(ddof=0)
     _, _, priors, _, _, _ = made("y ~ 1", "inverse_gaussian", data)
     assert_alike(priors["shape"], HalfCauchy(5.0 * sd_y))
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link="identity")
@@ -450,6 +504,9 @@ def test_default_priors():
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link={"mu": "inverse"})
     m = data["y"].mean()
     assert_alike(priors["Intercept"], Normal(m**-1, 2.5 * m**-2 * sd_y))
+    around_0 = data.assign(y=np.arange(N) % 2 * 4.0 - 2.0)
+    _, _, priors, _, _, _ = made("y ~ 1", "gaussian", around_0, link="inverse")
+    assert_alike(priors["Intercept"], Normal(0.5, 2.5 * 2.0**-2 * 2.0))
     given = {"zi": Normal(1.0, 0.5), "x": Normal(0.0, 0.1)}
     _, _, priors, _, _, _ = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), priors=given)
     assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
@@ -499,6 +556,7 @@ def test_terms_that_correlate():
         ("(0 + x | g) + (w||h)", [[0], [1], [2]], []),
         ("(w | g/h)", [[0, 2], [1, 3]], ["cor(1, w|g)", "cor(1, w|g:h)"]),
         ("(0 + area | h)", [[0, 1, 2]], [f"cor(area[{a}], area[{b}]|h)" for a, b in ("ab", "ac", "bc")]),
+        ("(0 + area || h) + (w | h)", [[0], [1], [2, 3]], ["cor(1, w|h)"]),
     ):
         _, designs, priors, _, _, _ = made(f"y ~ x + {formula}", "gamma", data)
         assert designs["mu"].together == together

@@ -979,6 +979,8 @@ def test_unseen_groups():
         fit.predict(new)
     with pytest.raises(ValueError, match="`exposure`: the column 'e' must be positive, got 0"):
         fit.predict(new | {"e": [1.0, 0.0, 1.0]})
+    with pytest.raises(ValueError, match="`new`: the column 'g' has missing values"):
+        fit.predict(new | {"g": ["a", None, "zz"]}, unseen="zero")
     natural = fit.model.constrain(fit.run.x)
     z = natural["Intercept"] + (natural["x"] + 2.0) * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
     z[0] += natural["1|g"][0]

@@ -37,6 +37,7 @@ def table():
         }
     )
     found["y"] = 1.0 + 0.4 * found.x + rng.normal(size=n)
+    found["early"], found["late"] = (np.where((np.arange(n) < FIRST) == first, found.w, 0.0) for first in (True, False))
     found["p"] = rng.gamma(2.0, 1.0, n)
     found["upper"] = found.p + rng.uniform(0.1, 1.0, n)
     found.loc[found.cens != "interval", "upper"] = np.nan
@@ -84,8 +85,8 @@ def in_order(natural, ours, theirs):
 SIX = [
     ("y ~ x + area + (1 + x || g)", "gaussian", MixedRegression, {"weights": "k", "offset": "w"}),
     ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
-    ("b ~ x + area", "bernoulli", MixedRegression, {}),
-    ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k"}),
+    ("b ~ x + area", "bernoulli", MixedRegression, {"offset": "late"}),
+    ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k", "offset": "early"}),
     ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
     ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
 ]
@@ -126,8 +127,8 @@ FAMILIES = [
     ({"p": "p ~ x + area + (1 | g)", "shape": "~ w + (1 | g)"}, "gamma", {"weights": "k", "offset": "w"}),
     ("o ~ x + (1 + w | h)", "cumulative", {}),
     ("y ~ x + (1 + x + w | g) + (1 | h)", "gaussian", {"weights": "k"}),
-    ("m | trials(n) ~ x", "binomial", {}),
-    ("m | trials(12) ~ x", "beta_binomial", {}),
+    ("m | trials(n) ~ x", "binomial", {"offset": "late"}),
+    ("m | trials(12) ~ x", "beta_binomial", {"offset": "early"}),
     ("p | cens(cens, upper) ~ x", "lognormal", {}),
     ({"c": "c ~ x", "zi": "~ w"}, "zero_inflated_poisson", {"exposure": "e"}),
 ]
