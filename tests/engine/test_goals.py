@@ -19,7 +19,7 @@ from pdmp.engine import goals as goals_module
 from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
-from pdmp.process import PROPOSALS
+from pdmp.process import EVENTS, PROPOSALS
 from tests.engine.helpers_run import Pickling, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
@@ -504,6 +504,12 @@ def test_a_run_that_does_not_reach_its_goal_says_so_once(monkeypatch):
     assert f"`ess=1e+06` was not reached: {least[0]:,.3g} effective draws of the {least[1]} of {name}" in text
     assert f"`rhat=1.0001` was not reached: R-hat is {run.rhat().max():.4g}" in text
     assert "after 700 events of a chain (give a larger `steps=`)" in text
+    for name, budget, unit in (("events", 300, "events"), ("time", 300.0, "proposals")):
+        with pytest.warns(UserWarning) as found:  # of this process some proposals are no events
+            run = pdmp.sample(Telegraph(), ess=1e6, chains=2, seed=1, **{name: budget})
+        spent = [int(record.counts[EVENTS if name == "events" else PROPOSALS]) for record in run.records]
+        assert run.stats["proposals"] > run.stats["total_events"] and (name == "events" or len(set(spent)) == 2)
+        assert f"after {max(spent):,} {unit} of a chain (give a larger `{name}=`)" in only_warning(found)
     monkeypatch.setattr(goals_module, "DEFAULT_PROPOSALS", 700)
     with pytest.warns(UserWarning) as found:
         run = pdmp.sample(Ticks(), ess=1e6, seed=1)
