@@ -602,6 +602,19 @@ def test_the_bar_shows_the_state_at_the_last_look(monkeypatch):
 
 
 @pytest.mark.exact
+def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
+    shown = types.SimpleNamespace(n=0.0, set_description=lambda *_, **__: None, set_postfix_str=lambda *_, **__: None)
+    shown.refresh = shown.close = lambda: None
+    monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
+    chains = chains_at(10, 30, 20)
+    for chain, share, stopped in zip(chains, (0.2, 0.5, 0.1), (None, None, "time"), strict=True):
+        chain.budget, chain.stopped, chain.warming = types.SimpleNamespace(spent=lambda _, s=share: s), stopped, False
+    with run_module.Progress(True, chains) as bar:
+        bar.update(chains)
+    assert shown.n == pytest.approx((0.2 + 0.5 + 1.0) / 3.0)
+
+
+@pytest.mark.exact
 def test_the_share_of_the_way_is_extrapolated_from_the_last_look():
     goal = Goal(Telegraph(), 0.0, ess=100.0)
     chain = types.SimpleNamespace(look=500, state=types.SimpleNamespace(counts=np.zeros(20, int)))
