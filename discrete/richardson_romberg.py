@@ -472,8 +472,10 @@ class SGRRHMC(RichardsonRomberg):
         Parameters
         ----------
         provider : pdmp.Model or any of `pdmp.gradients`
-        h, alpha, beta_hat : float
-            Of the coarse chain.
+        h : float
+        alpha : float, default 0.01
+        beta_hat : float, default 0.0
+            All three of the coarse chain.
         **options
             Further arguments of `SGRRHMC`.
 

@@ -713,7 +713,7 @@ def check_metric(metric, d, name, words=(), diagonal=False):
         Of the sampler, for messages.
     words : tuple of str
         Those of "auto", "diagonal" and "dense" that it knows.
-    diagonal : bool
+    diagonal : bool, default False
         Whether the metric must be diagonal.
 
     Raises

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 
+import numpy as np
 import pytest
 from numba.core import config
 
+from pdmp.engine.chain import statistics
+from pdmp.engine.preflight import contents
 from tests import digests, seeds
 
 KEPT = json.loads(digests.FILE.read_text(encoding="utf-8"))
@@ -26,9 +30,30 @@ unmoved = pytest.mark.skipif(os.environ.get(seeds.VARIABLE, "0") != "0", reason=
 
 
 def compare(name):
-    said = digests.difference(KEPT[name], json.loads(json.dumps(digests.figures(name, CASES[name]))))
-    record = f"NUMBA_DISABLE_JIT=1 python -m tests.digests --record '{name}'"
-    assert said is None, f"{name}: {said}. If the change is meant: {record}"
+    """Figures, and that neither a run nor what is made of a process has changed it."""
+    made, before = CASES[name], None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name not in digests.TABLES:
+            process = made()
+            before, made = contents(process, of_ours=True), lambda: process
+        said = digests.difference(KEPT[name], json.loads(json.dumps(digests.figures(name, made))))
+        record = f"NUMBA_DISABLE_JIT=1 python -m tests.digests --record '{name}'"
+        assert said is None, f"{name}: {said}. If the change is meant: {record}"
+        if before is not None:
+            assert contents(process, of_ours=True) == before, f"{name}: a run has changed its process"
+            leaves_as_it_was(process)
+
+
+def leaves_as_it_was(process):
+    """For another step, or from what a run has adapted, a copy is made."""
+    x = np.asarray(process.model.initial if process.anchor is None else process.anchor, dtype=float)
+    ready = process.resolve(x)
+    before, state = contents(ready, of_ours=True), ready.begin(x, np.random.default_rng(0))
+    ready.adapted([statistics(ready, state)] * 2)
+    if hasattr(ready, "halved") and not ready.schedule.exploring:
+        ready.halved()
+    assert contents(ready, of_ours=True) == before, f"{type(ready).__name__}: it was changed"
 
 
 @pytest.mark.exact

@@ -1,11 +1,14 @@
 """What a user calls from Python is annotated, documented as numpydoc asks, and its examples run."""
 
+import ast
 import doctest
 import functools
 import importlib.util
 import inspect
+import itertools
 import pathlib
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -211,3 +214,69 @@ def test_examples_run(name, tmp_path, monkeypatch):
 
 def test_there_are_examples():
     assert sum(EXAMPLES.values()) > 700
+
+
+# -- defaults ---------------------------------------------------------------------------------------------------------
+
+
+def with_parameters():
+    """(name, text, signature) of every function and class of both packages that describes its parameters."""
+    for package in (pdmp, discrete):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if info.name.endswith("__main__"):
+                continue
+            try:
+                module = importlib.import_module(info.name)
+            except ImportError:  # of an optional package
+                continue
+            for name, thing in vars(module).items():
+                if getattr(thing, "__module__", None) != info.name or not (isinstance(thing, type) or callable(thing)):
+                    continue
+                own = [(f"{name}.{m}", getattr(f, "__func__", f)) for m, f in vars(thing).items() if m[0] != "_"]
+                for where, one in [(name, thing), *(own if isinstance(thing, type) else [])]:
+                    if inspect.isfunction(one) or isinstance(one, type):
+                        function = one.__init__ if isinstance(one, type) else one
+                        if one.__doc__ and inspect.isfunction(function):
+                            yield f"{info.name}.{where}", one.__doc__, inspect.signature(function).parameters
+
+
+def stated(text):
+    """(name, what is said of its type, the default that is stated) of each parameter of a numpydoc text.
+
+    A default is stated as "default 1.0", of several parameters as "default 1.0 and 5.0", or as the first of a set.
+    """
+    lines, inside = inspect.cleandoc(text).splitlines(), False
+    for line, below in itertools.pairwise([*lines, ""]):
+        if below and set(below) == {"-"}:
+            inside = line in ("Parameters", "Other Parameters")
+        elif inside and (found := re.match(r"(\w+(?:, \w+)*) : (.*)$", line)):
+            names = found[1].split(", ")
+            said = re.search(r"default (.+)$", found[2]) or re.match(r"\{?(\".*?\"|None|[\d.]+)[,} ]", found[2])
+            values = [None] * len(names) if said is None or "optional" in found[2] else said[1].split(" and ")
+            yield from zip(
+                names, [found[2]] * len(names), len(names) * values if len(values) == 1 else values, strict=True
+            )
+
+
+#: What is no literal of Python.
+VALUES = {"numpy.float64": np.float64, "√1e5": 1e5**0.5, "1/8": 0.125}
+
+
+def test_defaults_are_those_that_are_documented():
+    """And every finite number, truth value and word that is a default is documented."""
+    wrong, missing, compared = [], [], 0
+    for where, text, parameters in with_parameters():
+        for name, kind, default in stated(text):
+            parameter = parameters.get(name)
+            if parameter is None or parameter.default is parameter.empty:
+                continue
+            given = parameter.default
+            if default is not None:
+                compared += 1
+                value = VALUES[default] if default in VALUES else ast.literal_eval(default.replace(",", ""))
+                if value != given or isinstance(value, bool) != isinstance(given, bool):
+                    wrong.append(f"{where}: {name} is {given!r}, documented as {kind!r}")
+            elif isinstance(given, str) and given or isinstance(given, int | float) and 0.0 < abs(given) < 1e9:
+                missing.append(f"{where}: {name} = {given!r}")
+    assert not wrong and not missing, "\n".join([*wrong, *missing])
+    assert compared > 400

@@ -87,7 +87,7 @@ class PyMCSampler:
         initvals : dict, or list of dict, optional
             Natural parameters from which the search for starts begins, by name; for all chains or for each.
         random_seed : int, sequence of int, or numpy.random.Generator, optional
-        progressbar, quiet : bool
+        progressbar, quiet : bool, default True and False
         var_names : sequence of str, optional
             What the group posterior is to contain.
         idata_kwargs : dict, optional

@@ -128,7 +128,7 @@ def movielens_1m(
         (6040, 3883) instead of (6040, 3706).
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random.
-    seed : int
+    seed : int, default 0
         Of the split.
 
     Returns

@@ -56,7 +56,7 @@ def synthetic_ratings(
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random.
     seed : int, default 0
-    name : str
+    name : str, default "synthetic ratings"
         Name of the data set.
 
     Returns
@@ -371,7 +371,7 @@ def synthetic_mnist(
 
     Parameters
     ----------
-    n_train, n_test : int
+    n_train, n_test : int, default 60000 and 10000
         Numbers of images.
     side : int, default 28
         Width and height in pixels; 8 gives a small problem of the same kind.

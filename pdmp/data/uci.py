@@ -58,7 +58,7 @@ def sepsis(
     standardise : bool, default False
         As in `pdmp.data.prepare`.
     intercept : {"last", "first", None}
-    seed : int
+    seed : int, default 0
         Of the split into 88,163 rows to train and 22,041 to test.
 
     Returns
@@ -119,7 +119,7 @@ def arrhythmia(
     standardise : bool, default True
         As in `pdmp.data.prepare`.
     intercept : {"last", "first", None}
-    seed : int
+    seed : int, default 0
         Of the split into 344 rows to train and 86 to test.
 
     Returns

@@ -41,7 +41,7 @@ def mean_error(draws: ArrayLike, mean: ArrayLike, sd: ArrayLike, stretches: int 
         Draws of one or several chains.
     mean, sd : array_like, shape (d,)
         Means and standard deviations of the reference.
-    stretches : int
+    stretches : int, default 16
         See `jackknife`.
 
     Returns
@@ -131,7 +131,7 @@ def wasserstein(
     draws : array_like, shape (chains, n, d) or (n, d)
     reference : array_like, shape (P, d)
         The reference's draws.
-    stretches : int
+    stretches : int, default 16
         See `jackknife`.
     average : array_like, shape (d,), optional
         Units of the coordinates: the result is then the mean over the marginals of the distances in these units.
@@ -312,7 +312,7 @@ def report(
         The reference's draws.
     mean, sd : array_like, shape (d,), optional
         Means and standard deviations of the reference; those of its draws when omitted.
-    stretches : int
+    stretches : int, default 16
         See `jackknife`.
 
     Returns

@@ -308,11 +308,11 @@ def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: i
     Parameters
     ----------
     run : pdmp.Run
-    lags : int
+    lags : int, default 100
         Number of lags, from 0 on.
     directions : array_like, shape (k, d), optional
         By default the eigenvectors of the run's covariance with the largest and the smallest eigenvalue.
-    draws : int
+    draws : int, default 4000
         Equally spaced draws of each chain; one lag is the distance of two.
 
     Returns

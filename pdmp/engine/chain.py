@@ -210,9 +210,9 @@ class Chain:
     warmup : float
         Fraction of the budget.
     store : {"skeleton", "grid", "moments"}
-    draws : int
+    draws : int, default 0
         Rows of the grid.
-    covariance : bool
+    covariance : bool, default False
         Whether to integrate all products.
     total : float, optional
         Process time at the end, if known in advance; it determines the grid's spacing.

@@ -272,7 +272,7 @@ class SumPartials(SumAlong):
         Of `graph_of_sum`.
     flow : Compiled
         One of `pdmp.flow`.
-    weights, mean : ndarray, shape (d,), or 0
+    weights, mean : ndarray, shape (d,), or 0, default 0.0
         w and m.
     """
 

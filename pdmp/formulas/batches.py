@@ -79,7 +79,7 @@ def read_in_batches(
         On whose workers all passes run.
     folder : path, optional
         Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
-    progress : bool, optional
+    progress : bool, default False
         Whether to show a bar for each pass; None does on a terminal and in a notebook.
 
     Raises

@@ -264,7 +264,7 @@ class Passes:
 
     Parameters
     ----------
-    progress : bool, optional
+    progress : bool, default False
         Whether to show them; by default on a terminal and in a notebook.
     """
 

@@ -38,7 +38,7 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
     data : pandas.DataFrame, other table, dict of str to array_like, or path
         A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
         file.
-    asked : str
+    asked : str, default "`data`"
         What messages call it.
 
     Raises

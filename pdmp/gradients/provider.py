@@ -159,9 +159,9 @@ class Provider(Compiled):
 
         Parameters
         ----------
-        rows : int
+        rows : int, default 1
             Most terms in a batch.
-        order : int
+        order : int, default 1
             Length of what is being permuted.
         copied : ndarray, optional
             Room for the data of a batch (`Model.batch_room`); empty where batches are not copied.

@@ -184,7 +184,8 @@ def choose(
     coordinates : sequence of int or str, optional
         Numbers or names. If there are none given and more than `most`: those with the fewest effective draws
         (`by` "ess"), the largest R-hat ("rhat"), or the most correlated ones ("correlation").
-    most, least : int
+    most : int
+    least : int, default 1
         Numbers of coordinates, of those chosen and of those given.
     """
     if coordinates is not None:

@@ -128,7 +128,7 @@ def in_shells(found: np.ndarray, share=1.0, group: np.ndarray | None = None, gro
     Parameters
     ----------
     found : ndarray, shape (shells, K, n)
-    share : array_like, shape (K, n)
+    share : array_like, shape (K, n), default 1.0
         In proportion to what parts of the weights the chance of a row is: shells for which weights would have to be
         raised too much are left out.
     group : ndarray of int, shape (n,) or (k, n), optional

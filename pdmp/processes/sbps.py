@@ -195,7 +195,7 @@ class SBPS(Process):
         one many proposals.
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments per unit of time; "auto" as in `BPS`.
-    slope_mean, slope_sd : float or "auto"; `slope_mean` also "running"
+    slope_mean, slope_sd : float, "auto" or, of the mean, "running", default "auto"
         The normal prior of the slope b₁ = dG/ds of the projected gradient. "auto" starts from the mean curvature
         tr H / d where the run starts, and is learnt during the warm-up, by `learner`. "running" follows the mean of
         the fitted slopes for the whole run.

@@ -198,11 +198,8 @@ class LocalHessian(Bound):
         width = memory.horizon[0]
         process.rate_slope_bounds_within(state, now, width, b)
         time, bound = affine_proposal(a, b, now, rng)
-        if not math.isnan(time + bound):
-            adapt_horizon(memory, time - now, width)
-            if time - now >= width:
-                return now + width, HORIZON
-        return time, bound
+        adapt_horizon(memory, time - now, width)
+        return (now + width, HORIZON) if time - now >= width else (time, bound)
 
     def memory(self, m: int, dim: int, width: float) -> tuple:
         return Expiring(np.zeros(m), np.zeros(m), np.full(1, width), np.zeros(1))

@@ -390,7 +390,7 @@ def mamba(
         Each arm has a random generator of its own.
     initial : array_like, optional
         Where all arms start; as in `pdmp.sample`.
-    draws, thin : int
+    draws, thin : int, default 1000 and 10
         The path of a round is scored by equally spaced draws: one for every `thin` events, at most `draws`.
     window : {"round", "all"}
         Whether to score the path of this round, or from the start.

@@ -100,14 +100,15 @@ def test_both_chains_are_langevin_recursions_with_shared_increments(schedule, co
     """Two half steps of the fine chain, each with the gradient where it is, then one step of the coarse one."""
     correlation = CORRELATIONS[correlation]
     given, step = SCHEDULES[schedule]
-    times, kinds, fine, coarse = rows(discrete.SGRRLD(NOISY, given, correlation), np.zeros(2), 20)
+    start = np.array([0.4, -0.7])
+    times, kinds, fine, coarse = rows(discrete.SGRRLD(NOISY, given, correlation), start, 20)
     rng = generator()
     own = OwnStream(rng)
 
     def gradient(x, stream):
         return PRECISION @ (x - MEAN) + 0.5 * stream.standard_normal(2)
 
-    x = y = np.zeros(2)
+    x = y = start
     now = 0.0
     for k in range(20):
         gamma = step(k)

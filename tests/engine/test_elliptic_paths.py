@@ -137,8 +137,12 @@ def test_points_for_a_picture_lie_on_the_curve():
 def test_stretches_of_a_local_path_in_blocks_of_coordinates(monkeypatch):
     """Each coordinate turns about its own centre, whichever block of coordinates it is in."""
     sparse, dense = paths()
-    about = np.array([0.5, -1.0, 0.2])
+    about = np.array([1.5, -2.0, 0.2])
     wanted = dense.stretches(7), *dense.square_stretches(7, about)
+    length = dense.end - dense.warmup
+    for power, found in ((2, wanted[1].mean(axis=0)), (4, wanted[2])):
+        powers = reference(dense, lambda x, power=power: (x - about) ** power, dense.warmup, dense.end)
+        np.testing.assert_allclose(found, powers / length, rtol=1e-10)
     for block in (8, 8 * 60):  # one coordinate at a time, and two
         monkeypatch.setattr(module, "BLOCK", block)
         for found, right in zip((sparse.stretches(7), *sparse.square_stretches(7, about)), wanted, strict=True):

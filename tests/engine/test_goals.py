@@ -19,7 +19,7 @@ from pdmp.engine import goals as goals_module
 from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
-from pdmp.process import PROPOSALS
+from pdmp.process import EVENTS, PROPOSALS
 from tests.engine.helpers_run import Pickling, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
@@ -507,6 +507,12 @@ def test_a_run_that_does_not_reach_its_goal_says_so_once(monkeypatch):
     assert f"`ess=1e+06` was not reached: {least[0]:,.3g} effective draws of the {least[1]} of {name}" in text
     assert f"`rhat=1.0001` was not reached: R-hat is {run.rhat().max():.4g}" in text
     assert "after 700 events of a chain (give a larger `steps=`)" in text
+    for name, budget, unit in (("events", 300, "events"), ("time", 300.0, "proposals")):
+        with pytest.warns(UserWarning) as found:  # of this process some proposals are no events
+            run = pdmp.sample(Telegraph(), ess=1e6, chains=2, seed=1, **{name: budget})
+        spent = [int(record.counts[EVENTS if name == "events" else PROPOSALS]) for record in run.records]
+        assert run.stats["proposals"] > run.stats["total_events"] and (name == "events" or len(set(spent)) == 2)
+        assert f"after {max(spent):,} {unit} of a chain (give a larger `{name}=`)" in only_warning(found)
     monkeypatch.setattr(goals_module, "DEFAULT_PROPOSALS", 700)
     with pytest.warns(UserWarning) as found:
         run = pdmp.sample(Ticks(), ess=1e6, seed=1)
@@ -596,6 +602,19 @@ def test_the_bar_shows_the_state_at_the_last_look(monkeypatch):
     least = min(d.min() for d in effective_draws(run).values())
     assert f"ESS {least:,.0f} of 500, R-hat {run.rhat().max():.3f}, {run.stats['total_events']:,} events" in text
     assert "100%" in text
+
+
+@pytest.mark.exact
+def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
+    shown = types.SimpleNamespace(n=0.0, set_description=lambda *_, **__: None, set_postfix_str=lambda *_, **__: None)
+    shown.refresh = shown.close = lambda: None
+    monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
+    chains = chains_at(10, 30, 20)
+    for chain, share, stopped in zip(chains, (0.2, 0.5, 0.1), (None, None, "time"), strict=True):
+        chain.budget, chain.stopped, chain.warming = types.SimpleNamespace(spent=lambda _, s=share: s), stopped, False
+    with run_module.Progress(True, chains) as bar:
+        bar.update(chains)
+    assert shown.n == pytest.approx((0.2 + 0.5 + 1.0) / 3.0)
 
 
 @pytest.mark.exact

@@ -24,6 +24,7 @@ from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import preflight
 from pdmp.engine import run as run_module
+from pdmp.engine.checks import check_budget
 from pdmp.engine.executors import Segments
 from pdmp.engine.result import MOVED
 from pdmp.native.messages import announce
@@ -73,6 +74,7 @@ def test_steps_and_data_passes():
     assert run.stats["total_events"] == 25
     assert run.stats["data_passes"] == 2.5
     assert run.stopped == "data_passes"
+    assert 0.07 * 100 > 7.0 and check_budget(Ticks(), data_passes=0.07).data == 7
 
 
 @pytest.mark.exact
@@ -134,7 +136,9 @@ def test_a_part_of_a_budget():
     """Counts are rounded up, but not for the rounding errors of fractions; events to whole steps."""
     part = chain_module.Budget(time=7.0, events=101, proposals=33, data=7, seconds=3.0).part(0.3)
     assert (part.time, part.events, part.proposals, part.data) == (pytest.approx(2.1), 31, 10, 3)
-    assert part.seconds == pytest.approx(0.9) and chain_module.Budget(events=30).part(0.1).events == 3
+    assert part.seconds == pytest.approx(0.9)
+    exact = chain_module.Budget(events=100, proposals=200, data=300).part(0.07)
+    assert 0.07 * 100 > 7.0 and (exact.events, exact.proposals, exact.data) == (7, 14, 21)
     assert chain_module.Budget(events=40, step=4).part(0.22).events == 12
     assert chain_module.Budget().part(0.5) == chain_module.Budget(time=math.inf)
     run = pdmp.sample(Telegraph(), events=101, warmup=0.2, seed=2)
@@ -448,6 +452,10 @@ def test_draws_of_equal_steps_are_the_steps():
     np.testing.assert_array_equal(grid.draws(450)[0], states)
     np.testing.assert_array_equal(grid.draws(45)[0], run.draws(45)[0])
     assert grid.expectation(lambda x: x[2] ** 2) == pytest.approx(np.mean(states[:, 2] ** 2), rel=1e-12)
+    call = {"steps": 60, "warmup": 0.25, "seed": 9}  # two coupled chains: as many as were asked for, of steps too
+    pair, grid = pdmp.sample(Coupled(), **call), pdmp.sample(Coupled(), store="grid", draws=15, **call)
+    assert grid.records[0].grid.used[0] == 15
+    np.testing.assert_array_equal(grid.draws(15), pair.draws(15))
 
 
 @pytest.mark.exact
@@ -596,8 +604,32 @@ def test_failures_say_where_and_keep_the_run(trouble, message):
     np.testing.assert_array_equal(path.positions[: len(good.times)], good.positions)
     assert np.all(np.isfinite(run.mean()))
     assert error.time >= max(5.0, path.end) or trouble in (toys.CLOCK_PAST, toys.CLOCK_NAN)
+    assert path.end == path.times[-1] or trouble == toys.JUMP_NAN  # the event that has no place in the path
     last = path.positions[-1] + path.velocities[-1] * (error.time - path.times[-1])
     np.testing.assert_allclose(error.position, last, rtol=1e-12)
+
+
+class Above(Telegraph):
+    """Its second clock's rate is above the bound after the time 5."""
+
+    level: float
+
+    def __init__(self, level):
+        super().__init__()
+        self.level = level
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        return self.level if now > self.after else 0.6
+
+
+@pytest.mark.exact
+def test_an_exact_bound_may_be_exceeded_by_cancellation_alone():
+    run = pdmp.sample(Above(1.0008), time=20.0, seed=14)
+    assert run.stats["bound_violations"] > 3 and run.stats["max_excess"] == pytest.approx(0.0008)
+    assert run.stats["mean_excess"] == pytest.approx(0.0008)
+    with pytest.raises(pdmp.SamplingError, match="by a factor 1.0012"):
+        pdmp.sample(Above(1.0012), time=20.0, seed=14)
 
 
 class Falls(toys.Walls):
@@ -616,12 +648,13 @@ class Falls(toys.Walls):
 
 
 @pytest.mark.exact
-def test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path():
+@pytest.mark.parametrize("seed", [3, 4, 5])  # at events of different coordinates
+def test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path(seed):
     with pytest.raises(pdmp.SamplingError, match="is not finite") as caught:
-        pdmp.sample(Falls(), initial=[0.1, -0.2, 0.3], time=50.0, seed=3, chains=2)
+        pdmp.sample(Falls(), initial=[0.1, -0.2, 0.3], time=50.0, seed=seed, chains=2)
     run = caught.value.run
     path = run.trajectories[caught.value.chain]
-    assert 3.0 < path.end <= caught.value.time and len(path.times) > 3
+    assert 3.0 < path.end == caught.value.time and len(path.times) > 3
     assert np.all(path.times <= 3.0) and np.all(np.isfinite(path.positions)) and np.all(np.isfinite(run.mean()))
 
 

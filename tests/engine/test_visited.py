@@ -193,6 +193,21 @@ def test_positions_are_extremes_and_equally_spaced_of_all_chains():
     assert len(positions(run, 1)) == 1 and not positions(run, 0)
 
 
+def test_places_of_chains_that_went_unequally_far():
+    """Events before a place are those of its own chain: of a grid about as many, at the ends all of them."""
+    options = {"initial": [[1.0, 1.0, 0.0], [20.0, -9.0, 3.0], [4.0, 0.0, 9.0]], "seed": 2, "chains": 3}
+    grid = pdmp.sample(process("BPS", Far(0.0)), events=300, store="grid", draws=40, warmup=0.2, **options)
+    assert len(set(grid.end.round(3))) == 3
+    for x, _, chain, event in positions(grid, 8):
+        record = grid.records[chain]
+        (row,) = np.flatnonzero((record.grid.rows[: record.grid.used[0]] == x).all(axis=1))
+        share = (record.warmup + (row + 1) * record.grid.spacing[0]) / record.end
+        assert event == pytest.approx(300.0 * share, abs=1.0)
+    ends = pdmp.sample(process("BPS", Far(0.0)), time=30.0, store="moments", **options)
+    assert len(set(ends.events)) == 3
+    assert [(chain, event) for _, _, chain, event in positions(ends, 5)] == list(enumerate(ends.events))
+
+
 def test_coordinates_that_do_not_move_have_a_scale():
     run = pdmp.sample(process("BPS", Far(0.0)), time=1e-9, seed=1, initial=np.array([10.0, 10.0, 50.0]))
     (x, scale, chain, event), *_ = positions(run, 4)

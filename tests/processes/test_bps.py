@@ -579,6 +579,16 @@ def test_a_proposal_lies_under_its_bound_and_horizons_come_first(model):
     assert arrivals > 30 and (horizons == 0) == (model is MODEL)
 
 
+@pytest.mark.parametrize("derivatives", [(math.nan, 1.0), (1.0, math.nan), (-math.inf, 1.0), (1.0, math.inf)])
+@plain_only
+def test_a_derivative_along_the_ray_that_is_not_finite_stops_the_clock(derivatives):
+    process, state = started(pdmp.DirectionalBPS(MODEL), MEAN + 0.5)
+    state.memory.began[:] = state.memory.at[:] = 0.0
+    state.memory.first_derivative[0], state.memory.second_derivative[0] = derivatives
+    time, bound = process.native.clock(state, BOUNCE, 0.0, rng(3))
+    assert math.isnan(time) and bound == HORIZON
+
+
 def test_bounces_take_the_gradient_from_the_predictors():
     process = pdmp.DirectionalBPS(LOGISTIC).resolve(np.zeros(3))
     record = run_chain(process, np.zeros(3), 21, events=600).finish()  # past two fresh beginnings

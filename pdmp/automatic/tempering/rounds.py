@@ -203,9 +203,9 @@ def learn_ladder(
         Around which paths have begun.
     chains : int
     seed : numpy.random.SeedSequence
-    acceptance : float
+    acceptance : float, default 0.8
         At which steps aim.
-    far : bool
+    far : bool, default False
         Whether the target is far from normal, as far as is known; once a reference is fitted it is seen whether the
         target is far from that.
 

@@ -40,7 +40,7 @@ def fssd(
     optimise : bool, default True
         FSSD-opt: maximise `criterion` over the locations by Adam first. The result is then larger than at random
         locations, and no longer unbiased.
-    seed : int
+    seed : int, default 0
         Seed of the locations.
     kernel : "gaussian", "imq", or one of `imq` and `gaussian`
     statistic : {"v", "u"}
@@ -48,7 +48,7 @@ def fssd(
         so it can be negative.
     criterion : {"fssd", "power"}
         What the locations maximise: FSSD², or FSSD² over its standard deviation (the test's power).
-    iterations, rate : int, float
+    iterations, rate : int, float, default 100 and 0.001
         Number of iterations and step of Adam.
 
     Returns

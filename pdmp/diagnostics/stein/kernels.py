@@ -28,7 +28,7 @@ class RootIMQ(SteinKernel):
 
     beta = -0.5
 
-    def __init__(self, c=1.0):
+    def __init__(self, c):
         self.square = float(c) ** 2
 
     @compiled

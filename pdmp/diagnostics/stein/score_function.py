@@ -28,7 +28,7 @@ def scores(target: Model | Provider, x: ArrayLike, seed: int = 0) -> np.ndarray:
         A model gives the exact scores, mini-batches unbiased estimates of them.
     x : array_like, shape (P, d)
         Draws.
-    seed : int
+    seed : int, default 0
         Seed of the mini-batches.
 
     Returns

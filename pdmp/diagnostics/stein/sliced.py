@@ -46,7 +46,7 @@ def sliced_ksd(
         (maxSKSD-g), so that the search itself does not make the result larger.
     kernel, statistic
         As of `ksd`; the kernel of draws on a line, in units of their median distance there.
-    iterations, rate : int, float
+    iterations, rate : int, float, default 50 and 0.05
         Number of iterations and step of Adam.
 
     Returns

@@ -29,7 +29,7 @@ def stein_thin(
         As of `ksd`.
     size : int
         Number of draws to choose. A draw can be chosen more than once.
-    preconditioner : array_like or "covariance", optional
+    preconditioner : array_like or "covariance", default "covariance"
         As of `ksd`; by default the draws' covariance, so that units do not matter.
 
     Returns

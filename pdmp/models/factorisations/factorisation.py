@@ -89,7 +89,7 @@ class Factorisation(Model):
         Of the two tables.
     others : callable
         From the model, that knows its sizes, to the variables that follow and their shapes.
-    offset : float, optional
+    offset : float, default 0.0
         Taken off the ratings; their mean when None.
     transforms : dict, optional
         As for `Model`.

@@ -28,7 +28,7 @@ def GaussianMarkovRandomField(
     ----------
     graph : networkx.Graph
         Directions are ignored; edges in both directions, and parallel ones, add up.
-    mean : float, array_like of shape (nodes,), or dict
+    mean : float, array_like of shape (nodes,), or dict, default 0.0
         By node, in the order of ``graph.nodes`` unless it is a dict.
     tau : float, default 1.0
         τ, the precision of the whole field.

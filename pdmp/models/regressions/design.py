@@ -485,7 +485,7 @@ def read_design(X, dtype=None, intercept=False):
         A memory-mapped one must be of float32 or float64 in C order. It is read where it is.
     dtype : numpy.float32 or numpy.float64, optional
         How the compiled code stores them: double precision, or as in the file, when omitted.
-    intercept : bool
+    intercept : bool, default False
         Whether to append a column of ones.
 
     Returns

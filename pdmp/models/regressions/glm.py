@@ -292,7 +292,7 @@ class LinearPredictions:
             One position, or several.
         X, y, offset
             As in `predict`, with the targets (n,); the model's own data when omitted.
-        pointwise : bool
+        pointwise : bool, default False
             Whether to return it for each datum.
 
         Returns

@@ -40,7 +40,7 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
         is read where it is.
     x : array_like, shape (N,)
         What was observed.
-    noise_scale, prior_scale : float
+    noise_scale, prior_scale : float, default 1.0
         Standard deviations of one observation and of one coordinate under the prior.
 
     Raises
