@@ -22,7 +22,7 @@ from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
-from pdmp.formulas.words import FUNCTIONS, bars, plainly
+from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -396,7 +396,7 @@ def describe(formula: str) -> Described:
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
         with _deep(len(formula)):
-            plain, smooths = taken_out(formula)
+            plain, smooths = taken_out(bracketed(formula))
             plain, found = bars(plain)
             _check_bars(found)
             _check_sides(plain)
@@ -456,17 +456,25 @@ def describe(formula: str) -> Described:
 def _check_sides(formula):
     """Raise an error where formulae would leave out a part.
 
-    It does so with what is behind the first complete expression, and with all but the first term of a response such as
-    ``y - x``, whose signs are there those of terms: the difference is ``I(y - x)``.
+    It does so with what is behind the first complete expression, with a level such as ``g['a']`` on the right, and with
+    all but the first term of a response such as ``y - x``, whose signs are there those of terms: the difference is
+    ``I(y - x)``.
     """
     from formulae.expr import Binary, Grouping, Unary
     from formulae.parser import Parser
     from formulae.scanner import Scanner
 
     parser = Parser(Scanner(formula).scan())
-    response = getattr(parser.parse(), "left", None)
+    both = parser.parse()
+    response, parts = getattr(both, "left", None), [getattr(both, "right", None)]
     if not parser.at_end():
         raise ValueError(f"{parser.peek().lexeme!r} has no meaning where it stands; a test is written I(x > 0)")
+    for part in parts:  # which grows
+        if getattr(part, "level", None) is not None:
+            name, level = part.name.lexeme, part.level.value
+            raise ValueError(f"{name}[{level!r}] names a level, as a response can: write I({name} == {level!r})")
+        inner = (getattr(part, name, None) for name in ("left", "right", "expression", "value"))
+        parts += [one for one in (*inner, *getattr(part, "args", ())) if hasattr(one, "accept")]
     while isinstance(response, Grouping):
         response = response.expression
     if isinstance(response, Binary | Unary) and "~" in formula:

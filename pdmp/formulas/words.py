@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -171,6 +173,51 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
                 raise ValueError("`formula`: `.` stands for all other columns, and the table has no other.")
             pieces[k] = re.sub(r"(?<![\w.)\]])\.(?![\w.])", f"({' + '.join(others)})", pieces[k])
     return "".join(pieces)
+
+
+#: Operators of Python that formulae does not read, and what to write.
+WRITTEN = {ast.Mod: "np.mod(x, z)", ast.FloorDiv: "np.floor_divide(x, z)", ast.BitAnd: "np.logical_and(x, z)"}
+WRITTEN |= {ast.BitOr: "np.logical_or(x, z)"}
+
+
+def bracketed(text: str) -> str:
+    """A formula with brackets around powers in its functions, where formulae does not read them as Python and R do.
+
+    It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square.
+
+    Raises
+    ------
+    ValueError
+        For two comparisons in a row, of which it takes the first result for a number, and operators that it has not.
+    """
+    marked = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda found: "x" * len(found.group()), text)
+    names = re.sub(r"(?<![\w.])[^\W\d][\w.]*", lambda found: "x" * len(found.group()), re.sub(r"\s", " ", marked))
+    added, end = [], 0
+    for found in re.finditer(r"(?<=[\w.])\s*\(|\{", marked):
+        begin = found.end()
+        if begin < end:
+            continue  # within the one before
+        end = _end(marked.replace("{", "(").replace("}", ")"), begin)
+        shift = begin - len("x(")
+        try:
+            tree = ast.parse(f"x({names[begin : end - 1]})", mode="eval")
+        except SyntaxError:
+            continue  # formulae says what it cannot read
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare) and len(node.ops) > 1:
+                given = text[shift + node.col_offset : shift + node.end_col_offset]
+                raise ValueError(f"{given!r} compares twice: write the product of two tests, (a < x) * (x < b)")
+            if isinstance(node, ast.BinOp) and type(node.op) in WRITTEN:
+                given = text[shift + node.col_offset : shift + node.end_col_offset]
+                raise ValueError(f"{given!r} has an operator that is not read: write {WRITTEN[type(node.op)]}")
+            inner = getattr(node, "operand", None)
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                inner = node.right
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+                added += [(shift + inner.col_offset, "("), (shift + inner.end_col_offset, ")")]
+    cuts = [0, *(place for place, _ in sorted(added)), len(text)]
+    pieces = [text[a:b] for a, b in itertools.pairwise(cuts)]
+    return "".join(itertools.chain(*itertools.zip_longest(pieces, (mark for _, mark in sorted(added)), fillvalue="")))
 
 
 class Bar(NamedTuple):

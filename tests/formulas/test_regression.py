@@ -167,6 +167,17 @@ def test_numbers_are_floats_before_anything_is_computed(formula, kind):
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize(
+    "text", ["np.exp(-x**2)", "I(-(x - w)**2**3)", "{2**-x**2}", "np.log(w - -`x`**-2)", "I(x - (-w)**2)", "I(w**2**x)"]
+)
+def test_powers_are_those_of_python(text):
+    given = pandas.DataFrame({"y": [1.0, 3.0, 2.0, 5.0], "x": [0.5, -1.0, 1.5, 2.0], "w": [1.0, 3.0, 2.5, 0.5]})
+    expected = eval(text.strip("{}").replace("`", ""), {"np": np, "I": lambda x: x, **given})
+    model, *_ = made(f"I(y - -x**2) ~ {text}", data=given)
+    np.testing.assert_allclose(original(model)[:, 1], expected, rtol=1e-12)
+    np.testing.assert_allclose(model.y, given.y + given.x**2, rtol=1e-12)
+
+
 def test_truth_values_are_numbers():
     """Their sum is no "or"."""
     t = pandas.DataFrame(whole_numbers()).assign(flag=np.arange(N) % 2 == 0)
@@ -550,6 +561,12 @@ MISTAKES = [
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
     ("y ~ x w", {}, "`formula` 'y ~ x w' cannot be read: 'w' has no meaning where it stands"),
     ("y ~ x == w", {}, "cannot be read: '==' has no meaning where it stands; a test is written I"),
+    ("y ~ I(0 < x < 1)", {}, "'0 < x < 1' compares twice: write the product of two tests, (a < x) * (x < b)"),
+    ("y ~ np.abs(x > 0 == w)", {}, "'x > 0 == w' compares twice"),
+    ("y ~ I(`x` // 2) + w", {}, "'`x` // 2' has an operator that is not read: write np.floor_divide(x, z)"),
+    ("y ~ w + g['a']", {}, "g['a'] names a level, as a response can: write I(g == 'a')"),
+    ("y ~ (x[b] | g)", {}, "x['b'] names a level"),
+    ("y ~ I(2 * x['b'])", {}, "x['b'] names a level"),
     ("y ~ x, w", {}, "cannot be read: ',' has no meaning"),
     ("y ~ x > 0 + w", {}, "cannot be read: '>' has no meaning"),
     ("y ~ x + w)", {}, "cannot be read: ')' has no meaning"),
