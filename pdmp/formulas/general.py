@@ -155,7 +155,7 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         said = ", ".join(repr(name) for name, *_ in main) or "none"
         raise ValueError(
             f'`formula` must have one with the response, such as {{"y": "y ~ x"}}; those with a left side that is no '
-            f"further parameter of {family.name} are {said}."
+            f"further parameter of {family.name} are {said}; several responses are several fits."
         )
     name, left, right = main[0]
     response = read_response(left)
@@ -386,8 +386,8 @@ def make_general_model(
     if "upper" in columns:  # what is read of interval-censored rows alone
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     used = names | set(columns.values()) | {name for name in roles.values() if name is not None}
-    for one in described.values() if asked.imputed else ():
-        check_terms(one, asked.imputed, roles | columns)
+    if asked.imputed:
+        check_terms(described, asked.imputed, roles | columns)
     table, left_out = complete_rows(table, used, imputed=asked.imputed)
     imputed = [read_imputed(name, table) for name in asked.imputed]
     complete = ~np.isin(np.arange(len(table)), [row for one in imputed for row in one.rows])

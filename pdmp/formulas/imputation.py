@@ -71,15 +71,28 @@ def check_imputed(
         known |= set(ready)
 
 
-def check_terms(described: Described, imputed: Mapping[str, str], roles: Mapping[str, str | None]) -> None:
-    """Refuse an imputed column that stands elsewhere than in mi(x), and that in a function, a group or twice."""
-    names = set(imputed)
-    for one in described.smooths:
-        for name in names & one.names:
-            raise ValueError(f"`formula`: {one.name} of the imputed column {name!r} is no term here.")
+def check_terms(
+    described: Mapping[str, Described], imputed: Mapping[str, str], roles: Mapping[str, str | None]
+) -> None:
+    """Refuse an imputed column that stands elsewhere than in mi(x), and that in a function, a group or twice.
+
+    And a response in the formula of an imputed column: two laws given each other need not be those of any joint one.
+    """
+    names, response = set(imputed), set(next(iter(described.values())).model.response.term.var_names)
     for role, name in roles.items():
         if name in names:
             raise ValueError(f"`{role}`: the column {name!r} is imputed, and must have all values there.")
+    for name in imputed:
+        for found in response & described[name].names:
+            raise ValueError(f"`formula`: {found!r} is the response, and the formula of {name!r} has it too.")
+    for one in described.values():
+        _check_terms(one, names)
+
+
+def _check_terms(described, names):
+    for one in described.smooths:
+        for name in names & one.names:
+            raise ValueError(f"`formula`: {one.name} of the imputed column {name!r} is no term here.")
     terms = [*described.model.common_terms]
     terms += [part for term in described.model.group_terms for part in (term.expr, term.factor)]
     for term in terms:

@@ -40,7 +40,8 @@ INSTEAD = {
     "ar": "add the response before, shifted by a row, as a column",
     "arma": "add the response before, shifted by a row, as a column",
     "gr": "effects of groups have one law: (1 | {0})",
-    "mvbind": "there is one response at once: write {0} alone",
+    "mvbind": "responses with independent errors are fits of their own, {0} ~ … and {1} ~ …; where they correlate, {0} "
+    "is also a column in the formula of {1}",
     "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
