@@ -34,6 +34,7 @@ from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import Asked, check_asked, expanded, is_unknown, linked, read_formulas, regress
+from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
@@ -264,6 +265,7 @@ def regression(
         found = known_errors(found, asked.response.sigma)
         if "sigma" in asked.sides and not asked.response.sigma:
             raise ValueError("`formula`: `| se(s)` leaves no sigma; `| se(s, sigma=True)` has one.")
+    check_imputed(found, asked.sides, asked.imputed, column_of(asked.response.text), environment)
     if is_unknown(found):
         check_asked(asked, found, priors, link)
         found, asked = expanded(found, asked, data)
@@ -275,7 +277,7 @@ def regression(
         return make() if sample else PreparedFamily(general, seed, make)
 
     law = LAWS.get(found.name)
-    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data:
+    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data or asked.imputed:
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
@@ -389,12 +391,13 @@ def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
 
 def translated_formulas(asked: Asked, data: Any, roles: Mapping[str, str | None], environment: Any) -> Asked:
     """The formulas as formulae reads them; a `ValueError` for terms of other tools that there are not."""
-    for text in (asked.response.text, *asked.sides.values()):
+    for text in (asked.response.text, *asked.sides.values(), *asked.imputed.values()):
         check_words(text, environment)
     response = asked.response._replace(text=translated(asked.response.text))
     used = [column_of(response.text), *map(column_of, response.data.values()), *filter(None, roles.values())]
     sides = {name: translated(side, columns_of(data), used) for name, side in asked.sides.items()}
-    return asked._replace(response=response, sides=sides)
+    imputed = {name: translated(side, columns_of(data), [*used, name]) for name, side in asked.imputed.items()}
+    return asked._replace(response=response, sides=sides, imputed=imputed)
 
 
 def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:

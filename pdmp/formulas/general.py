@@ -7,6 +7,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from pdmp.formulas.checks import (
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
@@ -38,7 +40,7 @@ from pdmp.formulas.table import check_names, complete_rows, import_pandas, linea
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
-from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family
+from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
@@ -67,6 +69,7 @@ class Asked(NamedTuple):
     formula: str  #: in words
     response: Response
     sides: Mapping[str, str]
+    imputed: Mapping[str, str] = MappingProxyType({})  #: the same of columns whose missing values are imputed
 
 
 def linked(family: Family, link: Any) -> Family:
@@ -121,11 +124,17 @@ def read_formulas(formula: Any, family: Family) -> Asked:
             '`formula` must be text such as "y ~ x + (1 | g)", or a dict such as {"y": "y ~ x", "sigma": "~ x"}, got '
             f"{type(formula).__name__}."
         )
-    main, others = [], {}
+    main, others, imputed = [], {}, {}
     for name, text in formula.items():
         left, right = split(text)
         if not right:
             raise ValueError(f'`formula`: that of {name!r} must be text such as "~ x", got {text!r}.')
+        column = re.sub(r"\|\s*mi\(\s*\)$", "", left)
+        if column != left and any(name in named_in(other) for other in formula.values()):
+            if column_of(column) != name:
+                raise ValueError(f"`formula`: that of the imputed column {name!r} is {name} | mi() ~ …, got {text!r}.")
+            imputed[name] = right
+            continue
         of_category = is_unknown(family) and name and not left
         if of_category or (left in ("", name) and name in family.named[1:]):
             others[name] = right
@@ -146,7 +155,7 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         said = ", ".join(repr(name) for name, *_ in main) or "none"
         raise ValueError(
             f'`formula` must have one with the response, such as {{"y": "y ~ x"}}; those with a left side that is no '
-            f"further parameter of {family.name} are {said}."
+            f"further parameter of {family.name} are {said}; several responses are several fits."
         )
     name, left, right = main[0]
     response = read_response(left)
@@ -154,8 +163,9 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         raise ValueError(f"`formula` names {name!r}, which is neither the response {response.text!r} nor a parameter.")
     if "cuts" in others:
         raise ValueError(f"`formula`: the cuts of {family.name} have no formula.")
-    words = "; ".join([f"{left} ~ {right}", *(f"{name} ~ {text}" for name, text in others.items())])
-    return Asked(words, response, {first: right, **others})
+    parts = [f"{left} ~ {right}", *(f"{name} ~ {text}" for name, text in others.items())]
+    words = "; ".join([*parts, *(f"{name} | mi() ~ {text}" for name, text in imputed.items())])
+    return Asked(words, response, {first: right, **others}, imputed)
 
 
 def regress(
@@ -190,7 +200,8 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
         notes += [one.prefix + said for said in independence(one.groups)]
     notes += filter(None, [run.info.get("choice")])
     found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
-    found.with_rows = functools.partial(with_rows, origin)
+    if not fit.coding.imputed:
+        found.with_rows = functools.partial(with_rows, origin)
     return found
 
 
@@ -360,6 +371,7 @@ def make_general_model(
     if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
     described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
+    described |= {name: describe(f"`{name}` ~ {side}") for name, side in asked.imputed.items()}
     if open_source(data) is not None:
         raise in_memory(family, asked)
     if family.is_nominal and roles["offset"] is not None:
@@ -374,7 +386,12 @@ def make_general_model(
     if "upper" in columns:  # what is read of interval-censored rows alone
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     used = names | set(columns.values()) | {name for name in roles.values() if name is not None}
-    table, left_out = complete_rows(table, used)
+    if asked.imputed:
+        check_terms(described, asked.imputed, roles | columns)
+    table, left_out = complete_rows(table, used, imputed=asked.imputed)
+    imputed = [read_imputed(name, table) for name in asked.imputed]
+    complete = ~np.isin(np.arange(len(table)), [row for one in imputed for row in one.rows])
+    table = table.assign(**{one.name: one.filled for one in imputed})
     for one in described.values():
         check_columns(one, table)
     designs = {name: Design(one, table, environment) for name, one in described.items()}
@@ -389,25 +406,35 @@ def make_general_model(
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
-    check_names_apart(designs, family, constants_, int(y.max()) if has_cuts else 0)
+    sides = {**asked.sides, **asked.imputed}
+    reported = [*constants_, *(called for one in imputed for called in (one.sigma, one.called))]
+    check_names_apart(designs, family, reported, int(y.max()) if has_cuts else 0)
     shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
     measured = np.asarray(family.stored(shares), float) if family.units else shares
     for name, design in designs.items():
+        own_column = next((one for one in imputed if one.name == name), None)
         prefix, offset = prefix_of(family, name), design.offset
         if name == first:
             offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
         if has_cuts and design.intercept is None:
             raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
-        totals = Totals.of(design, measured, offset, weight)
+        if own_column is None:
+            totals = Totals.of(design, measured, offset, weight)
+        else:
+            totals = Totals.of(design, own_column.filled, offset, None)._replace(y_sd=own_column.unit)
+        slopes = [(one, slopes_of(design, table, one)) for one in imputed if one.name in named_in(sides[name])]
+        for one, slope in slopes:  # of default priors: those of rows where the column is known
+            own, known = np.any(slope, axis=0), np.isin(np.arange(n), one.rows, invert=True)
+            totals.sd[own] = design.X[known][:, own].std(axis=0)
         check_sizes(design, totals)
-        scale = Scale(family, name, totals)
+        scale = Scale(family, name, totals) if own_column is None else Scale(gaussian, "mu", totals)
         predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first))
+        predictors[-1].imputes, predictors[-1].slopes = own_column, slopes
         check_groups(predictors[-1].groups, notes)
         noise = None if family.response in ("count", "label") or not constants_ else constants_[0]
-        check_identified(
-            predictors[-1].groups, noise if name == first else None, roles["weights"], weight, priors or {}
-        )
-        alike = family.is_nominal and list(asked.sides.values()).count(asked.sides[name]) == len(asked.sides)
+        noise = noise if name == first else None if own_column is None else own_column.sigma
+        check_identified(predictors[-1].groups, noise, roles["weights"], weight, priors or {})
+        alike = family.is_nominal and len(set(asked.sides.values())) == 1 and own_column is None
         if alike and name != first:
             continue
         notes += [f"{'' if alike else prefix}{said}" for said in design.baselines()]
@@ -417,7 +444,7 @@ def make_general_model(
             (
                 collinear(design, own, totals),
                 absorbed(design, predictors[-1].groups, priors or {}),
-                separated(design, own, y) if family.response == "label" else None,
+                separated(design, own, y) if family.response == "label" and own_column is None else None,
             ),
         ):
             warn(text)
@@ -431,6 +458,11 @@ def make_general_model(
         link = family.links[name]
         constants[name] = named.find(default, name, *([] if link in ("log", "identity") else [f"{link}({name})"]))
         by_name[name] = constants[name]
+    for one in imputed:
+        constants[one.sigma] = by_name[one.sigma] = named.find(
+            prior_of_constant(gaussian, "sigma", one.unit), one.sigma
+        )
+        notes.append(f"{len(one.rows):,} of {n:,} values of {one.name} are missing, and imputed")
     cuts = named.find(family.priors["cuts"], "cuts") if has_cuts else None
     named.finish()
     if has_cuts:
@@ -438,7 +470,9 @@ def make_general_model(
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
     for design in designs.values():
         design.X = design.X[:0]
-    return model, designs, by_name, notes, Kept(table, list(designs.values()))
+    kept = Kept(table[complete] if imputed else table, list(designs.values()))
+    kept.places = np.flatnonzero(complete)[kept.places]
+    return model, {name: designs[name] for name in asked.sides}, by_name, notes, kept
 
 
 def check_names_apart(designs: Mapping[str, Design], family: Family, constants: list[str], n_cuts: int) -> None:
@@ -661,6 +695,12 @@ class FamilyFit(Fit):
         link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
         return name if link in ("log", "identity") else f"{link}({name})"
 
+    def _named(self, draws: np.ndarray, effects: bool) -> dict[str, np.ndarray]:
+        columns, natural = super()._named(draws, effects), self.run.constrain(draws) if self.coding.imputed else {}
+        for one in self.coding.imputed if effects else ():
+            columns |= {f"{one.called}[{label}]": natural[one.called][..., k] for k, label in enumerate(one.levels)}
+        return columns
+
     @property
     def kept(self) -> Kept:
         return self._kept
@@ -731,6 +771,8 @@ class FamilyFit(Fit):
                 check_names([name], table, f"`{role}`", "`new`")
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
+            if one.imputes is not None:
+                continue
             design = self.designs[one.parameter]
             X, offset, groups = design.new(table, named)
             if coding.n_cuts:

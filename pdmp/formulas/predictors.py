@@ -27,7 +27,7 @@ from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
 from pdmp.formulas.smooths import is_smooth, summed
-from pdmp.models.families import LINKS, Family, Observed
+from pdmp.models.families import LINKS, Family, Observed, gaussian
 from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, standardise
@@ -112,8 +112,59 @@ class Together:
         return partial_correlations(matrix)
 
 
+class Imputed:
+    """Missing values of a column, which move as (x - middle) / unit.
+
+    Parameters
+    ----------
+    name : str
+    column : ndarray, shape (n,)
+        NaN where a value is missing.
+    labels : sequence
+        Of the rows.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Where values are missing.
+    filled : ndarray, shape (n,)
+        The column with its mean in these places.
+    middle, unit : float
+        Mean and standard deviation of the values that there are.
+    levels : tuple
+        Labels of the rows.
+    """
+
+    def __init__(self, name: str, column: np.ndarray, labels: Sequence) -> None:
+        missing = np.isnan(column)
+        self.name, self.rows, self.n = name, np.flatnonzero(missing), len(column)
+        self.middle, self.unit = float(column[~missing].mean()), float(column[~missing].std())
+        self.filled, self.levels = np.where(missing, self.middle, column), tuple(np.asarray(labels)[missing].tolist())
+
+    @property
+    def called(self) -> str:
+        """What the missing values are reported as."""
+        return f"missing {self.name}"
+
+    @property
+    def sigma(self) -> str:
+        """What their standard deviation around their predictor is called."""
+        return f"sigma({self.name})"
+
+    @property
+    def block(self) -> str:
+        """The block of their coordinates."""
+        return inside_name(self.called)
+
+    def functional(self, p: Parameters) -> Functional:
+        """The value of each row less `filled`: 0 where it is not missing."""
+        place, size = np.zeros(self.n, np.int64), np.zeros(self.n)
+        place[self.rows], size[self.rows] = np.arange(len(self.rows)), self.unit
+        return getattr(p, self.block)[place] * size
+
+
 class Predictor:
-    """The linear predictor of one parameter.
+    """The linear predictor of one parameter, or of the mean of an imputed column.
 
     Parameters
     ----------
@@ -132,7 +183,14 @@ class Predictor:
     columns : list of str
     priors : dict of str to Prior
         In the units of the data, by their names with the prefix.
+    imputes : Imputed or None
+        The column whose mean it is.
+    slopes : list of (Imputed, ndarray of shape (n, p))
+        Of imputed columns among those of this predictor: by how much each column rises with a missing value.
     """
+
+    imputes: Imputed | None = None
+    slopes: Sequence[tuple[Imputed, np.ndarray]] = ()
 
     def __init__(
         self,
@@ -283,13 +341,34 @@ class Predictor:
             found = Functional(np.zeros((1, 1), np.int64), np.zeros((1, 1)), None, p.sizes)
         return found if self.offset is None else found + self.offset
 
+    def products(self, p: Parameters) -> list[tuple[Functional, Functional]]:
+        """Pairs of which the products are added for missing values: what a unit of a value adds, and the value."""
+        firsts, found = np.array([getattr(p, name).first for name in self.fixed_names], np.int64), []
+        for one, slope in self.slopes:
+            used = np.flatnonzero(np.any(slope[one.rows], axis=0))
+            values = np.zeros((one.n, len(used)))
+            values[one.rows] = (slope * (self.unit / self.scale))[np.ix_(one.rows, used)]
+            found.append((Functional(firsts[used][None], values, None, p.sizes), one.functional(p)))
+        return found
+
     def effects(self, values: Mapping[str, np.ndarray], k: int) -> np.ndarray:
         """Effects of a group column in the units of the data, (..., groups), of coordinates by block."""
         return self.unit / self.group_scale[k] * values[self.effect_name(k)]
 
     def slimmed(self) -> None:
         """Without a copy of what the model has."""
-        self.X = self.X[:0]
+        self.X, self.slopes = self.X[:0], ()
+
+
+class WithProducts:
+    """A functional and products of two, as predictions look at it."""
+
+    def __init__(self, linear: Functional, products: Sequence[tuple[Functional, Functional]]) -> None:
+        self.linear, self.products = linear, products
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Values at draws x (S, dim): (S, n)."""
+        return sum((a.at(x) * b.at(x) for a, b in self.products), self.linear.at(x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +411,7 @@ class Coding:
     ) -> None:
         self.family, self.predictors, self.constants = family, list(predictors), list(constants)
         self.n_cuts, self.response, self.further, self.rows = n_cuts, response, further, rows
+        self.imputed = [p.imputes for p in predictors if p.imputes is not None]
         ends = np.cumsum([0, *sizes.values()])
         self.places = {name: (int(ends[k]), size) for k, (name, size) in enumerate(sizes.items())}
         self.dim = int(ends[-1])
@@ -372,10 +452,14 @@ class Coding:
             if self.n_cuts and p is self.predictors[0]:
                 natural |= {name: values[CUTS][..., k] + shift for k, name in enumerate(self.cut_names)}
         for name in self.constants:
-            natural[name] = LINKS[self.family.links[name]].inverse(values[inside_name(name)][..., 0])
+            natural[name] = self._link(name).inverse(values[inside_name(name)][..., 0])
         for p in self.predictors:
             natural |= {p.prefix + g.name: p.effects(values, k) for k, g in enumerate(p.groups)}
-        return natural
+        return natural | {one.called: one.middle + one.unit * values[one.block] for one in self.imputed}
+
+    def _link(self, name):
+        """The link of a parameter without a formula, that of the sd of an imputed column included."""
+        return LINKS[self.family.links.get(name, "log")]
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         """x (..., dim) of natural parameters, as `constrain` has them."""
@@ -404,7 +488,9 @@ class Coding:
             if self.n_cuts and p is self.predictors[0]:
                 put(CUTS, np.stack([natural[name] - shift for name in self.cut_names], axis=-1))
         for name in self.constants:
-            put(inside_name(name), LINKS[self.family.links[name]].forward(natural[name]))
+            put(inside_name(name), self._link(name).forward(natural[name]))
+        for one in self.imputed:
+            put(one.block, (natural[one.called] - one.middle) / one.unit)
         return x
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
@@ -528,10 +614,12 @@ def made(
         sizes |= one.sizes(with_groups)
     inside = {name: inside_name(name) for name in (*constants, *(["cuts"] if n_cuts else []))}
     sizes |= {inside[name]: n_cuts if name == "cuts" else 1 for name in inside}
+    sizes |= {one.imputes.block: len(one.imputes.rows) for one in predictors if one.imputes is not None}
     p = Parameters(**sizes)
-    given = {one.parameter: one.functional(p, with_groups) for one in predictors}
-    given |= {name: getattr(p, block) for name, block in inside.items()}
-    rows = family.rows(y, **given, **data)
+    at = {one.parameter: one.functional(p, with_groups) for one in predictors}
+    at |= {name: getattr(p, block) for name, block in inside.items()}
+    products = {one.parameter: one.products(p) for one in predictors}
+    rows = _with_products(family.rows(y, **{name: at[name] for name in family.named}, **data), family.named, products)
     priors: dict[str, Prior | Sequence[Prior]] = {inside[name]: prior for name, prior in constants.items()}
     laws, initial = [], {}
     for one in predictors:
@@ -542,6 +630,11 @@ def made(
                 initial[one.sd_name(k)] = math.log(START * own[one.sd_name(k)].typical())
             if with_laws:
                 laws.append(_law(p, one, both))
+        if one.imputes is not None:
+            missing, sigma = one.imputes.functional(p), at[one.imputes.sigma]
+            own = gaussian.rows(one.imputes.filled, mu=at[one.parameter] - missing, sigma=sigma)
+            laws.append(_with_products(own, gaussian.named, {"mu": products[one.parameter]}))
+            laws[-1].observed = None  # they are predicted by nothing
     if n_cuts:
         priors[CUTS] = cuts
     observed = rows.observed
@@ -552,6 +645,27 @@ def made(
     model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
     steps = model.reported.steps() if with_groups else []
     return MonotonicEffects(model, steps) if steps else model
+
+
+def _with_products(rows, named, products):
+    """Rows to whose functionals, in the order of `named`, products of two others are added."""
+    pairs = [(k, *both) for k, name in enumerate(named) for both in products.get(name, ())]
+    if not pairs:
+        return rows
+    q, m = len(rows.data) - sum(f.offset is not None for f in rows.at), len(rows.at)
+
+    def loss(*args):
+        eta = list(args[q : q + m])
+        for i, (k, _, _) in enumerate(pairs):
+            eta[k] = eta[k] + args[q + m + 2 * i] * args[q + m + 2 * i + 1]
+        return rows.loss(*args[:q], *eta)
+
+    loss.__name__ = rows.name
+    found = Terms(loss, rows.data[:q], [*rows.at, *(part for _, a, b in pairs for part in (a, b))])
+    known = rows.observed
+    at = [WithProducts(f, [(a, b) for i, a, b in pairs if i == k]) for k, f in enumerate(known.at)]
+    found.observed = Observed(known.family, known.y, known.further, tuple(at))
+    return found
 
 
 def _law(p, one, both):
@@ -622,7 +736,7 @@ def _by_rows(predictors, y, data, without, base, sets):
             at[place : place + size] = mode[first : first + size]
     for one in predictors:
         slope = bend = None
-        if mode is not None:
+        if mode is not None and one.imputes is None:  # effects on an imputed column begin as unknown
             slope, bend = _by_predictor(one, y, without, mode)
         for both in one.sets:
             groups, width = len(one.groups[both.columns[0]].levels), both.width

@@ -56,6 +56,8 @@ class PriorDraws:
         rng, values = np.random.default_rng(self.seed), {}
         if getattr(self.fit.model, "inclusion", None) is not None:
             raise ValueError("draws of the prior are not made for a regression with `select`.")
+        if isinstance(self.fit, FamilyFit) and self.fit.coding.imputed:
+            raise ValueError("draws of the prior are not made for a regression with imputed columns.")
         for name, prior in self.fit.laws.items():
             kind, *numbers = prior.coded()
             if kind == FLAT:

@@ -182,8 +182,10 @@ def is_numeric(column: Any) -> bool:
     return bool(import_pandas().api.types.is_numeric_dtype(column))
 
 
-def complete_rows(table: Any, names: Iterable[str], asked: str = "`data`") -> tuple[Any, str]:
-    """The rows in which none of these columns is missing, and a sentence on what was left out, or "".
+def complete_rows(
+    table: Any, names: Iterable[str], asked: str = "`data`", imputed: Iterable[str] = ()
+) -> tuple[Any, str]:
+    """The rows in which none of these columns but `imputed` is missing, and a sentence on what was left out, or "".
 
     Raises
     ------
@@ -193,6 +195,7 @@ def complete_rows(table: Any, names: Iterable[str], asked: str = "`data`") -> tu
     names = [name for name in table.columns if name in set(names)]
     table = table[names]
     missing = table.isna()
+    missing[list(imputed)] = False
     rows = missing.any(axis=1).to_numpy()
     if not rows.any():
         return with_truth_values(table), ""
@@ -210,7 +213,9 @@ def with_truth_values(table: Any) -> Any:
     None false and NaN true.
     """
     infer = import_pandas().api.types.infer_dtype
-    held = [name for name in table.columns if table[name].dtype == object and infer(table[name]) == "boolean"]
+    held = [
+        name for name in table.columns if table[name].dtype == object and infer(table[name], skipna=False) == "boolean"
+    ]
     return table.astype(dict.fromkeys(held, bool)) if held else table
 
 

@@ -134,4 +134,6 @@ def refused(fit: Fit) -> ValueError:
         return ValueError(
             "update is for tables in memory, and these rows were read in batches: fit all files, the old and the new."
         )
+    if getattr(getattr(fit.model, "reported", None), "imputed", ()):
+        return ValueError("update is not for fits with imputed columns: fit all rows, the old and the new.")
     return ValueError(f"update is for fits that pdmp.regression returned, not {listed([fit.formula])}.")

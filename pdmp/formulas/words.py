@@ -24,26 +24,31 @@ def cbind(*columns: Any) -> np.ndarray:
     return np.column_stack([np.asarray(column, dtype=float) for column in columns])
 
 
+def mi(column: Any) -> Any:
+    """A column whose missing values are imputed by a formula of its own (`pdmp.formulas.imputation`)."""
+    return column
+
+
 #: Functions that are called without ``np.``, unless the user's code has others of these names.
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
-FUNCTIONS |= {"mm": mm, "cbind": cbind}
+FUNCTIONS |= {"mm": mm, "cbind": cbind, "mi": mi}
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
     "te": "a surface is t2({0}, {1})",
     "ti": "a surface is t2({0}, {1})",
     "hsgp": "a Gaussian process is gp({0})",
-    "mi": "rows with missing values are left out: write {0}, or fill them in beforehand",
     "me": "the measured column is taken as it is: write {0}",
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
     "arma": "add the response before, shifted by a row, as a column",
     "gr": "effects of groups have one law: (1 | {0})",
-    "mvbind": "there is one response at once: write {0} alone",
+    "mvbind": "responses with independent errors are fits of their own, {0} ~ … and {1} ~ …; where they correlate, {0} "
+    "is also a column in the formula of {1}",
     "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.
 BESIDE = {
-    "mi": "rows with missing responses are left out",
+    "mi": "rows with missing responses are left out; `x | mi() ~ z` is the formula of a column x in mi(x)",
     "dec": "decisions are no family",
     "thres": "the number of cuts is that of the categories that there are",
 }

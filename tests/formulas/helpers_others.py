@@ -78,7 +78,8 @@ BRMS = [
     Example("ls ~ mo(income)"),
     Example("ls ~ mo(income) + age + (1 | city)"),
     Example("ls ~ mo(income) * age", instead=("ls ~ mo(income) + age + s(income, by=age, k=4)",)),
-    Example("bmi ~ age * mi(chl)", instead=("bmi ~ age * chl",)),
+    Example({"bmi": "bmi ~ age * mi(chl)", "chl": "chl | mi() ~ age"},
+            there="bf(bmi ~ age * mi(chl)) + bf(chl | mi() ~ age)"),
     Example("bmi | mi() ~ age", instead=("bmi ~ age",)),
     Example("y ~ me(x, sdx)", instead=("y ~ x",)),
     Example("y ~ x + ar(p=1)", instead=("y ~ x + before",)),
@@ -152,6 +153,7 @@ def table():
     groups = "patient subject herd city district county study phylo dam item s1 s2"
     found |= {name: np.char.add("g", rng.integers(0, 10, ROWS).astype(str)) for name in groups.split()}
     found |= {"obs": np.arange(ROWS), "rating": rng.integers(0, 4, ROWS), "income": rng.integers(0, 5, ROWS)}
+    found["chl"][::7] = np.nan
     size = rng.integers(4, 12, ROWS)
     found |= {"size": size, "incidence": rng.binomial(size, 0.3), "share": rng.beta(2.0, 2.0, ROWS)}
     return pandas.DataFrame(found | {"angle": rng.vonmises(0.0, 1.0, ROWS)})

@@ -13,7 +13,7 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
 from pdmp.models.families import FAMILIES
-from pdmp.models.priors import LKJ, Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.priors import LKJ, Exponential, Flat, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.effect_information import effect_information
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
@@ -254,6 +254,113 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
         np.testing.assert_allclose(parts, 2.0 * whole, rtol=1e-12, atol=1e-14)
         assert few.potential(x) - few.prior_potential(x) == pytest.approx(sum(model.term_potential(x, i) for i in rows))
         assert model.total_potential(x) == pytest.approx(model.potential(x), rel=1e-12)
+
+
+def test_missing_predictors_are_parameters():
+    """Against a density by hand; and, of a normal response, what is left when missing values are integrated out."""
+    data = table(FAMILIES["gaussian"], 24)[["y", "x", "w", "h"]]
+    data["w"] += 0.4 * data["x"]
+    data.loc[[3, 7, 20], "x"], data.loc[[7, 11], "w"], data.loc[5, "y"] = np.nan, np.nan, np.nan
+    formulas = {"y": "y ~ mi(x) * h + mi(w)", "x": "x | mi() ~ h", "w": "w | mi() ~ mi(x)"}
+    flat = {"Intercept": Flat(), "mi(x)": Flat(), "h": Flat(), "mi(x):h": Flat(), "mi(w)": Flat()}
+    flat |= {"x: Intercept": Flat(), "x: h": Flat(), "w: Intercept": Flat(), "w: mi(x)": Flat()}
+    positive = ("sigma", "sigma(x)", "sigma(w)")
+    flat |= dict.fromkeys(positive, HalfNormal(2.0))
+    prepared = pdmp.regression(formulas, data, priors=flat, sample=False)
+    assert "3 of 23 values of x are missing, and imputed" in prepared.notes and prepared.n_rows == 23
+    rows, model, h = data.drop(5), prepared.model, data["h"].drop(5).to_numpy(float)
+    places = {name: np.flatnonzero(rows[name].isna()) for name in "xw"}
+
+    def density(v):
+        """Of natural parameters, and the coordinates' volume but for a constant."""
+        x, w = (np.array(rows[name], float) for name in "xw")
+        x[places["x"]], w[places["w"]] = v["missing x"], v["missing w"]
+        eta = v["Intercept"] + v["mi(x)"] * x + v["h"] * h + v["mi(x):h"] * x * h + v["mi(w)"] * w
+        found = stats.norm.logpdf(rows["y"], eta, v["sigma"])
+        np.testing.assert_allclose(prepared.predicted(at[None], None, "link", "error", None)[0], eta, rtol=1e-9)
+        total = found.sum() + stats.norm.logpdf(x, v["x: Intercept"] + v["x: h"] * h, v["sigma(x)"]).sum()
+        total += stats.norm.logpdf(w, v["w: Intercept"] + v["w: mi(x)"] * x, v["sigma(w)"]).sum()
+        return total + sum(stats.norm.logpdf(v[name], 0.0, 2.0) + np.log(v[name]) for name in positive), found
+
+    excess = []
+    for k in range(3):
+        at = model.initial + 0.4 * np.random.default_rng(k).standard_normal(model.dim)
+        natural = model.constrain(at)
+        np.testing.assert_allclose(prepared.coding.unconstrained(natural), at, atol=1e-12)
+        total, found = density(natural)
+        np.testing.assert_allclose(model.pointwise_log_likelihood(at), found, rtol=1e-9)
+        excess.append(model.potential(at) + total)
+    assert np.ptp(excess) < 1e-8 * abs(excess[0])
+    assert prepared.kept.places.tolist() == [k for k in range(23) if k not in {*places["x"], *places["w"]}]
+    # The slope of default priors is that of the rows that are known.
+    usual = pdmp.regression(formulas, data, sample=False).priors
+    widths = [
+        astuple(usual[name])[1] / rows[column].std(ddof=0) for name, column in (("mi(x)", "y"), ("sigma(w)", "w"))
+    ]
+    np.testing.assert_allclose(widths, [2.5 / rows["x"].std(ddof=0), 1.0], rtol=1e-12)
+
+    alone = pdmp.regression({"y": "y ~ mi(x) * h", "x": "x | mi() ~ h"}, data.drop([7, 11, 20]), sample=False).model
+    first, size = alone.reported.places["standardised missing x"]
+    grid, z, excess = np.linspace(-9.0, 9.0, 61), data.loc[3, "h"], []
+    for k in range(2):
+        at = alone.initial + 0.3 * np.random.default_rng(k).standard_normal(alone.dim)
+        points = np.tile(at, (len(grid), 1))
+        points[:, first] = grid
+        u, v = np.array([alone.potential(point) for point in points]), alone.constrain(at)
+        slope = v["mi(x)"] + v["mi(x):h"] * z
+        mean = v["Intercept"] + v["h"] * z + slope * (v["x: Intercept"] + v["x: h"] * z)
+        without = alone.potential(at) - sum(alone.term_potential(at, i) for i in (3, alone.n_data // 2 + 3))
+        exact = stats.norm.logpdf(data.loc[3, "y"], mean, np.hypot(v["sigma"], slope * v["sigma(x)"])) - without
+        excess.append(special.logsumexp(-u) + np.log(grid[1] - grid[0]) - exact)
+    assert size == 1 and np.ptp(excess) < 1e-8
+
+
+@pytest.mark.parametrize("formula", ["y ~ h + (1 + x | g)", "y ~ h + s(x, k=6)"])
+def test_what_is_normal_given_the_others_integrates_to_the_law_of_responses(formula, monkeypatch):
+    """Of correlated effects and of a curve: what the law of their standard deviations, correlation and sigma is."""
+    monkeypatch.setattr(general, "made_for_sampling", lambda predictors, y, data, common: general.made(*common))
+    data = table(FAMILIES["gaussian"], 24)
+    prepared = pdmp.regression(formula, data, sample=False)
+    model, y, x, h = prepared.model, *(data[name].to_numpy(float) for name in "yxh")
+    columns, hyper = {"Intercept": np.ones(24), "h": h - h.mean()}, ["sigma"]
+    if "|" in formula:
+        member = (data["g"].to_numpy()[:, None] == np.array(prepared.groups[0].levels)).astype(float)
+        hyper += ["sd(g)", "sd(x|g)", "cor(1, x|g)"]
+    else:
+        linear, (bent,) = prepared.design.smooths[0].coded(data)
+        columns["s(x).x"], hyper = linear[:, 0], [*hyper, "sd(s(x))"]
+    moves = [model.reported.places[name][0] for name in model.reported.places if name.startswith("standardised sd(")]
+    moves += [
+        first for name, (first, _) in model.reported.places.items() if name.split()[1] in ("sigma", "correlations")
+    ]
+    held = np.isin(np.arange(model.dim), moves)
+    excess = []
+    for k in range(4):
+        at = model.initial + held * np.random.default_rng(k).uniform(-0.8, 0.8, model.dim)
+        curvature = model.hessian(at)[~held][:, ~held]
+        at[~held] -= np.linalg.solve(curvature, model.gradient(at)[~held])
+        assert np.abs(model.gradient(at)[~held]).max() < 1e-8  # as it is normal
+        integral = -model.potential(at) - 0.5 * np.linalg.slogdet(curvature)[1]
+        v = model.constrain(at)
+        covariance, mean = v["sigma"] ** 2 * np.eye(24), np.zeros(24)
+        for name, column in columns.items():
+            centre, width = astuple(prepared.priors[name])
+            mean, covariance = mean + centre * column, covariance + width**2 * np.outer(column, column)
+        law, jacobian = 0.0, 0.0
+        if "|" in formula:
+            a, b, r = (v[name] for name in hyper[1:])
+            slope = member * x[:, None]
+            across = r * a * b * (member @ slope.T)
+            covariance = covariance + a**2 * member @ member.T + b**2 * slope @ slope.T + across + across.T
+            jacobian = np.log1p(-(r**2))  # of w, r being its tanh, whose law is uniform
+        else:
+            covariance = covariance + v["sd(s(x))"] ** 2 * bent.value @ bent.value.T
+        for name in hyper[: 3 if "|" in formula else 2]:
+            *_, width = astuple(prepared.priors[name])
+            own = stats.t(4.0, 0.0, width) if name == "sigma" else stats.norm(0.0, width)
+            law, jacobian = law + own.logpdf(v[name]), jacobian + np.log(v[name])
+        excess.append(integral - stats.multivariate_normal.logpdf(y, mean, covariance) - law - jacobian)
+    assert np.ptp(excess) < 1e-8 * abs(excess[0])
 
 
 #: By how much 1,000 times the response changes a parameter: it is multiplied, or its intercept is moved.
@@ -704,7 +811,27 @@ MISTAKES = [
     ("y ~ x", {"family": "multinomial"}, r"the response of multinomial is counts of each category: cbind\(a, b, c\)"),
     ("y ~ mo(w)", {}, r"mo\(w\) takes whole numbers or an ordered category, got -"),
     ("y ~ mo(h, k=3)", {}, r"mo\(h, k=3\) knows no options, not 'k'"),
-    ("y ~ mi(x)", {}, r"mi\(...\) is no term here; rows with missing values are left out: write x"),
+    ("y ~ mi(x)", {}, r"mi\(x\) needs a formula of x, .* \"x\": \"x \| mi\(\) ~ z\"}; without one .*: write x"),
+    ("y | mi() ~ x", {}, r"`\| mi\(\)` is not known: rows with missing responses are left out"),
+    ({"y": "y ~ mi(x)", "x": "x | mi() ~ y"}, {}, "'y' is the response, and the formula of 'x' has it too"),
+    ("y ~ mi(y) + x", {}, r"'y' is the response, and in mi\(y\) too"),
+    ({"y": "y ~ mi(x)", "x": "x | mi() ~ w"}, {}, r"the column 'x' of mi\(x\) has no missing values: write x"),
+    ({"y": "y ~ mi(x)", "x": "w | mi() ~ h"}, {}, r"that of the imputed column 'x' is x \| mi\(\) ~ …, got 'w"),
+    ({"y": "y ~ x", "x": "x | mi() ~ w"}, {}, "those with a left side .* are 'y', 'x'"),
+    *(
+        ({"y": f"y ~ {y}", "x": f"x | mi() ~ {x}", "w": f"w | mi() ~ {w}"}, options, said)
+        for y, x, w, options, said in (
+            ("mi(x) + mi(w)", "mi(w)", "h + mi(x)", {}, r"'x', 'w' are imputed from each other: leave mi\(\) out"),
+            ("mi(x) * mi(w)", "h", "h", {}, r"in products with other columns, and not .* got mi\(x\):mi\(w\)"),
+            ("mi(x) + mi(w) + x", "h", "h", {}, r"the imputed column 'x' stands as mi\(x\) between .* got x"),
+            ("log(mi(x)) + mi(w)", "h", "h", {}, r"and not in a function, .* got log\(mi\(x\)\)"),
+            ("mi(x) + (mi(w) | g)", "h", "h", {}, r"in effects of groups .* got mi\(w\)"),
+            ("mi(x) + mi(w) + s(w)", "h", "h", {}, r"s\(w\) of the imputed column 'w' is no term"),
+            ("mi(x) + mi(w)", "h", "h", {"offset": "w"}, "`offset`: the column 'w' is imputed"),
+            ("mi(x) + mi(w)", "h", "h", {"select": "all"}, "`select` is for the families"),
+            ("mi(x) + mi(w)", "h", "h", {"family": "cumulative"}, r"mi\(...\) is not for cumulative: fill the missing"),
+        )
+    ),
     ("y ~ gp(x, c=1)", {}, r"c is how far beyond the data its interval goes, above 1, got 1"),
     ("y ~ gp(x, by=area)", {}, r"gp\(x, by=area\) knows 'k', 'c', not 'by'"),
     ("y | trunc(lb=0) ~ x", {"family": "gamma"}, "truncation is for the families gaussian, lognormal, weibull, expon"),
