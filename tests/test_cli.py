@@ -114,6 +114,7 @@ def test_quick_takes_a_tenth(small, command, monkeypatch):
     assert float(written(small)[0]["data_passes"]) == pytest.approx(100, abs=0.5)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize(("n", "passes"), [(50, 10_000), (455, 10_000), (16_152, 2_000), (88_163, 300), (10**7, 200)])
 def test_default_passes(n, passes):
     assert cli.default_passes(n) == passes
@@ -162,6 +163,7 @@ def test_compiling_is_said(small, command, monkeypatch):
 # -- the others ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exact
 def test_list(command):
     code, out, err = command("list")
     assert code == 0 and err == ""
@@ -186,6 +188,10 @@ def test_sample_until_a_goal(small, command):
     code, out, err = command(call + "--ess 10 --rhat 2")
     run = pdmp.load("run.npz")
     assert code == 0, err
+    spent = (
+        f"BPS: 2 chains of {run.stats['data_passes'] / 2:,.0f} data passes, {run.stats['total_events']:,} events, 0 "
+    )
+    assert spent in out.splitlines()[-2] and "written: run.npz" in out.splitlines()[-1]
     assert run.stopped == "ess, rhat" and min(d.min() for d in pdmp.diagnostics.effective_draws(run).values()) >= 10
     assert command(call + "--gradients 40")[0] == 0
     assert pdmp.load("run.npz").stopped == "gradients"
@@ -384,6 +390,7 @@ def test_outputs_do_not_overwrite_what_is_read(call, says, small, command, monke
     assert (small / "small.csv").read_bytes() == (small / "tuning.csv").read_bytes() == table
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -403,34 +410,34 @@ def test_outputs_do_not_overwrite_what_is_read(call, says, small, command, monke
         ("compare small.csv --target label --drop c", "--drop names 'c', which is no column"),
         ("tune SGLD small.csv --target label --sep ab", "--sep must be one character"),
         ("compare --drop-missing", "--drop-missing goes with --data"),
-        ("sample BPS --problem wine --ess 0", "--ess must be positive and finite, got 0"),
-        ("sample BPS --problem wine --rhat 1", "--rhat must be above 1 and finite, got 1"),
-        ("sample BPS --problem wine --gradients nan", "--gradients must be positive and finite, got nan"),
+        ("sample BPS small.csv --target label --ess 0", "--ess must be positive and finite, got 0"),
+        ("sample BPS small.csv --target label --rhat 1", "--rhat must be above 1 and finite, got 1"),
+        ("sample BPS small.csv --target label --gradients nan", "--gradients must be positive and finite, got nan"),
         (
-            "sample BPS --problem wine --rhat 1.1 --chains 1",
+            "sample BPS small.csv --target label --rhat 1.1 --chains 1",
             "--rhat compares chains: give --chains of at least 2, got 1",
         ),
         ("compare --data small.csv --target lable", "no column 'lable'; did you mean 'label'?"),
         ("compare --data absent.csv --target label", "no file 'absent.csv'"),
         ("compare --data bad.csv --target label", "missing values in column 'a', the first in row 3"),
         ("compare --data text.csv --target label", "text in column 'a'"),
-        ("compare --data-passes 0", "--data-passes must be positive"),
-        ("compare --data-passes nan", "--data-passes must be positive"),
+        ("compare --data-passes 0 small.csv --target label", "--data-passes must be positive"),
+        ("compare --data-passes nan small.csv --target label", "--data-passes must be positive"),
         ("compare --data-passes many", "Invalid value for '--data-passes'"),
         ("compare --seed -1", "--seed must not be negative"),
-        ("compare --problem wine --out small.csv", "cannot write into 'small.csv'"),
+        ("compare small.csv --target label --out small.csv", "cannot write into 'small.csv'"),
         ("compare --quikc", "No such option"),
         ("sample", "Missing argument"),
         ("sample ZigZga --problem wine", "did you mean 'ZigZag'?"),
-        ("sample SGBD --problem wine", "'SGBD' names several processes; give one of 'SGBD vanilla'"),
-        ("sample BPS --problem wine --save absent/run.npz", "not a folder"),
+        ("sample SGBD small.csv --target label", "'SGBD' names several processes; give one of 'SGBD vanilla'"),
+        ("sample BPS small.csv --target label --save absent/run.npz", "not a folder"),
         ("sample BPS --chains 0", "Invalid value for '--chains'"),
-        ("tune ZigZag", "ZigZag has nothing to tune"),
+        ("tune ZigZag small.csv --target label", "ZigZag has nothing to tune"),
         ("tune SGLD,SBPS", "SAMPLER must be one name"),
-        ("tune SGLD --metric elbo", "--metric must be ksd or fssd, got 'elbo'"),
-        ("tune SGLD --budget 0", "--budget must be positive"),
-        ("compare --problem wine --quick --executor 0", "--executor must be a number of processes or"),
-        ("tune SGLD --problem wine --executor many", "--executor must be a number of processes or"),
+        ("tune SGLD --metric elbo small.csv --target label", "--metric must be ksd or fssd, got 'elbo'"),
+        ("tune SGLD --budget 0 small.csv --target label", "--budget must be positive"),
+        ("compare small.csv --target label --quick --executor 0", "--executor must be a number of processes or"),
+        ("tune SGLD small.csv --target label --executor many", "--executor must be a number of processes or"),
         ("compair", "No such command"),
     ],
 )

@@ -10,10 +10,11 @@ from scipy import sparse
 
 import discrete
 import pdmp
-from pdmp.metric import check_metric, covariance_of
+from pdmp.metric import check_metric, covariance_of, differences, mean_curvature
 from pdmp.models.priors import Normal
 from pdmp.models.regressions.likelihoods import PoissonLaw
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.process import ADAPTING
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -26,8 +27,9 @@ NOISY = pdmp.gradients.Noisy(TARGET, 0.1)
 M = np.array([[1.5, 0.3, 0.1], [0.3, 2.0, -0.4], [0.1, -0.4, 0.7]])
 DIAGONAL = np.array([4.0, 0.25, 1.0])
 SCALES, AXIS = np.array([2.0, 0.5, 1.0]), np.array([[0.6], [0.0], [0.8]])
-LOW = pdmp.Metric(scales=SCALES, directions=AXIS, variances=[9.0])
-LOW_COVARIANCE = np.diag(SCALES) @ (np.eye(3) + 8.0 * AXIS @ AXIS.T) @ np.diag(SCALES)
+TWO = np.column_stack([AXIS, [0.0, 1.0, 0.0]])
+LOW = pdmp.Metric(scales=SCALES, directions=TWO, variances=[9.0, 0.25])
+LOW_COVARIANCE = np.diag(SCALES) @ (np.eye(3) + TWO @ np.diag([8.0, -0.75]) @ TWO.T) @ np.diag(SCALES)
 
 #: What is given, and the covariance M⁻¹ that it stands for.
 FORMS = {
@@ -262,6 +264,56 @@ def test_the_mean_curvature_that_a_given_metric_sees(given):
     for times in (1.0, 3.0):
         model = pdmp.models.Gaussian(np.zeros(3), times * inverse)
         assert made.trace(model, np.zeros(3)) == pytest.approx(times, rel=1e-4)
+
+
+@pytest.mark.parametrize("form", [name for name in FORMS if name != "none"])
+def test_what_compiled_code_does_is_what_python_does(form):
+    """Of every form of a metric: L z, L⁻¹ v and Lᵀ g, of one vector and of several, and their matrix."""
+    given, covariance = FORMS[form]
+    made = check_metric(given, 3, "BPS")
+    z, g = np.random.default_rng(0).standard_normal((2, 4, 3))
+    root = np.array([made.transform(e) for e in np.eye(3)]).T
+    np.testing.assert_allclose(root @ root.T, covariance, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        covariance_of(made), covariance if covariance_of(made).ndim == 2 else np.diag(covariance)
+    )
+    for u, gradient in zip(z, g, strict=True):
+        metric = made.memory(np.zeros(3))
+        state = SimpleNamespace(v=root @ u, memory=SimpleNamespace(metric=metric))
+        made.velocity_changed(state)
+        np.testing.assert_allclose(metric.u, u, rtol=1e-11)
+        np.testing.assert_allclose(made.inverse(root @ u), u, rtol=1e-11)
+        assert made.square(state) == pytest.approx(u @ u)
+        state.v[:] = math.nan
+        made.push(metric, state.v)
+        np.testing.assert_allclose(state.v, root @ u, rtol=1e-11)
+        made.pull(metric, gradient)
+        np.testing.assert_allclose(metric.pulled, root.T @ gradient, rtol=1e-11)
+        np.testing.assert_allclose(made.transposed(gradient), root.T @ gradient, rtol=1e-11)
+    assert made.trace(TARGET, np.zeros(3)) == pytest.approx(np.trace(covariance @ PRECISION) / 3.0, rel=0.5)
+    once = pdmp.models.Gaussian(np.zeros(3), 3.0 * np.linalg.inv(covariance))  # of every direction the same
+    assert made.trace(once, np.zeros(3)) == pytest.approx(3.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("form", ["diagonal", "dense"])
+@pytest.mark.parametrize("event", ["bounce", "refresh"])
+def test_paths_are_learnt_from_in_the_warm_up_only(form, event):
+    process = pdmp.BPS(TARGET, metric=form).resolve(np.zeros(3))
+    rng = np.random.default_rng(0)
+    state = process.begin(np.ones(3), rng)
+    for adapting, learnt in ((1, 1.0), (0, 1.0), (1, 2.0)):
+        state.counts[ADAPTING] = adapting
+        getattr(process.metric, event)(process, state, 1.0 + learnt, rng)
+        assert state.memory.metric.window.events[0] == learnt
+        np.testing.assert_allclose(state.v, process.metric.transform(state.memory.metric.u), rtol=1e-12)
+
+
+def test_the_mean_curvature_by_differences():
+    """tr H / d: exact of a diagonal Hessian, whatever the signs of the directions and the width."""
+    model = pdmp.models.Gaussian(np.ones(4), [1.0, 4.0, 7.0, 20.0])
+    for width in (1e-4, 0.3, 5.0):
+        assert differences(model, [3.0, 0.0, -1.0, 2.0], width) == pytest.approx(8.0, rel=1e-9)
+    assert mean_curvature(model, np.zeros(4)) == pytest.approx(8.0, rel=1e-4)
 
 
 def test_it_is_printed():

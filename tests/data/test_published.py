@@ -339,6 +339,8 @@ def test_split_of_ratings():
         ({"ratings": [1.0, np.nan, 2.0]}, "`ratings` must be finite; the 1th is not"),
         ({"user_ids": [1, 2]}, "users such as .*3.* are not among the identifiers"),
         ({"items": ["a", "b", "c"], "item_ids": ["a", "b"]}, "items such as .*c.* are not among the identifiers"),
+        ({"items": ["a", "b", "d"], "item_ids": ["a", "c", "d"]}, "items such as .*b.* are not among the identifiers"),
+        ({"users": [1, 3, 4], "user_ids": [1, 2, 4]}, "users such as .*3.* are not among the identifiers"),
         ({"user_ids": [3, 2, 1]}, "the identifiers of users must be sorted, each once"),
         ({"test_fraction": 0.0}, "`test_fraction` must be between 0 and 1, got 0.0"),
         ({"test_fraction": 0.9}, "3 ratings cannot be split"),

@@ -612,6 +612,11 @@ def test_libsvm(tmp_path, numbers):
         assert np.allclose(read.X.toarray(), np.column_stack([np.ones(40), X / sd]), rtol=1e-12)
         assert np.allclose(read.train.X.toarray(), read.X.toarray()[read.train_rows])
         assert len(read.test) == 8 and read.prepared.endswith("divided by their standard deviations")
+    # A column that is constant but for rounding is left as it is, and one beside it is divided.
+    flat = np.column_stack([np.full(40, 0.1), np.full(40, -1e5 / 3.0), X[:, 0]])
+    found = data.prepare("flat", sparse.csr_array(flat), y, ["a", "b", "c"], intercept=None)
+    sd = flat[found.train_rows, 2].std()
+    assert np.allclose(found.X.toarray(), flat / [1.0, 1.0, sd], rtol=1e-12)
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress("\n".join(lines).encode()))
     raw = data.read(packed, standardise=False, intercept=None)

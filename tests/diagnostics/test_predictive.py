@@ -37,6 +37,29 @@ def test_rmse_of_draws_and_of_their_mean():
     assert rmse(y, predictions)[1] == pytest.approx(np.sqrt(0.5))
 
 
+def test_scores_of_several_classes():
+    """Of draws of three classes, whose bins have other confidences than their middles; and long runs of them."""
+    rng = np.random.default_rng(5)
+    p, y = rng.dirichlet([0.6, 1.0, 2.0], size=(7, 40)), rng.integers(0, 3, 40)
+    mean = p.mean(axis=0)
+    assert log_loss(y, p) == pytest.approx(-np.mean(np.log(mean[np.arange(40), y])))
+    assert accuracy(y, p) == np.mean(mean.argmax(axis=1) == y)
+    found, confidence = reliability(y, p, 7), mean.max(axis=1)
+    gaps = []
+    for k, (left, right) in enumerate(zip(found["left"], found["right"], strict=True)):
+        inside = (confidence >= left) & (confidence < right)
+        assert found["count"][k] == inside.sum() and (left, right) == pytest.approx((k / 7, (k + 1) / 7))
+        if inside.any():
+            assert found["confidence"][k] == pytest.approx(confidence[inside].mean())
+            assert found["accuracy"][k] == np.mean(mean.argmax(axis=1)[inside] == y[inside])
+            gaps.append((inside.mean(), abs(found["accuracy"][k] - found["confidence"][k])))
+    assert len(gaps) > 2 and ece(y, p, 7) == pytest.approx(sum(w * gap for w, gap in gaps))
+    assert mce(y, p, 7) == pytest.approx(max(gap for _, gap in gaps))
+    q, labels = rng.random((5, 12)), rng.integers(0, 2, 12)
+    steps = [log_loss(labels, q[: k + 1]) for k in range(5)]
+    np.testing.assert_allclose(running_log_loss(labels, q), steps, rtol=1e-12)
+
+
 def test_calibration_by_hand():
     """Confidences 0.95, 0.85 and 0.85 of right, right and wrong predictions."""
     p = np.array([[0.95, 0.05], [0.85, 0.15], [0.15, 0.85]])
@@ -130,7 +153,11 @@ def test_the_reliability_diagram_shows_the_bins(convention):
     points = figure.axes[0].lines[1].get_xydata()
     np.testing.assert_allclose(points, np.column_stack([found["confidence"], found["accuracy"]])[used])
     assert [bar.get_height() for bar in figure.axes[1].patches] == found["count"].tolist()
-    assert f"ECE {ece(y, p, 5, convention):.3f}" in figure.axes[0].get_title()
+    assert figure.axes[0].get_title() == f"ECE {ece(y, p, 5, convention):.3f}, MCE {mce(y, p, 5, convention):.3f}"
+    share, n = found["accuracy"][used], found["count"][used]
+    error = np.sqrt(np.maximum(share * (1.0 - share), 0.25 / n) / n)  # binomial, and not 0 where all are right
+    ends = np.array(figure.axes[0].containers[0].lines[2][0].get_segments())[:, :, 1]
+    np.testing.assert_allclose(ends, np.column_stack([share - error, share + error]))
 
 
 def test_as_many_draws_as_labels():

@@ -10,7 +10,7 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
-from pdmp.diagnostics.summary import sd_errors, short_warning, stay_apart
+from pdmp.diagnostics.summary import Summary, find_warnings, sd_errors, short_warning, stay_apart
 from pdmp.engine import preflight
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
@@ -25,6 +25,138 @@ def test_mcse_and_ess_are_of_the_exact_path():
     np.testing.assert_array_equal([row["mcse"] for row in table.rows], run.mcse())
     np.testing.assert_allclose([row["ess"] for row in table.rows], run.ess("spectral"))
     assert "per data pass" in table.cost and table.warnings == []
+
+
+def test_a_table_as_text_and_as_html():
+    """Sixty rows, and how many more there are; quantiles unless no row has them; warnings that were heard cut short."""
+    numbers = [[0.5 * k, 1.0 + k, k - 0.25, k + 1e4, 0.0123 + k, 100.4 * k, 1.0 + k / 1e3] for k in range(73)]
+    numbers[1][2:4] = [np.nan, np.nan]
+    rows = [dict(zip(Summary.COLUMNS, (f"<b{k}>", *row), strict=True)) for k, row in enumerate(numbers)]
+    heard = ["too short: run longer", "too hot: a smaller step"]
+    found = Summary(rows, "least ess 3", ["a note & more"], heard, {heard[1]})
+    table, (more, *below) = repr(found).splitlines()[:61], repr(found).splitlines()[61:]
+    assert table[0].split() == list(Summary.COLUMNS[1:]) and more == "… and 13 more" and len(found) == 73
+    forms = ("{:.4g}", "{:.4g}", "{:.4g}", "{:.4g}", "{:.2g}", "{:.0f}", "{:.3f}")
+    for k, line in enumerate(table[1:]):
+        assert line.split() == [f"<b{k}>", *(form.format(x) for form, x in zip(forms, numbers[k], strict=True))]
+    assert len({len(line) for line in table}) == 1
+    notes = ["least ess 3", "a note & more", "Warning: too short: run longer", "Warning: too hot (as was warned)."]
+    assert below == notes and found.warnings == heard and found.said == {heard[1]}
+    text = found._repr_html_()
+    assert text.count("<tr>") == 61 and "<p>… and 13 more</p>" in text and "<th>&lt;b59&gt;</th>" in text
+    assert "a note &amp; more" in text and "<td>5940" not in text.partition("&lt;b59")[0]
+    few = Summary([row | {"2.5%": np.nan, "97.5%": np.nan} for row in rows[:60]])
+    assert repr(few).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
+    assert len(repr(few).splitlines()) == 61 and "more" not in few._repr_html_()
+
+
+NAMES = list("abcdef")
+QUIET = {
+    "sd": np.ones(6),
+    "ess": np.full(6, 1e4),
+    "rhat": np.ones(6),
+    "loose": np.zeros(6),
+    "apart": np.zeros(6, bool),
+    "heavy": {},
+}
+STATS = {"events": {"bounce": 40, "refresh": 3}, "bound_violations": 0, "thinned": 9_000, "max_excess": 0.25}
+
+
+def of_numbers(names=NAMES, info=(), stats=(), events=(40, 3), stopped="events", **changed):
+    """What is said of a run with these numbers."""
+    told = {**QUIET, **{key: value if key == "heavy" else np.array(value) for key, value in changed.items()}}
+    run = SimpleNamespace(
+        **{"info": dict(info), "dim": len(names), "stats": STATS | dict(stats), "stopped": stopped, "process": "BPS"},
+        **{"events": np.array(events), "records": [SimpleNamespace(length=1.0)], "store": "moments", "chains": 2},
+        quantile=lambda q: np.outer(q, np.arange(1.0, 7.0)),
+    )
+    return find_warnings(run, names, *told.values())
+
+
+def test_the_worst_coordinate_is_named_with_its_number():
+    """Which is neither the first nor the last; of those that are apart, or have no variance, other things are said."""
+    assert of_numbers() == []
+    few = {"ess": [500.0, 90.0, 30.5, 399.0, 1e4, 400.0]}
+    text = "(least 30.5: its mean is known to 0.4 standard deviations): run about 14 times as long"
+    assert of_numbers(**few) == [f"fewer than 400 effective draws of b, c, d {text}, or precondition."]
+    [found] = of_numbers(**few, info={"choice": "HMC"})
+    assert found.startswith(f"fewer than 400 effective draws of b, c, d {text}, `run.extend(")
+    heavy, found = of_numbers(**few, heavy={2: 1.5, 4: 0.7, 0: 1.9})
+    assert "b, d (least 90: its mean is known to 0.2 standard deviations): run about 5 times as long" in found
+    assert heavy.startswith("c, e, a seem to have no variance nor a mean: the tail index of e is about 0.7, ")
+    assert heavy.endswith("5, 25, 50, 75 and 95 % of e are below 0.25, 1.25, 2.5, 3.75, 4.75.")
+    apart = {"apart": [False, False, True, False, True, False], "rhat": [1.0, 1.06, 2.0, 1.3, 3.0, 1.2]}
+    modes, low, high = of_numbers(**few, **apart)
+    assert modes.startswith("the chains stay apart in c, e (R-hat 3 of e), each settled by itself")
+    assert low.startswith("fewer than 400 effective draws of b, d (least 90")
+    assert high.startswith("R-hat above 1.05 for b, d, f (largest 1.3, of d)")
+    loose = {"loose": [0.0, 0.06, 0.2, 0.3, 0.05, 0.1]}
+    said = of_numbers(**loose, apart=[False, False, False, True, False, False])
+    assert said[-1].startswith("the standard deviation of b, c, f is known to 40 % at best, as tails")
+    assert said[-1].endswith("run about 16 times as long, or refresh more often.")
+    [said] = of_numbers(**loose, stats={"events": {"step": 9}}, heavy=dict.fromkeys((), 1.0))
+    assert said.startswith("the standard deviation of b, c, d and 1 more is known to 60 % at best")
+    assert said.endswith("run about 36 times as long.")
+
+
+def test_one_of_very_many_coordinates_that_is_off_may_be_chance():
+    """Unless some have few effective draws too."""
+    names, n = [f"x{k}" for k in range(2_000)], 2_000
+    off = {"sd": np.ones(n), "ess": np.full(n, 1e4), "rhat": np.ones(n), "loose": np.zeros(n)}
+    off |= {"apart": np.zeros(n, bool), "events": (n, n)}
+    off["rhat"][7], off["loose"][9] = 1.2, 0.4
+    assert of_numbers(names, **off) == []
+    low = of_numbers(names, **off | {"ess": np.where(np.arange(n) == 3, 20.0, 1e4)})
+    assert [text.split()[0] for text in low] == ["fewer", "the", "R-hat"]
+    off["rhat"][:3], off["loose"][:3] = 1.1, 0.1
+    assert [text.split()[0] for text in of_numbers(names, **off)] == ["the", "R-hat"]
+
+
+def test_other_things_that_are_said():
+    nan = np.nan
+    for given, says in (
+        ({"stopped": "failed"}, "the run failed; the table is of"),
+        ({"stopped": "interrupted"}, "the run was interrupted; the table"),
+        (
+            {"sd": [1.0, 0.0, 1.0, 0.0, 0.0, 0.0], "ess": [1e4, nan, 1e4, nan, nan, nan]},
+            "b, d, e and 1 more never moved",
+        ),
+        ({"ess": [1e4, 1e4, nan, 1e4, 1e4, 1e4]}, "too short for Monte Carlo errors"),
+        ({"events": (2, 3)}, "5 events in 6 dimensions"),
+        ({"sd": [1.0, 1.0, nan, 1.0, nan, 1.0]}, "the extrapolated variance is negative for c, e."),
+        (
+            {"stats": {"mean_kinetic_temperature": 0.4}},
+            "kinetic temperature 0.4, where it should be 1: the step is too ",
+        ),
+        (
+            {"stats": {"mean_kinetic_temperature": 2.0}},
+            "kinetic temperature 2, where it should be 1: the step is too l",
+        ),
+        ({"info": {"cautions": ["first."], "doubts": ["second"], "wrong_gradient": ["third."]}}, "first."),
+    ):
+        assert of_numbers(**given)[0].startswith(says), given
+    assert of_numbers(info={"cautions": ["1."], "doubts": ["2"], "wrong_gradient": ["3."]}) == ["1.", "3.", "2."]
+    assert "friction" in of_numbers(stats={"mean_kinetic_temperature": 0.4})[0]
+    assert "noise of the gradient" in of_numbers(stats={"mean_kinetic_temperature": 2.0})[0]
+    for temperature in (0.6, 1.9, nan):
+        assert of_numbers(stats={"mean_kinetic_temperature": temperature}) == []
+    assert of_numbers(events=(3, 3)) == []
+
+
+@pytest.mark.parametrize(
+    ("distance", "says"),
+    [
+        (0.5, "too many to say how far the law of a path is off; give an exact bound"),
+        (0.3, "a chain's path is off by at most 0.3 in total variation; use a tighter horizon"),
+        (0.009, "and the law of a chain's path is off by at most 0.009 in total variation."),
+    ],
+)
+def test_bounds_that_were_exceeded_are_said_with_their_numbers(distance, says, monkeypatch):
+    found = {"violations": 1_234, "missed": 56.7, "path_distance": distance}
+    monkeypatch.setattr("pdmp.diagnostics.events.bounds", lambda run: found)
+    [said] = of_numbers(stats={"bound_violations": 1_234})
+    begins = "1,234 of 9,000 proposals exceeded their bound, the largest by 25 %: about 57 events of the right process "
+    assert said.startswith(begins) and says in said and (distance > 0.01 or said.endswith(says))
 
 
 def test_too_few_draws():

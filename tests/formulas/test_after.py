@@ -335,6 +335,7 @@ def test_averages_over_some_of_the_rows(monkeypatch):
     fit, t = made("c ~ age + treated + (1 | clinic)", "poisson"), table()
     chosen, p = fit.design.kept.places, natural(fit)
     assert chosen[-1] > 45  # not the first ones
+    assert repr(fit.summary()).count("c ~ age + treated + (1 | clinic), poisson with the log link, 60 rows") == 1
     assert (
         len(chosen) == 20
         and np.all(np.diff(chosen) > 0)

@@ -1868,7 +1868,7 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # the run is short
-def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch):
+def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch, capsys):
     """With those of all groups, if that is asked for; unseen groups as the command is told."""
     options = {"seed": 1, "events": 300, "chains": 2, "progress": False}
     fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", **options)
@@ -1881,9 +1881,14 @@ def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch):
     for text, others in (("", []), ("--effects", list(draws)[5:])):
         assert run(f"--draws d.csv {text}", "c ~ x + (1 | g)")[1] == 1
         assert list(pandas.read_csv("d.csv")) == ["chain", "draw", "Intercept", "x", "sd(g)", *others]
+        capsys.readouterr()
+        assert run(f"--json {text}", "c ~ x + (1 | g)")[1] == 1
+        said = json.loads(capsys.readouterr().out)["parameters"]
+        assert [row["name"] for row in said] == ["Intercept", "x", "sd(g)", *others]
     new = pandas.DataFrame({"x": [0.0, 0.0], "g": ["a", "z"]})
     zero, drawn = (cli._predicted(fit, new, unseen, 3) for unseen in ("zero", "draw"))
     assert np.allclose(zero.iloc[0], drawn.iloc[0]) and drawn["sd"][1] > zero["sd"][1]
+    assert cli._predicted(fit, new, "draw", 3).equals(drawn) and not cli._predicted(fit, new, "draw", 4).equals(drawn)
 
 
 def test_the_command_on_files_that_cannot_be_read(tmp_path, monkeypatch, capsys):
@@ -1994,6 +1999,8 @@ def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit)
     assert run("--json") == (0, 1)
     said = json.loads(capsys.readouterr().out)
     assert said["inclusion"] == {} and "selection" not in said
+    plain = {"a": np.inf, "b": [np.float64(-np.inf), np.nan, np.int64(3)], 4: (True, "x", np.float32(1.5), None)}
+    assert json.loads(cli._as_json(plain)) == {"a": None, "b": [None, None, 3], "4": [True, "x", 1.5, None]}
 
 
 @pytest.mark.slow
