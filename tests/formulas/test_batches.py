@@ -57,12 +57,13 @@ def with_late_levels():
     data = table().sort_values("b", ignore_index=True)
     data.loc[20, "g"], data.loc[[15, 22], "treated"] = "z", "perhaps"
     data["category"] = pandas.Categorical(np.where(np.isin(np.arange(N), [8, 21, 23]), "k", "m"))
-    data.loc[[4, 19], "w"] = np.nan
+    data.loc[[4, 12], "w"] = np.nan
     return data
 
 
 FORMULAS = [
     ("y ~ x * treated + np.log(e) + C(h) + w", "gaussian", {"weights": "e"}),
+    ("y ~ 0 + x + C(h) + offset(w)", "student_t", {}),
     ("b ~ x + category + w", "probit", {"offset": "x"}),
     ("b[down] ~ x", "bernoulli", {}),
     ("c ~ w + offset(x) + (1 | g)", "poisson", {"exposure": "e"}),
@@ -87,6 +88,16 @@ def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind
     assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-10, atol=1e-10)
     for name, value in other.constrain(x).items():
         assert np.allclose(one.constrain(x)[name], value)
+
+
+def test_what_is_so_in_one_batch_alone(tmp_path):
+    """A response that varies there, a count that is none, a missing value."""
+    data = table()
+    data.loc[7:, "y"], data.loc[20, "x"] = 2.0, np.nan
+    model, _, _, notes = made("y ~ x", data=write(data, tmp_path, "csv"))
+    assert np.array_equal(model.y, data.y.drop(20)) and "1 of 24 rows have missing values, in 'x', " in notes[1]
+    with pytest.raises(ValueError, match="the response 'c' must hold counts 0, 1, 2, … for this family, got 0.5"):
+        made("c ~ w", "poisson", write(data.assign(c=[0.5, *data.c[1:]]), tmp_path, "csv"))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

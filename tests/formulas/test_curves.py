@@ -547,6 +547,10 @@ def test_categories_without_an_order():
     ):
         with pytest.raises(ValueError, match=says):
             call()
+    turned = data.assign(way=pandas.Categorical(data.way, ["train", "bus", "car"]))  # the first is compared with
+    turned = prepared("way ~ x + a", turned, family="categorical")
+    assert turned.categories == ["train", "bus", "car"] and list(turned.priors)[0] == "bus: Intercept"
+    np.testing.assert_array_equal(turned.observed, np.array([1.0, 2.0, 0.0])[codes])
     data.loc[data.way == "train", "x"] = np.nan
     with pytest.raises(ValueError, match=r"the response 'way' is \['train'\] in rows with missing values only"):
         prepared("way ~ x", data, family="categorical")

@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.formulas import checks, fitting, general
-from pdmp.formulas.families import family_of
+from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
 from pdmp.models.families import FAMILIES
@@ -19,6 +19,7 @@ from pdmp.models.regressions.effect_information import effect_information
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.models.sums_of_terms import SumOfTerms
 from tests.formulas.test_regression import Frozen
+from tests.formulas.test_regression import made as made_compiled
 from tests.models.helpers_families import ORACLES, censored_density
 
 pandas = pytest.importorskip("pandas")
@@ -115,6 +116,7 @@ def by_hand(data, natural, prefix=""):
         z = natural[prefix + "Intercept"] + natural[prefix + "w"] * data["w"].to_numpy() + 0.05 * data["x"].to_numpy()
         return z + natural[prefix + "1|h"][data["h"]]
     z = natural.get("Intercept", 0.0) + natural["x"] * data["x"].to_numpy() + 0.02 * data["w"].to_numpy()
+    z = z + (data["shift"].to_numpy() if "shift" in data else 0.0)
     for level in "bc":
         z = z + natural[f"area[{level}]"] * (data["area"] == level).to_numpy()
     place = np.searchsorted(list("stuv"), data["g"])
@@ -212,10 +214,10 @@ def way(name, monkeypatch):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_potential_is_the_density_of_natural_parameters(name, way):
-    family, data = FAMILIES[name], table(FAMILIES[name])
+    family, data = FAMILIES[name], table(FAMILIES[name]).assign(shift=np.linspace(-0.3, 0.2, N))
     formulas = formulas_of(family)
     given = priors_of(formulas, family)
-    model, _, priors, _, _, _ = made(formulas, family, data, given, weights="weight")
+    model, _, priors, _, _, _ = made(formulas, family, data, given, weights="weight", offset="shift")
     terms = {"area[b]": "area", "area[c]": "area", "cor(1, x|g)": "cor(g)"} | {f"cut[{k}]": "cuts" for k in (1, 2, 3)}
     named = {one: terms.get(one, one) for one in priors}
     assert {one: priors[one] for one in priors if named[one] in given} == {
@@ -437,9 +439,9 @@ MEANS = {
 def test_predictions_by_hand(name, way):
     """Of a new table, with and without its noise, and of the data again."""
     family = FAMILIES[name]
-    data = table(family)
-    fit, natural = fitted(formulas_of(family), family, data)
-    new = pandas.DataFrame(NEW)
+    data = table(family).assign(shift=np.linspace(-0.3, 0.2, N))
+    fit, natural = fitted(formulas_of(family), family, data, offset="shift")
+    new = pandas.DataFrame(NEW).assign(shift=[0.3, -0.2])
     eta = functionals(family, new.assign(g=new["g"]), natural)
     found = fit.predict(new, draws=3)
     assert found.shape == (3, 2)
@@ -599,6 +601,20 @@ def test_default_priors_of_every_family(name, monkeypatch):
         assert_alike(priors[one], prior)
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
+    monkeypatch.setattr(general, "modelled", lambda *known: None)
+    data = table(FAMILIES[name])
+    data.loc[3, "h"] = 9
+    formula, given = "y ~ x + area + offset(0.02 * w) + (1 + x || g) + (1 | h)", {"area": Normal(0.3, 1.0)}
+    _, _, priors, notes = made_compiled(formula, name, data, given, weights="weight")
+    _, _, others, said, _, _ = made(formula, name, data, given, weights="weight")
+    assert list(priors) == list(others) and sorted(notes) == sorted(said)
+    assert "1 of 6 groups of h have one row" in notes and "area is relative to a" in notes
+    for one, prior in priors.items():
+        assert_alike(prior, others[one])
+
+
 def test_default_priors():
     """Of other links, and those that are given."""
     data = table(FAMILIES["gamma"])
@@ -606,6 +622,8 @@ def test_default_priors():
     sd_y = data["y"].std(ddof=0)
     _, _, priors, _, _, _ = made("y ~ 1", "inverse_gaussian", data)
     assert_alike(priors["shape"], HalfCauchy(5.0 * sd_y))
+    _, _, priors, _, _, _ = made("y ~ 1", "lognormal", data)
+    assert_alike(priors["sigma"], HalfStudentT(4.0, np.log(data["y"]).std(ddof=0)))
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link="identity")
     assert_alike(priors["Intercept"], Normal(data["y"].mean(), 2.5 * sd_y))
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link={"mu": "inverse"})
@@ -617,6 +635,12 @@ def test_default_priors():
     given = {"zi": Normal(1.0, 0.5), "x": Normal(0.0, 0.1)}
     _, _, priors, _, _, _ = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), priors=given)
     assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
+    given = {"area": Normal(0.1, 1.0), "sigma: area": Normal(0.2, 0.5), "cor(g)": LKJ(2.0), "sigma: cor(h)": LKJ(3.0)}
+    formulas = {"y": "y ~ area + (1 + x | g)", "sigma": "~ area + (1 + w | h)"}
+    _, _, priors, _, _, _ = made(formulas, "gaussian", data, given)
+    named = {"cor(1, x|g)": "cor(g)", "sigma: cor(1, w|h)": "sigma: cor(h)"}
+    named |= {f"{one}[{level}]": one for one in ("area", "sigma: area") for level in "bc"}
+    assert {one: priors[one] for one in named} == {one: given[own] for one, own in named.items()}
 
 
 def test_what_data_say_of_effects(monkeypatch):

@@ -580,7 +580,7 @@ MISTAKES = [
     ("np.log(w) ~ x", {}, "the response 'np.log(w)' is not finite in "),
     ("y ~ 0 + (1 | g)", {}, "`formula` must have an intercept or another fixed column"),
     ("c ~ x", {"family": "bernoulli"}, "the response 'c' must have two values for this family, got"),
-    ("y ~ x", {"family": "poisson"}, "the response 'y' must hold counts"),
+    ("e ~ x", {"family": "poisson"}, "the response 'e' must hold counts"),
     ("b ~ x", {}, "the column 'b' must hold numbers"),
     ("y ~ x", {"family": "poison"}, "did you mean 'poisson'?"),
     ("y ~ x", {"exposure": "e"}, "`exposure` is for counts"),
@@ -1582,8 +1582,9 @@ def test_a_prior_of_how_many_are_selected(monkeypatch):
         fitting.sample_model(one, 1, True, {})
         assert (asked["process"].shape, asked["process"].other_shape) == (1.0, 3.0)
         assert asked["process"].sticking.tolist() == np.flatnonzero(one.prior_inclusion() < 1.0).tolist()
-    with pytest.raises(ValueError, match=r"BetaBernoulli\(1, 3\) is for `select=\"all\"`"):
-        made("b ~ x", "bernoulli", priors={"inclusion": law})
+    for select in (None, {"x": 0.3}):
+        with pytest.raises(ValueError, match=r"BetaBernoulli\(1, 3\) is for `select=\"all\"`"):
+            made("b ~ x", "bernoulli", priors={"inclusion": law}, select=select)
 
 
 @pytest.mark.filterwarnings("ignore:.*separate the labels")

@@ -85,7 +85,7 @@ def in_order(natural, ours, theirs):
 SIX = [
     ("y ~ x + area + (1 + x || g)", "gaussian", MixedRegression, {"weights": "k", "offset": "w"}),
     ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
-    ("b ~ x + area", "bernoulli", MixedRegression, {"offset": "late"}),
+    ("b ~ x + area", "bernoulli", MixedRegression, {"offset": "late", "select": {"x": 0.2, "area": 0.6}}),
     ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k", "offset": "early"}),
     ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
     ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
@@ -120,6 +120,8 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
     if "| g)" in formula:
         assert notes[1:] == ["2 groups of g are new"] and model.groups[0].levels == (1, 2, 3, 4, 0, 7)
     np.testing.assert_array_equal(model.y[:FIRST], fit.model.y)
+    np.testing.assert_array_equal(model.prior_inclusion(), other.prior_inclusion())
+    assert model.together == other.together
     assert design.X.shape == (0, len(model.columns))
 
 
