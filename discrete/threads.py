@@ -206,15 +206,13 @@ class Helper:
         self._failure = None  # what a function of the model raised in the second thread
 
     def __enter__(self):
-        jobs = self._state.memory.jobs
-        jobs.is_open[0] = 0
         if config.DISABLE_JIT:
             return
         try:
             take_jobs(self._native, self._state, 0)  # compiles it before the event loop needs it
         except numba.core.errors.NumbaError:
             return
-        jobs.is_open[0] = 1
+        self._state.memory.jobs.is_open[0] = 1
         self._thread = threading.Thread(target=self._work, name="pdmp-helper", daemon=True)
         self._thread.start()
 

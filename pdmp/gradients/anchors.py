@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.classes import Compiled, compiled, larger, positive_part
 from pdmp.process import ADAPTING, DATA
 
 #: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared
@@ -249,8 +249,7 @@ class Anchors(Anchor):
     def largest(self, bank, j, v, partial):
         found = 0.0
         for k in range(bank.points.shape[0]):
-            rate = positive_part(v * (partial + bank.gradients[k, j]))
-            found = rate if not rate <= found else found  # NaN is kept
+            found = larger(found, positive_part(v * (partial + bank.gradients[k, j])))
         return found
 
     def memory(self):

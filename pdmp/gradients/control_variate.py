@@ -19,7 +19,7 @@ from pdmp.models.capabilities import require
 from pdmp.models.descent import find_mode
 from pdmp.models.numerical import data_gradient, row_chunks
 from pdmp.native.arguments import flag, one_of, per_coordinate
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry, larger
 from pdmp.native.threads import each
 from pdmp.process import DATA
 
@@ -33,7 +33,7 @@ def _contributions(model, scale, first, stop, bounds, totals, largest):
         for j in range(scale.shape[0]):
             c = scale[j] * bounds[j]
             total += c
-            largest[j] = c if not c <= largest[j] else largest[j]
+            largest[j] = larger(largest[j], c)
         if totals.shape[0] > 0:
             totals[i] = total
 

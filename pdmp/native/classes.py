@@ -51,6 +51,7 @@ from pdmp.native.decorators import helper as helper
 from pdmp.native.decorators import inlined as inlined
 from pdmp.native.decorators import internal as internal
 from pdmp.native.decorators import internal_inlined as internal_inlined
+from pdmp.native.decorators import larger as larger
 from pdmp.native.decorators import method_options
 from pdmp.native.decorators import positive_part as positive_part
 from pdmp.native.decorators import vectorised as vectorised

@@ -121,3 +121,9 @@ def compiled(function: Any = None, *, allocates: bool = False, inline: bool = Tr
 def positive_part(x):
     """max(0, x), with NaN and -inf kept: ``max(0.0, x)`` would return 0 for them."""
     return 0.0 if -math.inf < x < 0.0 else x
+
+
+@inlined
+def larger(a, b):
+    """The larger of two numbers; NaN if one of them is."""
+    return a if a >= b or math.isnan(a) else b

@@ -42,7 +42,7 @@ import numpy as np
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.anchors import Anchor
 from pdmp.models.capabilities import require
-from pdmp.native.classes import Compiled, compiled, entry, positive_part
+from pdmp.native.classes import Compiled, compiled, entry, larger, positive_part
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound, draw_component
@@ -307,4 +307,4 @@ def _largest_bounds(model, bounds, out):
     for i in range(model.n_data):
         model.term_gradient_bounds(i, bounds)
         for j in range(out.shape[0]):
-            out[j] = bounds[j] if not bounds[j] <= out[j] else out[j]
+            out[j] = larger(out[j], bounds[j])

@@ -88,3 +88,19 @@ def test_the_acceptance_of_a_leapfrog_step_on_a_gaussian_is_that_expected():
     found, expected = process.report.step_acceptance(process, x, np.random.default_rng(1))
     assert process.energy_error == pytest.approx(40.0 / 32.0 * process.schedule.step(0) ** 6)
     assert found == pytest.approx(expected, abs=0.06)  # 400 draws: three standard errors
+    uneven = discrete.BAOAB(pdmp.models.Gaussian(np.zeros(3), [1.0, 4.0, 9.0])).resolve(np.zeros(3))
+    squares = uneven.schedule.step(0) ** 2 * np.array([1.0, 4.0, 9.0])
+    assert uneven.energy_error == pytest.approx(np.sum(squares**3) / 32.0)
+
+
+def test_steps_to_where_the_energy_is_not_a_number_would_not_be_accepted():
+    class Edge(Quartic):
+        @pdmp.compiled
+        def potential(self, x):
+            return math.nan if x[0] > 0.5 else 0.5 * x[0] * x[0]
+
+    process = discrete.BAOAB(Edge(dim=1), step=0.3)
+    process.energy_error = 0.01
+    x = np.linspace(-1.0, 0.4, 50)[:, None]
+    found, _ = process.report.step_acceptance(process, x, np.random.default_rng(1))
+    assert 0.5 < found < 0.95

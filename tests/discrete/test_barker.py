@@ -418,6 +418,10 @@ def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first
         assert memory.start_weight[0] == pytest.approx(0.9**steps)
         assert memory.beyond[0] == 2 * steps
         assert chain.finish().statistics["mean_beyond_breaking_point"] == 1.0
+    half = discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), [4.0 * C / 0.5, 1e-3]), 0.5, "corrected")
+    found = run_chain(half, [0.0, 0.0], 5, steps=20).finish().statistics
+    assert (found["beyond_breaking_point"], found["coordinate_updates"]) == (20, 40)
+    assert found["mean_beyond_breaking_point"] == 0.5
 
 
 @pytest.mark.parametrize("sigma", [0.02, 0.1])

@@ -340,6 +340,8 @@ def test_what_the_splitting_schemes_cost():
         count[adjusted] = run.stats["data_terms"]
     assert count == {False: 50, True: 101}  # the potential at each end, and once more where it starts
     assert "mean_acceptance" in run.stats
+    rows = pdmp.models.LinearGaussian(np.eye(2)[[0, 1, 0]], [0.5, -1.0, 0.2])
+    assert pdmp.sample(discrete.ZigZagSplitting(rows, 0.2, adjusted=True), steps=50).stats["data_terms"] == 3 * 101
 
 
 # ---------------------------------------------------------------------------------------------------------------

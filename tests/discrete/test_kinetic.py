@@ -15,7 +15,7 @@ from discrete.laws import kinetic_covariance, largest_step
 from discrete.momenta import Preconditioned
 from discrete.schedules import Schedule
 from discrete.ubu import remainder
-from pdmp.gradients import Minibatch, Noisy
+from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.native.classes import compiled
 from pdmp.process import DATA, KINDS
@@ -650,6 +650,9 @@ def test_a_preconditioned_estimate_again_is_that_of_the_same_batch_at_the_new_po
     metric = pdmp.Metric(covariance=preconditioner).made(3)
     root = np.linalg.cholesky(np.diag(preconditioner) if np.ndim(preconditioner) == 1 else preconditioner)
     whole, own = Preconditioned(batch, metric), batch.memory(np.random.default_rng(1))
+    for inner in (batch, Minibatch(batch.model, 4, draw="epoch"), ControlVariate(batch.model, 2, renew=True)):
+        for name in ("exact", "independent", "waits_for_warmup", "terms_per_call", "n_data", "dim", "model", "anchor"):
+            assert getattr(Preconditioned(inner, metric), name) is getattr(inner, name), name
     memory, counts = whole.memory(np.random.default_rng(1)), np.zeros(KINDS, np.int64)
     rng, same, found, expected = np.random.default_rng(2), np.random.default_rng(2), np.zeros(3), np.zeros(3)
     for k, y in enumerate(np.random.default_rng(3).standard_normal((6, 3))):

@@ -452,7 +452,7 @@ def test_the_stationary_covariance_is_the_fixed_point_of_its_recursion():
     np.testing.assert_allclose(found.ravel(), by_columns, rtol=1e-11)
 
 
-@pytest.mark.parametrize("draw", ["iid", "distinct"])
+@pytest.mark.parametrize("draw", ["iid", "distinct", "reshuffle", "epoch"])
 def test_the_noise_of_batches_is_that_of_all_batches_listed(draw):
     model, x, n = data(), np.array([0.3, -0.4]), 2
     terms = model.term_gradients(x, np.arange(6))

@@ -8,9 +8,10 @@ import pytest
 
 import discrete
 import pdmp
-from discrete.curvature import local_law
+from discrete.curvature import local_law, noise_covariance
 from discrete.laws import largest_step
 from discrete.schedules import automatic
+from discrete.tick import FACTORS
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
 
 pytestmark = pytest.mark.exact
@@ -172,6 +173,10 @@ def test_the_scale_of_barker_dynamics_keeps_to_the_error():
     scale = process.schedule.step(0)
     assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), scale, "vanilla")) <= 0.1
     assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), 1.06 * scale, "vanilla")) > 0.1
+    one = np.eye(1)  # where a large error is allowed, the scale is above the target's
+    wide = discrete.SGBD(pdmp.models.Gaussian([0.0], one), automatic(0.3)).resolve(np.zeros(1)).schedule.step(0)
+    at, beyond = (barker_covariance(one, 0.0 * one, s * wide, "vanilla") for s in (1.0, 1.06))
+    assert wide > 1.0 and worst(at, one) <= 0.3 and (beyond is None or worst(beyond, one) > 0.3)
     shape = np.array([2.0, 0.5])
     shaped = discrete.SGBD(NOISY, shape=shape).resolve(np.zeros(2)).schedule.step(0)
     assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), shaped * shape, "vanilla")) <= 0.1
@@ -206,7 +211,8 @@ def test_in_many_dimensions_the_stiffest_direction_decides():
 def test_the_noise_along_the_stiffest_direction_is_that_of_batches(monkeypatch):
     monkeypatch.setattr("discrete.curvature.DENSE_DIMENSIONS", 2)
     rng = np.random.default_rng(0)
-    model = pdmp.models.LogisticRegression(rng.standard_normal((80, 4)) * [1.0, 1.0, 1.0, 3.0], np.arange(80) % 2)
+    X = rng.standard_normal((80, 4)) * [1.0, 1.0, 1.0, 3.0]
+    model = pdmp.models.LogisticRegression(X, X[:, 3] > 0.0, prior_scale=0.3)  # whose terms do not add up to 0
     batch = Minibatch(model, 25, draw="distinct")
     mode = model.mode()
     hessian, noise = local_law(batch, mode)
@@ -214,6 +220,7 @@ def test_the_noise_along_the_stiffest_direction_is_that_of_batches(monkeypatch):
     assert hessian[0, 0] == pytest.approx(values[-1], rel=0.02)
     terms = model.term_gradients(mode, np.arange(80)) @ vectors[:, -1]
     assert noise[0, 0] == pytest.approx(80**2 / 25 * (55 / 79) * terms.var(), rel=0.05)
+    assert terms.mean() ** 2 > 0.3 * terms.var()
 
 
 def test_a_saddle_is_taken_to_curve_upwards():
@@ -261,6 +268,38 @@ def test_noise_makes_the_chosen_step_smaller():
         for scale in (1e-3, 2.0)
     )
     assert noisy < calm
+
+
+@pytest.mark.parametrize(("sampler", "module"), [(discrete.SGLD, "sgld"), (discrete.SGRRLD, "richardson_romberg")])
+def test_how_far_off_an_automatic_step_is_is_said_from_one_percent_on(sampler, module, monkeypatch):
+    for off, said in ((0.1005, False), (0.1015, True), (0.234, True)):
+        monkeypatch.setattr(f"discrete.{module}.largest_step", lambda *_, off=off: (0.05, off))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sampler(NOISY).with_step(PRECISION, np.diag(NOISE**2))
+        texts = [str(one.message) for one in caught]
+        assert len(texts) == said
+        for text in texts:
+            assert text.startswith(f"{sampler.__name__}: no step keeps the marginal variances within 10%; at the best ")
+            assert f"step, 0.05, one is predicted to be off by {off:.0%}. " in text
+
+
+@pytest.mark.parametrize("name", ["SGLD", "SGBD", "UBU", "SGNHT", "BADODAB", "SGRRLD"])
+def test_settings_to_choose_from_are_around_the_automatic_ones(name):
+    sampler, model = getattr(discrete, name), regression(400 if name == "SGLD" else 25, 2)
+    mode, step = model.mode(), getattr(sampler, "step_name", "step")
+    make, arms = sampler.recipe.arms(sampler, model, mode)
+    sizes = [4, 40] if name == "SGLD" else [2]
+    assert {arm["size"] for arm in arms} == set(sizes)
+    for size in sizes:
+        batch, own = Minibatch(model, size), [arm for arm in arms if arm["size"] == size]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen = sampler(batch, automatic()).with_step(model.hessian(mode), noise_covariance(batch, mode))
+        assert [arm[step] for arm in own] == [chosen.schedule.step(0) * factor for factor in FACTORS]
+        for option in ("friction", "diffusion"):
+            assert {arm.get(option) for arm in own} == {getattr(chosen, option, None)}
+    assert make(**arms[-1]).provider.size == sizes[-1]
 
 
 def test_where_no_step_is_within_the_error_the_closest_one_is_taken():

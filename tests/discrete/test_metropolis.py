@@ -308,6 +308,39 @@ def test_a_start_without_density_stops_the_chain(make):
     assert "not finite" in chain.failure[0]
 
 
+class Hole(pdmp.Model):
+    """A normal law whose gradient is not a number beyond 1."""
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * x[0] * x[0]
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += math.nan if x[0] > 1.0 else x[0]
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_a_failure_says_where_the_gradient_is_not_finite(make):
+    with pytest.raises(pdmp.SamplingError, match="not finite") as caught:
+        pdmp.sample(make(Hole(), 0.3, adapt=False), initial=[0.2], steps=5_000, seed=1)
+    assert caught.value.position[0] > 1.0 > caught.value.run.trajectories[0].positions.max()
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker, pdmp.HMC])
+def test_what_the_chains_have_adapted_is_averaged_geometrically(make):
+    process = make(Gaussian(0.0, [1.0, 1.0])).resolve(np.zeros(2))
+    name = f"mean_{getattr(process, 'step_name', 'step')}"
+    adapted = process.adapted([{name: 0.1}, {name: 0.4}, {name: 0.8}])
+    size = adapted.step if make is pdmp.HMC else adapted.schedule.step(0)
+    assert size == pytest.approx(0.032 ** (1.0 / 3.0))
+    if make is not pdmp.HMC:
+        assert not adapted.adapt and adapted.duration == pytest.approx(process.duration_at(size))
+
+
 @pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
 def test_proposals_without_density_are_rejected_before_their_gradient_is_asked_for(make):
     state, xs = steps_in_python(make(Quartic(wall=0.0), 0.8), [0.5], 200)

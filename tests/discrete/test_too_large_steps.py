@@ -90,14 +90,15 @@ def test_laws_that_are_meant_to_be_others_or_have_no_bias_are_not_spoken_of():
         assert not large_step_warning(run)
 
 
-@pytest.mark.parametrize(("factor", "said"), [(1.0, False), (1.8, False), (4.0, True)])
+@pytest.mark.parametrize(("factor", "said"), [(1.0, False), (1.8, False), (4.0, True), ("falling", False)])
 def test_descent_that_goes_to_and_fro_around_the_mode_is_said(factor, said):
-    """Where U is no quadratic function the step is compared with the curvature where the path was on average."""
+    """Where U is no quadratic function the last step is compared with the curvature where the path was on average."""
     mode = LOGISTIC.mode(np.zeros(2))
     limit = 2.0 / np.linalg.eigvalsh(LOGISTIC.hessian(mode))[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = pdmp.sample(discrete.GD(LOGISTIC, step=0.5 * factor * limit), steps=900, seed=1, initial=[0.0, 0.1])
+        step = discrete.schedules.power(2.0 * limit, 0.5) if factor == "falling" else 0.5 * factor * limit
+        run = pdmp.sample(discrete.GD(LOGISTIC, step=step), steps=900, seed=1, initial=[0.0, 0.1])
     assert bool(run.info["doubts"]) == said
     if said:
         (text,) = run.info["doubts"]

@@ -1,6 +1,7 @@
 """Several anchors, and anchors that move in the warm-up: the same law for each, and where they go."""
 
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ import pdmp
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.anchors import POOR, Anchors
 from pdmp.models import LogisticRegression
-from pdmp.native.classes import by_name, entry
+from pdmp.native.classes import Compiled, by_name, compiled, entry, larger
 from pdmp.process import ADAPTING, DATA, KINDS
 from tests.checks import new_chain, plain_only
 
@@ -189,6 +190,67 @@ def test_each_anchor_moves_to_the_part_of_the_path_near_it():
     np.testing.assert_allclose(bank.anchor, clusters[0], rtol=1e-12)
     np.testing.assert_allclose(bank.anchor_gradient, data_gradient(clusters[0]), rtol=1e-12)
     assert bank.renewals[0] == 2 and counts[DATA] == 2 * N
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_all_anchors_are_looked_at_soon_again_where_one_was_far(k):
+    """Also where the path was around another one, and did not move it."""
+    anchors, bank, counts = following(POINTS[:2])
+    moved = POINTS[:2].copy()
+    moved[k] += [0.2, 0.3]
+    for side in (1.0, -1.0) * 10:
+        for j in (0, 1):
+            anchors.native.visit(MODEL.native, bank, moved[j] + side * (j != k) * 0.1 * SCALE, 0, counts)
+    bank.evaluated[0] = N
+    anchors.native.visit(MODEL.native, bank, moved[k], 1, counts)
+    assert bank.renewals[0] == 1 and bank.due[0] == N
+    np.testing.assert_allclose(bank.points, moved, rtol=1e-12)
+
+
+class Holed(Compiled):
+    """The gradient of eight data, of which one partial derivative is not a number."""
+
+    j: int
+    n_data: int
+
+    def __init__(self, j):
+        self.j, self.n_data = j, N
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        for j in range(out.shape[0]):
+            out[j] += math.nan if j == self.j else 1.0
+
+
+@plain_only
+@pytest.mark.parametrize("j", range(D))
+def test_no_anchor_moves_to_where_a_partial_derivative_is_not_finite(j):
+    anchors, bank, counts = following(POINTS[:1])
+    bank.sums[0], bank.weights[0] = 4.0, 2.0
+    anchors.native.examine(Holed(j).native, bank, counts)
+    assert bank.renewals[0] == 0 and counts[DATA] == N
+    np.testing.assert_array_equal(bank.points, POINTS[:1])
+    np.testing.assert_array_equal(bank.anchor_gradient, data_gradient(POINTS[0]))
+
+
+@plain_only
+@pytest.mark.parametrize("which", range(3))
+def test_a_bound_that_is_not_a_number_stays_so(which):
+    """Whichever anchor or row it is of, first or last."""
+    anchors, bank, _ = following()
+    bank.gradients[which, 1] = math.nan
+    assert math.isnan(anchors.native.largest(bank, 1, 0.5, 0.1))
+    rates = np.maximum(0.5 * (0.1 + bank.gradients[:, 0]), 0.0)
+    assert anchors.native.largest(bank, 0, 0.5, 0.1) == rates.max()
+    values = np.array([1.0, 3.0, 2.0])
+    values[which] = math.nan
+    assert math.isnan(larger(larger(values[0], values[1]), values[2])) and larger(2.0, 3.0) == larger(3.0, 2.0) == 3.0
+
+
+def test_distances_from_an_anchor_are_in_its_units():
+    provider = ControlVariate(MODEL, 1, anchor=POINTS[0], scale=SCALE)
+    away, spread = provider.anchor_distances(POINTS[0] + [1.0, 3.0], np.array([0.5, 8.0]))
+    assert away == pytest.approx(1.0 / 0.25 + 9.0 / 4.0) and spread == pytest.approx(0.5 / 0.25 + 8.0 / 4.0)
 
 
 def test_no_anchor_moves_after_the_warmup_nor_where_that_is_not_asked_for():
