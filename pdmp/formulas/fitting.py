@@ -117,7 +117,7 @@ def regression(
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
 
-    Rows with a missing value in a column that is used are left out. Columns are standardised inside, and reported in
+    Rows with a missing value in a column that is used are left out, unless it is imputed. Columns are standardised inside, and reported in
     their own units. Effects of groups are normal, each column with a standard deviation of its own. Those of one term,
     ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two terms, are independent.
     They are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred
@@ -132,7 +132,8 @@ def regression(
         their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)``,
         ``y | cens(c)`` or ``y | cens(c, upper)``, ``y | trunc(lb=0, ub=u)``, and ``y | se(s)`` or ``y | se(s,
         sigma=True)`` of known standard errors. Between + may stand ``s(x)``, ``t2(x, z)``, ``gp(x)`` and ``mo(x)``
-        (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``.
+        (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``. Missing values of ``mi(x)`` are imputed by a formula
+        of x, ``{"y": "y ~ mi(x) + z", "x": "x | mi() ~ z"}`` (`pdmp.formulas.imputation`).
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -203,7 +204,7 @@ def regression(
         Without pandas or formulae.
     ValueError, TypeError
         For a formula, a table, a link or a prior that does not fit: the text names the column or the parameter, or says
-        what to write in place of a term of another tool, such as ``mi(x)``; for a standard
+        what to write in place of a term of another tool, such as ``te(x, z)``; for a standard
         deviation that the data cannot tell from another, such as that of a group for each row from sigma, where neither
         has a prior in `priors`; for data that change while they are read, and a `folder` that a worker cannot open.
     RuntimeError
