@@ -9,22 +9,20 @@ Published data are read from ``path=``, else from the folder named by the enviro
 
 from pdmp.data.bundled import PROBLEMS, problem, randhie
 from pdmp.data.dataset import Dataset, Ratings, prepare, prepare_ratings
+from pdmp.data.films import movielens
 from pdmp.data.images import mnist
-from pdmp.data.movielens import movielens_1m, movielens_10m, movielens_20m, movielens_100k
 from pdmp.data.recordings import meg
 from pdmp.data.synthetic import (
     synthetic_arrhythmia,
     synthetic_meg,
     synthetic_mnist,
-    synthetic_movielens_1m,
-    synthetic_movielens_10m,
-    synthetic_movielens_20m,
-    synthetic_movielens_100k,
+    synthetic_movielens,
     synthetic_ratings,
     synthetic_sepsis,
 )
 from pdmp.data.tables import did_you_mean, read
 from pdmp.data.uci import arrhythmia, sepsis
+from pdmp.native.lazy import lazily as _lazily
 
 __all__ = [
     "PROBLEMS",
@@ -34,10 +32,7 @@ __all__ = [
     "did_you_mean",
     "meg",
     "mnist",
-    "movielens_1m",
-    "movielens_10m",
-    "movielens_20m",
-    "movielens_100k",
+    "movielens",
     "prepare",
     "prepare_ratings",
     "problem",
@@ -47,10 +42,17 @@ __all__ = [
     "synthetic_arrhythmia",
     "synthetic_meg",
     "synthetic_mnist",
-    "synthetic_movielens_1m",
-    "synthetic_movielens_10m",
-    "synthetic_movielens_20m",
-    "synthetic_movielens_100k",
+    "synthetic_movielens",
     "synthetic_ratings",
     "synthetic_sepsis",
 ]
+
+__getattr__, _ = _lazily(
+    __name__,
+    {},
+    {
+        f"{kind}movielens_{size}": f'pdmp.data.{kind}movielens_{size} is now pdmp.data.{kind}movielens("{size}").'
+        for kind in ("", "synthetic_")
+        for size in ("100k", "1m", "10m", "20m")
+    },
+)
