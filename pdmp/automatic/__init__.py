@@ -1,11 +1,19 @@
 """From a model to a process that is ready to sample it: where chains start, and its metric."""
 
 from pdmp.automatic.preparing import auto
-from pdmp.automatic.pymc_sampler import PyMCSampler
 from pdmp.automatic.tempering.answers import evidence
+from pdmp.native.lazy import lazily as _lazily
 
 __all__ = [
-    "PyMCSampler",
     "auto",
     "evidence",
 ]
+
+__getattr__, _ = _lazily(
+    __name__,
+    {},
+    {
+        "PyMCSampler": "pdmp.automatic.PyMCSampler was left out, as no release of PyMC takes samplers: "
+        "pdmp.sample(model).to_arviz() gives the same."
+    },
+)

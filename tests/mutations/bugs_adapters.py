@@ -3,17 +3,14 @@
 from tests.mutations.bugs import Bug
 
 STAN = ("tests/models/test_stan_programs.py",)
-SAMPLER = ("tests/automatic/test_pymc_sampler.py",)
 S = "pdmp/models/adapters/stan_model.py"
-A = "pdmp/automatic/pymc_sampler.py"
 
 #: Without these packages the tests are skipped.
-NEEDS = {"Stan": "stanli", "PyMC": "pymc", "PyMC's sampler": "pymc", "NumPyro": "numpyro"}
+NEEDS = {"Stan": "stanli", "PyMC": "pymc", "NumPyro": "numpyro"}
 
 BUGS = [
     Bug(name, file, old, new, tests, NEEDS[name.split(":")[0]])
     for name, file, old, new, tests in [
         ("Stan: log-likelihoods among the parameters", S, "        found.pop(self._likelihoods, None)\n", "", STAN),
-        ("PyMC's sampler: the budget is not passed on", A, "                    **self.budget,\n", "", SAMPLER),
     ]
 ]  # fmt: skip

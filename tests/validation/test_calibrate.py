@@ -1,4 +1,4 @@
-"""Simulation-based calibration of `pdmp.sample` from one call, and simuk on PyMC models."""
+"""Simulation-based calibration of `pdmp.sample` from one call."""
 
 import importlib.util
 import warnings
@@ -10,7 +10,6 @@ from scipy import stats
 import pdmp
 from pdmp.validation import calibrate, calibration
 from pdmp.validation.simulation import Calibration
-from tests.automatic.test_pymc_sampler import interface  # noqa: F401 - a fixture
 from tests.checks import plain_only
 
 pytestmark = [pytest.mark.exact, plain_only]
@@ -271,19 +270,3 @@ def test_pdmp_on_a_pymc_model():
         warnings.simplefilter("ignore")
         found = calibrate(coin(pymc), replicates=5, draws=8, chains=2, ess=40, gradients=2_000, seed=1)
     assert found.ranks.shape == (5, 1) and len(np.unique(found.ranks)) > 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("simuk") is None, reason="simuk is not installed: pip install simuk")
-def test_simuk_on_a_pymc_model(interface):  # noqa: F811
-    """simuk calls `pymc.sample(sampler=...)`: five replicates, whose ranks are not all the same."""
-    import simuk
-
-    sampler = pdmp.automatic.PyMCSampler(ess=40, gradients=2_000)
-    options = {"sampler": sampler, "draws": 10, "chains": 2}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sbc = simuk.SBC(coin(interface), num_simulations=5, sample_kwargs=options, seed=1)
-        sbc.run_simulations()
-    ranks = np.asarray(sbc.simulations["prior_sbc"]["p"]).ravel()
-    assert ranks.shape == (5,) and 0 <= ranks.min() and ranks.max() <= 20 and len(set(ranks)) > 1
