@@ -335,7 +335,7 @@ def options_of_samplers():
         "HMC auto": lambda: pdmp.HMC(MODELS["Funnel"]),
         "SGD values": lambda: d.SGD(BATCH, step, clip_value=(-2.0, 1.5)),
         "SGD normalised": lambda: d.SGD(BATCH, step, normalise=0.5),
-        "SGLD power": lambda: d.SGLD(BATCH, d.schedules.power(0.02, 0.3)),
+        "SGLD power": lambda: d.SGLD(BATCH, d.schedules.polynomial(0.02, kappa=0.3)),
         "SGLD from_h": lambda: d.SGLD.from_h(BATCH, h=0.02, temperature=0.5),
         "SGLD from_sigma": lambda: d.SGLD.from_sigma(BATCH, sigma=0.14, temperature=0.5),
         "SGLD mean gradient": lambda: d.SGLD.from_mean_gradient_step(BATCH, 0.4),

@@ -22,7 +22,7 @@ from pdmp.data.synthetic import (
 )
 from pdmp.data.tables import did_you_mean, read
 from pdmp.data.uci import arrhythmia, sepsis
-from pdmp.native.lazy import lazily as _lazily
+from pdmp.native.lazy import given_up as _given_up
 
 __all__ = [
     "PROBLEMS",
@@ -47,9 +47,8 @@ __all__ = [
     "synthetic_sepsis",
 ]
 
-__getattr__, _ = _lazily(
+__getattr__ = _given_up(
     __name__,
-    {},
     {
         f"{kind}movielens_{size}": f'pdmp.data.{kind}movielens_{size} is now pdmp.data.{kind}movielens("{size}").'
         for kind in ("", "synthetic_")

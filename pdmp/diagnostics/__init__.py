@@ -34,7 +34,7 @@ from pdmp.diagnostics.predictive import (
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
 from pdmp.native.explanations import explained_functions
-from pdmp.native.lazy import lazily as _lazily
+from pdmp.native.lazy import given_up as _given_up
 
 __all__ = [
     "Estimate",
@@ -79,15 +79,11 @@ __all__ = [
 
 explained_functions(globals())
 
-_RATES = "was left out: its formula is in the text of pdmp.diagnostics.events"
-__getattr__, _ = _lazily(
+_RATES = ("bounce_rate", "flip_rates", "gaussian_bounce_rate", "gaussian_flip_rates")
+__getattr__ = _given_up(
     __name__,
-    {},
     {
-        **{
-            name: f"pdmp.diagnostics.{name} {_RATES}."
-            for name in ("bounce_rate", "flip_rates", "gaussian_bounce_rate", "gaussian_flip_rates")
-        },
+        **{name: f"{__name__}.{name} was left out: the text of {__name__}.events has its formula." for name in _RATES},
         "time_between": "pdmp.diagnostics.time_between was left out: take np.diff(path.times).",
     },
 )

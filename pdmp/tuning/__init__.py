@@ -1,7 +1,7 @@
 """Choosing hyper-parameters by a measure of sample quality: successive halving (MAMBA), and grid search."""
 
 from pdmp.native.explanations import explained_functions
-from pdmp.native.lazy import lazily as _lazily
+from pdmp.native.lazy import given_up as _given_up
 from pdmp.tuning.competition import Tuning, grid, grid_search, held_out, heuristic_step, mamba
 from pdmp.tuning.halving import schedule, successive_halving
 
@@ -18,6 +18,6 @@ __all__ = [
 
 explained_functions(globals())
 
-__getattr__, _ = _lazily(
-    __name__, {}, {"failure_bound": "pdmp.tuning.failure_bound was left out: see theorem 1 of Coullon et al. (2023)."}
+__getattr__ = _given_up(
+    __name__, {"failure_bound": "pdmp.tuning.failure_bound was left out: see theorem 1 of Coullon et al. (2023)."}
 )
