@@ -371,7 +371,12 @@ def options_of_samplers():
 def sequences():
     """Steps, temperatures and exploration of every schedule."""
     s = discrete.schedules
-    made = [s.constant(0.2), s.polynomial(0.04, 2.0, 0.6), s.power(0.02, 0.3), s.cyclical(0.02, 5, exploration=0.4)]
+    made = [
+        s.as_schedule(0.2),
+        s.polynomial(0.04, 2.0, 0.6),
+        s.polynomial(0.02, kappa=0.3),
+        s.cyclical(0.02, 5, exploration=0.4),
+    ]
     return [[[schedule.step(k), float(schedule.explores(k))] for k in range(12)] for schedule in made]
 
 

@@ -27,10 +27,10 @@ kernelized Stein discrepancy, ICLR; Riabiz et al. (2022), Optimal thinning of MC
 """
 
 from pdmp.diagnostics.stein.finite_set import fssd
-from pdmp.diagnostics.stein.kernel_discrepancy import ksd, stein_matrix
+from pdmp.diagnostics.stein.kernel_discrepancy import ksd
 from pdmp.diagnostics.stein.kernels import SteinKernel, gaussian, imq
 from pdmp.diagnostics.stein.score_function import scores
 from pdmp.diagnostics.stein.sliced import sliced_ksd
 from pdmp.diagnostics.stein.thinning import stein_thin
 
-__all__ = ["SteinKernel", "fssd", "gaussian", "imq", "ksd", "scores", "sliced_ksd", "stein_matrix", "stein_thin"]
+__all__ = ["SteinKernel", "fssd", "gaussian", "imq", "ksd", "scores", "sliced_ksd", "stein_thin"]
