@@ -22,6 +22,7 @@ Bernoulli 2; Roberts & Rosenthal (1998), Optimal scaling of discrete approximati
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,7 @@ from discrete.tick import finite
 from pdmp.gradients import Full
 from pdmp.metric import Metric
 from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -84,6 +86,29 @@ class MALA(Metropolis):
         root = self.root(d)
         curvature = float(np.linalg.eigvalsh(root.T @ hessian @ root)[-1])
         return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)
+
+    @classmethod
+    def from_h(cls, target: Model | Full, h: float, **options: Any) -> MALA:
+        """From the convention θ - (h/2) ∇U + √h ξ: γ = h/2.
+
+        Parameters
+        ----------
+        target : pdmp.Model or pdmp.gradients.Full
+        h : float
+            The step of that convention.
+        **options
+            Further arguments of `MALA`.
+
+        Returns
+        -------
+        MALA
+
+        Raises
+        ------
+        ValueError
+            If `h` is not a positive number.
+        """
+        return cls(target, step=0.5 * positive("h", h), **options)
 
     @compiled
     def propose(self, x, memory, size, rng):

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discrete.curvature import local_law, noise_covariance
+from discrete.kinetic import step_from_h
 from discrete.laws import largest_step
 from discrete.schedules import Automatic, Constant, Schedule, automatic
 from discrete.sghmc import SGHMC
@@ -44,7 +45,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Metric
 from pdmp.models import Model
-from pdmp.native.arguments import count, one_of
+from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
 
@@ -461,3 +462,26 @@ class SGRRHMC(RichardsonRomberg):
         **options: Any,
     ) -> None:
         super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights, threads)
+
+    @classmethod
+    def from_h(
+        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options: Any
+    ) -> SGRRHMC:
+        """From the convention of `SGHMC.from_h`, in which the fine chain has h/4, α/2 and β̂/4.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h, alpha, beta_hat : float
+            Of the coarse chain.
+        **options
+            Further arguments of `SGRRHMC`.
+
+        Returns
+        -------
+        SGRRHMC
+        """
+        eps = step_from_h(h)
+        return cls(
+            provider, step=eps, friction=positive("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
+        )

@@ -200,6 +200,32 @@ class SGBD(Ticking):
             what = 'estimator="corrected"' if self.estimator == CORRECTED else 'scale="adaptive"'
             raise ValueError(f"{what} needs the noise of the gradient: `size` of the batches at least 2.")
 
+    @classmethod
+    def from_h(cls, provider: Provider | Model, h: ArrayLike, **options: Any) -> SGBD:
+        """From the step h = σ² of the Langevin convention θ - (h/2) ∇Û + √h ξ.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float or array_like of shape (d,)
+            σ².
+        **options
+            Further arguments of `SGBD`.
+
+        Returns
+        -------
+        SGBD
+
+        Raises
+        ------
+        ValueError
+            If `h` is not positive and finite.
+        """
+        h = np.asarray(h, dtype=float)
+        if not np.all((h > 0.0) & np.isfinite(h)):
+            raise ValueError(f"`h` must be positive and finite, got {h}.")
+        return cls(provider, np.sqrt(h) if h.ndim else math.sqrt(h), **options)
+
     @compiled
     def holding_time(self, k):
         sigma = self.schedule.step(k)

@@ -17,24 +17,21 @@ it to 1.25, 1.10 and 1.10 A, and the variances are 0.85, 0.963 and 0.968 of the 
 Gaussian.
 
 Some papers have the displacement v = εp instead, with the step h = ε², the diffusion a = εA and the thermostat α = εξ;
-the constructor ``from_h`` takes these. A chain with α < -1, whose momentum is more than doubled by its friction in one
+the constructors ``from_h`` take these. A chain with α < -1, whose momentum is more than doubled by its friction in one
 step, has diverged, and stops.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discrete.kinetic import Kinetic, choose_dynamics, step_from_h
+from discrete.kinetic import Kinetic, choose_dynamics
 from discrete.schedules import Constant
 from discrete.tick import finite
-from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
-from pdmp.models import Model
-from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import ADAPTING
 
@@ -88,29 +85,6 @@ class Thermostatted(Kinetic):
     def __init__(self, provider, step, diffusion, metric=None):
         super().__init__(provider, step, metric)
         self.diffusion = self.checked_or_default("diffusion", diffusion)
-
-    @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> Self:
-        """From the convention v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h (Coullon et al., 2023, eq. 7).
-
-        In it v = εp, h = ε², a = εA and α = εξ.
-
-        Parameters
-        ----------
-        provider : pdmp.Model or any of `pdmp.gradients`
-        h : float
-            ε².
-        a : float, default 0.01
-            The diffusion in a step.
-        **options
-            Further arguments of the sampler; of `MSGNHT`, scheme="euler" is that recursion, with v∘v for |v|²/d.
-
-        Returns
-        -------
-        SGNHT or MSGNHT
-        """
-        eps = step_from_h(h)
-        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
     def linear_step(
         self, step: float, friction: float, curvature: np.ndarray

@@ -45,6 +45,7 @@ from discrete.tick import finite
 from pdmp.gradients import Provider
 from pdmp.metric import Metric
 from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
 
 
@@ -102,6 +103,35 @@ class UBU(Underdamped):
         metric: ArrayLike | Metric | None = None,
     ):
         super().__init__(provider, step, friction, metric)
+
+    @classmethod
+    def from_c(cls, provider: Provider | Model, h: float, gamma: float = 2.0, c: float = 1.0) -> UBU:
+        """From the convention dθ = v dt, dv = -γv dt - c∇U dt + √(2γc) dW with steps h.
+
+        In it v = √c p, so that ε = √c h and D = γ/√c. Papers on rates of convergence take γ = 2 and c = 1/L, where L is
+        the largest curvature of U.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            The step of that convention.
+        gamma : float, default 2
+            γ.
+        c : float, default 1
+            c, the variance of a component of v.
+
+        Returns
+        -------
+        UBU
+
+        Raises
+        ------
+        ValueError
+            For a number that is not positive.
+        """
+        root = math.sqrt(positive("c", c))
+        return cls(provider, step=root * positive("h", h), friction=positive("gamma", gamma) / root)
 
     @property
     def bias_order(self) -> int:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import subprocess
@@ -341,7 +340,7 @@ def options_of_samplers():
         "SGLD mean gradient": lambda: d.SGLD.from_mean_gradient_step(BATCH, 0.4),
         "SGLD distinct auto": lambda: d.SGLD(g.Minibatch(LOGISTIC, 15, draw="distinct")),
         "SGLD noisy": lambda: d.SGLD(rough, step, correction="corrected"),
-        "SGBD corrected": lambda: d.SGBD(rough, math.sqrt(0.1), estimator="corrected"),
+        "SGBD from_h": lambda: d.SGBD.from_h(rough, 0.1, estimator="corrected"),
         "SGBD auto": lambda: d.SGBD(BATCH),
         "SGHMC from_h": lambda: d.SGHMC.from_h(BATCH, 0.05, 0.2, 0.02),
         "SGHMC refreshed": lambda: d.SGHMC(BATCH, 0.05, refresh_every=5),
@@ -355,12 +354,12 @@ def options_of_samplers():
         "BADODAB auto": lambda: d.BADODAB(BATCH),
         "BAOAB matrix": low,
         "BAOAB auto": lambda: d.BAOAB(BATCH),
-        "UBU friction": lambda: d.UBU(rough, math.sqrt(2.0) * 0.05, 1.5 / math.sqrt(2.0)),
+        "UBU from_c": lambda: d.UBU.from_c(rough, 0.05, 1.5, 2.0),
         "UBU matrix": lambda: d.UBU(BATCH, 0.05, metric=matrix),
         "RichardsonRomberg independent": lambda: d.RichardsonRomberg(d.SGLD(BATCH, step), correlation=0.0),
-        "SGRRHMC noise": lambda: d.SGRRHMC(rough, 0.2, friction=0.3 / 0.2, noise_estimate=0.02 / 0.2),
+        "SGRRHMC from_h": lambda: d.SGRRHMC.from_h(rough, 0.04, 0.3, beta_hat=0.02),
         "SGRRLD auto": lambda: d.SGRRLD(BATCH),
-        "MALA metric": lambda: d.MALA(LOGISTIC, 0.5 * 0.3, metric=matrix),
+        "MALA from_h": lambda: d.MALA.from_h(LOGISTIC, 0.3, metric=matrix),
         "MALA scales": lambda: d.MALA(LOGISTIC, metric=scales),
         "Barker auto": lambda: d.Barker(LOGISTIC, metric=matrix),
         "provider Noisy, exact": lambda: d.SGHMC(g.Noisy(LOGISTIC, 0.5), 0.05),

@@ -246,7 +246,10 @@ def test_the_displacement_convention_gives_the_same_path(scheme):
 def test_another_momentum_of_ubu_gives_the_same_path():
     """dv = -γv dt - c∇U dt + √(2γc) dW with steps h, in its own units."""
     h, gamma, c = 0.3, 2.0, 0.25
-    process = discrete.UBU(Noisy(MODEL, 0.5), math.sqrt(c) * h, gamma / math.sqrt(c))
+    process = discrete.UBU.from_c(Noisy(MODEL, 0.5), h, gamma, c)
+    assert (process.schedule.step(0), process.friction) == (pytest.approx(0.15), pytest.approx(4.0))
+    default = discrete.UBU.from_c(MODEL, 0.3)
+    assert (default.schedule.step(0), default.friction) == (0.3, 2.0)
     found = record(process, np.zeros(3), 8).xs
     flow, noise = free_motion(0.5 * h, gamma)
     first = np.array([[0.0, flow[1, 1]], [1.0, 0.0], [0.0, flow[0, 1]]])
@@ -261,6 +264,15 @@ def test_another_momentum_of_ubu_gives_the_same_path():
         x = x + flow[0, 1] * v + after
         v = flow[1, 1] * v + to_v
         np.testing.assert_allclose(found[k], x, rtol=1e-9)
+
+
+def test_the_fine_chain_in_the_displacement_convention_has_a_quarter_of_h_and_half_of_alpha():
+    h, alpha = 0.04, 0.1
+    both = discrete.SGRRHMC.from_h(MODEL, h, alpha, scheme="explicit")
+    eps, fine = both.coarse.schedule.step(0), both.fine.schedule.step(0)
+    assert (eps**2, eps * both.coarse.friction) == (pytest.approx(h), pytest.approx(alpha))
+    assert (fine**2, fine * both.fine.friction) == (pytest.approx(h / 4.0), pytest.approx(alpha / 2.0))
+    assert both.fine.scheme == both.coarse.scheme
 
 
 def test_the_fine_chain_refreshes_at_the_same_times_and_expects_half_the_noise():
@@ -557,6 +569,8 @@ def test_candidates_do_not_let_two_errors_cancel():
         (lambda: discrete.SGHMC.from_h(MODEL, -0.1), "`h` must be a positive number, got -0.1"),
         (lambda: discrete.SGHMC.from_h(MODEL, discrete.schedules.polynomial(0.1)), "for a schedule give the steps"),
         (lambda: discrete.SGHMC.from_h(MODEL, 0.1, alpha=0.0), "`alpha` must be a positive number"),
+        (lambda: discrete.UBU.from_c(MODEL, 0.1, c=0.0), "`c` must be a positive number"),
+        (lambda: discrete.UBU.from_c(MODEL, 0.0), "`h` must be a positive number"),
     ],
 )
 def test_bad_input_is_a_line_that_names_the_argument(make, message):
@@ -607,7 +621,7 @@ def test_friction_and_step_that_make_the_splitting_too_narrow_are_a_warning():
     discrete.SGHMC(PLANE, 0.5, friction=3.0)
 
 
-@pytest.mark.parametrize("make", [discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT])
+@pytest.mark.parametrize("make", [discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT, discrete.SGRRHMC])
 @pytest.mark.parametrize("h", [-1.0, 0.0, True, "a"])
 def test_conversions_check_their_step(make, h):
     with pytest.raises(ValueError, match="`h` must be a positive number"):

@@ -414,6 +414,21 @@ def test_the_weights_remove_the_order_of_the_bias(process, weights):
     np.testing.assert_allclose(process.copies, weights, rtol=1e-14)
 
 
+def test_the_fine_chain_in_the_other_convention():
+    """h/4 and α/2: the same friction per time."""
+    process = discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, beta_hat=0.02)
+    for chain, h, alpha in ((process.coarse, 0.04, 0.3), (process.fine, 0.01, 0.15)):
+        eps = chain.schedule.step(0)
+        np.testing.assert_allclose((eps**2, eps * chain.friction), (h, alpha), rtol=1e-12)
+
+
+def test_both_conventions_give_the_same_path():
+    ours = rows(discrete.SGRRHMC(NOISY, 0.2, 1.5, scheme="explicit"), MEAN, 20)
+    theirs = rows(discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, scheme="explicit"), MEAN, 20)
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-12)
+    np.testing.assert_allclose(ours[3], theirs[3], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "options, error, message",
     [
@@ -566,6 +581,11 @@ def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
     one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
     monkeypatch.setattr(threads_module, "take_jobs", fails)
     assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))
+
+
+def test_what_extrapolations_convert():
+    one = discrete.SGRRHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02)
+    assert one.coarse.noise_variance == discrete.SGHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02).noise_variance > 0.0
 
 
 @plain_only
