@@ -87,7 +87,8 @@ pdmp.diagnostics: ess integrated_time asymptotic_variance acf efficiency
 pdmp.diagnostics: Estimate jackknife asymptotic_variance
 pdmp.diagnostics: effective_draws ess efficiency split pdmp.Run
 pdmp.diagnostics: running_mean draw_times split pdmp.Run
-pdmp.diagnostics: event_rates bounds
+pdmp.diagnostics: event_rates bounce_rate flip_rates bounds time_between
+pdmp.diagnostics: bounce_rate gaussian_bounce_rate gaussian_flip_rates flip_rates
 pdmp.diagnostics: event_rates pdmp.plots.event_rates
 pdmp.diagnostics: ksd fssd sliced_ksd stein_thin scores
 pdmp.diagnostics: wasserstein sliced_wasserstein mmd ksd
@@ -102,7 +103,7 @@ pdmp.validation: check_clocks pdmp.diagnostics.bounds pdmp.Process
 pdmp.tuning: successive_halving grid grid_search mamba Tuning
 pdmp.tuning: Tuning pdmp.plots.tuning
 pdmp.tuning: heuristic_step discrete.schedules.automatic grid
-pdmp.tuning: schedule successive_halving
+pdmp.tuning: schedule failure_bound successive_halving
 pdmp.tuning: held_out grid_search pdmp.diagnostics.log_loss
 pdmp.comparison: compare Comparison configured registered NUTS
 pdmp.comparison: reference Reference compare

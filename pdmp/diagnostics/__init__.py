@@ -15,10 +15,15 @@ from pdmp.diagnostics.effective_size import ess, rhat
 from pdmp.diagnostics.estimates import Estimate, jackknife
 from pdmp.diagnostics.events import (
     acf,
+    bounce_rate,
     bounds,
     configurational_temperature,
     event_rates,
+    flip_rates,
+    gaussian_bounce_rate,
+    gaussian_flip_rates,
     integrated_time,
+    time_between,
 )
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, efficiency
 from pdmp.diagnostics.predictive import (
@@ -34,13 +39,13 @@ from pdmp.diagnostics.predictive import (
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
 from pdmp.native.explanations import explained_functions
-from pdmp.native.lazy import given_up as _given_up
 
 __all__ = [
     "Estimate",
     "accuracy",
     "acf",
     "asymptotic_variance",
+    "bounce_rate",
     "bounds",
     "configurational_temperature",
     "draw_times",
@@ -49,7 +54,10 @@ __all__ = [
     "efficiency",
     "ess",
     "event_rates",
+    "flip_rates",
     "fssd",
+    "gaussian_bounce_rate",
+    "gaussian_flip_rates",
     "inclusion",
     "integrated_time",
     "jackknife",
@@ -73,17 +81,9 @@ __all__ = [
     "split",
     "stein",
     "stein_thin",
+    "time_between",
     "variance_error",
     "wasserstein",
 ]
 
 explained_functions(globals())
-
-_RATES = ("bounce_rate", "flip_rates", "gaussian_bounce_rate", "gaussian_flip_rates")
-__getattr__ = _given_up(
-    __name__,
-    {
-        **{name: f"{__name__}.{name} was left out: the text of {__name__}.events has its formula." for name in _RATES},
-        "time_between": "pdmp.diagnostics.time_between was left out: take np.diff(path.times).",
-    },
-)

@@ -1,4 +1,4 @@
-r"""Diagnostics of the events of a path: their rates, the bounds, and autocorrelations.
+r"""Diagnostics of the events of a path: their rates, the bounds, the times between them, and autocorrelations.
 
 Rates
 -----
@@ -89,11 +89,133 @@ def event_rates(run: Any) -> dict[str, Estimate]:
     return found
 
 
+def bounce_rate(model: Model, draws: ArrayLike) -> Estimate:
+    """Rate of bounces of BPS at unit speed, E|∇U| c_d, estimated from draws of the target.
+
+    Parameters
+    ----------
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])
+    >>> draws = np.random.default_rng(0).standard_normal((2_000, 2))
+    >>> rate = pdmp.diagnostics.bounce_rate(model, draws)
+    >>> bool(abs(rate.value - pdmp.diagnostics.gaussian_bounce_rate(np.eye(2))) < 5 * rate.error)
+    True
+    """
+    gradients = _gradients(model, draws)
+    d = gradients.shape[2]
+    constant = math.exp(math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0 * math.sqrt(math.pi))
+    return jackknife(lambda g: constant * float(np.linalg.norm(g, axis=1).mean()), gradients)
+
+
+def flip_rates(model: Model, draws: ArrayLike) -> Estimate:
+    """Rates of flips of Zig-Zag, E|∂ⱼU| / 2, estimated from draws of the target.
+
+    Parameters
+    ----------
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+
+    Returns
+    -------
+    Estimate
+        Of arrays of shape (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> draws = np.random.default_rng(0).standard_normal((2_000, 2)) / [1.0, 2.0]
+    >>> pdmp.diagnostics.flip_rates(model, draws).value.round(1)
+    array([0.4, 0.8])
+    """
+    return jackknife(lambda g: 0.5 * np.abs(g).mean(axis=0), _gradients(model, draws))
+
+
 def _gradients(model, draws):
     draws = as_draws(draws)
     if draws.shape[2] != model.dim:
         raise ValueError(f"`draws` must have {model.dim} coordinates, those of the model, got {draws.shape[2]}.")
     return np.array([[model.gradient(x) for x in chain] for chain in draws])
+
+
+def _precision(precision):
+    precision = np.atleast_1d(np.asarray(precision, dtype=float))
+    precision = np.diag(precision) if precision.ndim == 1 else precision
+    if precision.ndim != 2 or not np.allclose(precision, precision.T) or np.linalg.eigvalsh(precision)[0] <= 0.0:
+        raise ValueError("`precision` must be (d,) and positive, or (d, d), symmetric and positive definite.")
+    return precision
+
+
+def gaussian_bounce_rate(precision: ArrayLike) -> float:
+    """`bounce_rate` on a normal law: E √(vᵀΛv) / √(2π) over the unit sphere, by quadrature.
+
+    With g standard normal and Q = gᵀΛg, E √(vᵀΛv) = E √Q / E|g|, and E √Q = (2√π)⁻¹ ∫ (1 - E exp(-tQ)) t^(-3/2) dt with
+    E exp(-tQ) = Π (1 + 2tλⱼ)^-½.
+
+    Parameters
+    ----------
+    precision : array_like, shape (d,) or (d, d)
+        Λ; a vector is its diagonal.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> round(pdmp.diagnostics.gaussian_bounce_rate(np.eye(3)), 4)
+    0.3989
+    """
+    from scipy.integrate import quad
+
+    values = np.linalg.eigvalsh(_precision(precision))
+    d, scale = len(values), float(np.sum(values))
+
+    def integrand(u):  # t = exp(u) / scale
+        return -math.expm1(-0.5 * float(np.sum(np.log1p(2.0 * math.exp(u) * values / scale)))) * math.exp(-0.5 * u)
+
+    root = math.sqrt(scale) / (2.0 * math.sqrt(math.pi)) * quad(integrand, -80.0, 80.0, limit=500, points=[0.0])[0]
+    length = math.sqrt(2.0) * math.exp(math.lgamma(0.5 * (d + 1)) - math.lgamma(0.5 * d))
+    return root / length / math.sqrt(2.0 * math.pi)
+
+
+def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
+    """`flip_rates` on a normal law: √(Λⱼⱼ / (2π)), (d,).
+
+    Parameters
+    ----------
+    precision : array_like, shape (d,) or (d, d)
+        Λ; a vector is its diagonal.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> pdmp.diagnostics.gaussian_flip_rates(np.diag([1.0, 4.0])).round(4)
+    array([0.3989, 0.7979])
+    """
+    return np.sqrt(np.diag(_precision(precision)) / (2.0 * math.pi))
 
 
 def bounds(run: Any) -> dict[str, float]:
@@ -145,6 +267,39 @@ def bounds(run: Any) -> dict[str, float]:
         "path_distance": -math.expm1(-missed / run.chains),
         "law_distance": guess,
     }
+
+
+def time_between(run: Any, kind: str | None = None) -> np.ndarray:
+    """Process times between consecutive events after the warm-up, those of all chains one after the other.
+
+    Parameters
+    ----------
+    run : Run
+    kind : str, optional
+        Name of a kind of event; all kinds when omitted.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> bool((pdmp.diagnostics.time_between(run) > 0.0).all())
+    True
+    """
+    names = list(run.stats["events"])
+    if kind is not None and kind not in names:
+        raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
+    gaps = []
+    for path in (one.whole for one in run.trajectories):
+        keep = path.times[1:] > path.warmup
+        if kind is not None:
+            keep &= path.kinds == names.index(kind)
+        gaps.append(np.diff(path.times[1:][keep]))
+    return np.concatenate(gaps)
 
 
 def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:

@@ -19,6 +19,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from pdmp.native.arguments import count, positive
 
 
@@ -136,3 +139,48 @@ def successive_halving(
             return None, played
     last = [p for p in played if p.round == len(rounds) - 1 and p.kept]
     return min(last, key=lambda p: p.score).arm, played
+
+
+def failure_bound(gaps: ArrayLike, sigma: float, budget: float, eta: int = 3) -> float:
+    r"""Upper bound on the probability that successive halving drops the best arm.
+
+    It is (2η - 1) ⌊log_η M⌋ exp(-T / (4 η σ² H₂ (log_η M + 1))). H₂ is the largest s / αₛ² over s = 2, …, M, with αₛ
+    the gap between the best arm and the s-th best.
+
+    Theorem 1 of Coullon et al. (2023) has η in the numerator of the exponent. It belongs in the denominator: their
+    proof leaves out the best sᵢ = |Sᵢ| / 2η arms of a round, so that 1 / |Sᵢ| = 1 / (2η sᵢ).
+
+    Parameters
+    ----------
+    gaps : array_like, shape (M - 1,)
+        Mean score of each other arm minus that of the best; positive.
+    sigma : float
+        Standard deviation of a score after one unit of budget; scores are assumed sub-Gaussian with variance σ² / rᵢ in
+        a round of length rᵢ.
+    budget, eta
+        As in `schedule`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If a gap is not positive, or as in `schedule`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> round(pdmp.tuning.failure_bound([1.0, 2.0], sigma=1.0, budget=500.0, eta=3), 4)
+    0.0
+    """
+    gaps = np.sort(np.asarray(gaps, dtype=float))
+    if gaps.ndim != 1 or not np.all(gaps > 0.0):
+        raise ValueError("`gaps` must be positive: how much worse each other arm is than the best.")
+    m = len(gaps) + 1
+    rounds = schedule(m, budget, eta)
+    total = len(rounds) * rounds[0].each * m
+    hardness = float(np.max(np.arange(2, m + 1) / gaps**2))
+    exponent = total / (4.0 * eta * sigma**2 * hardness * (math.log(m, eta) + 1.0))
+    return min(1.0, (2 * eta - 1) * len(rounds) * math.exp(-exponent))

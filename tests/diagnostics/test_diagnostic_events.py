@@ -10,13 +10,18 @@ import discrete
 import pdmp
 from pdmp.diagnostics import (
     acf,
+    bounce_rate,
     bounds,
     configurational_temperature,
     event_rates,
+    flip_rates,
+    gaussian_bounce_rate,
+    gaussian_flip_rates,
     integrated_time,
+    time_between,
 )
 from pdmp.models import Gaussian
-from tests.toys import Telegraph, Ticks
+from tests.toys import Telegraph, Ticks, Walls
 
 PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
 MODEL = Gaussian(np.zeros(3), PRECISION)
@@ -25,23 +30,37 @@ MODEL = Gaussian(np.zeros(3), PRECISION)
 # -- rates ----------------------------------------------------------------------------------------------------------
 
 
-def test_bounces_and_flips_come_at_their_rates():
-    """Of BPS E √(vᵀΛv) / √(2π) over the unit sphere, of Zig-Zag's coordinate j √(Λⱼⱼ / 2π)."""
-    v = np.random.default_rng(1).standard_normal((400_000, 3))
+@pytest.mark.exact
+def test_rates_on_a_normal_law():
+    assert gaussian_bounce_rate([2.5] * 4) == pytest.approx(math.sqrt(2.5 / (2.0 * math.pi)), rel=1e-8)
+    assert gaussian_bounce_rate([3.0]) == pytest.approx(math.sqrt(3.0 / (2.0 * math.pi)), rel=1e-8)
+    rng = np.random.default_rng(1)
+    v = rng.standard_normal((400_000, 3))
     v /= np.linalg.norm(v, axis=1, keepdims=True)
-    bounces = np.sqrt(np.einsum("ij,jk,ik->i", v, PRECISION, v) / (2.0 * math.pi)).mean()
+    by_hand = np.sqrt(np.einsum("ij,jk,ik->i", v, PRECISION, v) / (2.0 * math.pi))
+    assert gaussian_bounce_rate(PRECISION) == pytest.approx(by_hand.mean(), abs=6.0 * by_hand.std() / math.sqrt(4e5))
+    np.testing.assert_allclose(gaussian_flip_rates(PRECISION), np.sqrt(np.diag(PRECISION) / (2.0 * math.pi)))
+    # From draws, for any model.
+    x = rng.standard_normal((1, 4_000, 3)) @ np.linalg.cholesky(np.linalg.inv(PRECISION)).T
+    found = bounce_rate(MODEL, x)
+    assert abs(found.value - gaussian_bounce_rate(PRECISION)) < 5.0 * found.error < 0.06
+    found = flip_rates(MODEL, x)
+    assert np.all(np.abs(found.value - gaussian_flip_rates(PRECISION)) < 5.0 * found.error)
+    assert np.all(found.error < 0.02)
+
+
+def test_bounces_and_flips_come_at_their_rates():
     run = pdmp.sample(pdmp.BPS(MODEL, refresh_rate=0.3), time=12_000.0, chains=2, warmup=0.01, seed=2)
     found = event_rates(run)
-    for name, truth in (("bounce", bounces), ("refresh", 0.3)):
+    for name, truth in (("bounce", gaussian_bounce_rate(PRECISION)), ("refresh", 0.3)):
         assert abs(found[name].value - truth) < 5.0 * found[name].error < 0.03
     assert found["refresh"].error == pytest.approx(math.sqrt(0.3 / 23_760.0), rel=0.25)  # a Poisson process
-    for path in run.trajectories:
-        gaps = np.diff(path.times[1:][path.kinds == list(run.stats["events"]).index("refresh")])
-        assert laws.kstest(gaps * 0.3, "expon").pvalue > 1e-6 and len(gaps) > 3_000
+    gaps = time_between(run, "refresh")
+    assert laws.kstest(gaps * 0.3, "expon").pvalue > 1e-6 and len(gaps) > 6_000
+    assert len(time_between(run)) == sum(int(np.sum(p.times > p.warmup)) for p in run.trajectories) - 2
     run = pdmp.sample(pdmp.ZigZag(MODEL), time=4_000.0, warmup=0.01, seed=3)
     found = event_rates(run)["flip"]
-    flips = np.sqrt(np.diag(PRECISION) / (2.0 * math.pi)).sum()
-    assert abs(found.value - flips) < 5.0 * found.error < 0.06
+    assert abs(found.value - gaussian_flip_rates(PRECISION).sum()) < 5.0 * found.error < 0.06
 
 
 @pytest.mark.exact
@@ -218,7 +237,10 @@ def test_a_summary_says_that_the_noise_of_the_gradient_heats():
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 CASES = {
-    "draws": (lambda: configurational_temperature(MODEL, np.zeros((20, 2))), "`draws` must have 3 coordinates"),
+    "kind": (lambda: time_between(pdmp.sample(Walls(), time=5.0, seed=1), "flop"), "`kind` must be one of"),
+    "precision": (lambda: gaussian_bounce_rate([[1.0, 0.0], [0.5, 1.0]]), "`precision`"),
+    "negative": (lambda: gaussian_flip_rates([-1.0]), "`precision`"),
+    "draws": (lambda: bounce_rate(MODEL, np.zeros((20, 2))), "`draws` must have 3 coordinates"),
     "form": (lambda: configurational_temperature(MODEL, np.zeros((40, 3)), "rugh"), "`form`"),
 }
 

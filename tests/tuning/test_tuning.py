@@ -98,18 +98,15 @@ def test_the_best_arm_wins_in_every_trial_at_a_gap_of_three_standard_deviations(
     assert sum(noisy_trial(rng, gaps, 1.0, budget) for _ in range(100)) == 100
 
 
-def test_the_best_arm_is_lost_no_more_often_than_proved():
-    """26 of 27 arms at one gap: frequencies over 1,000 trials, and theorem 1 of the paper with H₂ = 27.
-
-    (2η - 1) ⌊log_η M⌋ exp(-T / (4 η σ² H₂ (log_η M + 1))): the paper has η in the numerator of the exponent, but its
-    proof leaves out the best |Sᵢ| / 2η arms of a round.
-    """
+def test_the_failure_bound_holds():
+    """26 of 27 arms at one gap: frequencies of failure over 1,000 trials, and the bound by hand."""
     rng = np.random.default_rng(3)
     gaps, bounds, found = np.ones(26), [], []
     for budget in (2.0, 20.0, 800.0):
         failures = np.mean([not noisy_trial(rng, gaps, 1.0, budget) for _ in range(1_000)])
+        bound = tuning.failure_bound(gaps, 1.0, budget)
         total = 3 * 27 * tuning.schedule(27, budget)[0].each
-        bound = min(1.0, 15.0 * math.exp(-total / (4.0 * 3.0 * 27.0 * 4.0)))
+        assert bound == pytest.approx(min(1.0, 15.0 * math.exp(-total / (4.0 * 3.0 * 27.0 * 4.0))))
         assert failures - 5.0 * math.sqrt(failures * (1.0 - failures) / 1_000) <= bound
         bounds.append(bound)
         found.append(failures)
@@ -469,6 +466,12 @@ def test_compilation_costs_no_budget(monkeypatch):
     assert found.run.stats["seconds"] < 0.3 < found.run.info["wall_seconds"]
 
 
+def test_the_failure_bound_of_unequal_gaps():
+    total = 3 * tuning.schedule(3, 10_000.0)[0].each
+    expected = 5.0 * math.exp(-total / (4.0 * 3.0 * 8.0 * 2.0))  # H₂ = 2 / 0.5²
+    assert tuning.failure_bound([0.5, 2.0], 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
+
+
 #: It has no mode.
 FLAT = pdmp.models.from_function(lambda x: (float(-x[0]), np.array([-1.0])), 1)
 CASES = {
@@ -507,6 +510,7 @@ CASES = {
         "`initial` must be given",
     ),
     "loss": (lambda: tuning.held_out([0, 1], [[1.0], [2.0]], loss="hinge"), ValueError, "`loss`.*'hinge'"),
+    "gaps": (lambda: tuning.failure_bound([0.0], 1.0, 1.0), ValueError, "`gaps`"),
 }
 
 
