@@ -42,7 +42,7 @@ discrete: Brownian Ticking schedules.Schedule finite RichardsonRomberg
 discrete: Ticking finite SGLD schedules.Schedule
 
 pdmp.models: BPMF PPMF MatrixFactorization
-pdmp.models: PPMF pdmp.data.movielens pdmp.data.Ratings
+pdmp.models: PPMF pdmp.data.movielens_1m pdmp.data.Ratings
 pdmp.models: ICA BayesianNN from_torch pdmp.data.meg
 pdmp.models: Banana Funnel Hyperboloid GaussianMixture SkewNormal
 pdmp.models: EightSchools HierarchicalNormal Funnel NormalInverseGamma
@@ -121,14 +121,18 @@ pdmp.plots: inclusion reliability pdmp.diagnostics.inclusion pdmp.diagnostics.re
 pdmp.plots: tuning pdmp.tuning.Tuning pdmp.tuning.successive_halving
 
 pdmp.data: Dataset problem read prepare
-pdmp.data: Ratings prepare_ratings synthetic_ratings movielens
+pdmp.data: Ratings prepare_ratings synthetic_ratings movielens_1m
 pdmp.data: arrhythmia meg mnist sepsis randhie
+pdmp.data: movielens_100k movielens_1m movielens_10m movielens_20m
 pdmp.data: arrhythmia synthetic_arrhythmia synthetic_sepsis
 pdmp.data: meg synthetic_meg
 pdmp.data: mnist synthetic_mnist
 pdmp.data: sepsis synthetic_sepsis
 pdmp.data: synthetic_meg synthetic_mnist synthetic_arrhythmia
-pdmp.data: movielens synthetic_movielens synthetic_ratings
+pdmp.data: movielens_100k synthetic_movielens_100k synthetic_ratings
+pdmp.data: movielens_1m synthetic_movielens_1m synthetic_ratings
+pdmp.data: movielens_10m synthetic_movielens_10m synthetic_ratings
+pdmp.data: movielens_20m synthetic_movielens_20m synthetic_ratings
 pdmp.data: randhie pdmp.regression problem
 
 discrete.schedules: Schedule constant polynomial power cyclical automatic

@@ -11,7 +11,7 @@ best averages, about 0.97. The mean rating alone has 1.154.
 
     python examples/papers/bpmf.py [--quick] [--output FOLDER]
 
-Data: `pdmp.data.movielens("100k")`, from PDMP_DATA (GroupLens, research use, not to be redistributed).
+Data: `pdmp.data.movielens_100k`, from PDMP_DATA (GroupLens, research use, not to be redistributed).
 """
 
 import functools
@@ -32,7 +32,7 @@ RANK, BATCH = 20, 800
 
 @functools.cache
 def data():
-    return pdmp.data.movielens("100k")
+    return pdmp.data.movielens_100k(1)
 
 
 @functools.cache

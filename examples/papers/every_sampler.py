@@ -40,7 +40,7 @@ STARTS = 4  #: chains
 @functools.cache
 def model(posterior):
     if posterior == "films":
-        data = pdmp.data.movielens("100k")
+        data = pdmp.data.movielens_100k(1)
         items, ratings = (np.concatenate([getattr(part, name) for part in (data.train, data.test)]) for name in FIELDS)
         count = np.bincount(items, minlength=data.shape[1])
         some = np.flatnonzero(count)[:FILMS]

@@ -31,6 +31,7 @@ import discrete
 import pdmp
 
 WARMUP = 1.0 / 21.0  #: 500 of 10,500 steps and 250 of 5,250
+GENERATED = {"10M": pdmp.data.synthetic_movielens_10m, "20M": pdmp.data.synthetic_movielens_20m}
 BATCHES = {"1M": 10, "10M": 50, "20M": 500}  #: part of the data in a batch
 COLOURS = {"SGLD": RED, "SGRRLD": BLUE, "SGHMC": DARK_RED, "SGRRHMC": DARK_BLUE}
 TRANSIENT = (
@@ -42,7 +43,7 @@ TRANSIENT = (
 @functools.cache
 def problem(name, users):
     """Model, provider and test part."""
-    data = pdmp.data.movielens("1m") if name == "1M" else pdmp.data.synthetic_movielens(name.lower())
+    data = pdmp.data.movielens_1m() if name == "1M" else GENERATED[name]()
     train, test = data.train, data.test
     rows, held = train.users < users, test.users < users
     model = pdmp.models.MatrixFactorization(

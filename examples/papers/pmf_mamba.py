@@ -56,7 +56,7 @@ class Factorisation(mamba.Problem):
     """The posterior of the whole problem or of the reduced one."""
 
     def __init__(self, which, s):
-        data, rank = pdmp.data.movielens("100k"), 20 if which == "whole" else 5
+        data, rank = pdmp.data.movielens_100k(1), 20 if which == "whole" else 5
         parts = [(part.users, part.items, part.ratings) for part in (data.train, data.test)]
         shape = data.shape
         if which == "reduced":

@@ -9,7 +9,7 @@ factors of e, with the highest log-likelihood of the average rates.
 
     python examples/papers/ppmf.py [--quick] [--output FOLDER]
 
-Data: `pdmp.data.movielens("100k")`, from PDMP_DATA (GroupLens, research use, not to be redistributed).
+Data: `pdmp.data.movielens_100k`, from PDMP_DATA (GroupLens, research use, not to be redistributed).
 """
 
 import functools
@@ -33,7 +33,7 @@ BATCH = 800
 
 @functools.cache
 def data():
-    return pdmp.data.movielens("100k")
+    return pdmp.data.movielens_100k(1)
 
 
 @functools.cache

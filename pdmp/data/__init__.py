@@ -9,20 +9,22 @@ Published data are read from ``path=``, else from the folder named by the enviro
 
 from pdmp.data.bundled import PROBLEMS, problem, randhie
 from pdmp.data.dataset import Dataset, Ratings, prepare, prepare_ratings
-from pdmp.data.films import movielens
 from pdmp.data.images import mnist
+from pdmp.data.movielens import movielens_1m, movielens_10m, movielens_20m, movielens_100k
 from pdmp.data.recordings import meg
 from pdmp.data.synthetic import (
     synthetic_arrhythmia,
     synthetic_meg,
     synthetic_mnist,
-    synthetic_movielens,
+    synthetic_movielens_1m,
+    synthetic_movielens_10m,
+    synthetic_movielens_20m,
+    synthetic_movielens_100k,
     synthetic_ratings,
     synthetic_sepsis,
 )
 from pdmp.data.tables import did_you_mean, read
 from pdmp.data.uci import arrhythmia, sepsis
-from pdmp.native.lazy import given_up as _given_up
 
 __all__ = [
     "PROBLEMS",
@@ -32,7 +34,10 @@ __all__ = [
     "did_you_mean",
     "meg",
     "mnist",
-    "movielens",
+    "movielens_1m",
+    "movielens_10m",
+    "movielens_20m",
+    "movielens_100k",
     "prepare",
     "prepare_ratings",
     "problem",
@@ -42,16 +47,10 @@ __all__ = [
     "synthetic_arrhythmia",
     "synthetic_meg",
     "synthetic_mnist",
-    "synthetic_movielens",
+    "synthetic_movielens_1m",
+    "synthetic_movielens_10m",
+    "synthetic_movielens_20m",
+    "synthetic_movielens_100k",
     "synthetic_ratings",
     "synthetic_sepsis",
 ]
-
-__getattr__ = _given_up(
-    __name__,
-    {
-        f"{kind}movielens_{size}": f'pdmp.data.{kind}movielens_{size} is now pdmp.data.{kind}movielens("{size}").'
-        for kind in ("", "synthetic_")
-        for size in ("100k", "1m", "10m", "20m")
-    },
-)

@@ -47,7 +47,7 @@ def meg(path: str | os.PathLike | None = None, standardise: bool = True, seed: i
     Raises
     ------
     FileNotFoundError, ValueError
-        As `movielens`.
+        As `movielens_100k`.
 
     Examples
     --------

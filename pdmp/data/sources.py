@@ -22,7 +22,7 @@ class Source:
     Attributes
     ----------
     name : str
-        The function that loads it, or a call of it.
+        Name of the function that loads it.
     title : str
         Title and authors.
     terms : str
@@ -77,10 +77,9 @@ class Source:
     def how(self):
         """The part of a message that says where to get it, on what terms, and where to put it."""
         expected = ", ".join([*self.md5, *self.sha256][:4])
-        call = self.name if "(" in self.name else f"{self.name}()"
         return (
             f"{self.title}: get it at {self.page} ({self.terms}) and give `path=`, or set PDMP_DATA to a folder with "
-            f"{expected} in {self.folder}/. pdmp.data.synthetic_{call} makes data of the same shape."
+            f"{expected} in {self.folder}/. pdmp.data.synthetic_{self.name}() makes data of the same shape."
         )
 
     def _downloaded(self):

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pdmp.data.dataset import Dataset, Ratings, prepare
-from pdmp.native.arguments import one_of
 
 BLOCK = 2**17  #: about how many ratings are drawn together
 CROWDED = 20  #: items of users who rate more than 1 / CROWDED of all are drawn by sorting, of the others by rejection
@@ -161,21 +160,11 @@ def _chosen(counts, popularity, n_items, rng):
     return keys // n_items, (keys % n_items).astype(np.int32)
 
 
-#: Of the published data: users, films and ratings, the scale, and the share of the test part.
-FILMS = {
-    "100k": (943, 1682, 100_000, (1, 5, 1), 0.2),
-    "1m": (6040, 3883, 1_000_209, (1, 5, 1), 0.1),
-    "10m": (71_567, 10_681, 10_000_054, (0.5, 5, 0.5), 0.1),
-    "20m": (138_493, 27_278, 20_000_263, (0.5, 5, 0.5), 0.1),
-}
-
-
-def synthetic_movielens(size: str = "100k", seed: int = 0) -> Ratings:
-    """Ratings like those of `pdmp.data.movielens`: as many, by as many users of as many films.
+def synthetic_movielens_100k(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_100k`: 100,000 by 943 users of 1682 films, a fifth of them to test.
 
     Parameters
     ----------
-    size : {"100k", "1m", "10m", "20m"}, default "100k"
     seed : int, default 0
         Of the data and of the split.
 
@@ -186,12 +175,79 @@ def synthetic_movielens(size: str = "100k", seed: int = 0) -> Ratings:
     Examples
     --------
     >>> import pdmp
-    >>> ratings = pdmp.data.synthetic_movielens("100k")  # doctest: +SKIP
+    >>> ratings = pdmp.data.synthetic_movielens_100k()  # doctest: +SKIP
     """
-    one_of("size", size, tuple(FILMS))
-    *numbers, stars, test_fraction = FILMS[size]
-    like = {"stars": stars, "spread": 1.0, "least": 20, "test_fraction": test_fraction}
-    return synthetic_ratings(*numbers, **like, seed=seed, name=f"synthetic movielens_{size}")
+    like = {**_LIKE_FILMS, "stars": (1, 5, 1), "test_fraction": 0.2}
+    return synthetic_ratings(943, 1682, 100_000, **like, seed=seed, name="synthetic movielens_100k")
+
+
+def synthetic_movielens_1m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_1m`: 1,000,209 by 6040 users of 3883 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_1m()  # doctest: +SKIP
+    """
+    return synthetic_ratings(
+        6040, 3883, 1_000_209, **_LIKE_FILMS, stars=(1, 5, 1), seed=seed, name="synthetic movielens_1m"
+    )
+
+
+def synthetic_movielens_10m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_10m`: 10,000,054 by 71,567 users of 10,681 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_10m()  # doctest: +SKIP
+    """
+    return synthetic_ratings(
+        71_567, 10_681, 10_000_054, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_10m"
+    )
+
+
+def synthetic_movielens_20m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_20m`: 20,000,263 by 138,493 users of 27,278 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_20m()  # doctest: +SKIP
+    """
+    return synthetic_ratings(
+        138_493, 27_278, 20_000_263, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_20m"
+    )
+
+
+_LIKE_FILMS = {"spread": 1.0, "least": 20}
 
 
 def synthetic_sepsis(

@@ -47,7 +47,7 @@ def flights():
 
 def movielens():
     """Ratings of films, whose users and films are crossed."""
-    ratings = pdmp.data.movielens("1m", unrated=False)
+    ratings = pdmp.data.movielens_1m(unrated=False)
     table = pandas.DataFrame({"user": ratings.users, "item": ratings.items, "rating": np.asarray(ratings.ratings)})
     return table, "rating ~ 1 + (1 | user) + (1 | item)", ("gaussian",)
 

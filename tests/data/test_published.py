@@ -1,10 +1,8 @@
 """The published data sets: made-up files of their true formats, the real ones where PDMP_DATA is set, and stand-ins."""
 
-import functools
 import gzip
 import hashlib
 import os
-import re
 import zipfile
 from dataclasses import replace
 
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 
 from pdmp import data
-from pdmp.data import films, images, recordings, sources, synthetic, uci
+from pdmp.data import images, movielens, recordings, sources, uci
 from pdmp.data.dataset import split as split_rows
 
 pytestmark = pytest.mark.exact
@@ -105,32 +103,20 @@ def test_other_files_are_refused(sepsis):
 
 
 def test_every_source_says_what_to_do():
-    for module in (uci, films, recordings, images):
-        for source in [*vars(module).values(), *getattr(module, "SOURCES", {}).values()]:
+    for module in (uci, movielens, recordings, images):
+        for source in vars(module).values():
             if isinstance(source, sources.Source):
                 text = source.how()
                 assert source.terms in text and source.page in text and f"{source.folder}/" in text
-                name, _, size = source.name.partition("(")
-                assert f"pdmp.data.synthetic_{name}({size or ')'} makes" in text
-                assert callable(getattr(data, f"synthetic_{name}")) and callable(getattr(data, name))
-    assert set(films.SOURCES) == set(synthetic.FILMS)
+                stand_in_name = text.rpartition("pdmp.data.")[2].partition("(")[0]
+                assert callable(getattr(data, stand_in_name)) and stand_in_name == f"synthetic_{source.name}"
+                assert callable(getattr(data, source.name))
 
 
-@pytest.mark.parametrize("name", ["meg", *(f'movielens("{size}")' for size in films.SOURCES)])
+@pytest.mark.parametrize("name", ["meg", "movielens_100k", "movielens_1m", "movielens_10m", "movielens_20m"])
 def test_what_may_not_be_fetched(name):
-    function, _, size = name.rstrip('")').partition('("')
-    with pytest.raises(FileNotFoundError, match=f"'{re.escape(name)}' is not downloaded for you.*set PDMP_DATA"):
-        getattr(data, function)(*([size] if size else []))
-
-
-def test_names_of_one_size_say_the_new_call():
-    with pytest.raises(AttributeError, match=r'movielens_10m is now pdmp.data.movielens\("10m"\)'):
-        data.movielens_10m  # noqa: B018
-    with pytest.raises(AttributeError, match=r'is now pdmp.data.synthetic_movielens\("100k"\)'):
-        data.synthetic_movielens_100k  # noqa: B018
-    for call in (data.movielens, data.synthetic_movielens):
-        with pytest.raises(ValueError, match="`size` must be one of '100k', '1m', '10m', '20m', got '5m'"):
-            call("5m")
+    with pytest.raises(FileNotFoundError, match=f"'{name}' is not downloaded for you.*set PDMP_DATA"):
+        getattr(data, name)()
 
 
 @pytest.fixture
@@ -236,11 +222,6 @@ def listing(separator, header=""):
     return (header + "".join(f"{i}{separator}A film, {i}{separator}Drama\n" for i in LISTED)).encode()
 
 
-def known(monkeypatch, size, **checksums):
-    """Other checksums of a published set."""
-    monkeypatch.setitem(films.SOURCES, size, replace(films.SOURCES[size], **checksums))
-
-
 def assert_ratings(found, item_ids, user_ids=(1, 2, 4), stars=1.0):
     user_ids, item_ids = np.array(user_ids), np.array(item_ids)
     assert found.users.dtype == found.items.dtype == np.int32 and found.ratings.dtype == np.float32
@@ -256,9 +237,9 @@ def test_movielens_100k(tmp_path, monkeypatch):
         text = lines("\t").splitlines(keepends=True)
         text = text[split:] + text[:split]
         files |= {f"u{split}.base": b"".join(text[:8]), f"u{split}.test": b"".join(text[8:])}
-    known(monkeypatch, "100k", sha256={name: sha256(content) for name, content in files.items()})
+    stand_in(monkeypatch, movielens, "MOVIELENS_100K", files)
     folder = write(tmp_path / "ml-100k", files)
-    read = data.movielens(path=folder, split=3)
+    read = data.movielens_100k(split=3, path=folder)
     assert read.shape == (943, 1682) and len(read) == 10 and len(read.train) == 8 and len(read.test) == 2
     turned = TRIPLES[3:] + TRIPLES[:3]
     assert [(u + 1, i + 1, r) for u, i, r in zip(read.users, read.items, read.ratings, strict=True)] == turned
@@ -270,57 +251,60 @@ def test_movielens_100k(tmp_path, monkeypatch):
     with pytest.raises(AttributeError, match="is a part"):
         read.test.train  # noqa: B018
     with pytest.raises(ValueError, match="`split` must be 1, 2, 3, 4 or 5, got 6"):
-        data.movielens(split=6)
+        data.movielens_100k(split=6)
     (folder / "u2.test").write_bytes(files["u1.test"])
     with pytest.raises(ValueError, match="is not the file u2.test that was published"):
-        data.movielens(path=folder, split=2)
+        data.movielens_100k(split=2, path=folder)
 
 
 def test_movielens_1m(tmp_path, monkeypatch):
-    monkeypatch.setattr(films, "BLOCK", 30)  # several blocks, none at the end of a line
+    monkeypatch.setattr(movielens, "BLOCK", 30)  # several blocks, none at the end of a line
     triples = np.array(TRIPLES, "<i4").tobytes()
-    monkeypatch.setattr(films, "TRIPLES_1M", sha256(triples))
-    listed = listing("::")
-    known(monkeypatch, "1m", sha256={"movies.dat": sha256(listed)})
-    whole = write(tmp_path / "whole", {"ratings.dat": lines("::"), "movies.dat": listed})
+    monkeypatch.setattr(movielens, "TRIPLES_1M", sha256(triples))
+    films = listing("::")
+    stand_in(monkeypatch, movielens, "MOVIELENS_1M", {"movies.dat": films})
+    whole = write(tmp_path / "whole", {"ratings.dat": lines("::"), "movies.dat": films})
     plain = b"UserID,MovieID,Rating\n" + lines(",", times=False)
-    short = write(tmp_path / "short", {"ratings_no_timestamp.csv.gz": gzip.compress(plain), "movies.dat": listed})
+    short = write(tmp_path / "short", {"ratings_no_timestamp.csv.gz": gzip.compress(plain), "movies.dat": films})
     for folder in (whole, short):
-        assert_ratings(data.movielens("1m", folder), (10, 20, 30, 40, 50))
-        assert_ratings(data.movielens("1m", folder, unrated=False), (10, 20, 30, 50))
+        assert_ratings(data.movielens_1m(folder), (10, 20, 30, 40, 50))
+        assert_ratings(data.movielens_1m(folder, unrated=False), (10, 20, 30, 50))
     (whole / "movies.dat").unlink()
-    assert_ratings(data.movielens("1m", whole, unrated=False), (10, 20, 30, 50))
+    assert_ratings(data.movielens_1m(whole, unrated=False), (10, 20, 30, 50))
     with pytest.raises(FileNotFoundError, match="there is no file movies.dat"):
-        data.movielens("1m", whole)
+        data.movielens_1m(whole)
     (whole / "ratings.dat").write_bytes(lines("::").replace(b"::5::", b"::4::", 1))
     with pytest.raises(ValueError, match="does not hold the ratings that were published"):
-        data.movielens("1m", whole)
+        data.movielens_1m(whole)
     (whole / "ratings.dat").write_bytes(lines("::") + b"1::2::x::4\n")
     with pytest.raises(ValueError, match="ratings.dat does not have 4 numbers in each line"):
-        data.movielens("1m", whole)
+        data.movielens_1m(whole)
     (whole / "ratings.dat").write_bytes(b"")
     with pytest.raises(ValueError, match="ratings.dat is empty"):
-        data.movielens("1m", whole)
+        data.movielens_1m(whole)
 
 
 @pytest.mark.parametrize(
-    ("size", "ratings", "listed"), [("10m", "ratings.dat", "movies.dat"), ("20m", "ratings.csv", "movies.csv")]
+    ("size", "ratings", "films"), [("10m", "ratings.dat", "movies.dat"), ("20m", "ratings.csv", "movies.csv")]
 )
-def test_movielens_10m_and_20m(size, ratings, listed, tmp_path, monkeypatch):
-    load = functools.partial(data.movielens, size)
-    monkeypatch.setattr(films, "USERS_10M", 4)
+def test_movielens_10m_and_20m(size, ratings, films, tmp_path, monkeypatch):
+    name, load = f"movielens_{size}", getattr(data, f"movielens_{size}")
+    monkeypatch.setattr(movielens, "USERS_10M", 4)
     if size == "10m":
-        files = {ratings: lines("::", 0.5), listed: listing("::")}
+        files = {ratings: lines("::", 0.5), films: listing("::")}
     else:
         files = {ratings: b"userId,movieId,rating,timestamp\r\n" + lines(",", 0.5).replace(b"\n", b"\r\n")}
-        files[listed] = listing(",", "movieId,title,genres\n")
+        files[films] = listing(",", "movieId,title,genres\n")
     archive = tmp_path / f"ml-{size}.zip"
     with zipfile.ZipFile(archive, "w") as opened:
         for file, content in files.items():
             opened.writestr(f"ml-{size}/{file}", content)
     with pytest.raises(ValueError, match="not the archive that was published: its MD5 is another"):
         load(archive)
-    known(monkeypatch, size, md5={archive.name: md5(archive.read_bytes())})
+    variable = name.upper()
+    monkeypatch.setattr(
+        movielens, variable, replace(getattr(movielens, variable), md5={archive.name: md5(archive.read_bytes())})
+    )
     users = (1, 2, 3, 4) if size == "10m" else (1, 2, 4)
     assert_ratings(load(archive), (10, 20, 30, 40, 50), users, stars=0.5)
     assert_ratings(load(tmp_path), (10, 20, 30, 40, 50), users, stars=0.5)  # the archive in a folder
@@ -328,9 +312,7 @@ def test_movielens_10m_and_20m(size, ratings, listed, tmp_path, monkeypatch):
     unpacked = write(tmp_path / "unpacked", files)
     with pytest.raises(ValueError, match="has 10 ratings by 3 users of 4 films; MovieLens .* has"):
         load(unpacked)
-    monkeypatch.setitem(films.COUNTS, size, (10, 3, 4))
-    with pytest.raises(ValueError, match="`split` is for size=.100k."):
-        load(unpacked, split=1)
+    monkeypatch.setitem(movielens.COUNTS, name, (10, 3, 4))
     assert_ratings(load(unpacked), (10, 20, 30, 40, 50), users, stars=0.5)
 
 
@@ -479,12 +461,12 @@ def test_idx():
 @real["movielens_100k"]
 @pytest.mark.parametrize("split", [1, 5])
 def test_real_movielens_100k(split):
-    read = data.movielens("100k", split=split)
+    read = data.movielens_100k(split)
     assert len(read.train) == 80_000 and len(read.test) == 20_000 and read.shape == (943, 1682)
     assert len(np.unique(read.users)) == 943 and len(np.unique(read.items)) == 1682
     assert set(np.unique(read.ratings)) == {1, 2, 3, 4, 5}
-    files = films.SOURCES["100k"].open()
-    users, items, ratings = films._parsed([files.read("u.data")], 4, "u.data")
+    files = movielens.MOVIELENS_100K.open()
+    users, items, ratings = movielens._parsed([files.read("u.data")], 4, "u.data")
     code = np.sort((users - 1) * 10_000 + (items - 1) * 5 + ratings.astype(int))
     assert np.array_equal(np.sort(read.users * 10_000 + read.items * 5 + read.ratings.astype(int)), code)
     if split == 1:
@@ -494,7 +476,7 @@ def test_real_movielens_100k(split):
 
 @real["movielens_1m"]
 def test_real_movielens_1m():
-    read = data.movielens("1m")
+    read = data.movielens_1m()
     assert len(read) == 1_000_209 and read.shape == (6040, 3883) and len(read.test) == 100_021
     assert len(np.unique(read.items)) == 3706 and read.item_ids[-1] == 3952
 
@@ -560,7 +542,7 @@ def test_synthetic_ratings_of_a_factorisation():
 
 
 def test_synthetic_ratings_of_films():
-    made = data.synthetic_movielens(seed=1)
+    made = data.synthetic_movielens_100k(seed=1)
     assert made.shape == (943, 1682) and len(made.train) == 80_000 and len(made.test) == 20_000
     assert len(np.unique(made.users * 1682 + made.items)) == 100_000
     of_users, of_items = np.bincount(made.users, minlength=943), np.bincount(made.items, minlength=1682)
@@ -573,6 +555,8 @@ def test_synthetic_ratings_of_films():
 
 def test_choice_without_replacement_has_its_law(monkeypatch):
     """Both ways of drawing: the first of two items by popularity, the second by popularity among the others."""
+    from pdmp.data import synthetic
+
     weight = np.array([0.4, 0.3, 0.2, 0.1])
     pair = np.array([[0.0 if i == j else p * q / (1 - p) for j, q in enumerate(weight)] for i, p in enumerate(weight)])
     expected = pair.sum(axis=0) + pair.sum(axis=1)
@@ -586,6 +570,8 @@ def test_choice_without_replacement_has_its_law(monkeypatch):
 
 
 def test_synthetic_ratings_are_made_in_blocks(monkeypatch):
+    from pdmp.data import synthetic
+
     monkeypatch.setattr(synthetic, "BLOCK", 100)
     made = data.synthetic_ratings(200, 40, 3_000, spread=1.0, least=5, seed=0)
     assert len(np.unique(made.users * 40 + made.items)) == 3_000 and np.all(np.diff(made.users) >= 0)
@@ -608,10 +594,12 @@ def test_synthetic_ratings_that_do_not_fit(arguments, match):
 
 
 def test_synthetic_presets_have_the_published_shapes(monkeypatch):
+    from pdmp.data import synthetic
+
     asked = {}
     monkeypatch.setattr(synthetic, "synthetic_ratings", lambda *a, **k: asked.update({k["name"]: (*a, k["stars"])}))
     for size in ("1m", "10m", "20m"):
-        data.synthetic_movielens(size)
+        getattr(data, f"synthetic_movielens_{size}")()
     assert asked == {
         "synthetic movielens_1m": (6040, 3883, 1_000_209, (1, 5, 1)),
         "synthetic movielens_10m": (71_567, 10_681, 10_000_054, (0.5, 5, 0.5)),

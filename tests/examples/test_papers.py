@@ -215,7 +215,8 @@ DATA = {
     "arrhythmia": lambda seed: pdmp.data.synthetic_arrhythmia(120, 63, seed=seed),
     "meg": lambda: pdmp.data.synthetic_meg(200),
     "mnist": lambda: pdmp.data.synthetic_mnist(300, 20, side=4),
-    "movielens": few,
+    "movielens_100k": few,
+    "movielens_1m": few,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 OWN, PUBLISHED = "tests/data/test_tables.py", "tests/data/test_published.py"
+MOVIELENS = "pdmp/data/movielens.py"
 
 BUGS = [
     Bug(f"data: {name}", file, old, new, (tests,))
