@@ -1,7 +1,7 @@
 """Step sizes: a number, or a function of the number of steps taken.
 
 A schedule is a small compiled class with the method ``step(k)``, the size of step k = 0, 1, …. Everything that takes a
-step takes a number, the same for every step, or a schedule. To write another one, derive from `Schedule`.
+step takes a number, which stands for `constant`, or a schedule. To write another one, derive from `Schedule`.
 
 The state before step k is held for ``step(k)``, so that time averages along the path are the averages weighted by the
 steps, which decreasing steps need.
@@ -19,17 +19,8 @@ import math
 from pdmp.errors import warn
 from pdmp.native.arguments import count, positive
 from pdmp.native.classes import Compiled, compiled
-from pdmp.native.lazy import given_up
 
-__all__ = ["Schedule", "automatic", "cyclical", "polynomial"]
-
-__getattr__ = given_up(
-    __name__,
-    {
-        "constant": f"{__name__}.constant(value) is the number itself.",
-        "power": f"{__name__}.power(C, s) is polynomial(C, kappa=s).",
-    },
-)
+__all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
 
 #: Numbers of the steps whose sizes are checked before a run.
 CHECKED_STEPS = (0, 1, 10, 1_000, 1_000_000)
@@ -215,6 +206,27 @@ class Repeated(Schedule):
         return self.whole.step(k >> 1)
 
 
+def constant(value: float) -> Schedule:
+    """The same size for every step: the schedule that a number stands for.
+
+    Parameters
+    ----------
+    value : float
+        The step, in the unit of the sampler that takes it.
+
+    Returns
+    -------
+    Schedule
+
+    Examples
+    --------
+    >>> import discrete
+    >>> discrete.schedules.constant(0.1).step(1_000)
+    0.1
+    """
+    return Constant(value)
+
+
 def automatic(error: float = 0.1) -> Schedule:
     """A constant step that the sampler chooses when a run starts; ``step="auto"`` is this with the default `error`.
 
@@ -263,8 +275,7 @@ def polynomial(a: float, b: float = 1.0, kappa: float = 0.33) -> Schedule:
     b : float, default 1
         Positive offset, in steps.
     kappa : float, default 0.33
-        Positive exponent κ. 1/3 is optimal for the mean squared error of SGLD (Teh, Thiery & Vollmer, 2016). With
-        b = 1, Robbins & Monro's condition for `SGD` is 1/2 < κ <= 1.
+        Positive exponent κ. 1/3 is optimal for the mean squared error of SGLD (Teh, Thiery & Vollmer, 2016).
 
     Returns
     -------
@@ -291,6 +302,42 @@ def polynomial(a: float, b: float = 1.0, kappa: float = 0.33) -> Schedule:
     if kappa > 1.0:
         _warn_of_finite_sum(f"polynomial steps with kappa={kappa} > 1")
     return Polynomial(a, b, kappa)
+
+
+def power(C: float, s: float) -> Schedule:
+    """Decreasing steps C / (k + 1)ˢ, k = 0, 1, …: `polynomial` with b = 1.
+
+    Parameters
+    ----------
+    C : float
+        The first step, positive.
+    s : float
+        Positive exponent; Robbins & Monro's condition for `SGD` is 1/2 < s <= 1.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ValueError
+        For an argument that is not a positive number.
+
+    Warns
+    -----
+    UserWarning
+        For s > 1: the steps then have a finite sum, and the chain cannot reach its target.
+
+    Examples
+    --------
+    >>> import discrete
+    >>> discrete.schedules.power(0.3, 1.0).step(2)
+    0.09999999999999999
+    """
+    C, s = positive("C", C), positive("s", s)
+    if s > 1.0:
+        _warn_of_finite_sum(f"steps C / (k + 1)^s with s={s} > 1")
+    return Polynomial(C, 1.0, s)
 
 
 def cyclical(step: float, length: int, exploration: float = 0.0) -> Schedule:

@@ -66,8 +66,7 @@ class UBU(Underdamped):
     provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U, one in each step.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step, a time, for the momentum p ~ N(0, I). For steps h of dv = -γv dt - c∇U dt + √(2γc) dW,
-        as papers on rates of convergence have it, it is √c h, and the friction γ/√c. "auto": see
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_c` is for another momentum. "auto": see
         `discrete.schedules.automatic`.
     friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
@@ -87,7 +86,7 @@ class UBU(Underdamped):
     --------
     >>> import discrete, pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> sampler = discrete.UBU(model, step=0.1, friction=4.0)
+    >>> sampler = discrete.UBU.from_c(model, h=0.2, gamma=2.0, c=0.25)
     >>> sampler.schedule.step(0), sampler.friction
     (0.1, 4.0)
     """

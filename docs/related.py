@@ -29,7 +29,7 @@ pdmp: Parameters terms models.sum_of_terms models.priors.Prior Model
 pdmp: Family terms Parameters models.sum_of_terms
 pdmp: Bounded models.transforms.Transform BPS ZigZag
 
-discrete: GD SGD SGLD schedules.polynomial
+discrete: GD SGD SGLD schedules.constant
 discrete: SGLD SGHMC SGNHT MSGNHT SGBD SGRRLD
 discrete: BAOAB UBU BADODAB MALA
 discrete: BADODAB SGNHT MSGNHT

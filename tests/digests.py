@@ -334,7 +334,7 @@ def options_of_samplers():
         "HMC auto": lambda: pdmp.HMC(MODELS["Funnel"]),
         "SGD values": lambda: d.SGD(BATCH, step, clip_value=(-2.0, 1.5)),
         "SGD normalised": lambda: d.SGD(BATCH, step, normalise=0.5),
-        "SGLD power": lambda: d.SGLD(BATCH, d.schedules.polynomial(0.02, kappa=0.3)),
+        "SGLD power": lambda: d.SGLD(BATCH, d.schedules.power(0.02, 0.3)),
         "SGLD from_h": lambda: d.SGLD.from_h(BATCH, h=0.02, temperature=0.5),
         "SGLD from_sigma": lambda: d.SGLD.from_sigma(BATCH, sigma=0.14, temperature=0.5),
         "SGLD mean gradient": lambda: d.SGLD.from_mean_gradient_step(BATCH, 0.4),
@@ -370,12 +370,7 @@ def options_of_samplers():
 def sequences():
     """Steps, temperatures and exploration of every schedule."""
     s = discrete.schedules
-    made = [
-        s.as_schedule(0.2),
-        s.polynomial(0.04, 2.0, 0.6),
-        s.polynomial(0.02, kappa=0.3),
-        s.cyclical(0.02, 5, exploration=0.4),
-    ]
+    made = [s.constant(0.2), s.polynomial(0.04, 2.0, 0.6), s.power(0.02, 0.3), s.cyclical(0.02, 5, exploration=0.4)]
     return [[[schedule.step(k), float(schedule.explores(k))] for k in range(12)] for schedule in made]
 
 

@@ -138,7 +138,7 @@ def pieces(s):
         model, exact, curvature = problem()[0], problem()[0].posterior()[0][1], N / 0.19
         steps = s["decreasing"]
         for size, largest in PLACES.items():
-            process = discrete.SGLD(batches(size), discrete.schedules.polynomial(largest, kappa=0.5))
+            process = discrete.SGLD(batches(size), discrete.schedules.power(largest, 0.5))
             states = path(process, steps, 4, model.mode(), s["replicates"])[:, :-1, 1]
             gammas = largest / np.sqrt(1.0 + np.arange(steps))
             for name, w in (

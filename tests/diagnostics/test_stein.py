@@ -378,3 +378,8 @@ def test_draws_that_say_little_are_a_warning():
         ksd(X[:2], S[:2])
     with pytest.warns(UserWarning, match=r"coordinates \[1\] of `x` are constant"):
         ksd(np.where(np.arange(3) == 1, 0.5, X), S)
+
+
+def test_the_matrix_that_was_left_out_says_what_to_take():
+    with pytest.raises(AttributeError, match="stein_matrix was left out: ksd and stein_thin"):
+        stein.stein_matrix  # noqa: B018

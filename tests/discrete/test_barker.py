@@ -378,7 +378,7 @@ NOISY = Noisy(Gaussian(0.0, [1.0, 1.0]), 1.0)
         (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=0.0), ValueError, "`max_scale`.*positive"),
         (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=[1.0]), ValueError, r"`max_scale`.*\(2,\).*\(1,\)"),
         (
-            lambda: discrete.SGBD(NOISY, "adaptive", max_scale=discrete.schedules.polynomial(1.0)),
+            lambda: discrete.SGBD(NOISY, "adaptive", max_scale=discrete.schedules.constant(1.0)),
             TypeError,
             "`max_scale`.*schedule",
         ),

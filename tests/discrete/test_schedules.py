@@ -32,14 +32,14 @@ class Formula(Schedule):
 
 @pytest.mark.parametrize("k", [0, 1, 7, 1000])
 def test_formulas(k):
-    assert as_schedule(0.3).step(k) == 0.3
+    assert schedules.constant(0.3).step(k) == 0.3
     assert schedules.polynomial(0.3, 2.0, 0.6).step(k) == pytest.approx(0.3 * (2.0 + k) ** -0.6, rel=1e-14)
-    assert schedules.polynomial(0.3, kappa=0.6).step(k) == pytest.approx(0.3 / (k + 1) ** 0.6, rel=1e-14)
+    assert schedules.power(0.3, 0.6).step(k) == pytest.approx(0.3 / (k + 1) ** 0.6, rel=1e-14)
     cosine = 0.15 * (math.cos(math.pi * (k % 8) / 8) + 1.0)
     assert schedules.cyclical(0.3, 8).step(k) == pytest.approx(cosine, rel=1e-12)
     assert schedules.cyclical(0.3, 8, 0.25).step(k) == pytest.approx(cosine, rel=1e-12)
-    assert Halved(schedules.polynomial(0.3, kappa=0.6)).step(k) == pytest.approx(0.15 / (k // 2 + 1) ** 0.6, rel=1e-14)
-    assert Repeated(schedules.polynomial(0.3, kappa=0.6)).step(k) == pytest.approx(0.3 / (k // 2 + 1) ** 0.6, rel=1e-14)
+    assert Halved(schedules.power(0.3, 0.6)).step(k) == pytest.approx(0.15 / (k // 2 + 1) ** 0.6, rel=1e-14)
+    assert Repeated(schedules.power(0.3, 0.6)).step(k) == pytest.approx(0.3 / (k // 2 + 1) ** 0.6, rel=1e-14)
 
 
 def test_a_cycle_falls_from_the_whole_step_and_stays_positive():
@@ -89,7 +89,7 @@ def test_finite_sums_are_a_warning(name):
 
 def test_a_finite_sum_is_told_once():
     with pytest.warns(UserWarning, match="finite sum"):
-        slow = schedules.polynomial(0.1, kappa=1.5)
+        slow = schedules.power(0.1, 1.5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         discrete.SGLD(MODEL, slow)
@@ -98,6 +98,8 @@ def test_a_finite_sum_is_told_once():
 BAD = {
     "negative late": (lambda: as_schedule(Formula(lambda k: 0.1 - 1e-6 * k)), "`step`.*at step 1000000"),
     "infinite early": (lambda: as_schedule(Formula(lambda k: math.inf)), "`step`.*inf at step 0"),
+    "power C": (lambda: schedules.power(0.0, 0.5), "`C`.*0.0"),
+    "power s": (lambda: schedules.power(0.1, -0.5), "`s`.*-0.5"),
     "cyclical step": (lambda: schedules.cyclical(-1.0, 10), "`step`.*-1.0"),
     "cyclical length": (lambda: schedules.cyclical(0.1, 0), "`length`.*0"),
     "cyclical length not whole": (lambda: schedules.cyclical(0.1, 2.5), "`length`.*2.5"),
@@ -186,17 +188,10 @@ def test_what_explores_is_told_no_smaller_step():
         assert (discrete.SGLD(MODEL, step, temperature=temperature).smaller_step(0.3) is not None) == told
 
 
-def test_names_that_were_given_up_say_what_is_written():
-    with pytest.raises(AttributeError, match=r"power\(C, s\) is polynomial\(C, kappa=s\)"):
-        schedules.power  # noqa: B018
-    with pytest.raises(AttributeError, match="is the number itself"):
-        schedules.constant  # noqa: B018
-
-
 def test_defaults():
     assert preconditioners.RMSprop().decay == 0.99
     assert schedules.polynomial(1.0).kappa == 0.33
-    schedules.polynomial(1.0, kappa=1.0)  # Robbins and Monro's, no warning
+    schedules.power(1.0, 1.0)  # Robbins and Monro's, no warning
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ SAFEGUARDS = {
 
 
 #: All in plain Python; compiled, which costs seconds for each, two of them.
-TRIED = [*((name, 0.1) for name in SAFEGUARDS), ("none", schedules.polynomial(0.3, kappa=0.6))]
+TRIED = [*((name, 0.1) for name in SAFEGUARDS), ("none", schedules.power(0.3, 0.6))]
 if not config.DISABLE_JIT:
     TRIED = TRIED[:2]
 
@@ -130,9 +130,7 @@ def test_sgd_with_robbins_monro_steps_has_its_exact_mean_and_variance(steps, kap
     """On λ = 1 with noise sd τ, m' = (1 - γ) m and s' = (1 - γ)² s + γ²τ²: 400 coordinates at once, 6 sigma."""
     d, tau = 400, 2.0
     model = Gaussian(np.zeros(d), np.ones(d))
-    _, xs = path(
-        discrete.SGD(Noisy(model, tau), schedules.polynomial(0.9, kappa=kappa)), np.full(d, 3.0), steps, seed=8
-    )
+    _, xs = path(discrete.SGD(Noisy(model, tau), schedules.power(0.9, kappa)), np.full(d, 3.0), steps, seed=8)
     m, s = 3.0, 0.0
     for k in range(steps):
         gamma = 0.9 / (k + 1) ** kappa
@@ -198,9 +196,9 @@ def test_one_line_that_names_the_argument(name):
 
 def test_steps_whose_squares_have_an_infinite_sum_are_a_warning_for_noisy_gradients():
     with pytest.warns(UserWarning, match="0.5 <= 1/2"):
-        discrete.SGD(BATCH, schedules.polynomial(0.01, kappa=0.5))
-    discrete.SGD(BATCH, schedules.polynomial(0.01, kappa=0.51))
-    discrete.GD(BATCH.model, schedules.polynomial(0.01, kappa=0.5))
+        discrete.SGD(BATCH, schedules.power(0.01, 0.5))
+    discrete.SGD(BATCH, schedules.power(0.01, 0.51))
+    discrete.GD(BATCH.model, schedules.power(0.01, 0.5))
 
 
 @plain_only

@@ -139,7 +139,7 @@ ARRAYS += [
 ]
 OBJECTS = [None, [], (), {}, [1, "a"], [[1.0], [2.0, 3.0]], [0.5, 0.5], (1, 2), {"a": 1}, {1, 2}, b"x", Odd(), object]
 OBJECTS += [lambda x: x, lambda: 1, GAUSSIAN, LOGISTIC, NOISY, BATCH, range(3), slice(2), np.float64, int, iter([1])]
-OBJECTS += [pdmp.BPS, pdmp.ZigZag(GAUSSIAN), pdmp.thinning.Grid(), discrete.schedules.polynomial(0.1), Ellipsis]
+OBJECTS += [pdmp.BPS, pdmp.ZigZag(GAUSSIAN), pdmp.thinning.Grid(), discrete.schedules.constant(0.1), Ellipsis]
 ITSELF, DEEP = [], [1.0]
 ITSELF.append(ITSELF)
 for _ in range(3_000):

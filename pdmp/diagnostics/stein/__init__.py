@@ -32,5 +32,10 @@ from pdmp.diagnostics.stein.kernels import SteinKernel, gaussian, imq
 from pdmp.diagnostics.stein.score_function import scores
 from pdmp.diagnostics.stein.sliced import sliced_ksd
 from pdmp.diagnostics.stein.thinning import stein_thin
+from pdmp.native.lazy import given_up as _given_up
 
 __all__ = ["SteinKernel", "fssd", "gaussian", "imq", "ksd", "scores", "sliced_ksd", "stein_thin"]
+
+__getattr__ = _given_up(
+    __name__, {"stein_matrix": f"{__name__}.stein_matrix was left out: ksd and stein_thin add up its entries."}
+)
