@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from pdmp.errors import warn
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import count, positive
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
@@ -373,13 +373,10 @@ def cyclical(step: float, length: int, exploration: float = 0.0) -> Schedule:
     """
     if not 0.0 < step < math.inf:
         raise ValueError(f"`step` of a cyclical schedule must be a positive number, got {step!r}.")
-    if isinstance(length, bool) or int(length) != length or length < 1:
-        raise ValueError(
-            f"`length` of a cyclical schedule must be a whole number of steps, at least 1, got {length!r}."
-        )
+    length = count("length", length)
     if not 0.0 <= exploration < 1.0:
         raise ValueError(f"`exploration` of a cyclical schedule must lie in [0, 1), got {exploration!r}.")
-    exploring = min(math.ceil(exploration * length - 1e-9), int(length) - 1)
+    exploring = min(math.ceil(exploration * length - 1e-9), length - 1)
     return Exploring(step, length, exploring) if exploring else Cyclical(step, length)
 
 

@@ -32,6 +32,7 @@ from pdmp.data.memory import in_words
 from pdmp.engine import checks, result
 from pdmp.errors import SamplingError
 from pdmp.models.regressions.logistic import LogisticRegression
+from pdmp.native import arguments
 
 DEFAULT_PROBLEM = "breast_cancer"
 PRIOR_SCALE = 1.0
@@ -899,6 +900,7 @@ def _is_usage(error):
         innermost = inspect.getinnerframes(error.__traceback__)[-1]
         module = innermost.frame.f_globals.get("__name__", "")
         return module.startswith((f"{data.__name__}.", f"{formulas.__name__}.")) or module in (
+            arguments.__name__,
             checks.__name__,
             result.__name__,
         )

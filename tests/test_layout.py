@@ -74,7 +74,9 @@ def test_all_names_what_is_exported(name):
     bound = set()
     for node in ast.walk(ast.parse(pathlib.Path(package.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("pdmp", OTHER):
-            bound |= {alias.asname or alias.name for alias in node.names}
+            bound |= {alias.asname or alias.name for alias in node.names} - {"*"}
+            if node.names[0].name == "*":
+                bound |= set(importlib.import_module(node.module).__all__)
     declared = getattr(package, "__all__", [])
     assert len(declared) == len(set(declared))
     assert set(declared) == {name for name in bound if not name.startswith("_")}

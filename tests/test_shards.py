@@ -129,7 +129,7 @@ def test_runs_of_shards_of_a_regression():
 def test_shares_of_a_prior():
     assert prior_share(0.5, 9) == 1.5 and isinstance(prior_share(1, 4), float)
     np.testing.assert_allclose(prior_share([1.0, 2.0], 4), [2.0, 4.0])
-    with pytest.raises(ValueError, match="`shards` must be at least 1"):
+    with pytest.raises(ValueError, match="`shards` must be a whole number, at least 1"):
         prior_share(1.0, 0)
     for bad in (-1.0, 0.0, np.nan, [1.0, np.inf]):
         with pytest.raises(ValueError, match="`scale` must be positive and finite"):

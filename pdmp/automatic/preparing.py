@@ -18,14 +18,14 @@ from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
-from pdmp.engine.checks import check_count, check_seed
+from pdmp.engine.checks import check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.errors import warn
 from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
-from pdmp.native.arguments import flag, one_of, positive, told
+from pdmp.native.arguments import count, flag, one_of, positive, told
 from pdmp.process import Prepared, Process
 from pdmp.processes.hmc import HMC
 
@@ -140,7 +140,7 @@ def auto(
             raise TypeError(
                 f"`{name}` does not go with `tempered`, whose rungs are explored by paths of HMC: leave it out."
             )
-    chains = check_count("chains", chains)
+    chains = count("chains", chains)
     root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
     for_starts, for_metric, for_modes = root.spawn(3)
     check_methods(target)

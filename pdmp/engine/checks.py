@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-import operator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from pdmp.data.memory import check_size
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
 from pdmp.models.numerical import quick_mode
-from pdmp.native.arguments import refuse_unreal, seed_number, told
+from pdmp.native.arguments import count, refuse_unreal, seed_number, told
 from pdmp.process import Process
 
 #: Memory of a chain without its path: bytes, and numbers for each coordinate, both rather too few.
@@ -45,23 +44,6 @@ def check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
         raise TypeError(f"`{name}` must be a number, got {told(value)}.")
     return float(value)
-
-
-def check_count(name, value):
-    """The argument `name` as an int of at least 1, or an error; a whole float such as 1e6 is allowed."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"`{name}` must be an integer, got {told(value)}.") from None
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {value}.")
-    if value > NEVER:
-        raise ValueError(f"`{name}` must be at most {NEVER:,}, got more.")
-    return value
 
 
 def check_goal(chains, ess=None, rhat=None):
@@ -106,7 +88,7 @@ def check_budget(
         parts[name] = value
     for name, value in (("events", events), ("steps", steps), ("proposals", proposals)):
         if value is not None:
-            parts[name] = check_count(name, value)
+            parts[name] = count(name, value)
     if not parts and not goals:
         raise ValueError(
             "no budget: give at least one of `ess`, `rhat`, `time`, `events`, `steps`, `proposals`, `gradients`, "

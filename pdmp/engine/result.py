@@ -34,11 +34,11 @@ from pdmp.diagnostics.summary import summarise
 from pdmp.engine import export, storage
 from pdmp.engine.chain import Record
 from pdmp.engine.checkpoint import digest, model_values
-from pdmp.engine.checks import check_count
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import warn
 from pdmp.models import transforms
+from pdmp.native.arguments import count
 from pdmp.native.explanations import explained_methods
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
@@ -430,7 +430,7 @@ class Run:
         Under ``store="grid"``, at the points of the grid that are nearest to these times.
         """
         need_path(self, "draws", "moments")
-        n = check_count("n", n)
+        n = count("n", n)
         check_size(f"`n` = {n:,} draws", 8.0 * n * self.chains * self.dim * len(self.copies))
         check_paths(self)
         if self.store == "skeleton":
@@ -688,7 +688,7 @@ class Run:
         ValueError
             For an unknown method, or "stein" without a target.
         """
-        n, candidates = check_count("n", n), check_count("candidates", candidates)
+        n, candidates = count("n", n), count("candidates", candidates)
         check_size(f"`n` = {n:,} positions", 8.0 * n * self.dim)
         if method not in ("stein", "time"):
             raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')

@@ -31,7 +31,6 @@ from pdmp.engine.checkpoint import (
 from pdmp.engine.checks import (
     STORES,
     check_budget,
-    check_count,
     check_covariance,
     check_goal,
     check_initial,
@@ -54,7 +53,7 @@ from pdmp.engine.preflight import (
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
 from pdmp.errors import SamplingError, are_short, warn
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
@@ -106,7 +105,7 @@ def check_settings(
     if chains is None:
         starts = of.prepared.starts if isinstance(of, Process) else range(4)
         chains = 1 if starts is None else len(starts)
-    chains = check_count("chains", chains)
+    chains = count("chains", chains)
     goals = check_goal(chains, named["ess"], named["rhat"])
     budget = check_budget(of, **{name: value for name, value in named.items() if name not in GOALS}, goals=goals)
     warmup = check_number("warmup", warmup)
@@ -114,7 +113,7 @@ def check_settings(
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
     one_of("store", store, STORES)
     if store == "grid":
-        draws = check_count("draws", GRID_DRAWS if draws is None else draws)
+        draws = count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
     check_memory(of, chains, draws, covariance)

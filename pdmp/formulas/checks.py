@@ -14,13 +14,14 @@ from pdmp.automatic.sampling import arguments
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
-from pdmp.engine.checks import check_budget, check_count, check_goal, check_number
+from pdmp.engine.checks import check_budget, check_goal, check_number
 from pdmp.formulas.design import Design
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.totals import Totals
 from pdmp.models.priors import Flat, Prior
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.mixed import GroupColumn
+from pdmp.native.arguments import count
 
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
 CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
@@ -269,7 +270,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         if name not in known:
             raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
     given = {name: value for name, value in options.items() if value is not None}
-    chains = check_count("chains", given.get("chains", 4))
+    chains = count("chains", given.get("chains", 4))
     goals = check_goal(chains, given.get("ess"), given.get("rhat"))
     budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
     if budgets:

@@ -200,30 +200,7 @@ def sum_of_terms(
 
 
 class SumOfTerms(PriorOfEach, Model):
-    """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, which has the same arguments.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    terms : sequence of Terms
-    priors : dict of str to Prior, or to a sequence of them, optional
-    transforms : dict of str to pdmp.models.transforms.Transform, optional
-    initial : dict of str to array_like, or array_like of shape (dim,), optional
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `sum_of_terms` does.
-
-    Examples
-    --------
-    >>> import numpy as np, pdmp
-    >>> p = pdmp.Parameters(log_rate=1)
-    >>> rows = pdmp.terms(lambda y, t: y * np.exp(t) - t, [[0.5, 1.5]], [p.log_rate])
-    >>> model = pdmp.models.sum_of_terms(p, [rows])
-    >>> type(model).__name__, model.gradient([0.0])
-    ('SumOfTerms', array([0.]))
-    """
+    """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, with the same arguments."""
 
     code: np.ndarray
     number: np.ndarray

@@ -76,7 +76,9 @@ def fraction(name: str, value: object, one: bool = False) -> float:
 
 
 def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
-    """A whole number, at least `least` and at most `most`, or a `ValueError`."""
+    """A whole number, at least `least` and at most `most`, or a `ValueError`; a float such as 1e6 is one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"`{name}` must be a whole number, at least {least}, got {told(value)}.")
     if value > most:

@@ -10,8 +10,8 @@ from typing import Any
 
 def lazily(
     package: str, names: dict[str, str], renamed: dict[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package.
 
     Parameters
     ----------
@@ -36,4 +36,9 @@ def lazily(
         setattr(sys.modules[package], name, found)
         return found
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *places})
+    return get, lambda: sorted({*vars(sys.modules[package]), *places}), sorted(places)
+
+
+def given_up(package: str, said: dict[str, str]) -> Callable[[str], Any]:
+    """`__getattr__` of a package for names that are not used any more, with what is said of each."""
+    return lazily(package, {}, said)[0]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import events
 from pdmp.diagnostics.averages import diagnostic_draws, split
-from pdmp.engine.checks import check_count
+from pdmp.native import arguments
 from pdmp.plots.densities import marginals
 from pdmp.plots.paths import trace
 from pdmp.plots.style import (
@@ -80,7 +80,7 @@ def ranks(
     """
     from scipy.stats import rankdata
 
-    draws, bins = check_count("draws", draws), check_count("bins", bins)
+    draws, bins = arguments.count("draws", draws), arguments.count("bins", bins)
     most = count_axes(axes, 6)
     chosen, text = choose(run, coordinates, most, by="rhat")
     draws = min(draws, draws_of(run).shape[1]) if run.store == "grid" else draws

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.averages import diagnostic_draws, draw_times
-from pdmp.engine.checks import check_count
+from pdmp.native import arguments
 from pdmp.plots.style import (
     COLOURS,
     MARKERS,
@@ -77,7 +77,7 @@ def trajectory(
     """
     from matplotlib import pyplot
 
-    chain, events = check_chain(run, chain), check_count("events", events)
+    chain, events = check_chain(run, chain), arguments.count("events", events)
     path, names, d = run.trajectories[chain], short_names(run), run.dim
     wanted = min(d, 2)
     if coordinates is None:

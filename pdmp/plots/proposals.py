@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.engine.chain import Budget, Chain
-from pdmp.engine.checks import check_count, check_initial, check_process, check_seed
+from pdmp.engine.checks import check_initial, check_process, check_seed
 from pdmp.engine.result import Run
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.engine.storage import copied
 from pdmp.errors import SamplingError
+from pdmp.native import arguments
 from pdmp.native.classes import entry, positive_part, readable
 from pdmp.plots.style import COLOURS, check_chain, one_axes, styled
 from pdmp.process import CERTAIN, CLOCKS, EVENTS, HORIZON, THINNED, Process, positions, velocities
@@ -93,7 +94,7 @@ def piece(
     Piece
     """
     check_process(process)
-    proposals, x = check_count("proposals", proposals), check_initial(process, initial, 1)[0]
+    proposals, x = arguments.count("proposals", proposals), check_initial(process, initial, 1)[0]
     process = process.resolve(x)
     name = type(process).__name__
     (sequence,) = np.random.SeedSequence(check_seed(seed, None)).spawn(1)  # that of the first chain of `pdmp.sample`

@@ -43,7 +43,7 @@ RENAMED = {
     for kind, option in (("ZigZag", ""), ("BPS", ', velocities="gaussian"'), ("Boomerang", ', metric="diagonal"'))
 }
 
-__getattr__, __dir__ = _lazily(
+__getattr__, __dir__, _ = _lazily(
     __name__,
     {
         "pdmp.processes.boomerang": "Boomerang",

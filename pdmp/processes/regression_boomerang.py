@@ -101,6 +101,22 @@ class RowFactors(Process):
     """Base of the processes that bounce off single rows: what is known at the anchor, Λᵢ, and the remainders.
 
     A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, and `known(x, out)`, K(x).
+
+    Parameters
+    ----------
+    model : SumOfTerms, or MixedRegression without groups
+        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
+    anchor : array_like, shape (dim,), or None
+        Where the gradient of all rows is known; None: that of `pdmp.models.regressions.laplace.laplace`, the mode.
+    refresh_rate : float
+        Rate of the refreshments per unit of time. 0 warns.
+
+    Raises
+    ------
+    TypeError
+        For another model.
+    ValueError
+        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
     """
 
     model: object
@@ -252,24 +268,12 @@ class RegressionBoomerang(RowFactors):
 
     Parameters
     ----------
-    model : MixedRegression without groups
-        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
-    anchor : array_like, shape (dim,), optional
-        Mean of the reference, and where the gradient of all rows is known; that of
-        `pdmp.models.regressions.laplace.laplace`, the mode, when omitted.
-    refresh_rate : float, default 1.0
-        Rate of the refreshments per unit of time; an undisturbed turn takes 2π. 0 warns.
+    model, anchor, refresh_rate
+        As of `RowFactors`; the anchor is the mean of the reference, and an undisturbed turn takes 2π.
     metric : "auto", "dense", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
         The precision of the reference: "auto" and "dense" are the Hessian at the anchor, "diagonal" the variances in
         its inverse, None the identity; standard deviations are ``pdmp.Metric(scales=...)``. Under a diagonal one
         coordinates may be frozen at 0, by `Sticky`.
-
-    Raises
-    ------
-    TypeError
-        For another model.
-    ValueError
-        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
 
     Examples
     --------

@@ -85,25 +85,13 @@ class RegressionBPS(RowFactors):
 
     Parameters
     ----------
-    model : MixedRegression without groups
-        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
-    anchor : array_like, shape (dim,), optional
-        Where the gradient of all rows is known; that of `pdmp.models.regressions.laplace.laplace`, the mode, when
-        omitted.
-    refresh_rate : float, default 1.0
-        Rate of the refreshments per unit of time, in which a coordinate moves by about s. 0 warns.
+    model, anchor, refresh_rate
+        As of `RowFactors`; in a unit of time a coordinate moves by about s.
     metric : "auto", "diagonal", None, float, array_like of shape (dim,), or Metric, default "auto"
         s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
     few_move : bool, default False
         Whether most coordinates are expected to stand still at 0, where the anchor is 0 too: of a sticky process with
         many of them. Bounds then count those that move; the set-up has one more pass over the data, a slow one.
-
-    Raises
-    ------
-    TypeError
-        For another model.
-    ValueError
-        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
 
     Examples
     --------

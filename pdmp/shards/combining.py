@@ -33,9 +33,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.engine.checks import check_count
 from pdmp.engine.result import Run
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import count, refuse_unreal
 
 FAR = 4.0  #: a shard's mean that is as many of its standard deviations off the common one is said
 SINGULAR = 1e-12  #: a least eigenvalue of correlations below it is rounding's
@@ -114,7 +113,7 @@ def prior_share(scale: ArrayLike, shards: int) -> float | np.ndarray:
     scale = _numbers("scale", scale)
     if not np.all(np.isfinite(scale) & (scale > 0.0)):
         raise ValueError(f"`scale` must be positive and finite, got {scale.tolist()}.")
-    scale = scale * math.sqrt(check_count("shards", shards))
+    scale = scale * math.sqrt(count("shards", shards))
     return float(scale) if scale.ndim == 0 else scale
 
 
@@ -215,7 +214,7 @@ def _moments(shards, draws):
         raise ValueError("`shards` must be a list of two or more, one for each part of the data.")
     samples = []
     for s, shard in enumerate(shards):
-        x = shard.draws(check_count("draws", draws)) if isinstance(shard, Run) else _numbers(f"shards[{s}]", shard)
+        x = shard.draws(count("draws", draws)) if isinstance(shard, Run) else _numbers(f"shards[{s}]", shard)
         if x.ndim == 3:
             x = x.reshape(-1, x.shape[2])
         if x.ndim != 2 or x.shape[1] != (samples[0] if samples else x).shape[1]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.engine.scheduler import CHUNK, Limits, advance
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import count, positive
 from pdmp.native.classes import entry, internal, positive_part, readable
 from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, set_failure, velocities
 
@@ -268,7 +268,7 @@ def check_clocks(
     (True, 1)
     """
     from pdmp.engine.chain import Budget, Chain
-    from pdmp.engine.checks import check_count, check_initial, check_process, check_seed
+    from pdmp.engine.checks import check_initial, check_process, check_seed
     from pdmp.errors import SamplingError
 
     check_process(process)
@@ -278,9 +278,7 @@ def check_clocks(
             f"{name} does not state the rates of its clocks: give it a compiled method `true_rates(self, x, v, "
             "scratch, out)` that writes the signed rate of each clock at the position x with velocity v into `out`."
         )
-    events = check_count("events", events)
-    if events < 100:
-        raise ValueError(f"`events` must be at least 100, got {events}.")
+    events = count("events", events, least=100)
     positive("tolerance", tolerance)
     x = check_initial(process, initial, 1)[0]
     process = process.resolve(x)

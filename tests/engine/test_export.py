@@ -258,7 +258,7 @@ def test_data_frames(monkeypatch):
     row = frame[(frame["chain"] == 1) & (frame["draw"] == 4)]
     assert row["tau"].item() == np.exp(run.draws(30)[1, 4, 0]) and row["beta[1]"].item() == run.draws(30)[1, 4, 2]
     assert len(run.to_dataframe()) == 2_000
-    with pytest.raises(ValueError, match=r"^`n` must be at least 1, got 0\.$"):
+    with pytest.raises(ValueError, match=r"^`n` must be a whole number, at least 1, got 0\.$"):
         run.to_dataframe(0)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="`to_dataframe` needs pandas: pip install pandas"):

@@ -494,7 +494,7 @@ def half_square(x):
     ("function", "arguments", "error", "message"),
     [
         ("x", {}, TypeError, r"`potential_and_gradient` must be a function x -> \(U, gradient\), got a str"),
-        (half_square, {"dim": 2.5}, TypeError, "`dim` must be an integer, got 2.5"),
+        (half_square, {"dim": 2.5}, ValueError, "`dim` must be a whole number, at least 1, got 2.5"),
         (half_square, {"dim": 0}, ValueError, "`dim` must be a whole number, at least 1, got 0"),
         (half_square, {"initial": np.zeros(3)}, ValueError, r"`initial` must have shape \(2,\), got \(3,\)"),
         (half_square, {"variables": {"a": (3,)}}, ValueError, "do not add up to the dimension 2"),

@@ -266,9 +266,13 @@ def test_other_subjects_than_a_picture_has(plane, tmp_path):
 
 def test_settings_of_pictures_that_are_refused(plane):
     for call, error, what in (
-        (lambda: plots.trajectory(plane, events="many"), TypeError, "`events` must be an integer, got 'many'"),
-        (lambda: plots.ranks(plane, bins=0), ValueError, "`bins` must be at least 1, got 0"),
-        (lambda: plots.ranks(plane, draws=2.5), TypeError, "`draws` must be an integer, got 2.5"),
+        (
+            lambda: plots.trajectory(plane, events="many"),
+            ValueError,
+            "`events` must be a whole number, at least 1, got 'many'",
+        ),
+        (lambda: plots.ranks(plane, bins=0), ValueError, "`bins` must be a whole number, at least 1, got 0"),
+        (lambda: plots.ranks(plane, draws=2.5), ValueError, "`draws` must be a whole number, at least 1, got 2.5"),
         (lambda: plots.autocorrelation(plane, lags="long"), ValueError, "`lags` must be positive, got 'long'"),
         (lambda: plots.trace(plane, 0.5), ValueError, "`coordinates` must be some of 0 … 1, or their names"),
     ):

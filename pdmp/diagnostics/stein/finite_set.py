@@ -11,7 +11,7 @@ from pdmp.diagnostics.stein.adam import maximise
 from pdmp.diagnostics.stein.inputs import check_draws, overflows
 from pdmp.diagnostics.stein.kernels import SteinKernel, as_kernel
 from pdmp.diagnostics.stein.pairs import TILE, tiled
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import count, one_of
 from pdmp.native.classes import entry, vectorised
 
 
@@ -82,11 +82,10 @@ def fssd(
     if n < 3 or overflows(x, scores):
         return math.inf
     if np.ndim(locations) == 0:
-        if isinstance(locations, bool) or int(locations) != locations or locations < 1:
-            raise ValueError(f"`locations` must be a number of them or an array (J, {d}), got {locations!r}.")
         spread = np.atleast_2d(np.cov(x.T)) + 1e-10 * np.eye(d)
         rng = np.random.default_rng(seed)
-        v = rng.multivariate_normal(x.mean(axis=0), spread, size=int(locations), method="eigh", check_valid="ignore")
+        size = count("locations", locations)
+        v = rng.multivariate_normal(x.mean(axis=0), spread, size=size, method="eigh", check_valid="ignore")
     else:
         v = np.array(locations, dtype=float)
         if v.ndim != 2 or v.shape[1] != d or not np.all(np.isfinite(v)):

@@ -88,29 +88,3 @@ def ksd(
     if statistic == "v":
         return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))
     return off / float(weights.sum() ** 2 - np.dot(weights, weights))
-
-
-def stein_matrix(
-    x: ArrayLike, scores: ArrayLike, kernel: str | SteinKernel = "imq", *, preconditioner: ArrayLike | str | None = None
-) -> np.ndarray:
-    """The matrix of all k_π(xᵢ, xⱼ).
-
-    Parameters
-    ----------
-    x, scores : array_like, shape (P, d)
-        As of `ksd`.
-    kernel : {"imq", "gaussian"} or SteinKernel
-        As of `ksd`.
-    preconditioner : array_like or "covariance", optional
-        As of `ksd`.
-
-    Returns
-    -------
-    ndarray, shape (P, P)
-    """
-    x, scores = check_draws(x, scores)
-    pairs = Pairs(x, scores, kernel, preconditioner)
-    out = np.zeros((len(x), len(x)))
-    for i in range(len(x)):
-        pairs.add_row(i, out[i])
-    return out

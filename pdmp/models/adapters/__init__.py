@@ -22,7 +22,7 @@ __all__ = [
     "from_torch",
 ]
 
-__getattr__, __dir__ = _lazily(
+__getattr__, __dir__, _ = _lazily(
     __name__,
     {
         "pdmp.models.adapters.autodiff": "from_jax from_torch",

@@ -11,7 +11,6 @@ import ctypes
 import functools
 import hashlib
 import math
-import operator
 import sys
 import threading
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
+from pdmp.native.arguments import count
 from pdmp.native.classes import compiled, fingerprint
 
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
@@ -236,10 +236,7 @@ class FunctionModel(Model):
         if not (ready or callable(potential_and_gradient)):
             kind = type(potential_and_gradient).__name__
             raise TypeError(f"`potential_and_gradient` must be a function x -> (U, gradient), got a {kind}.")
-        try:
-            dim = operator.index(dim)
-        except TypeError:
-            raise TypeError(f"`dim` must be an integer, got {dim!r}.") from None
+        dim = count("dim", dim)
         super().__init__(dim=dim, n_data=n_data, variables=variables, transforms=transforms)
         if initial is not None:
             self.initial = self.check(initial, "initial")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
-from pdmp.native.arguments import matrix, one_of, positive
+from pdmp.native.arguments import count, matrix, one_of, positive
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import exp
@@ -291,11 +290,9 @@ class BayesianNN(IsotropicPrior):
 
     Raises
     ------
-    TypeError
-        If `hidden` or `n_classes` is not made of integers.
     ValueError
-        If `X` is not a finite matrix, `y` does not fit it or is not made of labels 0, …, K - 1, a layer has no unit,
-        `activation` or `dtype` is unknown, or `prior_scale` is not positive.
+        If `X` is not a finite matrix, `y` does not fit it or is not made of labels 0, …, K - 1, `hidden` or
+        `n_classes` does not fit, `activation` or `dtype` is unknown, or `prior_scale` is not positive.
 
     References
     ----------
@@ -488,23 +485,14 @@ def _labels(y, n, classes):
             what = f"has none of {missing}" if missing else "has a single class"
             raise ValueError(f"`y` must hold the labels 0, …, K - 1, and {what}; give `n_classes` if that is meant.")
         return y.astype(np.int32), most + 1
-    try:
-        classes = operator.index(classes)
-    except TypeError:
-        raise TypeError(f"`n_classes` must be an integer, got {classes!r}.") from None
-    if classes < 2 or most >= classes:
-        raise ValueError(f"`n_classes` must be at least 2 and above the largest label {most}, got {classes}.")
+    classes = count("n_classes", classes, least=2)
+    if most >= classes:
+        raise ValueError(f"`n_classes` must be above the largest label {most}, got {classes}.")
     return y.astype(np.int32), classes
 
 
 def _units(hidden):
-    try:
-        units = [operator.index(hidden)]
-    except TypeError:
-        try:
-            units = [operator.index(h) for h in hidden]
-        except TypeError:
-            raise TypeError(f"`hidden` must be an integer or a sequence of integers, got {hidden!r}.") from None
-    if not units or min(units) < 1:
-        raise ValueError(f"`hidden` must be at least 1 for each of at least one layer, got {hidden!r}.")
+    units = [count("hidden", width) for width in (hidden if np.iterable(hidden) else [hidden])]
+    if not units:
+        raise ValueError("`hidden` must have at least one layer.")
     return units

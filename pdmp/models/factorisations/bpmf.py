@@ -94,8 +94,6 @@ class BPMF(GaussianFactorisation):
 
     Raises
     ------
-    TypeError
-        If `rank`, `n_users` or `n_items` is not an integer.
     ValueError
         If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not
         finite, `rank` is below 1, or another number is not positive.

@@ -17,13 +17,12 @@ memory and of the random numbers, not of the ratings.
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.derived import reordered
+from pdmp.native.arguments import count
 from pdmp.native.classes import compiled, vectorised
 from pdmp.native.prefetch import prefetch
 
@@ -107,7 +106,7 @@ class Factorisation(Model):
         for name, array in (("items", items), ("ratings", ratings)):
             if len(array) != len(users):
                 raise ValueError(f"`{name}` must have one entry for each of `users`, {len(users)}; got {len(array)}.")
-        self.rank = _count(rank, "rank")
+        self.rank = count("rank", rank)
         self.n_users = _table("n_users", n_users, "users", users)
         self.n_items = _table("n_items", n_items, "items", items)
         variables = {names[0]: (self.n_users, self.rank), names[1]: (self.n_items, self.rank), **others(self)}
@@ -418,22 +417,12 @@ def _ratings(values):
     return array
 
 
-def _count(value, name):
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"`{name}` must be an integer, got {value!r}.") from None
-    if count < 1:
-        raise ValueError(f"`{name}` must be at least 1, got {count}.")
-    return count
-
-
 def _table(name, size, what, indices):
     """Number of rows of a table that the indices point into."""
     most = int(indices.max())
     if size is None:
         return most + 1
-    size = _count(size, name)
+    size = count(name, size)
     if most >= size:
         raise ValueError(f"`{what}` must lie in 0 … {size - 1}, as `{name}` is {size}; the largest is {most}.")
     return size

@@ -118,8 +118,6 @@ class PPMF(Factorisation):
 
     Raises
     ------
-    TypeError
-        If `rank`, `n_users` or `n_items` is not an integer.
     ValueError
         If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not a
         whole number from 0, `rank` is below 1, or another number is not positive.
