@@ -160,6 +160,21 @@ def test_effects_of_groups_by_choice():
         fit.predict(effects="zero")
 
 
+def test_correlations_of_three_columns_stand_in_their_places():
+    from pdmp.formulas.fit import _correlations
+
+    values = {("1", "x"): [0.1, -0.2], ("1", "log(w)"): [0.3, 0.4], ("x", "log(w)"): [-0.5, 0.6]}
+    natural = {f"mu: cor({a}, {b}|g)": np.array(value) for (a, b), value in values.items()} | {
+        "mu: 1|g": np.zeros((2, 5))
+    }
+    found = _correlations(natural, "mu: ", ("1|g", "x|g", "log(w)|g"), "g")
+    wanted = (
+        [[1.0, 0.1, 0.3], [0.1, 1.0, -0.5], [0.3, -0.5, 1.0]],
+        [[1.0, -0.2, 0.4], [-0.2, 1.0, 0.6], [0.4, 0.6, 1.0]],
+    )
+    assert np.array_equal(found, wanted)
+
+
 @pytest.mark.parametrize(
     "given, says",
     [
@@ -257,14 +272,14 @@ def test_means_and_contrasts_by_hand(counts):
     assert found.note == "averages over 60 rows"
     pairs = [("city", "rural"), ("city", "town"), ("rural", "town")]
     differences = np.stack([means[one, b] - means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
-    found = counts.contrasts("area", by="treated", draws=600)
+    found = counts.contrasts("area", by="treated", draws=600, probability=0.8)
     assert found.keys["area"] == ["rural - city", "town - city", "town - rural"] * 2
     assert found.keys["treated"] == [0.0] * 3 + [1.0] * 3
-    assert_estimates(found, differences)
+    assert_estimates(found, differences, 0.8)
     ratios = np.stack([means[one, b] / means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
-    found = counts.contrasts("area", by="treated", compare="ratio", draws=600)
-    assert found.keys["area"][0] == "rural / city"
-    assert_estimates(found, ratios)
+    found = counts.contrasts("area", by="treated", compare="ratio", draws=600, probability=0.6)
+    assert found.keys["area"] == ["rural / city", "town / city", "town / rural"] * 2
+    assert_estimates(found, ratios, 0.6)
     links = [by_hand(counts, t.assign(age=age, treated=1), effects=False).mean(axis=1) for age in (30.0, 50.0)]
     at = {"age": [30.0, 50.0], "treated": 1}
     found = counts.contrasts("age", at=at, effects="zero", scale="link", draws=600)
@@ -308,6 +323,11 @@ def test_slopes_by_hand(counts, monkeypatch):
     assert np.allclose(found.draws[:, 2], (two[1] - two[0]).mean(axis=1) / (2.0 * small), rtol=1e-3, atol=1e-6)
     # Links of the dose are the same in all areas, as only age and treated are in products.
     assert np.allclose(found.draws[:, 0], found.draws[:, 2])
+    beyond = t.assign(age=t.age + 60.0)  # all but a few rows are older than any of the fit's
+    there = np.exp(by_hand(counts, beyond)) * slope
+    found = counts.slopes("age", data=beyond, draws=600, probability=0.7)
+    assert np.allclose(found.draws[:, 0], there.mean(axis=1), rtol=2e-5)
+    assert_estimates(found, found.draws, 0.7)
     at_forty = np.exp(by_hand(counts, t.assign(age=40.0)))
     found = counts.slopes("age", at={"age": 40.0}, draws=600)
     assert np.allclose(found.draws[:, 0], (at_forty * slope).mean(axis=1), rtol=1e-6)
@@ -366,6 +386,11 @@ def test_averages_over_some_of_the_rows(monkeypatch):
     assert np.allclose(drawn[:, 1] - drawn[:, 0], p["treated"]) and np.allclose(
         drawn[:, 0] - plain[:, 0], drawn[:, 1] - plain[:, 1]
     )
+    again, other = (
+        fit.marginal_means("treated", effects="draw", draws=600, data=t, seed=seed, scale="link").draws
+        for seed in (2, 3)
+    )
+    assert np.array_equal(again, drawn) and not np.allclose(other, drawn)
     assert ((drawn - plain)[:, 0] / p["sd(clinic)"]).std() == pytest.approx(1.0, rel=0.15)  # five standard errors
 
 
@@ -617,6 +642,31 @@ def test_loo_by_hand():
     assert "of 15 rows, drawn, and the densities of all at the posterior mean: that adds" in repr(some[0])
 
 
+def test_rows_of_a_fit_in_other_coordinates():
+    """Those whose effects are partly centred: log-likelihoods of some rows from draws that were moved back."""
+    from pdmp.models.regressions.group_information import group_information
+    from pdmp.models.regressions.partly_centred import PartlyCentred
+
+    fit, usual = (made("y ~ age + (1 | clinic)", spread=0.3) for _ in range(2))
+    fit.model = PartlyCentred(fit.model, group_information(fit.model))
+    fit.run = Made(fit.model, spread=0.3)
+    x, t = fit.run.draws(50), table()
+    p = {name: values[..., None] for name, values in fit.model.constrain(x).items() if values.ndim == 2}
+    z = p["Intercept"] + p["age"] * t.age.to_numpy() + fit.model.constrain(x)["1|clinic"][..., t.clinic - 10]
+    density = stats.norm.logpdf(t.y.to_numpy(), z, p["sigma"])
+    rows, (other, moved) = np.array([3, 17, 59]), fit.centred(x)
+    assert np.allclose(other.log_likelihoods(moved, rows), density[..., rows], rtol=1e-9)
+    assert not np.allclose(moved, x) and other.n_rows == N
+    assert usual.centred(x)[1] is x
+    from pdmp.formulas.loo import relative_efficiency
+    from pdmp.formulas.pareto_smoothing import loo_densities
+
+    with pytest.warns(UserWarning, match="the Pareto k of"):
+        found = fit.loo(draws=50)
+    wanted = loo_densities(density.reshape(-1, N), relative_efficiency(fit, x))
+    assert np.allclose(found.loo_i, wanted[0], rtol=1e-7) and np.allclose(found.pareto_k, wanted[1], rtol=1e-6)
+
+
 def test_loo_of_more_rows_than_all_are_taken_of(monkeypatch):
     """From where 100 draws of each chain have more log-likelihoods than 20 million; in blocks; errors of `rows`."""
     from pdmp.formulas import loo
@@ -794,6 +844,11 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     monkeypatch.setattr(kept, "ROWS", 24)
     fit, t = made("y ~ age + area"), table()
     places = fit.design.kept.places
+    x = fit.run.draws(14).reshape(-1, fit.model.dim)
+    fit.run.x[..., 1] += np.linspace(-2.0, 2.0, 400)  # so that rows differ
+    for kind in ("mean", "link"):
+        whole, some = (fit.predicted(x, None, kind, "error", None, rows=rows) for rows in (None, places))
+        assert np.array_equal(some, whole[:, places]) and not np.allclose(some, whole[:, :24])
     found = fit.pp_check(by="area", draws=40, seed=1)
     assert np.array_equal(found.observed, t.y.to_numpy()[places]) and found.note == "24 of 60 rows, drawn"
     z = fit.predict(kind="mean", draws=40)[:, places]
