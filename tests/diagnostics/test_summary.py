@@ -370,6 +370,10 @@ def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
     draws[..., 0] *= np.arange(draws.shape[1]) < 0.05 * draws.shape[1]
     monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "diagnostic_draws", lambda run: draws)
     assert "the standard deviation of x[1] is" in str(run.summary().warnings)
+    mixed = pdmp.diagnostics.averages.diagnostic_draws(run)  # of all chains together: 1 and 0.7 are 0.85 of them
+    mixed[0, :, 0], mixed[1, : int(0.7 * mixed.shape[1]), 0] = 0.0, 0.0
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "diagnostic_draws", lambda run: mixed)
+    assert "the standard deviation of x[0], x[1]" in str(run.summary().warnings)
 
 
 def far_apart(model, process=lambda model: discrete.MALA(model, step=0.1), d=2, size=6.0, **budget):

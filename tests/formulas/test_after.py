@@ -160,6 +160,24 @@ def test_effects_of_groups_by_choice():
         fit.predict(effects="zero")
 
 
+def test_a_table_of_estimates_as_text():
+    """Each number under its heading and beside its keys, sixty rows of them; further columns come last."""
+    draws = np.random.default_rng(0).standard_normal((40, 64)) * np.arange(1.0, 65.0)
+    keys = {"area": [f"a{k}" for k in range(64)], "age": [k / 8.0 for k in range(64)]}
+    found = pdmp.formulas.Estimates(keys, draws, 0.5, {"probability": np.arange(64) / 64.0}, "a note")
+    own = [draws.mean(axis=0), draws.std(axis=0), *np.quantile(draws, [0.25, 0.75], axis=0), np.arange(64) / 64.0]
+    head, *rows = repr(found).splitlines()
+    assert head.split() == ["area", "age", "estimate", "error", "lower", "upper", "probability"] and len(found) == 64
+    assert rows[60:] == ["… and 4 more", "a note"]
+    for k, row in enumerate(rows[:60]):
+        assert row.split() == [f"a{k}", f"{k / 8.0:.4g}", *(f"{column[k]:.4g}" for column in own)]
+    frame = found.to_dataframe()
+    assert list(frame) == head.split() and np.array_equal(frame.iloc[:, 2:].T, own) and list(frame.area) == keys["area"]
+    text = found._repr_html_()
+    assert f"<td>{own[0][3]:.4g}</td>" in text and text.endswith("<pre>a note</pre>")
+    assert "more" not in repr(pdmp.formulas.Estimates({"k": range(60)}, draws[:, :60], 0.5))
+
+
 def test_correlations_of_three_columns_stand_in_their_places():
     from pdmp.formulas.fit import _correlations
 
@@ -292,6 +310,14 @@ def test_means_and_contrasts_by_hand(counts):
     later, earlier = [1, 2, 2], [0, 0, 1]
     found = counts.contrasts("area", at=at | {"area": ["city", "rural", "town"]}, draws=600)
     assert_estimates(found, np.stack([there[b] - there[a] for a, b in zip(earlier, later, strict=True)], axis=-1))
+    two = {
+        (age, area): np.exp(by_hand(counts, t.assign(age=age, area=area))).mean(axis=1)
+        for age in (30.0, 55.0)
+        for area in ("town", "city")
+    }
+    found = counts.marginal_means("area", by="age", at={"age": [30.0, 55.0], "area": ["town", "city"]}, draws=600)
+    assert list(zip(found.keys["age"], found.keys["area"], strict=True)) == list(two)
+    assert_estimates(found, np.stack(list(two.values()), axis=-1))
     small = 1e-6
     two = [np.exp(by_hand(counts, t.assign(**at, age=t.age + side * small))).mean(axis=1) for side in (-1.0, 1.0)]
     found = counts.slopes("age", at=at, draws=600)
