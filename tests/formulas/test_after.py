@@ -1,5 +1,6 @@
 """After a fit: effects, contrasts, slopes, hypotheses, checks and cross-validation, against arithmetic by hand."""
 
+import copy
 import itertools
 import math
 import re
@@ -176,6 +177,36 @@ def test_a_table_of_estimates_as_text():
     text = found._repr_html_()
     assert f"<td>{own[0][3]:.4g}</td>" in text and text.endswith("<pre>a note</pre>")
     assert "more" not in repr(pdmp.formulas.Estimates({"k": range(60)}, draws[:, :60], 0.5))
+
+
+def test_what_is_usual_in_a_column_of_two_tables():
+    """As of both in one; few distinct numbers are so in all rows, kept or not; groups of the second come behind."""
+    from pdmp.formulas.kept import Kept
+
+    t = table().assign(k=np.arange(N) % 3, m=np.arange(N) % 3 - 1.5 * (np.arange(N) > 50), clinic=20 - table().clinic)
+    t = t[["y", "age", "dose", "k", "m", "area", "clinic"]]
+    fit = made("y ~ age + dose + k + m + area + (1 | clinic)", data=t)
+    for first, second in ((t[:25], t[25:]), (t[25:], t[:25]), (t.sort_values("age")[:40], t.sort_values("age")[40:])):
+        both, whole = Kept(first, [fit.design]).extended(second, [fit.design]), Kept(t, [fit.design])
+        assert both.n == N and set(both.columns) == set(whole.columns) == {"age", "dose", "k", "m", "area"}
+        for name, column in whole.columns.items():
+            assert both.columns[name][1:5] == pytest.approx(column[1:5], rel=1e-12, nan_ok=True)
+            assert both.columns[name].distinct == column.distinct and set(both.columns[name].levels or ()) == set(
+                column.levels or ()
+            )
+        labels = first.clinic.unique().tolist(), second.clinic.unique().tolist()
+        assert list(both.groupings["clinic"]) == [*sorted(labels[0]), *sorted(set(labels[1]) - set(labels[0]))]
+        assert np.array_equal(both.rows.y, [*first.y, *second.y]) and np.array_equal(both.places, np.arange(N))
+    assert whole.columns["k"].distinct == (0, 1, 2) and whole.columns["m"].distinct == ()  # six, three in each part
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdmp.formulas.kept.ROWS", 20)
+        chosen = np.sort(np.random.default_rng(0).choice(N, 20, replace=False))
+        odd = t.assign(k=np.where(np.isin(np.arange(N), chosen), t.k, 9.5))
+        assert Kept(odd, [fit.design]).columns["k"].distinct == ()
+        whole, both = Kept(t, [fit.design]), Kept(t[:45], [fit.design]).extended(t[45:], [fit.design])
+        for found in (whole, both):
+            assert len(found.places) == 20 and np.array_equal(found.rows.y, t.y.to_numpy()[found.places])
+        assert np.array_equal(whole.places, chosen) and 0 < np.sum(both.places >= 45) < 15
 
 
 def test_correlations_of_three_columns_stand_in_their_places():
@@ -379,6 +410,10 @@ def test_averages_over_some_of_the_rows(monkeypatch):
     fit, t = made("c ~ age + treated + (1 | clinic)", "poisson"), table()
     chosen, p = fit.design.kept.places, natural(fit)
     assert chosen[-1] > 45  # not the first ones
+    ages = fit.conditional_effects("age", draws=3).keys["age"]  # what is usual is of all rows
+    assert (ages[0], ages[-1]) == (t.age.min(), t.age.max()) and not {t.age.idxmin(), t.age.idxmax()} <= set(chosen)
+    column = fit.kept.columns["age"]
+    assert (column.mean, column.sd) == pytest.approx((t.age.mean(), t.age.std(ddof=0)), rel=1e-12)
     assert repr(fit.summary()).count("c ~ age + treated + (1 | clinic), poisson with the log link, 60 rows") == 1
     assert (
         len(chosen) == 20
@@ -540,6 +575,7 @@ def test_equations_by_hand():
     z = stats.norm.ppf((np.arange(1_000) + 0.5) / 1_000)
     assert posterior_density(2.0 * (z - 1.5)) == pytest.approx(normal(1.5) / 2.0, rel=0.005)
     assert math.isnan(posterior_density(z - 2.1))  # 18 of them are beyond, and 23 here
+    assert math.isnan(posterior_density(2.1 - z)) and posterior_density(2.0 - z) == posterior_density(z - 2.0)
     assert posterior_density(z - 2.0) == pytest.approx(normal(2.0), rel=0.03)
     assert density(Normal(1.0, 2.0), 0.5) == pytest.approx(normal(0.5, 1.0, 2.0))
 
@@ -806,6 +842,39 @@ def test_comparisons_by_hand():
         one.compare(3)
 
 
+def test_the_same_rows_are_taken_where_one_fit_has_more_chains(monkeypatch):
+    """Of which 100 draws of each have too many log-likelihoods for all rows: then of the other some rows as well."""
+    from pdmp.formulas import loo
+
+    one, other = made("y ~ age", spread=0.03), made("y ~ dose", spread=0.03, seed=1)
+    other.run.x, other.run.chains = np.concatenate([other.run.x, 0.01 + other.run.x]), 2 * CHAINS
+    monkeypatch.setattr(loo, "ROWS", 25)
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N)
+    monkeypatch.setattr(loo, "choose_draws", lambda run: (120, 1.0))
+    assert one.loo().near is None and len(other.loo().rows) == 25
+    for first, second in ((one, other), (other, one)):
+        found = first.compare(second)
+        assert len(found.one.rows) == 25 and np.array_equal(found.one.rows, found.other.rows)
+        near = found.one.near - found.other.near
+        apart = found.one.loo_i - found.other.loo_i - near[found.one.rows]
+        assert found.elpd_difference == pytest.approx(near.sum() + N / 25 * apart.sum())
+
+
+def test_probabilities_are_not_compared_with_densities():
+    fit = made("y ~ age", spread=0.03)
+    for name in ("student_t", "gamma", "beta", "von_mises", "poisson", "binomial", "cumulative", "bernoulli", "acat"):
+        other = copy.copy(fit)
+        other.family = family_of(name)
+        if name in ("student_t", "gamma", "beta", "von_mises"):
+            assert fit.compare(other, draws=200).elpd_difference == 0.0
+            continue
+        for a, b in ((fit, other), (other, fit)):
+            with pytest.raises(
+                ValueError, match=f"{name} gives a probability of each response, and gaussian a density"
+            ):
+                a.compare(b, draws=20)
+
+
 # -- checks of predictions --------------------------------------------------------------------------------------------
 
 
@@ -852,7 +921,7 @@ def test_checks_by_hand():
 
 
 def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_half():
-    from pdmp.formulas.predictive_checks import PredictiveCheck
+    from pdmp.formulas.predictive_checks import STATISTICS, PredictiveCheck
 
     few, many = np.array([3.0, 5.0, 5.0]), np.array([[1.0, 4.0, 5.0], [2.0, 2.0, 7.0], [5.0, 5.0, 4.0]])
     for observed, replicated, first in ((few, many, 1), (many[0], np.array([few, few]), 1)):
@@ -860,6 +929,16 @@ def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_ha
         assert frame.c[0] == first and frame.observed.sum() == 3 and len(set(frame.observed)) > 1
         for k, seen, drawn in zip(frame.c, frame.observed, frame.replicated, strict=True):
             assert seen == np.sum(observed == k) and drawn == pytest.approx(np.mean(np.sum(replicated == k, axis=1)))
+    with pytest.MonkeyPatch.context() as patch:  # of 1, 2 and 3: two of three draws are above, one of them is 3
+        patch.setattr("pdmp.formulas.predictive_checks.MOST_BARS", 3)
+        cut = PredictiveCheck("rootogram", "c", many[0], np.array([few, few]), 0.5)
+        assert list(cut.to_dataframe().c) == [1.0, 2.0, 3.0]
+        assert cut.plot().get_xlabel() == "c (67 % of what is replicated is above)"
+    y = np.random.default_rng(0).integers(-2, 3, (5, 30)).astype(float)
+    own = {"mean": np.mean, "sd": np.std, "median": np.median, "min": np.min, "max": np.max}
+    for name, statistic in STATISTICS.items():
+        each = [np.mean(one == 0.0) if name == "zeros" else own[name](one) for one in y]
+        assert statistic(y).tolist() == each and statistic(y[2]) == each[2], name
     check = PredictiveCheck("statistic", "c", few, many, 0.5, None, lambda y: y.max(axis=-1), {"statistic": "max"})
     assert check.value == 5.0 and check.values.tolist() == [5.0, 7.0, 5.0] and check.p_value == 1 / 3 + 0.5 * 2 / 3
 
@@ -883,6 +962,8 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     monkeypatch.setattr(predictive_checks, "NUMBERS", 40 * N - 1)
     monkeypatch.setattr(predictive_checks, "ROWS", 50)
     found = fit.pp_check("density", draws=40, seed=1)
+    drawn = np.sort(np.random.default_rng(0).choice(N, 50, replace=False))
+    assert np.array_equal(found.observed, t.y.to_numpy()[drawn]) and not np.array_equal(drawn, np.arange(50))
     assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
     assert fit.pp_check("density", draws=39, seed=1).note == ""
 
