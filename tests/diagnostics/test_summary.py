@@ -10,7 +10,7 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
-from pdmp.diagnostics.summary import Summary, find_warnings, sd_errors, short_warning, stay_apart
+from pdmp.diagnostics.summary import Summary, find_warnings, natural_rows, sd_errors, short_warning, stay_apart
 from pdmp.engine import preflight
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
@@ -48,6 +48,34 @@ def test_a_table_as_text_and_as_html():
     few = Summary([row | {"2.5%": np.nan, "97.5%": np.nan} for row in rows[:60]])
     assert repr(few).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
     assert len(repr(few).splitlines()) == 61 and "more" not in few._repr_html_()
+
+
+def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
+    """Those that are no coordinates, of draws of which there are as many of a short chain as of a long one."""
+    rng, lengths = np.random.default_rng(2), np.array([1.0, 6.0, 2.0])
+    natural = {"sigma": rng.gamma(3.0, 1.0, (3, 90)) + [[0.0], [1.0], [5.0]], "mu": rng.standard_normal((3, 90))}
+    natural["rho"] = rng.standard_normal((3, 90, 2)) * [1.0, 9.0]
+    run = SimpleNamespace(
+        transforms={"a": 1}, info={}, constrain=lambda x: natural, records=[SimpleNamespace(length=h) for h in lengths]
+    )
+    rows = natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))
+    assert [row["name"] for row in rows] == ["sigma", "rho[0]", "rho[1]"]
+    w = np.repeat(lengths / lengths.sum() / 90, 90)
+    for row, x in zip(rows, (natural["sigma"], natural["rho"][..., 0], natural["rho"][..., 1]), strict=True):
+        flat, effective = x.ravel(), ess(x[..., None])[0]
+        sd = np.sqrt(w @ (flat - w @ flat) ** 2)
+        assert (row["mean"], row["sd"]) == pytest.approx((w @ flat, sd))
+        assert (row["ess"], row["mcse"]) == pytest.approx((effective, sd / np.sqrt(effective)))
+        assert row["rhat"] == pytest.approx(rhat(x[..., None])[0])
+        for name, q in (("2.5%", 0.025), ("97.5%", 0.975)):  # within the weight of a draw
+            assert w[flat < row[name]].sum() <= q + w.max() and w[flat <= row[name]].sum() >= q - w.max()
+    for info, transforms, count in (({}, {}, 0), ({"constrains": True}, {}, 3)):
+        run.info, run.transforms = info, transforms
+        assert len(natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count
+    assert natural_rows(run, [], None) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdmp.diagnostics.summary.NATURAL", 2)
+        assert natural_rows(run, ["mu"], np.zeros((3, 90, 4))) == []
 
 
 NAMES = list("abcdef")
@@ -213,6 +241,9 @@ def test_what_is_said_of_tails_without_a_variance(monkeypatch):
     monkeypatch.setattr(module, "heavy_tails", lambda draws, places, ess, model: seen.extend(places) or {})
     run.summary()
     assert seen == [0, 2]
+    monkeypatch.setattr(module, "FEW", 1e9)  # and those of which there are few effective draws
+    run.summary()
+    assert seen == [0, 2, 0, 1, 2]
 
 
 @pytest.mark.filterwarnings("error")
@@ -370,6 +401,10 @@ def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
     draws[..., 0] *= np.arange(draws.shape[1]) < 0.05 * draws.shape[1]
     monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "diagnostic_draws", lambda run: draws)
     assert "the standard deviation of x[1] is" in str(run.summary().warnings)
+    mixed = pdmp.diagnostics.averages.diagnostic_draws(run)  # of all chains together: 1 and 0.7 are 0.85 of them
+    mixed[0, :, 0], mixed[1, : int(0.7 * mixed.shape[1]), 0] = 0.0, 0.0
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "diagnostic_draws", lambda run: mixed)
+    assert "the standard deviation of x[0], x[1]" in str(run.summary().warnings)
 
 
 def far_apart(model, process=lambda model: discrete.MALA(model, step=0.1), d=2, size=6.0, **budget):

@@ -1,5 +1,6 @@
 """After a fit: effects, contrasts, slopes, hypotheses, checks and cross-validation, against arithmetic by hand."""
 
+import copy
 import itertools
 import math
 import re
@@ -162,6 +163,69 @@ def test_effects_of_groups_by_choice():
         fit.predict(effects="zero")
 
 
+def test_a_table_of_estimates_as_text():
+    """Each number under its heading and beside its keys, sixty rows of them; further columns come last."""
+    draws = np.random.default_rng(0).standard_normal((40, 64)) * np.arange(1.0, 65.0)
+    keys = {"area": [f"a{k}" for k in range(64)], "age": [k / 8.0 for k in range(64)]}
+    found = pdmp.formulas.Estimates(keys, draws, 0.5, {"probability": np.arange(64) / 64.0}, "a note")
+    own = [draws.mean(axis=0), draws.std(axis=0), *np.quantile(draws, [0.25, 0.75], axis=0), np.arange(64) / 64.0]
+    head, *rows = repr(found).splitlines()
+    assert head.split() == ["area", "age", "estimate", "error", "lower", "upper", "probability"] and len(found) == 64
+    assert rows[60:] == ["… and 4 more", "a note"]
+    for k, row in enumerate(rows[:60]):
+        assert row.split() == [f"a{k}", f"{k / 8.0:.4g}", *(f"{column[k]:.4g}" for column in own)]
+    frame = found.to_dataframe()
+    assert list(frame) == head.split() and np.array_equal(frame.iloc[:, 2:].T, own) and list(frame.area) == keys["area"]
+    text = found._repr_html_()
+    assert f"<td>{own[0][3]:.4g}</td>" in text and text.endswith("<pre>a note</pre>")
+    assert "more" not in repr(pdmp.formulas.Estimates({"k": range(60)}, draws[:, :60], 0.5))
+
+
+def test_what_is_usual_in_a_column_of_two_tables():
+    """As of both in one; few distinct numbers are so in all rows, kept or not; groups of the second come behind."""
+    from pdmp.formulas.kept import Kept
+
+    t = table().assign(k=np.arange(N) % 3, m=np.arange(N) % 3 - 1.5 * (np.arange(N) > 50), clinic=20 - table().clinic)
+    t = t[["y", "age", "dose", "k", "m", "area", "clinic"]]
+    fit = made("y ~ age + dose + k + m + area + (1 | clinic)", data=t)
+    for first, second in ((t[:25], t[25:]), (t[25:], t[:25]), (t.sort_values("age")[:40], t.sort_values("age")[40:])):
+        both, whole = Kept(first, [fit.design]).extended(second, [fit.design]), Kept(t, [fit.design])
+        assert both.n == N and set(both.columns) == set(whole.columns) == {"age", "dose", "k", "m", "area"}
+        for name, column in whole.columns.items():
+            assert both.columns[name][1:5] == pytest.approx(column[1:5], rel=1e-12, nan_ok=True)
+            assert both.columns[name].distinct == column.distinct and set(both.columns[name].levels or ()) == set(
+                column.levels or ()
+            )
+        labels = first.clinic.unique().tolist(), second.clinic.unique().tolist()
+        assert list(both.groupings["clinic"]) == [*sorted(labels[0]), *sorted(set(labels[1]) - set(labels[0]))]
+        assert np.array_equal(both.rows.y, [*first.y, *second.y]) and np.array_equal(both.places, np.arange(N))
+    assert whole.columns["k"].distinct == (0, 1, 2) and whole.columns["m"].distinct == ()  # six, three in each part
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdmp.formulas.kept.ROWS", 20)
+        chosen = np.sort(np.random.default_rng(0).choice(N, 20, replace=False))
+        odd = t.assign(k=np.where(np.isin(np.arange(N), chosen), t.k, 9.5))
+        assert Kept(odd, [fit.design]).columns["k"].distinct == ()
+        whole, both = Kept(t, [fit.design]), Kept(t[:45], [fit.design]).extended(t[45:], [fit.design])
+        for found in (whole, both):
+            assert len(found.places) == 20 and np.array_equal(found.rows.y, t.y.to_numpy()[found.places])
+        assert np.array_equal(whole.places, chosen) and 0 < np.sum(both.places >= 45) < 15
+
+
+def test_correlations_of_three_columns_stand_in_their_places():
+    from pdmp.formulas.fit import _correlations
+
+    values = {("1", "x"): [0.1, -0.2], ("1", "log(w)"): [0.3, 0.4], ("x", "log(w)"): [-0.5, 0.6]}
+    natural = {f"mu: cor({a}, {b}|g)": np.array(value) for (a, b), value in values.items()} | {
+        "mu: 1|g": np.zeros((2, 5))
+    }
+    found = _correlations(natural, "mu: ", ("1|g", "x|g", "log(w)|g"), "g")
+    wanted = (
+        [[1.0, 0.1, 0.3], [0.1, 1.0, -0.5], [0.3, -0.5, 1.0]],
+        [[1.0, -0.2, 0.4], [-0.2, 1.0, 0.6], [0.4, 0.6, 1.0]],
+    )
+    assert np.array_equal(found, wanted)
+
+
 @pytest.mark.parametrize(
     "given, says",
     [
@@ -259,14 +323,14 @@ def test_means_and_contrasts_by_hand(counts):
     assert found.note == "averages over 60 rows"
     pairs = [("city", "rural"), ("city", "town"), ("rural", "town")]
     differences = np.stack([means[one, b] - means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
-    found = counts.contrasts("area", by="treated", draws=600)
+    found = counts.contrasts("area", by="treated", draws=600, probability=0.8)
     assert found.keys["area"] == ["rural - city", "town - city", "town - rural"] * 2
     assert found.keys["treated"] == [0.0] * 3 + [1.0] * 3
-    assert_estimates(found, differences)
+    assert_estimates(found, differences, 0.8)
     ratios = np.stack([means[one, b] / means[one, a] for one in (0, 1) for a, b in pairs], axis=-1)
-    found = counts.contrasts("area", by="treated", compare="ratio", draws=600)
-    assert found.keys["area"][0] == "rural / city"
-    assert_estimates(found, ratios)
+    found = counts.contrasts("area", by="treated", compare="ratio", draws=600, probability=0.6)
+    assert found.keys["area"] == ["rural / city", "town / city", "town / rural"] * 2
+    assert_estimates(found, ratios, 0.6)
     links = [by_hand(counts, t.assign(age=age, treated=1), effects=False).mean(axis=1) for age in (30.0, 50.0)]
     at = {"age": [30.0, 50.0], "treated": 1}
     found = counts.contrasts("age", at=at, effects="zero", scale="link", draws=600)
@@ -279,6 +343,14 @@ def test_means_and_contrasts_by_hand(counts):
     later, earlier = [1, 2, 2], [0, 0, 1]
     found = counts.contrasts("area", at=at | {"area": ["city", "rural", "town"]}, draws=600)
     assert_estimates(found, np.stack([there[b] - there[a] for a, b in zip(earlier, later, strict=True)], axis=-1))
+    two = {
+        (age, area): np.exp(by_hand(counts, t.assign(age=age, area=area))).mean(axis=1)
+        for age in (30.0, 55.0)
+        for area in ("town", "city")
+    }
+    found = counts.marginal_means("area", by="age", at={"age": [30.0, 55.0], "area": ["town", "city"]}, draws=600)
+    assert list(zip(found.keys["age"], found.keys["area"], strict=True)) == list(two)
+    assert_estimates(found, np.stack(list(two.values()), axis=-1))
     small = 1e-6
     two = [np.exp(by_hand(counts, t.assign(**at, age=t.age + side * small))).mean(axis=1) for side in (-1.0, 1.0)]
     found = counts.slopes("age", at=at, draws=600)
@@ -310,6 +382,11 @@ def test_slopes_by_hand(counts, monkeypatch):
     assert np.allclose(found.draws[:, 2], (two[1] - two[0]).mean(axis=1) / (2.0 * small), rtol=1e-3, atol=1e-6)
     # Links of the dose are the same in all areas, as only age and treated are in products.
     assert np.allclose(found.draws[:, 0], found.draws[:, 2])
+    beyond = t.assign(age=t.age + 60.0)  # all but a few rows are older than any of the fit's
+    there = np.exp(by_hand(counts, beyond)) * slope
+    found = counts.slopes("age", data=beyond, draws=600, probability=0.7)
+    assert np.allclose(found.draws[:, 0], there.mean(axis=1), rtol=2e-5)
+    assert_estimates(found, found.draws, 0.7)
     at_forty = np.exp(by_hand(counts, t.assign(age=40.0)))
     found = counts.slopes("age", at={"age": 40.0}, draws=600)
     assert np.allclose(found.draws[:, 0], (at_forty * slope).mean(axis=1), rtol=1e-6)
@@ -335,6 +412,10 @@ def test_averages_over_some_of_the_rows(monkeypatch):
     fit, t = made("c ~ age + treated + (1 | clinic)", "poisson"), table()
     chosen, p = fit.design.kept.places, natural(fit)
     assert chosen[-1] > 45  # not the first ones
+    ages = fit.conditional_effects("age", draws=3).keys["age"]  # what is usual is of all rows
+    assert (ages[0], ages[-1]) == (t.age.min(), t.age.max()) and not {t.age.idxmin(), t.age.idxmax()} <= set(chosen)
+    column = fit.kept.columns["age"]
+    assert (column.mean, column.sd) == pytest.approx((t.age.mean(), t.age.std(ddof=0)), rel=1e-12)
     assert repr(fit.summary()).count("c ~ age + treated + (1 | clinic), poisson with the log link, 60 rows") == 1
     assert (
         len(chosen) == 20
@@ -368,6 +449,11 @@ def test_averages_over_some_of_the_rows(monkeypatch):
     assert np.allclose(drawn[:, 1] - drawn[:, 0], p["treated"]) and np.allclose(
         drawn[:, 0] - plain[:, 0], drawn[:, 1] - plain[:, 1]
     )
+    again, other = (
+        fit.marginal_means("treated", effects="draw", draws=600, data=t, seed=seed, scale="link").draws
+        for seed in (2, 3)
+    )
+    assert np.array_equal(again, drawn) and not np.allclose(other, drawn)
     assert ((drawn - plain)[:, 0] / p["sd(clinic)"]).std() == pytest.approx(1.0, rel=0.15)  # five standard errors
 
 
@@ -491,6 +577,7 @@ def test_equations_by_hand():
     z = stats.norm.ppf((np.arange(1_000) + 0.5) / 1_000)
     assert posterior_density(2.0 * (z - 1.5)) == pytest.approx(normal(1.5) / 2.0, rel=0.005)
     assert math.isnan(posterior_density(z - 2.1))  # 18 of them are beyond, and 23 here
+    assert math.isnan(posterior_density(2.1 - z)) and posterior_density(2.0 - z) == posterior_density(z - 2.0)
     assert posterior_density(z - 2.0) == pytest.approx(normal(2.0), rel=0.03)
     assert density(Normal(1.0, 2.0), 0.5) == pytest.approx(normal(0.5, 1.0, 2.0))
 
@@ -619,6 +706,31 @@ def test_loo_by_hand():
     assert "of 15 rows, drawn, and the densities of all at the posterior mean: that adds" in repr(some[0])
 
 
+def test_rows_of_a_fit_in_other_coordinates():
+    """Those whose effects are partly centred: log-likelihoods of some rows from draws that were moved back."""
+    from pdmp.models.regressions.group_information import group_information
+    from pdmp.models.regressions.partly_centred import PartlyCentred
+
+    fit, usual = (made("y ~ age + (1 | clinic)", spread=0.3) for _ in range(2))
+    fit.model = PartlyCentred(fit.model, group_information(fit.model))
+    fit.run = Made(fit.model, spread=0.3)
+    x, t = fit.run.draws(50), table()
+    p = {name: values[..., None] for name, values in fit.model.constrain(x).items() if values.ndim == 2}
+    z = p["Intercept"] + p["age"] * t.age.to_numpy() + fit.model.constrain(x)["1|clinic"][..., t.clinic - 10]
+    density = stats.norm.logpdf(t.y.to_numpy(), z, p["sigma"])
+    rows, (other, moved) = np.array([3, 17, 59]), fit.centred(x)
+    assert np.allclose(other.log_likelihoods(moved, rows), density[..., rows], rtol=1e-9)
+    assert not np.allclose(moved, x) and other.n_rows == N
+    assert usual.centred(x)[1] is x
+    from pdmp.formulas.loo import relative_efficiency
+    from pdmp.formulas.pareto_smoothing import loo_densities
+
+    with pytest.warns(UserWarning, match="the Pareto k of"):
+        found = fit.loo(draws=50)
+    wanted = loo_densities(density.reshape(-1, N), relative_efficiency(fit, x))
+    assert np.allclose(found.loo_i, wanted[0], rtol=1e-7) and np.allclose(found.pareto_k, wanted[1], rtol=1e-6)
+
+
 def test_loo_of_more_rows_than_all_are_taken_of(monkeypatch):
     """From where 100 draws of each chain have more log-likelihoods than 20 million; in blocks; errors of `rows`."""
     from pdmp.formulas import loo
@@ -732,6 +844,39 @@ def test_comparisons_by_hand():
         one.compare(3)
 
 
+def test_the_same_rows_are_taken_where_one_fit_has_more_chains(monkeypatch):
+    """Of which 100 draws of each have too many log-likelihoods for all rows: then of the other some rows as well."""
+    from pdmp.formulas import loo
+
+    one, other = made("y ~ age", spread=0.03), made("y ~ dose", spread=0.03, seed=1)
+    other.run.x, other.run.chains = np.concatenate([other.run.x, 0.01 + other.run.x]), 2 * CHAINS
+    monkeypatch.setattr(loo, "ROWS", 25)
+    monkeypatch.setattr(loo, "NUMBERS", 100 * CHAINS * N)
+    monkeypatch.setattr(loo, "choose_draws", lambda run: (120, 1.0))
+    assert one.loo().near is None and len(other.loo().rows) == 25
+    for first, second in ((one, other), (other, one)):
+        found = first.compare(second)
+        assert len(found.one.rows) == 25 and np.array_equal(found.one.rows, found.other.rows)
+        near = found.one.near - found.other.near
+        apart = found.one.loo_i - found.other.loo_i - near[found.one.rows]
+        assert found.elpd_difference == pytest.approx(near.sum() + N / 25 * apart.sum())
+
+
+def test_probabilities_are_not_compared_with_densities():
+    fit = made("y ~ age", spread=0.03)
+    for name in ("student_t", "gamma", "beta", "von_mises", "poisson", "binomial", "cumulative", "bernoulli", "acat"):
+        other = copy.copy(fit)
+        other.family = family_of(name)
+        if name in ("student_t", "gamma", "beta", "von_mises"):
+            assert fit.compare(other, draws=200).elpd_difference == 0.0
+            continue
+        for a, b in ((fit, other), (other, fit)):
+            with pytest.raises(
+                ValueError, match=f"{name} gives a probability of each response, and gaussian a density"
+            ):
+                a.compare(b, draws=20)
+
+
 # -- checks of predictions --------------------------------------------------------------------------------------------
 
 
@@ -778,7 +923,7 @@ def test_checks_by_hand():
 
 
 def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_half():
-    from pdmp.formulas.predictive_checks import PredictiveCheck
+    from pdmp.formulas.predictive_checks import STATISTICS, PredictiveCheck
 
     few, many = np.array([3.0, 5.0, 5.0]), np.array([[1.0, 4.0, 5.0], [2.0, 2.0, 7.0], [5.0, 5.0, 4.0]])
     for observed, replicated, first in ((few, many, 1), (many[0], np.array([few, few]), 1)):
@@ -786,6 +931,16 @@ def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_ha
         assert frame.c[0] == first and frame.observed.sum() == 3 and len(set(frame.observed)) > 1
         for k, seen, drawn in zip(frame.c, frame.observed, frame.replicated, strict=True):
             assert seen == np.sum(observed == k) and drawn == pytest.approx(np.mean(np.sum(replicated == k, axis=1)))
+    with pytest.MonkeyPatch.context() as patch:  # of 1, 2 and 3: two of three draws are above, one of them is 3
+        patch.setattr("pdmp.formulas.predictive_checks.MOST_BARS", 3)
+        cut = PredictiveCheck("rootogram", "c", many[0], np.array([few, few]), 0.5)
+        assert list(cut.to_dataframe().c) == [1.0, 2.0, 3.0]
+        assert cut.plot().get_xlabel() == "c (67 % of what is replicated is above)"
+    y = np.random.default_rng(0).integers(-2, 3, (5, 30)).astype(float)
+    own = {"mean": np.mean, "sd": np.std, "median": np.median, "min": np.min, "max": np.max}
+    for name, statistic in STATISTICS.items():
+        each = [np.mean(one == 0.0) if name == "zeros" else own[name](one) for one in y]
+        assert statistic(y).tolist() == each and statistic(y[2]) == each[2], name
     check = PredictiveCheck("statistic", "c", few, many, 0.5, None, lambda y: y.max(axis=-1), {"statistic": "max"})
     assert check.value == 5.0 and check.values.tolist() == [5.0, 7.0, 5.0] and check.p_value == 1 / 3 + 0.5 * 2 / 3
 
@@ -796,6 +951,11 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     monkeypatch.setattr(kept, "ROWS", 24)
     fit, t = made("y ~ age + area"), table()
     places = fit.design.kept.places
+    x = fit.run.draws(14).reshape(-1, fit.model.dim)
+    fit.run.x[..., 1] += np.linspace(-2.0, 2.0, 400)  # so that rows differ
+    for kind in ("mean", "link"):
+        whole, some = (fit.predicted(x, None, kind, "error", None, rows=rows) for rows in (None, places))
+        assert np.array_equal(some, whole[:, places]) and not np.allclose(some, whole[:, :24])
     found = fit.pp_check(by="area", draws=40, seed=1)
     assert np.array_equal(found.observed, t.y.to_numpy()[places]) and found.note == "24 of 60 rows, drawn"
     z = fit.predict(kind="mean", draws=40)[:, places]
@@ -804,6 +964,8 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     monkeypatch.setattr(predictive_checks, "NUMBERS", 40 * N - 1)
     monkeypatch.setattr(predictive_checks, "ROWS", 50)
     found = fit.pp_check("density", draws=40, seed=1)
+    drawn = np.sort(np.random.default_rng(0).choice(N, 50, replace=False))
+    assert np.array_equal(found.observed, t.y.to_numpy()[drawn]) and not np.array_equal(drawn, np.arange(50))
     assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
     assert fit.pp_check("density", draws=39, seed=1).note == ""
 
