@@ -18,7 +18,7 @@ from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.modes import groups, labels
 from pdmp.automatic.tempering.references import Mixture, defended, fitted, wide
 from pdmp.models import Gaussian, GaussianMixture
-from pdmp.process import DATA
+from pdmp.process import ADAPTING, DATA
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
@@ -287,9 +287,38 @@ def test_restarts_and_round_trips():
         process.swap(memory, outcomes([True] * 9, seen), False)
         assert memory.at.tolist() == [[1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 2, 1], [0, 1, 2]][scan]
     assert memory.restarts[0] == 2 and memory.trips[0] == 2  # 1, then 2 at the target; 2, then 0 at the reference
-    before = memory.rejected.copy()
-    process.swap(memory, outcomes([True] * 9, []), True)
-    assert memory.restarts[0] == 2 and memory.trips[0] == 2 and np.array_equal(memory.rejected, before)
+    memory = process.memory(np.zeros(2), np.random.default_rng(0))
+    memory.potentials[:], seen = [1.0, 5.0, 3.0], []
+    for scan in range(6):  # of a warm-up nothing is counted
+        memory.scans[0] = scan
+        process.swap(memory, outcomes([True] * 9, seen), True)
+    assert memory.at.tolist() == [0, 1, 2] and not (memory.restarts[0] or memory.trips[0] or memory.rejected.any())
+
+
+@plain_only
+def test_steps_follow_the_acceptance_of_their_rung_in_the_warm_up(monkeypatch):
+    monkeypatch.setattr(tempering.Tempered, "explore", lambda self, memory, counts, rung, rng: 0.3 + 0.25 * rung)
+    process, rng = ladder(acceptance=0.6), np.random.default_rng(0)
+    memory, counts = process.memory(np.zeros(2), rng), np.zeros(12, np.int64)
+    state = SimpleNamespace(memory=memory, counts=counts, x=np.zeros(2))
+    counts[ADAPTING] = 1
+    for _ in range(3):
+        process.jump(state, 0, 1.0, rng)
+    gains = sum(2.0 / math.sqrt(4.0 + scan) for scan in range(3))
+    assert np.allclose(memory.log_steps, gains * np.array([0.0, -0.05, 0.2])) and not memory.accepted.any()
+    counts[ADAPTING] = 0
+    process.jump(state, 0, 1.0, rng)
+    assert np.allclose(memory.log_steps, gains * np.array([0.0, -0.05, 0.2]))
+    assert np.allclose(memory.accepted, [0.0, 0.55, 0.8]) and memory.counted[0] == 1
+
+
+def test_replicas_begin_where_those_of_their_rung_were():
+    process, x = ladder(), np.array([7.0, -7.0])
+    process.pool = np.arange(24.0).reshape(4, 3, 2)
+    positions = process.memory(x, np.random.default_rng(3)).positions
+    assert np.array_equal(positions[-1], x)
+    for rung in (0, 1):
+        assert positions[rung].tolist() in process.pool[:, rung].tolist()
 
 
 @plain_only
@@ -358,7 +387,7 @@ def test_what_is_kept_of_scans(monkeypatch):
     """Every scan while there is room, then every second and every fourth; chains are compared at the same ones."""
     monkeypatch.setattr(tempering, "ROWS", 4)
     kept = []
-    for scans in (3, 9, 15):
+    for scans in (3, 5, 9, 15):
         process = ladder()
         memory = process.memory(np.zeros(2), np.random.default_rng(0))
         for scan in range(1, scans + 1):
@@ -368,9 +397,9 @@ def test_what_is_kept_of_scans(monkeypatch):
         used = int(memory.trace.used[0])
         assert np.array_equal(memory.trace.works[:used, 0], memory.trace.potentials[:used] - 2.5)
         kept.append({"rungs/potentials": memory.trace.potentials[:used], "rungs/spacing": memory.trace.spacing})
-    assert [((k["rungs/potentials"] - 2.0) / 10.0).tolist() for k in kept] == [[1, 2, 3], [4, 8], [4, 8, 12]]
+    assert [((k["rungs/potentials"] - 2.0) / 10.0).tolist() for k in kept] == [[1, 2, 3], [2, 4], [4, 8], [4, 8, 12]]
     run = SimpleNamespace(records=[SimpleNamespace(accumulated=k) for k in kept[1:]])
-    assert [t.tolist() for t in answers.traces(run, "potentials")] == [[42.0, 82.0], [42.0, 82.0, 122.0]]
+    assert [t.tolist() for t in answers.traces(run, "potentials")] == [[42.0], [42.0, 82.0], [42.0, 82.0, 122.0]]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -508,6 +537,65 @@ def two_chains(shares, n=400, seed=0):
     return draws
 
 
+@plain_only
+def test_what_is_told_of_the_rungs():
+    """Sums over ten scans, all different: of four rungs, two modes and one that a path found."""
+    process, report = ladder(betas=np.array([0.0, 0.2, 0.5, 1.0])), answers.TemperedReport()
+    process.modes, process.known = np.array([1, 0]), (np.ones((1, 2)), np.eye(2)[None], np.array([-3.0]))
+    memory = process.memory(np.zeros(2), np.random.default_rng(0))
+    memory.counted[0], memory.restarts[0], memory.trips[0], memory.undefined[0] = 10, 5, 3, 2
+    memory.accepted[:], memory.rejected[:] = [0.0, 8.0, 4.0, 7.0], [1.0, 4.0, 2.0]
+    memory.trace.works[:], memory.trace.potentials[:] = np.arange(4.0), 7.0
+    memory.trace.used[0], memory.trace.spacing[0] = 3, 4
+    state = SimpleNamespace(memory=memory)
+    assert report.statistics(process, state) == {
+        "restarts": 5.0,
+        "round_trips": 3.0,
+        "mean_acceptance": 0.4,
+        "mean_barrier": pytest.approx(0.7),
+        "undefined": 2.0,
+    }
+    kept = report.accumulated(process, state, 0.0, 10.0)
+    expected = {
+        "rungs/betas": process.betas,
+        "rungs/omitted": [process.model.omitted()],
+        "rungs/rejections": [0.1, 0.4, 0.2],
+        "rungs/acceptances": [0.8, 0.4, 0.7],
+        "rungs/works": np.tile(np.arange(4.0), (3, 1)),
+        "rungs/potentials": [7.0] * 3,
+        "rungs/spacing": [4],
+        **{f"reference/{name}": getattr(MIXTURE, name) for name in ("weights", "means", "roots", "freedoms")},
+        "reference/modes": [1, 0],
+        "known/centres": [[1.0, 1.0]],
+        "known/roots": [np.eye(2)],
+        "known/masses": [-3.0],
+    }
+    assert kept.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(kept[name], value, rtol=1e-12, err_msg=name)
+    memory.trace.works[:] = memory.rejected[:] = memory.accepted[:] = memory.trace.spacing[:] = 0
+    np.testing.assert_allclose(kept["rungs/works"], expected["rungs/works"])  # what goes on is not seen in it
+
+
+def test_bayes_factors_and_the_constants_that_u_leaves_out(monkeypatch):
+    runs = [object.__new__(pdmp.Run) for _ in range(2)]
+    found = {id(runs[0]): LogEvidence(3.0, 0.3, 3.5, 0.1, 0.2), id(runs[1]): LogEvidence(-1.0, 0.4, -1.5, 0.1, 0.2)}
+    monkeypatch.setattr(answers, "integral_of", lambda run: found[id(run)])
+    monkeypatch.setattr(answers, "of_tempered", lambda run, what: {"rungs/omitted": np.array([2.0])})
+    assert answers.evidence_of(runs[0]) == LogEvidence(5.0, 0.3, 5.5, 0.1, 0.2)
+    assert answers.evidence(*runs) == (4.0, pytest.approx(0.5))
+
+
+def test_a_mode_is_named_by_its_component_of_most_weight():
+    run = Told(two_chains([0.3, 0.3]))
+    means, roots = [[-6.0, 0.0], [4.0, 1.0], [6.0, 2.0], [0.0, 0.0]], [np.eye(2)] * 4
+    mixture = Mixture([1.0, 0.5, 2.0, 9.0], means, roots, [5.0] * 4)
+    kept = run.records[0].accumulated
+    kept |= {f"reference/{name}": getattr(mixture, name) for name in ("weights", "means", "roots", "freedoms")}
+    kept["reference/modes"] = np.array([0, 1, 1])
+    assert (answers._place(run, 1), answers._place(run, 0)) == ("a = 6, b = 2", "a = -6, b = 0")
+
+
 def test_shares_of_modes():
     draws = two_chains([0.7, 0.8], seed=5)
     found = answers.modes_of(Told(draws))
@@ -533,6 +621,8 @@ def test_effective_draws_of_shares_potentials_and_tails():
     slow[..., 0] = np.where(np.arange(400) < 120, 6.0, -6.0) + slow[..., 1]
     found = answers.further_draws(Told(slow, [draws[0, :, 1], draws[1, :, 1]]))
     assert found[left] == found[right] < 30.0 and found["log p"] > 500.0
+    draws[..., 0] = 6.0  # a coordinate that never moved has no tails, and is not the one that is named
+    assert "the tails of b" in answers.further_draws(Told(draws))
 
 
 def test_chains_that_disagree_are_named():
@@ -548,11 +638,13 @@ def test_chains_that_disagree_are_named():
 def test_a_mode_that_was_found_and_not_visited_is_named():
     """Its share by Laplace's approximation is e^(1 - 2); there are no draws. A hundredth is not worth a word."""
     draws = two_chains([0.3, 0.3])
-    known = [([-6.0, 0.0], 1.9), ([0.0, 20.0], 1.0)]
+    known = [([-6.0, 0.0], 1.9), ([6.0, 0.0], 9.0), ([0.0, 20.0], 1.0)]  # a share of 1 at most, of which 0.3 is seen
     [said] = answers._missed(Told(draws, known=known), draws, 2.0)
     assert said.startswith("a mode that a path found at a = 0, b = 20, with a share of about 0.37 by Laplace's")
     assert "was visited 0 of the time" in said
     assert answers._missed(Told(draws, known=[([0.0, 20.0], -2.7)]), draws, 2.0) == []
+    rare = two_chains([0.01, 0.01])  # of a share of 0.05 a hundredth was seen: no tenth is missing
+    assert answers._missed(Told(rare, known=[([6.0, 0.0], 2.0 + math.log(0.05))]), rare, 2.0) == []
 
 
 def test_few_restarts_and_undefined_potentials_are_said():

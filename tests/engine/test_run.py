@@ -95,6 +95,7 @@ def test_seconds_budget_and_its_repetition():
     np.testing.assert_array_equal(again.records[0].integrals.first, run.records[0].integrals.first)
 
 
+@pytest.mark.exact
 def test_clocks_that_never_ring_again():
     process = Telegraph(toys.CLOCK_NEVER)
     assert pdmp.sample(process, time=50.0, seed=1).end[0] == 50.0  # the path goes on, straight
@@ -102,6 +103,7 @@ def test_clocks_that_never_ring_again():
         pdmp.sample(process, events=1_000, seed=1)
 
 
+@pytest.mark.exact
 def test_data_passes_of_a_process_that_never_looks(monkeypatch):
     monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 1_000)
     with pytest.raises(pdmp.SamplingError, match="never evaluates data; give another budget"):
@@ -166,6 +168,7 @@ def test_warmup_does_not_change_the_path():
 # -- the same seed, the same result -------------------------------------------------------------------------------
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_chunks_and_buffers_change_nothing(name, store, monkeypatch):
@@ -485,6 +488,7 @@ def test_coupled_copies_are_extrapolated():
     assert "fine" in run.to_arviz().posterior.attrs["draws_of"]
 
 
+@pytest.mark.exact
 def test_a_negative_extrapolated_variance_is_told():
     run = pdmp.sample(Coupled(), steps=4, seed=0)
     with pytest.warns(UserWarning, match="extrapolated variance of . of 3 coordinates is negative"):
@@ -514,12 +518,14 @@ def test_ess_and_rhat():
         pdmp.diagnostics.ess(np.zeros(7))
 
 
+@pytest.mark.exact
 def test_too_short_for_diagnostics():
     run = pdmp.sample(Telegraph(), events=2, seed=1)
     assert np.all(np.isnan(run.ess())) and np.all(np.isnan(run.rhat()))
     assert "nan" in repr(run.summary())
 
 
+@pytest.mark.exact
 def test_summary_and_stats():
     run = pdmp.sample(Ticks(), steps=2_000, chains=2, seed=13)
     table = run.summary()
@@ -992,6 +998,7 @@ def test_one_line_for_a_misspelling_in_a_model():
         pdmp.sample(pdmp.ZigZag(Mine()), time=10.0)
 
 
+@pytest.mark.exact
 def test_live_counts_belong_to_the_chain():
     run = pdmp.sample(Telegraph(), events=10, seed=1)
     run_module.extend(run, events=20)

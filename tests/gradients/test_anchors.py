@@ -250,6 +250,7 @@ def test_a_bound_that_is_not_a_number_stays_so(which):
 def test_distances_from_an_anchor_are_in_its_units():
     provider = ControlVariate(MODEL, 1, anchor=POINTS[0], scale=SCALE)
     away, spread = provider.anchor_distances(POINTS[0] + [1.0, 3.0], np.array([0.5, 8.0]))
+    assert BANKS["uniform", 1].anchor_distances(POINTS[0], np.ones(2)) is None  # of several anchors
     assert away == pytest.approx(1.0 / 0.25 + 9.0 / 4.0) and spread == pytest.approx(0.5 / 0.25 + 8.0 / 4.0)
 
 

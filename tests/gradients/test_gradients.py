@@ -311,6 +311,7 @@ def test_chains_do_not_share_memory_and_providers_can_be_sent():
     assert sent.design.data.ctypes.data % 64 == 0
 
 
+@pytest.mark.exact
 def test_attributes():
     model = logistic(50, 3)
     expected = {"iid": True, "distinct": True, "reshuffle": False, "epoch": False}
@@ -476,6 +477,7 @@ def nine():
     return logistic(9, 2)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize(
     "make, error, message",
     [

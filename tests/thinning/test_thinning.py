@@ -22,6 +22,19 @@ pytestmark = pytest.mark.exact
 # Affine and piecewise-linear intensities
 
 
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("j", range(3))
+def test_a_rate_or_a_slope_that_is_not_finite_is_seen_whichever_it_is(j, wrong):
+    good, bad = np.array([1.0, -0.5, 0.3]), np.array([1.0, -0.5, 0.3])
+    bad[j] = wrong
+    rng = np.random.default_rng(1)
+    time, bound = affine.affine_proposal(bad, good, 2.0, rng)
+    assert math.isnan(time) and bound == HORIZON
+    time, bound = affine.affine_proposal(good, bad, 2.0, rng)
+    assert time == 2.0 and math.isnan(bound)
+    assert math.isnan(grid.total_rate(bad)) and grid.total_rate(good) == 1.3
+
+
 def integral_of_affine(a, b, t):
     """∫₀ᵗ max(0, a + b s) ds, from the zero of the line."""
 
