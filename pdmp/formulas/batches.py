@@ -34,7 +34,7 @@ from pdmp.formulas.sources import (
     batches,
     texts_and_numbers,
 )
-from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers, with_truth_values
+from pdmp.formulas.table import check_names, check_roles, import_pandas, linear_offset, numbers, with_truth_values
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
 
@@ -110,9 +110,7 @@ def _read(source, described, kind, roles, environment, files, place):
             )
     columns = Columns(source.columns)
     check_names(described.names, columns, "`formula`")
-    for role, name in roles.items():
-        if name is not None:
-            check_names([name], columns, f"`{role}`")
+    check_roles(roles, columns)
     used = [c for c in columns.columns if c in described.names | {name for name in roles.values() if name is not None}]
     for name in sorted(described.plain() & set().union(*map(sources.numeric_categories, source.parts))):
         raise ValueError(

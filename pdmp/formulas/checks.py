@@ -15,6 +15,7 @@ from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_budget, check_goal, check_number
+from pdmp.errors import warn
 from pdmp.formulas.design import Design
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.totals import Totals
@@ -261,6 +262,26 @@ def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | N
     if any(isinstance(priors[j], Flat) for j in places):
         raise ValueError(f"{named} separate the labels: a Flat prior leaves no posterior; give a proper one.")
     return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
+
+
+def suspected(
+    design: Design,
+    priors: Sequence[Prior],
+    totals: Totals,
+    groups: Sequence[GroupColumn],
+    given: Mapping[str, Any],
+    labels: np.ndarray | None,
+) -> list[str]:
+    """Where priors decide, each warned of: by columns, effects of groups, and the responses if they are labels."""
+    found = (
+        collinear(design, priors, totals),
+        absorbed(design, groups, given),
+        None if labels is None else separated(design, priors, labels),
+    )
+    texts = [text for text in found if text is not None]
+    for text in texts:
+        warn(text)
+    return [text.rstrip(".") for text in texts]
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pdmp.data import did_you_mean
@@ -123,6 +123,17 @@ class Scale:
     def of_column(self, j: int) -> Prior:
         """Of the coefficient of fixed column j."""
         return Normal(0.0, self.width * self.unit / _spread(self.totals.sd[j], self.totals.largest[j]))
+
+    def of_columns(
+        self, design: Any, named: Priors, prefix: str = "", places: Iterable[int] | None = None
+    ) -> list[Prior]:
+        """Of all fixed columns or some: those that are named, by the column or its term, or the default ones."""
+        term_of = {j: term for term, own in design.terms.items() for j in own}
+        found = []
+        for j in range(len(design.columns)) if places is None else places:
+            default = self.of_intercept() if j == design.intercept else self.of_column(j)
+            found.append(named.find(default, prefix + design.columns[j], prefix + term_of[j]))
+        return found
 
     def of_effects(self, k: int) -> Prior:
         """Of the standard deviation of the effects of group column k."""

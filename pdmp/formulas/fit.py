@@ -25,7 +25,7 @@ from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.smooths import is_smooth
-from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
+from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import count, one_of
@@ -351,9 +351,7 @@ class Fit:
         """Linear predictors of a new table, (draws, n)."""
         named = whose == "fitted"
         unseen = unseen if named else whose
-        for role, name in self.columns.items():
-            if name is not None:
-                check_names([name], table, f"`{role}`", "`new`")
+        check_roles(self.columns, table, "`new`")
         X, offset, groups = self.design.new(table, named)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset

@@ -17,18 +17,15 @@ from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
-from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.checks import (
-    absorbed,
     check_groups,
     check_identified,
     check_options,
     check_parameters,
     check_sizes,
-    collinear,
     independence,
-    separated,
+    suspected,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
@@ -39,7 +36,7 @@ from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
-from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
+from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
@@ -117,9 +114,10 @@ def regression(
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
 
-    Rows with a missing value in a column that is used are left out, unless it is imputed. Columns are standardised inside, and reported in
-    their own units. Effects of groups are normal, each column with a standard deviation of its own. Those of one term,
-    ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two terms, are independent.
+    Rows with a missing value in a column that is used are left out, unless it is imputed. Columns are standardised
+    inside, and reported in their own units. Effects of groups are normal, each column with a standard deviation of its
+    own. Those of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two
+    terms, are independent.
     They are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred
     where rows are sub-sampled, see below.
 
@@ -459,10 +457,7 @@ def make_model(
             raise ValueError("`folder` is for data that are read in batches: a folder, a large file, a Dask DataFrame.")
         table = read_table(data)
         check_names(described.names, table, "`formula`")
-        for role, name in roles.items():
-            if name is not None:
-                check_names([name], table, f"`{role}`")
-        used = described.names | {name for name in roles.values() if name is not None}
+        used = described.names | check_roles(roles, table)
         table, left_out = complete_rows(table, used)
         check_columns(described, table)
         design = Design(described, table, environment)
@@ -483,11 +478,7 @@ def make_model(
     check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
     scale, named = Scale(family, family.named[0], totals), Priors(priors)
-    term_of = {j: term for term, places in design.terms.items() for j in places}
-    of_columns = []
-    for j, column in enumerate(design.columns):
-        default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
-        of_columns.append(named.find(default, column, term_of[j]))
+    of_columns = scale.of_columns(design, named)
     groups = []
     for k, g in enumerate(design.groups):
         column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
@@ -508,14 +499,8 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    found = (
-        collinear(design, of_columns, totals),
-        absorbed(design, groups, priors or {}),
-        separated(design, of_columns, y) if family.response == "label" else None,
-    )
-    for text in filter(None, found):
-        warn(text)
-        notes.append(text.rstrip("."))
+    labels = y if family.response == "label" else None
+    notes += suspected(design, of_columns, totals, groups, priors or {}, labels)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")

@@ -17,16 +17,13 @@ from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
 from pdmp.engine.checks import check_seed
-from pdmp.errors import warn
 from pdmp.formulas.checks import (
-    absorbed,
     check_groups,
     check_identified,
     check_parameters,
     check_sizes,
-    collinear,
     independence,
-    separated,
+    suspected,
 )
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
@@ -36,7 +33,15 @@ from pdmp.formulas.kept import Kept
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.sources import open_source
-from pdmp.formulas.table import check_names, complete_rows, import_pandas, linear_offset, numbers, read_table
+from pdmp.formulas.table import (
+    check_names,
+    check_roles,
+    complete_rows,
+    import_pandas,
+    linear_offset,
+    numbers,
+    read_table,
+)
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
@@ -380,12 +385,9 @@ def make_general_model(
     constant, columns = beside_response(asked)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
-    for role, name in roles.items():
-        if name is not None:
-            check_names([name], table, f"`{role}`")
+    used = names | set(columns.values()) | check_roles(roles, table)
     if "upper" in columns:  # what is read of interval-censored rows alone
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
-    used = names | set(columns.values()) | {name for name in roles.values() if name is not None}
     if asked.imputed:
         check_terms(described, asked.imputed, roles | columns)
     table, left_out = complete_rows(table, used, imputed=asked.imputed)
@@ -439,16 +441,8 @@ def make_general_model(
             continue
         notes += [f"{'' if alike else prefix}{said}" for said in design.baselines()]
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
-        for text in filter(
-            None,
-            (
-                collinear(design, own, totals),
-                absorbed(design, predictors[-1].groups, priors or {}),
-                separated(design, own, y) if family.response == "label" and own_column is None else None,
-            ),
-        ):
-            warn(text)
-            notes.append(text.rstrip("."))
+        labels = y if family.response == "label" and own_column is None else None
+        notes += suspected(design, own, totals, predictors[-1].groups, priors or {}, labels)
     constants, by_name = {}, {}
     for one in predictors:
         by_name |= one.priors
@@ -766,9 +760,7 @@ class FamilyFit(Fit):
         named = effects == "fitted"
         unseen = unseen if named else effects
         further = self._further(table, kind == "response")
-        for role, name in self.columns.items():
-            if name is not None:
-                check_names([name], table, f"`{role}`", "`new`")
+        check_roles(self.columns, table, "`new`")
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
             if one.imputes is not None:

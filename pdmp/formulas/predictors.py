@@ -209,12 +209,8 @@ class Predictor:
         self.intercept = None if has_cuts else design.intercept
         self.columns, self.offset = [design.columns[j] for j in kept], offset if np.any(offset) else None
         self.X, self.centre, self.scale = X[:, kept], self.centre[kept], self.scale[kept]
-        term_of = {j: term for term, places in design.terms.items() for j in places}
-        self.priors: dict[str, Prior] = {}
-        for j in kept:
-            default = scale.of_intercept() if j == design.intercept else scale.of_column(j)
-            names = prefix + design.columns[j], prefix + term_of[j]
-            self.priors[names[0]] = named.find(default, *names)
+        own = scale.of_columns(design, named, prefix, kept)
+        self.priors: dict[str, Prior] = {prefix + name: prior for name, prior in zip(self.columns, own, strict=True)}
         self.groups = []
         sets = design.together
         partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -175,6 +175,14 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
         elif close == ".":
             close = f"; it has {listed(known, 8)}."
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
+
+
+def check_roles(roles: Mapping[str, str | None], table: Any, where: str = "`data`") -> set[str]:
+    """The columns that arguments such as `weights` name; a `ValueError` for one that there is not."""
+    given = {role: name for role, name in roles.items() if name is not None}
+    for role, name in given.items():
+        check_names([name], table, f"`{role}`", where)
+    return set(given.values())
 
 
 def is_numeric(column: Any) -> bool:
