@@ -29,21 +29,20 @@ integrators, NeurIPS.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discrete.kinetic import mean_square, step_from_h
+from discrete.kinetic import mean_square
 from discrete.schedules import Schedule
 from discrete.sghmc import SGHMC
 from discrete.sgnht import SGNHT
-from discrete.thermostat import Thermostatted
+from discrete.thermostat import Displaced, Thermostatted
 from discrete.tick import finite
 from pdmp.gradients import Provider
 from pdmp.metric import Metric
 from pdmp.models import Model
-from pdmp.native.arguments import one_of, positive
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
 
 #: Values of the field `scheme`: the integrator.
@@ -51,7 +50,7 @@ SPLITTING, EULER = 0, 1
 SCHEMES = {"splitting": SPLITTING, "euler": EULER}
 
 
-class MSGNHT(Thermostatted):
+class MSGNHT(Displaced, Thermostatted):
     """Multivariate stochastic-gradient Nosé-Hoover thermostat on exp(-U).
 
     Parameters
@@ -98,29 +97,6 @@ class MSGNHT(Thermostatted):
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.thermostats = self.dim
-
-    @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> MSGNHT:
-        """From the convention in which Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h.
-
-        In it v = εp, h = ε², a = εA and α = εξ.
-
-        Parameters
-        ----------
-        provider : pdmp.Model or any of `pdmp.gradients`
-        h : float
-            ε².
-        a : float, default 0.01
-            The diffusion in a step.
-        **options
-            Further arguments of `MSGNHT`.
-
-        Returns
-        -------
-        MSGNHT
-        """
-        eps = step_from_h(h)
-        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
     def linear_step(
         self, step: float, friction: float, curvature: np.ndarray

@@ -28,23 +28,20 @@ MCMC, Stat. Comput. 33, eq. 7 (h, a, α; θ is moved by the new velocity).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discrete.kinetic import step_from_h
 from discrete.schedules import Schedule
-from discrete.thermostat import Thermostatted
+from discrete.thermostat import Displaced, Thermostatted
 from discrete.tick import finite
 from pdmp.gradients import Provider
 from pdmp.metric import Metric
 from pdmp.models import Model
-from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
-class SGNHT(Thermostatted):
+class SGNHT(Displaced, Thermostatted):
     """Stochastic-gradient Nosé-Hoover thermostat on exp(-U).
 
     Parameters
@@ -119,29 +116,6 @@ class SGNHT(Thermostatted):
         )
         kick = step * np.array([step, 1.0])
         return transition, kick, 2.0 * friction / step * np.outer(kick, kick)
-
-    @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> SGNHT:
-        """From the convention v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h (Coullon et al., 2023, eq. 7).
-
-        In it v = εp, h = ε², a = εA and α = εξ.
-
-        Parameters
-        ----------
-        provider : pdmp.Model or any of `pdmp.gradients`
-        h : float
-            ε².
-        a : float, default 0.01
-            The diffusion in a step.
-        **options
-            Further arguments of `SGNHT`.
-
-        Returns
-        -------
-        SGNHT
-        """
-        eps = step_from_h(h)
-        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -28,10 +28,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discrete.kinetic import Kinetic, choose_dynamics
+from discrete.kinetic import Kinetic, choose_dynamics, step_from_h
 from discrete.schedules import Constant
 from discrete.tick import finite
+from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import ADAPTING
 
@@ -72,6 +75,33 @@ class ThermostatReport(Report):
             "mean_kinetic_temperature": float(memory.temperature_sum[0] / steps),
             "mean_thermostat": float(memory.thermostat_sum[0] / steps),
         }
+
+
+class Displaced:
+    """Mixin of the thermostats that papers write by displacements v = εp."""
+
+    @classmethod
+    def from_h(cls: Any, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> Any:
+        """From the convention v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h (Coullon et al., 2023, eq. 7).
+
+        In it v = εp, h = ε², a = εA and α = εξ. Of `MSGNHT` it is Euler's scheme, with v∘v in place of |v|²/d.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            ε².
+        a : float, default 0.01
+            The diffusion in a step.
+        **options
+            Further arguments of the sampler.
+
+        Returns
+        -------
+        SGNHT or MSGNHT
+        """
+        eps = step_from_h(h)
+        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
 
 class Thermostatted(Kinetic):

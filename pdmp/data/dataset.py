@@ -18,8 +18,34 @@ LEAST_OF_A_CLASS = 5
 LARGEST_LOOKUP = 10**8  #: identifiers below this are numbered by a lookup table, larger ones by sorting
 
 
+class Divided:
+    """Mixin of data with a fixed split: `_taken(rows)` gives the fields of some rows."""
+
+    name: str
+    train_rows: np.ndarray | slice | None
+    test_rows: np.ndarray | slice | None
+
+    def _part(self, what, rows):
+        if rows is None:
+            raise AttributeError(f"{self.name} is a part, and has no {what} part of its own.")
+        return replace(self, name=f"{self.name} ({what})", train_rows=None, test_rows=None, **self._taken(rows))
+
+    @property
+    def train(self) -> Self:
+        """The training part, of the same class; a view of the whole if its rows are a slice.
+
+        Of `Ratings` it has the same shape: users and items keep their numbers.
+        """
+        return self._part("train", self.train_rows)
+
+    @property
+    def test(self) -> Self:
+        """The test part, as `train`."""
+        return self._part("test", self.test_rows)
+
+
 @dataclass(frozen=True)
-class Dataset:
+class Dataset(Divided):
     """A table of features, the target if there is one, and the split.
 
     Attributes
@@ -72,21 +98,8 @@ class Dataset:
             text += f", {len(self.labels)} labels"
         return f"{text})"
 
-    def _part(self, what, rows):
-        if rows is None:
-            raise AttributeError(f"{self.name} is a part, and has no {what} part of its own.")
-        y = None if self.y is None else self.y[rows]
-        return replace(self, name=f"{self.name} ({what})", X=self.X[rows], y=y, train_rows=None, test_rows=None)
-
-    @property
-    def train(self) -> Self:
-        """The training part, a `Dataset`; a view of the whole if its rows are a slice."""
-        return self._part("train", self.train_rows)
-
-    @property
-    def test(self) -> Self:
-        """The test part, a `Dataset`."""
-        return self._part("test", self.test_rows)
+    def _taken(self, rows):
+        return {"X": self.X[rows], "y": None if self.y is None else self.y[rows]}
 
 
 def prepare(
@@ -218,7 +231,7 @@ def _scaled(X, train):
 
 
 @dataclass(frozen=True)
-class Ratings:
+class Ratings(Divided):
     """Observed entries of a matrix of users by items, and the split.
 
     Attributes
@@ -264,28 +277,8 @@ class Ratings:
     def __repr__(self):
         return f"Ratings({self.name!r}, {len(self):,} of {self.shape[0]:,} users for {self.shape[1]:,} items)"
 
-    def _part(self, what, rows):
-        if rows is None:
-            raise AttributeError(f"{self.name} is a part, and has no {what} part of its own.")
-        return replace(
-            self,
-            name=f"{self.name} ({what})",
-            users=self.users[rows],
-            items=self.items[rows],
-            ratings=self.ratings[rows],
-            train_rows=None,
-            test_rows=None,
-        )
-
-    @property
-    def train(self) -> Self:
-        """The training part, `Ratings` of the same shape: users and items keep their numbers."""
-        return self._part("train", self.train_rows)
-
-    @property
-    def test(self) -> Self:
-        """The test part, `Ratings` of the same shape."""
-        return self._part("test", self.test_rows)
+    def _taken(self, rows):
+        return {name: getattr(self, name)[rows] for name in ("users", "items", "ratings")}
 
 
 def prepare_ratings(

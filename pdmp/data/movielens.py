@@ -28,7 +28,7 @@ TERMS = (
 )
 
 
-def _source(size, folder, **checks):
+def _source(size, **checks):
     name = f"movielens_{size.lower()}"
     page = f"https://grouplens.org/datasets/movielens/{size.lower()}/"
     return Source(name=name, title=f"MovieLens {size}", terms=TERMS, page=page, folder=name, **checks)
@@ -36,7 +36,6 @@ def _source(size, folder, **checks):
 
 MOVIELENS_100K = _source(
     "100K",
-    "movielens_100k",
     md5={"ml-100k.zip": "0e33842e24a9c977be4e0107933c0723"},
     sha256={
         "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
@@ -54,12 +53,11 @@ MOVIELENS_100K = _source(
 )
 MOVIELENS_1M = _source(
     "1M",
-    "movielens_1m",
     md5={"ml-1m.zip": "c4d9eecfca2ab87c1945afe126590906"},
     sha256={"movies.dat": "0140fc2356357c1a851d0f52e893a1e4d3696df632c4141cea8d5bc3d621f0b9"},
 )
-MOVIELENS_10M = _source("10M", "movielens_10m", md5={"ml-10m.zip": "ce571fd55effeba0271552578f2648bd"}, sha256={})
-MOVIELENS_20M = _source("20M", "movielens_20m", md5={"ml-20m.zip": "cd245b17a1ae2cc31bb14903e1204af3"}, sha256={})
+MOVIELENS_10M = _source("10M", md5={"ml-10m.zip": "ce571fd55effeba0271552578f2648bd"}, sha256={})
+MOVIELENS_20M = _source("20M", md5={"ml-20m.zip": "cd245b17a1ae2cc31bb14903e1204af3"}, sha256={})
 
 #: SHA-256 of users, items and ratings of 1M in the order of the file, as little-endian int32: with or without times.
 TRIPLES_1M = "2f7c47172e212b19755ade42212d1baf4c4208edfb9423bcef270270fdf41648"
