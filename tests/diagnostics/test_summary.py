@@ -109,9 +109,9 @@ def test_the_worst_coordinate_is_named_with_its_number():
     assert of_numbers(**few) == [f"fewer than 400 effective draws of b, c, d {text}, or precondition."]
     [found] = of_numbers(**few, info={"choice": "HMC"})
     assert found.startswith(f"fewer than 400 effective draws of b, c, d {text}, `run.extend(")
-    heavy, found = of_numbers(**few, heavy={2: 1.5, 4: 0.7, 0: 1.9})
+    heavy, found = of_numbers(**few, heavy={0: 1.9, 4: 0.7, 2: 1.5})
     assert "b, d (least 90: its mean is known to 0.2 standard deviations): run about 5 times as long" in found
-    assert heavy.startswith("c, e, a seem to have no variance nor a mean: the tail index of e is about 0.7, ")
+    assert heavy.startswith("a, e, c seem to have no variance nor a mean: the tail index of e is about 0.7, ")
     assert heavy.endswith("5, 25, 50, 75 and 95 % of e are below 0.25, 1.25, 2.5, 3.75, 4.75.")
     apart = {"apart": [False, False, True, False, True, False], "rhat": [1.0, 1.06, 2.0, 1.3, 3.0, 1.2]}
     modes, low, high = of_numbers(**few, **apart)
@@ -390,6 +390,14 @@ def test_chains_in_separate_modes(monkeypatch):
         monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run, chains=chains: chains)
         assert stay_apart(pair, draws, rhat).tolist() == apart
     assert not stay_apart(pair, draws, np.array([1.1, 1.1])).any()
+    # Of those that are far apart alone, each with its own number of effective draws.
+    three, still = np.concatenate([draws, draws[..., :1]], axis=2), SimpleNamespace(ess=lambda method: np.full(3, 1e3))
+    few = SimpleNamespace(ess=lambda method: np.array([9e3, 40.0, 2e3]))
+    monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run: [still, few])
+    pair.dim, three[..., 1] = 3, three[..., 0]
+    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, False, True]
+    few.ess = lambda method: np.array([9e3, 2e3, 40.0])
+    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, True, False]
 
 
 def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
