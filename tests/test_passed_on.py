@@ -504,6 +504,14 @@ def test_the_paths_in_the_picture(picture):
     colours = dict.fromkeys(table.paths, "black")
     grid = other.add_gridspec(1, 4)
     assert comparisons._show_paths(other, grid, table, list(colours), colours, [0, 1]) == pytest.approx(4)
+    # Of two in continuous time as far as the one with the most frequent events has gone, in part of a segment.
+    table = written()
+    table.paths |= {"rare": comparison.Path(inside, 0.7 * np.arange(400), 0.7 * np.arange(400), "linear")}
+    colours["rare"] = "black"
+    assert comparisons._show_paths(other, grid, table, list(colours), colours, [1, 0]) == pytest.approx(15)
+    drawn = other.axes[-1].lines[0].get_xdata()
+    assert len(drawn) == 23 and np.array_equal(drawn[:22], inside[:22, 1])
+    assert drawn[22] == pytest.approx(inside[21, 1] + (15 - 14.7) / 0.7 * (inside[22, 1] - inside[21, 1]))
 
 
 def test_the_marginals_in_the_picture(picture):
@@ -518,6 +526,12 @@ def test_the_marginals_in_the_picture(picture):
         assert axes.get_xlim() == pytest.approx((middle - width, middle + width))
         for line, label in zip(lines, table.draws, strict=True):
             np.testing.assert_allclose(line.get_ydata(), gaussian_kde(table.draws[label][:, :, k].ravel())(points))
+    turned = comparisons.compare(table, (1, 0)).axes[2:4]
+    for axes, k in zip(turned, (1, 0), strict=True):
+        same = figure.axes[2 + k]
+        assert axes.get_xlabel() == same.get_xlabel() == table.names[k]
+        for line, other in zip(axes.lines, same.lines, strict=True):
+            assert np.array_equal(line.get_xydata(), other.get_xydata())
 
 
 def test_the_coordinates_in_the_picture():
