@@ -315,6 +315,28 @@ def test_what_a_reference_demands(says, enough, monkeypatch):
         assert [told["proposals"] for _, told in extended.calls] == [2_000 * 2**k for k in range(1, 12)]
 
 
+def test_a_run_as_the_reference():
+    """Its own moments, of all chains; draws as many of each as of the one with the fewest events."""
+    law = pdmp.models.Gaussian([1.0, -1.0], [[1.0, 0.3], [0.3, 4.0]])
+    run = pdmp.sample(pdmp.BPS(law, thinning="affine"), time=60.0, chains=2, seed=3)
+    found = comparison.as_reference(run, 2)
+    for name in ("mean", "sd", "cov"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(run, name)())
+    n = int(run.events.min())
+    np.testing.assert_array_equal(found.draws, run.draws(n).reshape(-1, 2))
+    assert len(set(run.events)) == 2 and n < comparison.DRAWS
+    ess, rhat = run.ess(), run.rhat()
+    assert (found.ess, found.rhat) == (ess.min(), rhat.max()) and math.isnan(found.max_z)
+    assert len(set(ess)) == len(set(rhat)) == 2
+    assert found.text == f"the run given, R-hat {rhat.max():.3f}, min ESS {ess.min():,.0f}"
+    with pytest.raises(ValueError, match="`reference` has dimension 2, the target 3"):
+        comparison.as_reference(run, 3)
+    with pytest.raises(ValueError, match="`reference` has dimension 2, the target 1"):
+        comparison.as_reference(found, 1)
+    with pytest.raises(TypeError, match="`reference` must be what pdmp.reference"):
+        comparison.as_reference(3, 2)
+
+
 # -- the comparison ------------------------------------------------------------------------------------------------
 
 LAW = pdmp.models.Gaussian([1.0, -1.0], [[1.0, 0.3], [0.3, 4.0]])
