@@ -200,6 +200,24 @@ def test_sample_until_a_goal(small, command):
 
 
 @pytest.mark.exact
+def test_one_process_of_a_sampler_that_has_several(small, command, monkeypatch):
+    seen = []
+
+    def run(process, **options):
+        seen.append(process)
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(cli, "run_sample", run)
+    monkeypatch.setattr(comparison, "_prepare", lambda *given: None)
+    model, mode = cli._model(data.read("small.csv", "label"))
+    processes = comparison.configured(model, mode, {"SGBD": comparison.registered()["SGBD"]})
+    assert len({repr(process) for process in processes.values()}) == len(processes) > 2
+    for label, process in processes.items():
+        command(f"sample '{label.lower()}' small.csv --target label")
+        assert repr(seen.pop()) == repr(process)
+
+
+@pytest.mark.exact
 def test_what_was_done_to_a_table_is_said(here, command, monkeypatch):
     """An index of pandas, semicolons, missing values, text and truth values, in one call."""
     rng = np.random.default_rng(0)

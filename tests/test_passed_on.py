@@ -315,6 +315,28 @@ def test_what_a_reference_demands(says, enough, monkeypatch):
         assert [told["proposals"] for _, told in extended.calls] == [2_000 * 2**k for k in range(1, 12)]
 
 
+def test_a_run_as_the_reference():
+    """Its own moments, of all chains; draws as many of each as of the one with the fewest events."""
+    law = pdmp.models.Gaussian([1.0, -1.0], [[1.0, 0.3], [0.3, 4.0]])
+    run = pdmp.sample(pdmp.BPS(law, thinning="affine"), time=60.0, chains=2, seed=3)
+    found = comparison.as_reference(run, 2)
+    for name in ("mean", "sd", "cov"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(run, name)())
+    n = int(run.events.min())
+    np.testing.assert_array_equal(found.draws, run.draws(n).reshape(-1, 2))
+    assert len(set(run.events)) == 2 and n < comparison.DRAWS
+    ess, rhat = run.ess(), run.rhat()
+    assert (found.ess, found.rhat) == (ess.min(), rhat.max()) and math.isnan(found.max_z)
+    assert len(set(ess)) == len(set(rhat)) == 2
+    assert found.text == f"the run given, R-hat {rhat.max():.3f}, min ESS {ess.min():,.0f}"
+    with pytest.raises(ValueError, match="`reference` has dimension 2, the target 3"):
+        comparison.as_reference(run, 3)
+    with pytest.raises(ValueError, match="`reference` has dimension 2, the target 1"):
+        comparison.as_reference(found, 1)
+    with pytest.raises(TypeError, match="`reference` must be what pdmp.reference"):
+        comparison.as_reference(3, 2)
+
+
 # -- the comparison ------------------------------------------------------------------------------------------------
 
 LAW = pdmp.models.Gaussian([1.0, -1.0], [[1.0, 0.3], [0.3, 4.0]])
@@ -504,6 +526,14 @@ def test_the_paths_in_the_picture(picture):
     colours = dict.fromkeys(table.paths, "black")
     grid = other.add_gridspec(1, 4)
     assert comparisons._show_paths(other, grid, table, list(colours), colours, [0, 1]) == pytest.approx(4)
+    # Of two in continuous time as far as the one with the most frequent events has gone, in part of a segment.
+    table = written()
+    table.paths |= {"rare": comparison.Path(inside, 0.7 * np.arange(400), 0.7 * np.arange(400), "linear")}
+    colours["rare"] = "black"
+    assert comparisons._show_paths(other, grid, table, list(colours), colours, [1, 0]) == pytest.approx(15)
+    drawn = other.axes[-1].lines[0].get_xdata()
+    assert len(drawn) == 23 and np.array_equal(drawn[:22], inside[:22, 1])
+    assert drawn[22] == pytest.approx(inside[21, 1] + (15 - 14.7) / 0.7 * (inside[22, 1] - inside[21, 1]))
 
 
 def test_the_marginals_in_the_picture(picture):
@@ -518,6 +548,12 @@ def test_the_marginals_in_the_picture(picture):
         assert axes.get_xlim() == pytest.approx((middle - width, middle + width))
         for line, label in zip(lines, table.draws, strict=True):
             np.testing.assert_allclose(line.get_ydata(), gaussian_kde(table.draws[label][:, :, k].ravel())(points))
+    turned = comparisons.compare(table, (1, 0)).axes[2:4]
+    for axes, k in zip(turned, (1, 0), strict=True):
+        same = figure.axes[2 + k]
+        assert axes.get_xlabel() == same.get_xlabel() == table.names[k]
+        for line, other in zip(axes.lines, same.lines, strict=True):
+            assert np.array_equal(line.get_xydata(), other.get_xydata())
 
 
 def test_the_coordinates_in_the_picture():

@@ -535,6 +535,7 @@ def test_synthetic_ratings_of_a_factorisation():
     again, other = (data.synthetic_ratings(300, 500, 15_000, seed=seed) for seed in (3, 4))
     assert np.array_equal(made.ratings, again.ratings) and np.array_equal(made.test_rows, again.test_rows)
     assert not np.array_equal(made.items, other.items)
+    assert len(data.synthetic_ratings(20, 10, 101).test) == 11  # rounded up
     quiet = data.synthetic_ratings(100, 80, 8_000, rank=2, noise=0.0, seed=1)  # the whole matrix, of rank 2
     matrix = np.zeros((100, 80))
     matrix[quiet.users, quiet.items] = quiet.ratings
@@ -551,6 +552,15 @@ def test_synthetic_ratings_of_films():
     assert of_users.min() >= 20 and of_users.max() > 400 and of_items.max() > 300
     assert set(np.unique(made.ratings)) == {1, 2, 3, 4, 5}
     assert np.sqrt(np.mean((made.test.ratings - made.mean) ** 2)) == pytest.approx(1.1, abs=0.1)
+    # What half of the users say of a film, and a user of half of the films, is what the others say, but for noise.
+    for mine, others, size in ((made.items, made.users, 1682), (made.users, made.items, 943)):
+        even, odd = (np.bincount(mine[others % 2 == k], minlength=size) for k in (0, 1))
+        of_each = [
+            np.bincount(mine[others % 2 == k], made.ratings[others % 2 == k], size) / np.maximum(n, 1)
+            for k, n in enumerate((even, odd))
+        ]
+        often = np.minimum(even, odd) >= 20
+        assert often.sum() > 100 and np.corrcoef(np.array(of_each)[:, often])[0, 1] > 0.5
     halves = data.synthetic_ratings(50, 60, 1_000, stars=(0.5, 5, 0.5), spread=1.0, least=5, seed=2)
     assert set(np.unique(2 * halves.ratings)) <= set(range(1, 11)) and len(np.unique(halves.ratings)) > 6
 

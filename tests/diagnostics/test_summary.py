@@ -10,9 +10,20 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
-from pdmp.diagnostics.summary import Summary, find_warnings, natural_rows, sd_errors, short_warning, stay_apart
+from pdmp.diagnostics.summary import (
+    Summary,
+    _no_density,
+    anchor_warning,
+    find_warnings,
+    natural_rows,
+    sd_errors,
+    short_warning,
+    stay_apart,
+    step_warning,
+)
 from pdmp.engine import preflight
 from pdmp.errors import short_runs
+from pdmp.interfaces import Report
 from pdmp.models import Gaussian
 from tests.toys import Telegraph, Ticks, Walls
 
@@ -109,9 +120,9 @@ def test_the_worst_coordinate_is_named_with_its_number():
     assert of_numbers(**few) == [f"fewer than 400 effective draws of b, c, d {text}, or precondition."]
     [found] = of_numbers(**few, info={"choice": "HMC"})
     assert found.startswith(f"fewer than 400 effective draws of b, c, d {text}, `run.extend(")
-    heavy, found = of_numbers(**few, heavy={2: 1.5, 4: 0.7, 0: 1.9})
+    heavy, found = of_numbers(**few, heavy={0: 1.9, 4: 0.7, 2: 1.5})
     assert "b, d (least 90: its mean is known to 0.2 standard deviations): run about 5 times as long" in found
-    assert heavy.startswith("c, e, a seem to have no variance nor a mean: the tail index of e is about 0.7, ")
+    assert heavy.startswith("a, e, c seem to have no variance nor a mean: the tail index of e is about 0.7, ")
     assert heavy.endswith("5, 25, 50, 75 and 95 % of e are below 0.25, 1.25, 2.5, 3.75, 4.75.")
     apart = {"apart": [False, False, True, False, True, False], "rhat": [1.0, 1.06, 2.0, 1.3, 3.0, 1.2]}
     modes, low, high = of_numbers(**few, **apart)
@@ -185,6 +196,66 @@ def test_bounds_that_were_exceeded_are_said_with_their_numbers(distance, says, m
     [said] = of_numbers(stats={"bound_violations": 1_234})
     begins = "1,234 of 9,000 proposals exceeded their bound, the largest by 25 %: about 57 events of the right process "
     assert said.startswith(begins) and says in said and (distance > 0.01 or said.endswith(says))
+
+
+def test_steps_that_a_metropolis_test_would_reject(monkeypatch):
+    """Looked at in 64 draws of all chains, or as few as the data allow; said from seven tenths of what was expected."""
+    seen, draws = [], np.random.default_rng(1).standard_normal((2, 80, 3))
+
+    class Told(Report):
+        def step_acceptance(self, process, x, rng):
+            seen.append(x)
+            return pair
+
+    monkeypatch.setattr("pdmp.diagnostics.summary.diagnostic_draws", lambda run: draws)
+    process = SimpleNamespace(report=Told(), model=SimpleNamespace(n_data=0))
+    run = SimpleNamespace(process=process, store="skeleton", events=np.array([80, 64]), dim=3)
+    pair = (0.55, 0.8)
+    [said] = step_warning(run)
+    assert said.startswith("a Metropolis test would accept 55% of the steps, where 80% were expected: ")
+    assert np.array_equal(seen.pop(), draws.reshape(-1, 3)[np.linspace(0, 159, 64).astype(int)])
+    pair = 0.57, 0.8
+    assert step_warning(run) == [] and seen.pop() is not None
+    pair = None
+    assert step_warning(run) == [] and seen.pop() is not None
+    pair, process.model.n_data = (0.1, 0.8), 25_000  # 2,000,000 gradients of single data, four for each draw
+    assert len(step_warning(run)) == 1 and len(seen.pop()) == 20
+    for changed in ({"store": "moments"}, {"events": np.array([80, 19])}, {"process": "SGLD"}):
+        assert step_warning(SimpleNamespace(**{**vars(run), **changed})) == [] and not seen
+    process.model.n_data = 40_000
+    assert step_warning(run) == [] and not seen
+
+
+def test_an_anchor_that_is_far_from_the_path():
+    """As far as three times the distance from the path's own mean, whatever the sampler is wrapped in."""
+    seen, mean, var = [], np.array([1.0, -2.0]), np.array([4.0, 0.25])
+
+    def distances(*given):
+        seen.append(given)
+        return told
+
+    provider = SimpleNamespace(anchor_distances=distances, anchor_advice="do this")
+    inner = SimpleNamespace(provider=provider)
+    run = SimpleNamespace(
+        process=SimpleNamespace(inner=SimpleNamespace(inner=inner), provider=None),
+        stats={"thinned": 1_000},
+        records=[SimpleNamespace(length=0.0), SimpleNamespace(length=2.0)],
+        mean=lambda: mean,
+        var=lambda: var,
+    )
+    told = 48.0, 2.0
+    [said] = anchor_warning(run)
+    assert said.startswith("the path was 5.0 times as far from the anchor as from its own mean, ")
+    assert said.endswith("do this.") and seen == [(mean, var)]
+    told = 1.0, 0.0
+    assert "inf times as far" in anchor_warning(run)[0]
+    told = 16.0, 2.0  # three times
+    assert anchor_warning(run) == []
+    told = None
+    assert anchor_warning(run) == []
+    told = 48.0, 2.0
+    for changed in ({"stats": {"thinned": 999}}, {"records": run.records[:1]}, {"process": SimpleNamespace()}):
+        assert anchor_warning(SimpleNamespace(**{**vars(run), **changed})) == []
 
 
 def test_too_few_draws():
@@ -289,13 +360,13 @@ def test_a_run_that_is_long_enough_says_nothing_and_one_with_a_goal_says_it_once
 
 def test_chains_that_never_left_where_they_began():
     model = pdmp.models.from_function(lambda x: (0.25 * float(x @ x) ** 2, float(x @ x) * x), 2)
-    starts = [[0.0, 0.0], [1.0, 1.0], [100.0, 0.0]]
+    starts = [[100.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     run = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, chains=3, seed=1, initial=starts)
     assert "1 of 3 chains never left where it began" in short_warning(run)[0]
     assert short_warning(run)[0].startswith("fewer than 30 effective draws: ")
-    both = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, chains=2, seed=1, initial=[starts[2], starts[2]])
+    both = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, chains=2, seed=1, initial=[starts[0], starts[0]])
     assert "2 of 2 chains never left where they began" in short_warning(both)[0]
-    alone = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, seed=1, initial=starts[2])
+    alone = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, seed=1, initial=starts[0])
     assert "the chain never left where it began" in short_warning(alone)[0]
     # Where coordinates rest at 0, that is an answer.
     alone.process = SimpleNamespace(rests=True)
@@ -390,6 +461,14 @@ def test_chains_in_separate_modes(monkeypatch):
         monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run, chains=chains: chains)
         assert stay_apart(pair, draws, rhat).tolist() == apart
     assert not stay_apart(pair, draws, np.array([1.1, 1.1])).any()
+    # Of those that are far apart alone, each with its own number of effective draws.
+    three, still = np.concatenate([draws, draws[..., :1]], axis=2), SimpleNamespace(ess=lambda method: np.full(3, 1e3))
+    few = SimpleNamespace(ess=lambda method: np.array([9e3, 40.0, 2e3]))
+    monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run: [still, few])
+    pair.dim, three[..., 1] = 3, three[..., 0]
+    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, False, True]
+    few.ess = lambda method: np.array([9e3, 2e3, 40.0])
+    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, True, False]
 
 
 def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
@@ -426,6 +505,35 @@ def test_where_the_density_does_not_fall(monkeypatch):
     assert said.startswith("along x[1] the density") and "is 0 for x[1]" in said
     modes = pdmp.models.GaussianMixture([[-6.0, -6.0], [6.0, 6.0]], [np.eye(2)] * 2)
     assert far_apart(modes) == [] and far_apart(flat, steps=8) == []
+
+
+def test_the_coordinates_along_which_a_density_does_not_fall(monkeypatch):
+    """Of those in which chains are apart; the worst of them with its number, about the mean, wherever that is."""
+    slopes = np.array([0.2, 1.0, -0.9, 0.1, -0.4])
+    draws = 100.0 + np.random.default_rng(0).standard_normal((4, 90, 5))
+    draws[0] += [0.0, 0.0, 0.0, 0.3, 0.0]
+    asked = []
+    model = SimpleNamespace(gradient=lambda x: asked.append(x) or (x - 100.0) * slopes, n_data=0)
+    monkeypatch.setattr("pdmp.diagnostics.summary.diagnostic_draws", lambda run: draws)
+    process = SimpleNamespace(model=model, rests=False, walled=False)
+    run = SimpleNamespace(process=process, store="grid", chains=4, dim=5)
+    names, rhat = list("abcde"), np.array([1.1, 1.3, 1.2, 1.5, 1.4])
+    [said] = _no_density(run, names, rhat)
+    rows = draws[:, np.linspace(0, 89, 64).astype(int)].reshape(-1, 5)
+    assert np.array_equal(asked, rows)
+    value = np.mean((rows - rows.mean(axis=0)) * (rows - 100.0), axis=0) * slopes
+    assert said.startswith("along d, e the density does not fall off where the chains went")
+    assert f"∂U/∂x is {value[4]:.2g} for e, and 1 for" in said
+    slopes[3:] = 0.45  # less than half, but by less than three errors
+    assert _no_density(run, names, rhat) == []
+    slopes[3:] = -0.4
+    for changed in ({"rests": True}, {"walled": True}):
+        run.process = SimpleNamespace(**{**vars(process), **changed})
+        assert _no_density(run, names, rhat) == []
+    run.process = process
+    assert _no_density(run, names, np.ones(5)) == [] and len(_no_density(run, names, rhat)) == 1
+    model.n_data = 40_000  # twelve draws of each chain
+    assert _no_density(run, names, rhat) == []
 
 
 def test_a_density_that_ends_at_a_wall():

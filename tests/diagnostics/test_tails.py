@@ -1,6 +1,8 @@
 """Tail indices: exact of power laws by the gradient, told from lighter tails, from draws where there is no model."""
 
+import importlib
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,6 +145,23 @@ def test_a_run_of_a_model_says_so_at_its_end():
     # A process of the user's own has it in the summary.
     own = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
     assert tail_warning(own) == [] and any("have no variance: " in w for w in own.summary().warnings)
+
+
+def test_which_coordinates_are_looked_at_and_by_what(monkeypatch):
+    """All of a few, else those that are given; by the gradient unless 24 of them, of two coordinates, are too many."""
+    seen, summary = [], importlib.import_module("pdmp.diagnostics.summary")
+    monkeypatch.setattr(summary, "heavy_tails", lambda x, places, ess, model: seen.append((list(places), model)))
+    process = SimpleNamespace(model=SimpleNamespace(gradient=None, n_data=83_333), rests=False, walled=False)
+    run = SimpleNamespace(process=process, dim=2)
+    for few, places, wanted in ((20, [1], [0, 1]), (20, None, [0, 1]), (1, [1], [1]), (1, None, [])):
+        monkeypatch.setattr(summary, "TAILS", few)
+        tails_of(run, None, None if places is None else np.array(places))
+        assert seen.pop() == (wanted, process.model)
+    monkeypatch.setattr(summary, "TAILS", 20)
+    for changed in ({"model": SimpleNamespace(gradient=None, n_data=83_334)}, {"rests": True}, {"walled": True}):
+        run.process = SimpleNamespace(**{**vars(process), **changed})
+        tails_of(run, None, np.array([1]))
+        assert seen.pop() == ([1], None)
 
 
 def test_when_the_gradient_is_not_asked():

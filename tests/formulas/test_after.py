@@ -1065,6 +1065,22 @@ def test_a_summary_as_a_data_frame():
     assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
 
 
+def test_predictive_draws_stand_by_chain_and_draw(monkeypatch):
+    """Responses with their noise, by the seed; none where there are more than 20 million of all chains."""
+    from pdmp.formulas import exported
+
+    fit, given = made("c ~ age + (1 | clinic)", "poisson"), []
+    data = {"posterior": SimpleNamespace(sizes={"chain": CHAINS, "draw": 20})}
+    fit.run.to_arviz = lambda n: given.append(n) or data
+    monkeypatch.setattr(exported, "with_group", lambda data, name, values: (data, name, values))
+    found, name, values = fit.to_arviz(25, seed=4)
+    assert found is data and name == "posterior_predictive" and list(values) == ["c"] and given == [25]
+    assert np.array_equal(values["c"].reshape(-1, N), replications(fit, 20 * CHAINS, 4))
+    assert values["c"].shape == (CHAINS, 20, N)
+    monkeypatch.setattr(exported, "NUMBERS", 20 * CHAINS * N - 1)
+    assert fit.to_arviz(20) is data
+
+
 @pytest.mark.slow
 def test_predictive_draws_for_arviz():
     """As predictions of the same draws and the same seed; none where there are more than 20 million."""

@@ -1997,7 +1997,8 @@ def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit)
     said = json.loads(capsys.readouterr().out)
     assert said["inclusion"] == dict(found) and said["selection"]["median_model"] == ["age"]
     assert said["selection"]["coefficients"][0] == found.rows[0] and said["selection"]["warnings"] == found.warnings
-    assert run("--json") == (0, 1)
+    assert run("--json --save run.npz") == (0, 1)
+    assert pdmp.load("run.npz").dim == fit.run.dim
     said = json.loads(capsys.readouterr().out)
     assert said["inclusion"] == {} and "selection" not in said
     plain = {"a": np.inf, "b": [np.float64(-np.inf), np.nan, np.int64(3)], 4: (True, "x", np.float32(1.5), None)}

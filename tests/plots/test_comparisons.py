@@ -133,6 +133,9 @@ def test_errors_of_a_run_by_cost(plane):
     mean = plane.trajectories[1].mean()
     assert one[-1, 1] == pytest.approx(np.sqrt(np.mean(((mean - TRUTH.mean) / TRUTH.sd) ** 2)))
     own = plots.error_by_cost(plane, plane).lines[0].get_ydata()[-1]  # a run as the reference: its own mean and sd
+    axes = plots.error_by_cost(plane, plane)  # above the error of its own means, that of the slowest coordinate
+    (floor,) = [one for one in axes.lines if len(set(one.get_ydata())) == 1 and one.get_color() == "0.55"]
+    assert floor.get_ydata()[0] == pytest.approx(plane.ess("spectral").min() ** -0.5)
     means = np.array([path.mean() for path in plane.trajectories])
     assert own == pytest.approx(np.sqrt(np.mean(((means - plane.mean()) / plane.sd()) ** 2)))
 

@@ -129,8 +129,11 @@ def test_probabilities_of_selection_and_their_errors(selection):
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first coefficient is above
     one = plots.inclusion(selection, chain=1)
     assert one.patches[1].get_width() == pdmp.diagnostics.inclusion(pdmp.diagnostics.split(selection)[1])[1] != p[1]
-    (bar,) = plots.inclusion(selection, [2]).patches
-    assert bar.get_width() == p[2]
+    some = plots.inclusion(selection, [2, 1])
+    assert [bar.get_width() for bar in some.patches] == [p[2], p[1]]
+    (_, _, (same,)) = some.containers[1]
+    for segment, k in zip(same.get_segments(), (2, 1), strict=True):
+        np.testing.assert_allclose(segment[:, 0], bars.get_segments()[k][:, 0])
 
 
 def test_of_many_coefficients_the_most_probable_are_shown(selection, monkeypatch):

@@ -115,6 +115,17 @@ def test_the_trace_is_the_path_itself(plane):
         assert panel.get_xlim() == (0.0, plane.end.max())
 
 
+def test_the_warm_up_that_is_in_sight_is_grey(plane):
+    """From the first time that is shown, or its beginning, to the end of the longest of all chains."""
+    warm, end = float(plane.warmup.max()), float(plane.end.max())
+    assert warm > 0.0
+    for a, b, wanted in ((0.4 * warm, end, (0.4 * warm, warm)), (0.2 * warm, 0.7 * warm, (0.2 * warm, 0.7 * warm))):
+        for panel in plots.trace(plane, between=(a, b)):
+            (grey,) = panel.patches
+            box = grey.get_bbox()
+            assert (box.x0, box.x1) == pytest.approx(wanted) and panel.get_xlim() == pytest.approx((a, b))
+
+
 def test_between_two_times_with_the_events_there(plane):
     path = plane.trajectories[1]
     a, b = path.times[40] - 1e-6, path.times[60] + 1e-6

@@ -88,6 +88,22 @@ def test_one_clock_that_stands_for_all_coordinates():
     assert found.clock == "all coordinates"
 
 
+class Stated(Telegraph):
+    """It states its rates: that of the second clock grows with the first coordinate."""
+
+    @pdmp.compiled
+    def true_rates(self, x, v, scratch, out):
+        out[0] = 1.0
+        out[1] = HALF + 0.01 * x[0]
+
+
+def test_the_rate_is_that_of_the_clock_that_is_asked_for():
+    found = piece(Stated(), 6, 1, [3.0, 0.0], seed=2, skip=5)
+    path = pdmp.sample(Telegraph(), initial=[3.0, 0.0], seed=2, time=found.times[-1] + 1.0).trajectories[0]
+    np.testing.assert_allclose(found.rates, HALF + 0.01 * path.at(found.times)[:, 0], rtol=1e-9)
+    assert found.clock == "second" and not found.estimated and np.ptp(found.rates) > 0.01
+
+
 def test_constant_rate_and_bound():
     axes = plots.rate_and_bound(Telegraph(), 12, initial=[0.0, 0.0], seed=2, skip=5)
     rate = axes.collections[0].get_paths()[0].vertices

@@ -76,6 +76,24 @@ def told(**values):
     return run
 
 
+def test_coordinates_that_hang_together(monkeypatch):
+    """The two most correlated, of either sign; then what is most correlated with any of those that were chosen."""
+    x = np.random.default_rng(0).standard_normal((2, 4_000, 5))
+    for k, of, rho in ((1, 0, -0.9), (2, 1, 0.7), (3, 0, 0.66)):
+        x[..., k] = rho * x[..., of] + np.sqrt(1.0 - rho * rho) * x[..., k]
+    monkeypatch.setattr(style, "draws_of", lambda run, most: x)
+    run = SimpleNamespace(dim=5)
+    correlation = np.abs(np.corrcoef(x.reshape(-1, 5).T))
+    first, second = np.unravel_index(np.argmax(correlation - np.eye(5)), (5, 5))
+    chosen = {int(first), int(second)}
+    assert style.most_correlated(run, 2) == sorted(chosen) == [0, 1]
+    for most in (3, 4, 5):
+        rest = [k for k in range(5) if k not in chosen]
+        chosen.add(max(rest, key=lambda k: max(correlation[k, j] for j in chosen)))
+        assert style.most_correlated(run, most) == sorted(chosen)
+    assert correlation[1, 2] > correlation[0, 3] > correlation[0, 2]  # the third by the second, not by the first
+
+
 def test_the_coordinates_with_the_fewest_effective_draws():
     run = told(ess=np.array([50.0, 3.0, 90.0, np.nan, 7.0, 60.0]), rhat=np.array([1.0, 1.1, np.nan, 1.0, 1.3, 1.2]))
     assert style.choose(run, None, 3) == ([1, 3, 4], "3 of 6 coordinates: those with the fewest effective draws")

@@ -47,6 +47,22 @@ def test_the_rounds(arms):
     np.testing.assert_allclose(shares, shares[0])  # every round costs the same
 
 
+@pytest.mark.parametrize("eta, arms", [(2, 16), (3, 27), (4, 64)])
+def test_the_winner_spends_the_budget_whatever_the_share_that_is_kept(eta, arms):
+    rounds = tuning.schedule(arms, 5.0, eta)
+    n = len(rounds)
+    assert [(r.arms, r.kept) for r in rounds] == [(arms // eta**k, arms // eta ** (k + 1)) for k in range(n)]
+    assert rounds[-1].kept == 1 and sum(r.each for r in rounds) == pytest.approx(5.0)
+    np.testing.assert_allclose([r.arms * r.each for r in rounds], arms * rounds[0].each)
+    total = n * rounds[0].each * arms
+    gaps, sigma = np.linspace(1.5, 2.5, arms - 1), 0.3  # H₂ is M / 2.5² or 2 / 1.5²
+    hardness = max(s / gap**2 for s, gap in zip(range(2, arms + 1), gaps, strict=True))
+    exponent = total / (4.0 * eta * sigma**2 * hardness * (n + 1.0))
+    bound = min(1.0, (2 * eta - 1) * n * math.exp(-exponent))
+    assert tuning.failure_bound(gaps[::-1], sigma, 5.0, eta) == pytest.approx(bound, rel=1e-9)
+    assert tuning.failure_bound(gaps, sigma, 50.0, eta) == pytest.approx((2 * eta - 1) * n * math.exp(-10 * exponent))
+
+
 @pytest.mark.parametrize("arms, rounds", [(242, 4), (243, 5), (3**10, 10), (3**10 - 1, 9)])
 def test_the_number_of_rounds_is_exact(arms, rounds):
     assert len(tuning.schedule(arms, 1.0)) == rounds
@@ -358,8 +374,8 @@ def test_the_held_out_error_of_ratings():
     draws = 3.0 * np.random.default_rng(7).standard_normal((6, model.dim))
     of_users, of_items = draws[:, :6].reshape(6, 3, 2), draws[:, 6:].reshape(6, 2, 2)
     mean = np.einsum("rnk,rnk->n", of_users[:, users], of_items[:, items]) / 6
-    assert mean.min() < 1.0 or mean.max() > 5.0  # so that the limits count
-    for limits, clipped in (({}, mean), ({"lowest": 1.0, "highest": 5.0}, np.clip(mean, 1.0, 5.0))):
+    low, high = 0.5 * (np.sort(mean)[:2] + np.sort(mean)[1:])  # so that each limit clips one of the three
+    for limits, clipped in (({}, mean), ({"lowest": low, "highest": high}, np.clip(mean, low, high))):
         metric = tuning.held_out([3.0, 4.0, 1.0], users, items, loss="rmse", **limits)
         assert metric(draws, model) == pytest.approx(np.sqrt(np.mean((clipped - [3.0, 4.0, 1.0]) ** 2)), rel=1e-12)
 

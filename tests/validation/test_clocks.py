@@ -177,13 +177,19 @@ def test_a_rate_that_is_not_the_claimed_one_is_found_and_the_other_clock_is_not_
 @plain_only
 @pytest.mark.parametrize(
     "process",
-    [pdmp.BPS(GAUSSIAN, refresh_rate=0.7, thinning="grid"), pdmp.ZigZag(GAUSSIAN)],
-    ids=["BPS by the grid", "ZigZag by inversion"],
+    [
+        pdmp.BPS(GAUSSIAN, refresh_rate=0.7, thinning="grid"),
+        pdmp.ZigZag(GAUSSIAN),
+        pdmp.ZigZag(GAUSSIAN, thinning="affine"),  # one clock for both coordinates
+    ],
+    ids=["BPS by the grid", "ZigZag by inversion", "ZigZag by superposition"],
 )
 def test_the_processes_of_the_package(process):
-    found = check_clocks(process, events=2_000, seed=2)
+    events = 800 if process.clocks == 1 else 2_000
+    found = check_clocks(process, events=events, seed=2)
     assert found.p > 1e-4, str(found)
-    assert not found.skipped and sum(clock.n for clock in found.clocks) == 2_000
+    assert not found.skipped and sum(clock.n for clock in found.clocks) == events
+    assert [clock.name for clock in found.clocks] == list(process.channels())
     assert max(clock.error for clock in found.clocks) < 1e-4
 
 
