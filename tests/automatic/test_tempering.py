@@ -197,6 +197,32 @@ def test_what_is_known_of_modes_is_that_of_most_mass_first(monkeypatch):
     assert spent >= preparing.PATHS
 
 
+def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
+    modes = [rounds.Mode(np.full(2, k), (1.0 + k) * np.eye(2), -float(k)) for k in range(2)]
+    starts = SimpleNamespace(evaluations=1, centre=np.zeros(2), warning=lambda names: "a neck")
+    made = SimpleNamespace(process=lambda *_: ladder(), starts=np.ones((2, 2)))
+
+    def grouped(target, reference):
+        target.count = 100_000
+        return np.array([0])
+
+    for name, result in {
+        "find_starts": starts,
+        "learn_metric": SimpleNamespace(gradients=10, far=False),
+        "hidden_modes": ([], 100),
+        "known_modes": (modes, 1_000),
+        "learn_ladder": (made, 10_000, 2.5),
+    }.items():
+        monkeypatch.setattr(preparing, name, lambda *_, result=result: result)
+    monkeypatch.setattr(preparing, "groups", grouped)
+    process = preparing.tempered(Gaussian([0.0, 0.0], [1.0, 4.0]), 2, np.random.SeedSequence(1).spawn(4), None, None)
+    assert process.prepared.gradients == 111_111 and process.prepared.cautions == ("a neck",)
+    assert "barrier 2.5, learnt in 10,000 gradients" in process.prepared.choice
+    np.testing.assert_array_equal(process.prepared.starts, made.starts)
+    for name, found in zip(("centre", "root", "mass"), process.known, strict=True):
+        np.testing.assert_array_equal(found, [getattr(mode, name) for mode in modes])
+
+
 def test_a_root_of_the_inverse():
     precision = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 4.0]])
     root = rounds.inverse_root(precision)
@@ -455,6 +481,38 @@ def test_the_error_of_log_z_is_what_repetitions_show():
     assert np.mean(np.abs(value) < 2.0 * error) > 0.9
     apart = log_evidence([works[0, 0], works[0, 1] + 1.0], betas)  # chains that differ by 1 in W: by 1 in log Z
     assert apart.error == pytest.approx(0.5, rel=0.25)
+
+
+def test_chains_of_unequal_lengths_count_by_them_in_any_order():
+    """And stepping stones by hand, from below and from above."""
+    rng, betas = np.random.default_rng(7), np.array([0.0, 0.3, 1.0])
+    works = [shift + rng.normal(size=(n, 3)) for n, shift in ((40, 0.0), (200, 0.8), (90, -0.5))]
+    found = log_evidence(works, betas)
+    for order in ((2, 0, 1), (1, 2, 0)):
+        np.testing.assert_allclose(log_evidence([works[k] for k in order], betas), found, rtol=1e-9)
+    w, steps = np.concatenate(works), np.diff(betas)
+    forward = sum(math.log(np.mean(np.exp(-s * w[:, i]))) for i, s in enumerate(steps))
+    backward = sum(-math.log(np.mean(np.exp(s * w[:, i + 1]))) for i, s in enumerate(steps))
+    assert found.gap == pytest.approx(forward - backward) and abs(found.gap) > 0.1
+    assert found.second == pytest.approx(0.5 * (forward + backward))
+
+
+@plain_only
+def test_what_a_round_has_learnt_is_the_mean_over_its_chains(monkeypatch):
+    learnt, apart = tempering.Tempered.learnt, []
+
+    def kept(self, state):
+        apart.append(learnt(self, state))
+        return apart[-1]
+
+    monkeypatch.setattr(tempering.Tempered, "learnt", kept)
+    starts = np.array([[0.5, 0.5], [-0.5, 1.0], [0.0, 0.2]])
+    found = rounds.run_round(ladder(learns=True), starts, np.random.SeedSequence(3), 30)
+    assert len(apart) == 3 and len({one["log_steps"][1] for one in apart}) == 3
+    np.testing.assert_allclose(found.rejections, np.mean([one["rejections"] for one in apart], axis=0))
+    np.testing.assert_allclose(found.steps, np.exp(np.mean([one["log_steps"] for one in apart], axis=0)))
+    np.testing.assert_allclose(found.squares, np.mean([one["squares"] for one in apart], axis=0))
+    np.testing.assert_array_equal(found.positions, [one["positions"] for one in apart])
 
 
 def test_how_it_prints():

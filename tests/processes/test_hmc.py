@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -479,3 +480,18 @@ def test_law_at_steps_whose_own_law_is_another(options):
     second = 2.0 * math.gamma(0.75) / math.gamma(0.25)
     assert_unbiased(found.mean, 0.0, resolution=0.05)
     assert_unbiased(found.var / second, 1.0, resolution=0.05)
+
+
+@pytest.mark.exact
+def test_what_is_told_of_a_chain():
+    """Sums over eight paths, all different."""
+    memory = {"acceptance_sum": [6.0], "counted": [8.0], "log_step": [math.log(0.3)], "outside": [5], "lost": [1.5]}
+    memory |= {"divergences": [2], "held": [3.0, 7.0]}
+    state = SimpleNamespace(memory=SimpleNamespace(**memory))
+    told = hmc.HMCReport().statistics(None, state)
+    assert told.pop("mean_step") == pytest.approx(0.3)
+    expected = {"mean_acceptance": 0.75, "outside": 5.0, "divergences": 2.0, "lost": 0.1875, "max_held": 7.0}
+    assert told == expected
+    state.memory.counted = [0.0]
+    told = hmc.HMCReport().statistics(None, state)
+    assert math.isnan(told["mean_acceptance"]) and math.isnan(told["lost"])

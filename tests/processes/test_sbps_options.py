@@ -1,6 +1,7 @@
 """SBPS beside its regression: pooled noise, the slope's prior by marginal likelihood, looks ahead, statistics."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -446,3 +447,12 @@ def test_bad_input(name):
 def test_sbps_warns_of_gradients_without_noise():
     with pytest.warns(UserWarning, match="without noise.*pdmp.BPS"):
         pdmp.SBPS(MODEL)
+
+
+@pytest.mark.exact
+def test_lost_bounces_are_said_of_runs_that_are_long_enough():
+    told = {"mean_lost_bounces": 0.126, "events": {"bounce": 500}}
+    (said,) = pdmp.SBPS.report.warnings(SimpleNamespace(k=2.5), told)
+    assert said.startswith("pdmp.SBPS lost 13 % of its bounces") and "(k = 2.5)" in said
+    for other in ({"mean_lost_bounces": 0.05}, {"events": {"bounce": 499}}):
+        assert pdmp.SBPS.report.warnings(SimpleNamespace(k=2.5), told | other) == []
