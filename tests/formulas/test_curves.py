@@ -723,6 +723,7 @@ FAR_OUT = [
     ("weibull", (2.0, 3.0), 40.0, math.inf),
     ("weibull", (1.0, 2.0), 40.0, 40.001),
     ("weibull", (1.0, 0.6), 0.2, 7.0),
+    ("weibull", (1.0, 1.5), 1.8, 3.0),
     ("exponential", (0.1,), 200.0, math.inf),
 ]
 

@@ -243,6 +243,8 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
         inside = np.empty(model.dim)
         model.natural(x, inside)
         np.testing.assert_allclose(model.natural_draws(x), inside, rtol=1e-12, atol=1e-13)
+        for asked in ({}, {"kind": "response", "seed": 3}):
+            np.testing.assert_allclose(model.predict(x, **asked), model.base.predict(inside, **asked), rtol=1e-9)
         assert model.potential(x) == pytest.approx(
             model.prior_potential(x) + model.block_potential(x, 0, 7) + model.block_potential(x, 7, N), rel=1e-12
         )
@@ -626,6 +628,7 @@ def test_default_priors():
     assert_alike(priors["sigma"], HalfStudentT(4.0, np.log(data["y"]).std(ddof=0)))
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link="identity")
     assert_alike(priors["Intercept"], Normal(data["y"].mean(), 2.5 * sd_y))
+    assert_alike(priors["shape"], HalfCauchy(5.0))
     _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link={"mu": "inverse"})
     m = data["y"].mean()
     assert_alike(priors["Intercept"], Normal(m**-1, 2.5 * m**-2 * sd_y))
@@ -635,6 +638,8 @@ def test_default_priors():
     given = {"zi": Normal(1.0, 0.5), "x": Normal(0.0, 0.1)}
     _, _, priors, _, _, _ = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), priors=given)
     assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
+    by_link = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), {"logit(zi)": given["zi"]})[2]
+    assert by_link["zi"] == given["zi"]
     given = {"area": Normal(0.1, 1.0), "sigma: area": Normal(0.2, 0.5), "cor(g)": LKJ(2.0), "sigma: cor(h)": LKJ(3.0)}
     formulas = {"y": "y ~ area + (1 + x | g)", "sigma": "~ area + (1 + w | h)"}
     _, _, priors, _, _, _ = made(formulas, "gaussian", data, given)

@@ -276,7 +276,9 @@ def test_the_log_densities_are_those_of_scipy():
     close(gaussian.log_likelihood(z, users, items, ratings), expected, 1e-12)
     close(gaussian.log_likelihood(np.stack([2.0 * z, z]), users, items, ratings)[1], expected, 1e-12)
     assert gaussian.offset == pytest.approx(rng(4).normal(3.0, 1.0, N).mean())
-    close(gaussian.data["rating"] + gaussian.offset, rng(4).normal(3.0, 1.0, N), 1e-6)
+    close(gaussian.observed_data()["ratings"], rng(4).normal(3.0, 1.0, N), 1e-6)
+    own = stats.norm.logpdf(rng(4).normal(3.0, 1.0, N), gaussian.predict(z), 2.0**-0.5)
+    close(gaussian.pointwise_log_likelihood(np.stack([z, 2.0 * z]))[0], own, 1e-5)  # ratings are kept in 32 bits
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from scipy import special, stats
 
 from pdmp.expressions.tape import CURVATURE, GRADIENT, LOSS
 from pdmp.models.priors import (
+    LKJ,
     Exponential,
     Flat,
     Gamma,
@@ -290,6 +291,7 @@ def test_columns_in_a_file_are_standardised_in_place_piece_by_piece(intercept, t
     monkeypatch.setattr(design, "PIECE", 3 * 4)  # 14 rows of 3 columns: the last piece is a shorter one
     rng = np.random.default_rng(4)
     X, y = columns(rng), rng.poisson(3.0, ROWS)
+    X[:, 0] = 1.0 if intercept is not None else -0.3
     np.save(tmp_path / "X.npy", X)
 
     def model(X):
@@ -343,6 +345,13 @@ def test_effects_that_are_centred_and_others():
     assert np.allclose(natural["1|h"], draws[:, 5:] * np.exp(draws[:, 2:3]))
 
 
+class OfCorrelation:
+    """The law of artanh r, r a correlation of two variables."""
+
+    def logpdf(self, w):
+        return stats.beta.logpdf(0.5 * (1.0 + np.tanh(w)), 2.5, 2.5) - 2.0 * np.log(np.cosh(w))
+
+
 @pytest.mark.parametrize(
     "prior, law",
     [
@@ -353,6 +362,7 @@ def test_effects_that_are_centred_and_others():
         (HalfCauchy(2.0), stats.halfcauchy(scale=2.0)),
         (Exponential(2.0), stats.expon(scale=2.0)),
         (Gamma(2.5, 2.0), stats.gamma(2.5, scale=2.0)),
+        (LKJ(2.5), OfCorrelation()),
         (Flat(), None),
     ],
     ids=lambda value: type(value).__name__,
@@ -364,7 +374,7 @@ def test_priors(prior, law):
     for factor in (1.0, 3.0):
         scaled = prior.scaled(factor)
         shift = math.log(factor) if prior.positive else 0.0
-        points = x + shift if prior.positive else factor * x
+        points = x + shift if prior.positive else factor * x if prior.scales else x
         found = np.array([potential(*scaled.coded(), p) for p in points])
         assert np.ptp(found - expected) < 1e-10
         slopes = [derivative(*scaled.coded(), p) for p in points]

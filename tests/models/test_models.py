@@ -296,7 +296,10 @@ def test_linear_gaussian_rearranged():
     x = points(model)[0]
     assert np.array_equal(other.term_gradients(x, [0, 5]), model.term_gradients(x, order[[0, 5]]))
     assert np.allclose(other.gradient(x), model.gradient(x), rtol=1e-12)
-    assert other.A.flags.c_contiguous
+    assert other.A.flags.c_contiguous and np.array_equal(other.X, model.A[order])
+    likelihoods = model.pointwise_log_likelihood(x)
+    assert np.allclose(other.pointwise_log_likelihood(x), likelihoods[order], rtol=1e-12)
+    assert np.allclose(other.log_likelihood(x, other.X, other.y), likelihoods[order], rtol=1e-12)
 
 
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])

@@ -141,7 +141,7 @@ def test_curvature_of_a_mixture_is_below_its_bound():
 def test_field_is_the_laplacian_of_its_graph():
     graph = nx.Graph([("a", "b", {"weight": 2.0}), ("b", "c"), ("c", "c")])
     graph.add_node("d")
-    field = GaussianMarkovRandomField(graph, {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}, tau=3.0, kappa=0.5)
+    field = GaussianMarkovRandomField(graph, {"d": 4.0, "b": 2.0, "c": 3.0, "a": 1.0}, tau=3.0, kappa=0.5)
     assert type(field) is Gaussian and field.nodes == ["a", "b", "c", "d"]
     graph.remove_edge("c", "c")
     expected = 3.0 * (nx.laplacian_matrix(graph).toarray() + 0.25 * np.eye(4))

@@ -15,6 +15,7 @@ from pdmp.models.transforms import (
     Simplex,
     Upper,
     coordinate_names,
+    flat,
     from_json,
     recognised,
     split,
@@ -84,6 +85,10 @@ def test_draws_are_split_in_order_and_transformed():
     assert np.array_equal(natural["mu"], x[..., 0]) and np.array_equal(natural["tau"], np.exp(x[..., 1]))
     assert np.allclose(natural["p"], 1.0 / (1.0 + np.exp(-x[..., 2:4])), rtol=1e-13)
     assert np.allclose(natural["cuts"][..., 1] - natural["cuts"][..., 0], np.exp(x[..., 5]), rtol=1e-12)
+    table = np.arange(2.0 * 3 * 6).reshape(2, 3, 2, 3)  # two chains of three draws
+    named = flat({"table": table, "one": table[..., 1, 2]})
+    assert list(named) == [*(f"table[{i},{j}]" for i in range(2) for j in range(3)), "one"]
+    assert np.array_equal(named["table[1,0]"], table[..., 1, 0]) and np.array_equal(named["one"], named["table[1,2]"])
     assert coordinate_names(VARIABLES, KINDS) == [
         *("mu", "log(tau)", "logit(p[0])", "logit(p[1])", "ordered(cuts)[0]", "ordered(cuts)[1]", "ordered(cuts)[2]"),
         *("simplex(weights)[0]", "simplex(weights)[1]"),
