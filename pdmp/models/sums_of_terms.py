@@ -46,9 +46,9 @@ from pdmp.models.priors import (
     derivative,
     log_mass,
     potential,
-    second_derivative,
     second_derivative_bound,
     second_derivative_bound_until,
+    second_derivatives,
 )
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, refuse_unreal
@@ -834,9 +834,7 @@ class SumOfTerms(PriorOfEach, Model):
         return gradient + self._prior_gradient(x), hessian + np.diag(self._prior_curvatures(x))
 
     def _prior_curvatures(self, x):
-        return np.array(
-            [second_derivative(kind, *n, z) for kind, n, z in zip(self.kinds, self.numbers, x, strict=True)]
-        )
+        return second_derivatives(self.kinds, self.numbers, x)
 
     def sparse_hessian(self, x: ArrayLike) -> sparse.csc_array:
         """The Hessian as a sparse array (dim, dim): it has an entry for two coordinates that are in one row."""

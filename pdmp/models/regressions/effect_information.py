@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.models.priors import second_derivative
+from pdmp.models.priors import second_derivatives
 from pdmp.models.regressions.spread_coordinate import LARGEST, middle_of
 from pdmp.models.regressions.standardised_effects import (
     Block,
@@ -150,8 +150,8 @@ def _precision(base, sets, laws, y, moving):
     data = _positive(base.data_sums(y)[1][np.ix_(moving, moving)])
     if data is None:
         return None, None
-    own = np.array([second_derivative(k, *n, z) for k, n, z in zip(base.kinds, base.numbers, y, strict=True)])
-    own = np.maximum(np.maximum(own[moving], 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
+    own = second_derivatives(base.kinds, base.numbers, y)[moving]
+    own = np.maximum(np.maximum(own, 0.0), FLAT_SHARE * np.maximum(np.diag(data), 1e-12))
     precision = data + np.diag(own)
     for one, law in zip(sets, laws, strict=True):
         for row, own_law in zip(np.searchsorted(moving, one.effects), law, strict=True):
