@@ -52,6 +52,8 @@ TERMS = 10_000_000
 STEPS = 20
 #: Whose multiples are spread over the unit interval.
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+#: Singular values up to this times the largest may be 0; and where on a ray the direction is made more exact.
+FLAT, REFINED = 1e-5, (1e4, 1e8)
 #: So many directions are enough.
 MENTIONED = 4
 #: U has a spike at 0 where it is lower by so much at 1e-12.
@@ -378,10 +380,19 @@ class _Search:
         curvatures, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
         if curvatures[0] < -1e-9 * np.abs(columns).max():
             yield vectors[:, 0] / vectors[largest_first(vectors[:, 0])[0], 0]
-        left, values, _ = np.linalg.svd(columns / np.maximum(np.abs(columns).max(axis=0), 1e-300))
-        for v, value in zip(left.T[-COORDINATES:], values[-COORDINATES:], strict=True):
-            if value <= 1e-9 * values[0]:
+        sizes = np.maximum(np.abs(columns).max(axis=0), 1e-300)
+        left, values, right = np.linalg.svd(columns / sizes)
+        known, least = values > FLAT * values[0], [*zip(left.T, values / values[0], strict=True)][-COORDINATES:]
+        for v, value in least:
+            if value <= 1e-9:
                 yield v / v[largest_first(v)[0]]  # whose sign is not that of a library of linear algebra
+        for v, value in least:
+            if value <= FLAT and far == 0.0:  # gradients by differences leave v inexact
+                for t in REFINED:
+                    change = (self.gradient(p + t * self.scale * v) * self.scale - gradient) / t
+                    v = v - right.T[:, known] @ ((change @ left[:, known]) / values[known]) / sizes  # noqa: PLW2901
+                if np.all(np.isfinite(v)):
+                    yield v / v[largest_first(v)[0]]
 
     def downhill(self):
         """From a point to where a search for the mode gets in a few steps (Barzilai & Borwein's), or None."""

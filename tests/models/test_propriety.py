@@ -63,6 +63,15 @@ def test_a_log_density_for_a_potential_is_refused_in_a_line(name):
             run()
 
 
+def added(x):
+    """Minus the log likelihood of three means, each a common one and one of its own."""
+    return 0.5 * np.sum((x[0] + x[1:] - [28.0, 8.0, -3.0]) ** 2)
+
+
+def differences(function, x, step):
+    return (function(x + step) - function(x - step)) / (2.0 * np.sum(step))
+
+
 IMPROPER = {
     "flat": (
         target(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2, variables={"a": (), "b": ()}),
@@ -75,6 +84,12 @@ IMPROPER = {
     "a sum": (
         target(lambda x: 0.5 * (x[0] + x[1] - 1.0) ** 2, lambda x: np.full(2, x[0] + x[1] - 1.0), 2),
         r"does not grow along the direction \+1 x\[0\] -1 x\[1\]: the",
+    ),
+    "by differences": (
+        target(
+            added, lambda x: [differences(added, x, step) for step in np.diag(1e-6 * np.maximum(1.0, np.abs(x)))], 4
+        ),
+        r"does not grow along the direction \+1 x\[0\] -1 x\[1\] -1 x\[2\] …: the",
     ),
     "a plateau": (
         target(
