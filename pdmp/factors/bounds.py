@@ -181,7 +181,7 @@ class FactorGrid(FactorBound):
                 c = factors.along(state, f, now + width)
                 if not math.isfinite(c) and not factors.beyond(process.flow, state, f, now + width):
                     return False
-            difference = second_difference(a, b, c, PART)
+            difference = second_difference(a, b, c)
             high = max(a, b, c) > 0.0
             if math.isfinite(difference) and (not high or abs(difference) * width <= TOLERANCE):
                 break

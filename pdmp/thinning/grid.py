@@ -100,9 +100,9 @@ def settle(memory, state, i, now, width, capped):
 
 
 @inlined
-def second_difference(a, b, c, part):
+def second_difference(a, b, c):
     """Second difference over begin, middle and end of a cell, from values at begin, inner point and end."""
-    return 0.5 * ((c - b) / (1.0 - part) - (b - a) / part)
+    return 0.5 * ((c - b) / (1.0 - PART) - (b - a) / PART)
 
 
 @inlined
@@ -113,45 +113,6 @@ def total_rate(rates):
         total += positive_part(rates[j])
         check += rates[j]
     return total if math.isfinite(check) else math.nan
-
-
-@inlined
-def accurate_cell(process, memory, state, i, now, rng, part):
-    """Evaluate the rates of a cell that begins at `now`, cut at its inner point until it is accurate enough.
-
-    Returns its width, whether another clock ends it, and the second difference of the rates, added up; the width is 0
-    where the rates are not finite.
-    """
-    at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
-    width, capped = width_to_try(memory, state, i, now)
-    process.signed_rates(state, now, rng, at_begin)
-    known, difference = False, 0.0  # whether the rates at the end are known
-    if math.isnan(total_rate(at_begin)):
-        return 0.0, False, 0.0
-    for _ in range(60):
-        process.signed_rates(state, now + part * width, rng, at_inner)
-        if not known:
-            process.signed_rates(state, now + width, rng, at_end)
-        if math.isnan(total_rate(at_inner)):  # the path never goes to where the target is not defined
-            if not process.beyond(state, now + part * width):
-                return 0.0, False, 0.0
-            known, capped, width = False, False, 0.5 * width
-            continue
-        difference = 0.0
-        for j in range(at_begin.shape[0]):
-            if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
-                difference += abs(second_difference(at_begin[j], at_inner[j], at_end[j], part))
-        defined = not math.isnan(total_rate(at_end))
-        if not defined and not known and not process.beyond(state, now + width):
-            return 0.0, False, 0.0
-        if defined and difference * width <= memory.tolerance[0]:
-            break
-        known, capped, width = True, False, part * width
-        for j in range(at_begin.shape[0]):
-            at_end[j] = at_inner[j]
-    if math.isnan(total_rate(at_inner) + total_rate(at_end)) or now + width <= now:
-        return 0.0, False, 0.0
-    return width, capped, difference
 
 
 @inlined
@@ -239,13 +200,38 @@ class Grid(Bound):
         """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
         at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
-        width, capped, _ = accurate_cell(process, memory, state, i, now, rng, PART)
-        if width == 0.0:
+        width, capped = width_to_try(memory, state, i, now)
+        process.signed_rates(state, now, rng, at_begin)
+        if math.isnan(total_rate(at_begin)):
+            return False
+        known = False  # whether the rates at the end are
+        for _ in range(60):
+            process.signed_rates(state, now + PART * width, rng, at_inner)
+            if not known:
+                process.signed_rates(state, now + width, rng, at_end)
+            if math.isnan(total_rate(at_inner)):  # the path never goes to where the target is not defined
+                if not process.beyond(state, now + PART * width):
+                    return False
+                known, capped, width = False, False, 0.5 * width
+                continue
+            difference = 0.0
+            for j in range(at_begin.shape[0]):
+                if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
+                    difference += abs(second_difference(at_begin[j], at_inner[j], at_end[j]))
+            defined = not math.isnan(total_rate(at_end))
+            if not defined and not known and not process.beyond(state, now + width):
+                return False
+            if defined and difference * width <= memory.tolerance[0]:
+                break
+            known, capped, width = True, False, PART * width
+            for j in range(at_begin.shape[0]):
+                at_end[j] = at_inner[j]
+        if math.isnan(total_rate(at_inner) + total_rate(at_end)) or now + width <= now:
             return False
         left, inner, right = 0.0, 0.0, 0.0
         for j in range(at_begin.shape[0]):
             a, b, c = at_begin[j], at_inner[j], at_end[j]
-            room = self.safety * NEEDED * abs(second_difference(a, b, c, PART))
+            room = self.safety * NEEDED * abs(second_difference(a, b, c))
             left += positive_part(a + room)
             inner += positive_part(b + room)
             right += positive_part(c + room)

@@ -19,7 +19,7 @@ from pdmp.native.arguments import count, number
 from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, is_in_cell
-from pdmp.thinning.grid import accurate_cell, adapt, no_cell, settle, total_rate
+from pdmp.thinning.grid import adapt, no_cell, settle, total_rate, width_to_try
 
 GOLDEN = 0.381966011250105  #: (3 - √5) / 2
 
@@ -77,11 +77,32 @@ class Maxima(Bound):
     def new_cell(self, process, state, i, now, rng):
         """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
-        width, capped, difference = accurate_cell(process, memory, state, i, now, rng, 0.5)
-        if width == 0.0:
+        at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
+        width, capped = width_to_try(memory, state, i, now)
+        process.signed_rates(state, now, rng, at_begin)
+        process.signed_rates(state, now + 0.5 * width, rng, at_inner)
+        process.signed_rates(state, now + width, rng, at_end)
+        low, middle, high = total_rate(at_begin), total_rate(at_inner), total_rate(at_end)
+        if math.isnan(low) or math.isnan(high) and not process.beyond(state, now + width):
             return False
-        low, middle = total_rate(memory.begin_rates), total_rate(memory.inner_rates)
-        high = total_rate(memory.end_rates)
+        difference = 0.0
+        for _ in range(60):
+            if math.isnan(middle) and not process.beyond(state, now + 0.5 * width):
+                return False
+            difference = 0.0
+            for j in range(at_begin.shape[0]):
+                if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
+                    difference += abs(at_begin[j] - 2.0 * at_inner[j] + at_end[j])
+            if not math.isnan(middle + high) and difference * width <= memory.tolerance[0]:
+                break
+            capped, width, high = False, 0.5 * width, middle
+            for j in range(at_begin.shape[0]):
+                at_end[j] = at_inner[j]
+            process.signed_rates(state, now + 0.5 * width, rng, at_inner)
+            middle = total_rate(at_inner)
+        if math.isnan(middle + high) or now + width <= now:
+            return False
+
         top = max(low, high)
         if middle > top:
             top = self.search(process, state, now, width, low, middle, high, rng)

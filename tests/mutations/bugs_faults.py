@@ -23,8 +23,8 @@ BUGS = [
         (
             "failing gradient: the end of a grid's cell may fail",
             GRID,
-            "        if not defined and not known and not process.beyond(state, now + width):\n"
-            "            return 0.0, False, 0.0\n",
+            "            if not defined and not known and not process.beyond(state, now + width):\n"
+            "                return False\n",
             "",
             GRADIENTS,
         ),
