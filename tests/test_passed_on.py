@@ -2,6 +2,7 @@
 
 import math
 import types
+import warnings
 
 import matplotlib
 import numpy as np
@@ -384,6 +385,30 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
     table = pdmp.compare(processes, data_passes=30, reference=TRUTH, seed=11, initial=[2.0, 2.0])
     assert np.array_equal(seen[-1][1]["initial"], [2.0, 2.0]) and seen[-1][1]["warmup"] == 0.02
     assert seen[-1][1]["chains"] == 4
+
+
+def test_what_a_sampler_warns_of_is_a_note_and_where_it_ran_an_error(monkeypatch):
+    real, failing = comparison.sample, []
+
+    def loud(process, **options):
+        if "events" in options:
+            return None
+        if failing:
+            raise failing[0]
+        warnings.warn("it is odd", UserWarning, stacklevel=2)
+        return real(process, **options)
+
+    monkeypatch.setattr(comparison, "sample", loud)
+    call = {"data_passes": 20, "reference": TRUTH, "chains": 2, "seed": 1, "initial": [2.0, 2.0]}
+    processes = {name: pdmp.BPS(LAW, 1.0 + k, thinning="affine") for k, name in enumerate(("one", "other"))}
+    notes = pdmp.compare(processes, **call).notes
+    assert [note for note in notes if "odd" in note] == ["one: it is odd", "other: it is odd"]
+    failing.append(pdmp.SamplingError("it diverged", run="what there was", chain=1))
+    table = pdmp.compare(processes, **call)
+    assert all(math.isnan(row["mean_error"]) for row in table.rows) and "one failed: it diverged" in table.notes
+    failing[0] = pdmp.SamplingError("the cluster was lost", run="what there was")
+    with pytest.raises(pdmp.SamplingError, match="the cluster was lost"):
+        pdmp.compare(processes, **call)
 
 
 def test_what_the_automatic_sampler_has_prepared_counts(monkeypatch):

@@ -138,6 +138,8 @@ def piece(
             rates.append(_rates(process, native, before, clock, at, len(names), stated, curious) if known else 0.0 * at)
             if i == clock and HORIZON < bound < CERTAIN:
                 found.append((now, bound, happened))
+                if not bounds:  # it was drawn before the piece began
+                    bounds.append((np.empty(0), np.empty(0)))
                 bounds[-1] = tuple(np.append(old, new) for old, new in zip(bounds[-1], (now, bound), strict=True))
             elif happened:
                 others.append(now)

@@ -2001,6 +2001,12 @@ def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit)
     assert pdmp.load("run.npz").dim == fit.run.dim
     said = json.loads(capsys.readouterr().out)
     assert said["inclusion"] == {} and "selection" not in said
+    summary = fit.summary()
+    assert said["warnings"] == summary.warnings and [row["mean"] for row in said["parameters"]] == [
+        row["mean"] for row in summary.rows
+    ]
+    assert (said["stopped"], said["chains"], said["rows"]) == (fit.run.stopped, fit.run.chains, 12)
+    assert said["stats"]["total_events"] == fit.run.stats["total_events"] and summary.warnings
     plain = {"a": np.inf, "b": [np.float64(-np.inf), np.nan, np.int64(3)], 4: (True, "x", np.float32(1.5), None)}
     assert json.loads(cli._as_json(plain)) == {"a": None, "b": [None, None, 3], "4": [True, "x", 1.5, None]}
 

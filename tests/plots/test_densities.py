@@ -136,6 +136,14 @@ def test_probabilities_of_selection_and_their_errors(selection):
         np.testing.assert_allclose(segment[:, 0], bars.get_segments()[k][:, 0])
 
 
+def test_errors_of_probabilities_end_at_0_and_1(selection, monkeypatch):
+    monkeypatch.setattr(selection, "mcse", lambda f: np.array([0.0, 0.2, 0.6]), raising=False)
+    p = pdmp.diagnostics.inclusion(selection)
+    (_, _, (bars,)) = plots.inclusion(selection).containers[1]
+    for segment, one, error in zip(bars.get_segments(), p, (0.0, 0.2, 0.6), strict=True):
+        assert segment[:, 0] == pytest.approx([max(one - 2.0 * error, 0.0), min(one + 2.0 * error, 1.0)])
+
+
 def test_of_many_coefficients_the_most_probable_are_shown(selection, monkeypatch):
     monkeypatch.setattr(densities, "MOST_INCLUDED", 2)
     axes = plots.inclusion(selection)
@@ -178,6 +186,10 @@ def test_contours_enclose_these_shares(plane):
     draws = np.random.default_rng(0).multivariate_normal([0.0, 1.0], [[1.0, 0.6], [0.6, 4.0]], 3_000)
     panel = plots.pairs(plane, reference=draws)[1, 0]
     (contour,) = panel.collections
+    (turned,) = plots.pairs(plane, [1, 0], reference=draws)[1, 0].collections
+    for one, other in zip(contour.get_paths(), turned.get_paths(), strict=True):
+        ends, swapped = one.get_extents().get_points(), other.get_extents().get_points()[:, ::-1]
+        np.testing.assert_allclose(swapped, ends, atol=0.05)
     for share, path in zip((0.99, 0.9, 0.5), contour.get_paths(), strict=True):
         inside = np.zeros(len(draws), bool)
         for polygon in path.to_polygons():

@@ -104,6 +104,26 @@ def test_the_rate_is_that_of_the_clock_that_is_asked_for():
     assert found.clock == "second" and not found.estimated and np.ptp(found.rates) > 0.01
 
 
+class BothThinned(Telegraph):
+    """Two clocks with the bound 1."""
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), 1.0
+
+
+@pytest.mark.parametrize("clock", [0, 1])
+def test_proposals_are_those_of_the_clock_that_is_asked_for(clock):
+    found = piece(BothThinned(), 9, clock, [0.0, 0.0], seed=2, skip=5)
+    path = pdmp.sample(BothThinned(), initial=[0.0, 0.0], seed=2, time=found.times[-1] + 1e-9).trajectories[0]
+    own, others = (
+        path.times[1:][(path.kinds == kind) & (path.times[1:] > found.times[0])] for kind in (clock, 1 - clock)
+    )
+    assert len(found.proposals) == 9 and len(own) < 9 and len(others) > 1
+    np.testing.assert_allclose(found.proposals[found.accepted], own)
+    np.testing.assert_allclose(found.others, others)
+
+
 def test_constant_rate_and_bound():
     axes = plots.rate_and_bound(Telegraph(), 12, initial=[0.0, 0.0], seed=2, skip=5)
     rate = axes.collections[0].get_paths()[0].vertices
