@@ -77,7 +77,7 @@ class StickyReport(InnerReport):
     def count_from(self, process, state, now):
         memory = state.memory
         memory.coordinates[:, TIME_FROZEN] = 0.0
-        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
+        memory.coordinates[:, FROZEN_SINCE] = now  # of what is frozen: none has been since later
         memory.occupied[:] = 0.0
         memory.changed[:] = now
 

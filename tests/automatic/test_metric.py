@@ -1,5 +1,6 @@
 """The metric: exact on Gaussians, free of scale, learnt until it has settled."""
 
+import dataclasses
 import math
 import sys
 
@@ -527,3 +528,15 @@ def with_an_exit(x):
     if x[0] > 1.95:
         sys.exit("above 1.95")
     return up_to_two(x)
+
+
+def test_a_chain_that_failed_is_where_it_started():
+    process = metric.hamiltonian(GAUSSIAN, metric.from_root(np.linalg.cholesky(COVARIANCE)), False)
+    starts = MEAN + np.arange(3.0)[:, None]
+    run = run_window(process, starts, seed(), 30)
+    records = [dataclasses.replace(r, stopped="failed" if i == 1 else r.stopped) for i, r in enumerate(run.records)]
+    found = ends(pdmp.Run(run.info, records, process=run.process), starts)
+    np.testing.assert_array_equal(found[1], starts[1])
+    for i in (0, 2):
+        np.testing.assert_array_equal(found[i], run.trajectories[i].at(run.end[i]))
+        assert not np.array_equal(found[i], starts[i])

@@ -1,6 +1,7 @@
 """Potentials that are straight but for their kinks: where widths and rates of refreshment come from; the laws."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,3 +63,9 @@ def test_a_kink_is_no_reference_of_a_boomerang(metric, scale):
     assert pdmp.Boomerang(laplace(2, scale), metric=pdmp.Metric(covariance=2.0 * scale**2)).dim == 2
     steep = pdmp.models.Gaussian(0.0, [1e4, 1e6])
     assert pdmp.Boomerang(steep, metric=metric).dim == 2
+
+
+def test_where_a_potential_is_straight_its_gradient_stands_for_its_curvature():
+    """The mean of its squares, as E (∂U)² = E ∂²U."""
+    straight = SimpleNamespace(dim=3, curvature=lambda x: 0.0, gradient=lambda x: np.array([1.0, 2.0, -2.0]))
+    assert curvature_at(straight, np.zeros(3), "this") == 3.0

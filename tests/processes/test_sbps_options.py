@@ -406,8 +406,6 @@ def test_a_run_that_lost_many_bounces_says_so():
     with pytest.warns(UserWarning, match=r"pdmp.SBPS lost \d+ % of its bounces.*k = 0.*raise `k`"):
         run = pdmp.sample(process, events=2_000, seed=6, store="moments")
     assert "of its bounces" in str(run.summary())
-    assert run.process.report.warnings(run.process, run.stats | {"mean_lost_bounces": 0.049}) == []
-    assert run.process.report.warnings(run.process, run.stats | {"events": {"bounce": 499}}) == []
 
 
 BAD = {

@@ -1,6 +1,7 @@
 """Sticky processes: freezing and thawing, their rates, what is accumulated of a path, what is refused."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pdmp
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.models.priors import BetaBernoulli
 from pdmp.processes import sticky
-from pdmp.processes.sticky import KEPT_VELOCITY
+from pdmp.processes.sticky import KEPT_VELOCITY, thawing_rates
 from tests.checks import assert_unbiased, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
@@ -434,3 +435,20 @@ def test_inclusion_is_for_sticky_runs():
     short = pdmp.sample(CASES["ZigZag"](), proposals=1, warmup=0.5, seed=1)
     with pytest.raises(ValueError, match="no path after the warm-up"):
         pdmp.diagnostics.inclusion(short)
+
+
+def test_what_is_certain_never_sticks():
+    """κ = w s(0) / (1 - w) of unequal probabilities and slabs; the prior of a certain coordinate may be flat."""
+    model = SimpleNamespace(
+        prior_inclusion=lambda: np.array([0.2, 1.0, 0.7]), slab_density=lambda: np.array([0.3, 0.0, 0.4])
+    )
+    found = thawing_rates(model, 3, None, None, None, "Sticky")
+    np.testing.assert_allclose(found, [0.2 / 0.8 * 0.3, 0.0, 0.7 / 0.3 * 0.4], rtol=1e-12)
+    counted = thawing_rates(model, 3, BetaBernoulli(2.0, 3.0), None, None, "Sticky")
+    np.testing.assert_allclose(counted, [0.3, 0.0, 0.4], rtol=1e-12)  # the ratio depends on how many move
+
+
+def test_what_waits_for_a_warm_up_within_says_so():
+    inner = pdmp.ZigZag(pdmp.gradients.ControlVariate(LOGISTIC, 1, renew=True))
+    assert pdmp.Sticky(inner).waits_for_warmup() == inner.waits_for_warmup() == "renew=True"
+    assert pdmp.Sticky(pdmp.ZigZag(LOGISTIC)).waits_for_warmup() is None
