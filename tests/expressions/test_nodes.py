@@ -67,7 +67,7 @@ def value(function, y=Y, a=A, b=B):
         lambda y, a, b: special.log_ndtr(b) + special.xlogy(y, a) + special.xlogy(y - 1.7, a),
         lambda y, a, b: np.where(y > 1, a, b) + np.where(y < 1, a, 3.0) + np.where(y >= 1.7, b, a),
         lambda y, a, b: np.where(y <= 1.0, a, b) + np.where(y == 1.7, a, b) + np.where(y != 1.7, a, b),
-        lambda y, a, b: np.where((y > 1) & (y < 3), a, b) + np.where((y < 1) | (y > 3), a, b),
+        lambda y, a, b: np.where((y > 1) & (y < 3), a, b) + np.where((y < 1) | (y > 3), a, b) + a * ((y > 0) | (y > 1)),
         lambda y, a, b: np.where(1 < y, a, b) + np.where(np.float64(2.0) > y, a, b),
         lambda y, a, b: np.where(np.less(y, 1.0), a, b) + np.where(np.greater_equal(1.7, y), a, b),
         lambda y, a, b: np.where(np.not_equal(y, 1.7), a, b) + np.where(np.equal(1.7, y), a, b),

@@ -367,6 +367,29 @@ def test_what_is_normal_given_the_others_integrates_to_the_law_of_responses(form
     assert np.ptp(excess) < 1e-8 * abs(excess[0])
 
 
+def test_three_effects_of_a_group_that_correlate():
+    """The potential is the density of natural parameters, of which correlations have the LKJ law."""
+    data, eta, labels = table(FAMILIES["gaussian"]), 2.5, ("1", "x", "w")
+    formula, given = "y ~ x + (1 + x + w | g)", {"cor(g)": LKJ(eta)}
+    model, _, priors, _, _, _ = made(formula, "gaussian", data, given)
+    excess = []
+    for k in range(3):
+        x = near(model, k)
+        natural = model.constrain(x)
+        density, correlation = model.pointwise_log_likelihood(x).sum(), np.eye(3)
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            correlation[i, j] = correlation[j, i] = natural[f"cor({labels[i]}, {labels[j]}|g)"]
+        sds = np.array([natural["sd(g)"], natural["sd(x|g)"], natural["sd(w|g)"]])
+        law = stats.multivariate_normal(cov=correlation * np.outer(sds, sds))
+        density += law.logpdf(np.column_stack([natural[f"{label}|g"] for label in labels])).sum()
+        density += (eta - 1.0) * np.linalg.slogdet(correlation)[1]
+        for name, prior in priors.items():
+            shift = natural["x"] * data["x"].mean() if name == "Intercept" else 0.0
+            density += 0.0 if name.startswith("cor(") else DENSITIES[type(prior)](prior, natural[name] + shift)
+        excess.append(model.potential(x) + density + log_volume(model, x))
+    assert np.ptp(excess) < 1e-5 * max(1.0, abs(model.potential(x)))
+
+
 #: By how much 1,000 times the response changes a parameter: it is multiplied, or its intercept is moved.
 UNITS = {
     "gaussian": ({"Intercept", "x", "1|g", "sd(g)"}, {"sigma: Intercept"}),

@@ -409,6 +409,20 @@ def test_function_is_called_from_compiled_code():
         potential, gradient = compiled_both(model, x)
         assert potential == quartic(x)[0] == model.potential(x)
         assert np.array_equal(gradient, quartic(x)[1]) and np.array_equal(gradient, model.gradient(x))
+    for outside in (math.inf, math.nan):
+        wall = from_function(lambda x, outside=outside: (0.5 * x @ x if x[0] < 2.0 else outside, x), 2)
+        potential, gradient = compiled_both(wall, np.array([3.0, 1.0]))
+        assert not math.isfinite(potential) and np.isnan(gradient).all()
+        assert np.array_equal(compiled_both(wall, np.ones(2))[1], np.ones(2))
+
+
+def test_mean_curvatures():
+    """Of the absolute values where the trace is negative, and above 200 dimensions by probes."""
+    diagonal = np.array([1.0, -6.0, 2.0])
+    saddle = from_function(lambda x: (0.5 * diagonal @ x**2, diagonal * x), 3)
+    assert saddle.curvature(np.zeros(3)) == pytest.approx(3.0, rel=1e-6)
+    many = np.linspace(1.0, 3.0, 240)
+    assert from_function(lambda x: (0.5 * many @ x**2, many * x), 240).curvature(np.ones(240)) == pytest.approx(2.0)
 
 
 def test_functions_share_their_machine_code():

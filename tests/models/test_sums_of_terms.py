@@ -364,6 +364,10 @@ def test_offsets_of_functionals_add_up():
     for sign, found in ((1.0, one + other), (-1.0, one - other)):
         wanted = x[:, :2] @ X.T + Y + sign * (2.0 * x[:, 2:] - 0.5 * Y + 1.0)
         np.testing.assert_allclose(found.at(x), wanted, rtol=1e-12)
+    alike = p.c + np.arange(3.0)  # rows by their offsets alone
+    assert alike.n == 3 and pdmp.terms(lambda z: z**2, at=[alike]).n == 3
+    model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: z**2, at=[alike])])
+    assert model.potential([9.0, 9.0, 0.5]) == pytest.approx(0.5**2 + 1.5**2 + 2.5**2)
 
 
 def test_a_functional_is_no_array():
