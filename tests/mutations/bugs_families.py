@@ -14,7 +14,7 @@ CHANCES, ORDER = (
 BUGS = [
     Bug(f"family of a formula: {name}", file, old, new, (test,), "formulae")
     for name, file, old, new, test in [
-        ("a parameter on the scale of its link", PREDICTORS, "natural[name] = LINKS[self.family.links[name]].inverse(", "natural[name] = np.exp(", f"{POTENTIAL}[zero_inflated_poisson]"),
+        ("a parameter on the scale of its link", PREDICTORS, "natural[name] = self._link(name).inverse(", "natural[name] = np.exp(", f"{POTENTIAL}[zero_inflated_poisson]"),
         ("cuts of predictions are those at the means", PREDICTORS, "return [found[\"mu\"], *(natural[name][:, None] for name in self.cut_names)]", "return [found[\"mu\"], *(values[CUTS][:, k, None] for k in range(self.n_cuts))]", CHANCES),
         ("categories as their names are sorted", GENERAL, "codes, labels = column.cat.codes.to_numpy(), list(column.cat.categories)", "codes, labels = pandas.factorize(column.astype(str), sort=True)", ORDER),
     ]
