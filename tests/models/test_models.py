@@ -552,7 +552,7 @@ def test_wrong_gradient_is_reported_with_both_numbers_and_can_be_let_through():
 
 
 def test_a_log_density_whose_derivative_is_cut_is_named():
-    """As of automatic differentiation where a gradient is stopped: half of that of x². Values differ from call to call."""
+    """As of automatic differentiation where a gradient is stopped, half of it; or whose values change."""
 
     class Cut:
         of_log_density, calls = True, 0

@@ -424,7 +424,8 @@ class FunctionModel(Model):
                 name, skipped = "log_density", ""
             raise ValueError(
                 f"`{name}` returns another {which} when it is called again at x = {shown(x)}, "
-                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call.{skipped}"
+                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call."
+                f"{skipped}"
             )
 
     def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
