@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.metric import Metric, check_metric, covariance_of
-from pdmp.native.arguments import flag, fraction, positive
+from pdmp.native.arguments import fraction, positive
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["RMSprop", "Scheduled"]
@@ -132,7 +132,7 @@ class RMSprop(Preconditioner):
 
     def __init__(self, decay: float = 0.99, eps: float = 1e-5, include_gamma: bool = False):
         self.decay, self.eps = fraction("decay", decay), positive("eps", eps)
-        self.include_gamma = flag("include_gamma", include_gamma)
+        self.include_gamma = bool(include_gamma)
 
     @compiled
     def update(self, x, memory, provider, rng, counts):

@@ -504,7 +504,10 @@ def learn_metric(
                 else:
                     mass = low_rank(root, x, gradients)
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
-                residual = residual_gradient(gaussian, x, gradients)
+                try:
+                    residual = residual_gradient(gaussian, x, gradients)
+                except np.linalg.LinAlgError:
+                    raise _failure(model, k, run, "its points lie in a plane, as of an improper posterior") from None
                 far = dense and residual > FAR
                 # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
                 known = not far and not (turned and before is None)

@@ -18,7 +18,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import require
 from pdmp.models.descent import find_mode
 from pdmp.models.numerical import data_gradient, row_chunks
-from pdmp.native.arguments import flag, one_of, per_coordinate
+from pdmp.native.arguments import one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry, larger
 from pdmp.native.threads import each
 from pdmp.process import DATA
@@ -165,7 +165,7 @@ class ControlVariate(Provider):
         self.scale = per_coordinate("scale", scale, self.dim)
         if draw == "importance":
             require(model, '`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
-        self.renew = flag("renew", renew)
+        self.renew = bool(renew)
         points = _mode(model)[None] if anchor is None else _points(model, anchor)
         gradients = np.array([data_gradient(model, a) for a in points])
         self.points, self.gradients = points, gradients

@@ -632,9 +632,12 @@ class _Search:
         """The sentence for a ray, of all that were found."""
         where = self.where(v, [w for w, _, r in found if r.kind == ray.kind])
         if ray.kind == "falls":
+            cure = "a potential is minus the log density, so give -f and minus its gradient"
+            if getattr(self.model, "of_log_density", False):
+                cure = "`log_density` has the sign of a potential, so give -f"
             text = (
-                f"U of {self.name} falls without end along {where}: a potential is minus the log density, so give -f "
-                "and minus its gradient; or the posterior is improper in that direction and needs a proper prior there."
+                f"U of {self.name} falls without end along {where}: {cure}; or the posterior is improper in that "
+                "direction and needs a proper prior there."
             )
         elif ray.kind == "beyond":
             text = (

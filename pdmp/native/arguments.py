@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -35,6 +36,19 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"`{name}` must be True or False, got {told(value)}.")
     return bool(value)
+
+
+def flags_of(function: Callable) -> dict[str, int]:
+    """The places of the arguments that are annotated as True or False."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: place for place, p in enumerate(parameters) if p.annotation in ("bool", bool)}
+
+
+def check_flags(places: Mapping[str, int], args: tuple, kwargs: Mapping[str, object]) -> None:
+    """Raise a `TypeError` for the first argument at one of these places that is no truth value: text is always true."""
+    for name, place in places.items():
+        if name in kwargs or place < len(args):
+            flag(name, kwargs[name] if name in kwargs else args[place])
 
 
 def _is_number(value):

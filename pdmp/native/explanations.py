@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import check_flags, flags_of, refuse_unreal
 from pdmp.native.representation import short
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,9 +57,11 @@ _FITS = {
 
 def explained(function: F) -> F:
     """The function, whose errors about its arguments name them."""
+    flags = flags_of(function)
 
     @functools.wraps(function)
     def call(*args, **kwargs):
+        check_flags(flags, args, kwargs)
         try:
             return function(*args, **kwargs)
         except FOREIGN as error:

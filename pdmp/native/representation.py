@@ -8,6 +8,8 @@ import numbers
 
 import numpy as np
 
+from pdmp.native.arguments import check_flags, flags_of
+
 SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
 
 
@@ -17,9 +19,11 @@ def remembers_call(init, explain, check):
     Its numbers, and the objects that keep theirs, are in `_given`, for messages. An error of another package that comes
     out of it is replaced by what `explain` makes of it, if that is not None; `check` is given the object that was made.
     """
+    flags = flags_of(init)
 
     @functools.wraps(init)
     def constructor(self, *args, **kwargs):
+        check_flags(flags, (self, *args), kwargs)
         for name in kwargs.keys() & self._renamed.keys():
             known = inspect.signature(init).parameters
             if name not in known and "metric" in known:

@@ -506,6 +506,17 @@ def test_a_coordinate_that_stands_still_is_a_failure_in_words(monkeypatch):
         learn_metric(model, find_starts(model, 2, rng()), seed())
 
 
+@pytest.mark.filterwarnings("ignore")  # of the logarithm of 0
+def test_points_in_a_plane_are_a_failure_in_words(monkeypatch):
+    """As where chains go far along a ridge, and all else is lost in rounding: the covariance has no inverse."""
+    model = pdmp.models.Gaussian(np.zeros(2), np.ones(2))
+    singular = metric.fitted_gaussian(*2 * (rng().standard_normal((40, 2)),), True)
+    singular.root[:] = [[1.0, 0.0], [-1.0, 0.0]]
+    monkeypatch.setattr(metric, "fitted_gaussian", lambda *_: singular)
+    with pytest.raises(pdmp.SamplingError, match="failed in window 1: its points lie in a plane, as of an improper"):
+        learn_metric(model, find_starts(model, 2, rng()), seed())
+
+
 def test_what_a_gradient_raises_in_a_window_is_said():
     """In a run it is a failure; a window goes on with the other chains, unless the program is to end."""
     process, starts = pdmp.BPS(pdmp.models.from_function(up_to_two, dim=1)), np.array([[0.0], [1.9], [0.0]])

@@ -53,6 +53,24 @@ def test_masked_entries_complex_numbers_and_dates_are_errors(call, name):
             call(np.ones(X.shape, np.int64).astype(dtype))
 
 
+@pytest.mark.parametrize("bad", ["False", 1, None])
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda bad: pdmp.models.LogisticRegression(X, Y, intercept=bad), "intercept"),
+        (lambda bad: pdmp.models.PoissonRegression(X, Y, 1.0, bad), "intercept"),
+        (lambda bad: pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 2, check_gradient=bad), "check_gradient"),
+        (lambda bad: pdmp.ForwardEventChain(pdmp.models.Banana(3), positive=bad), "positive"),
+        (lambda bad: pdmp.gradients.ControlVariate(pdmp.models.LogisticRegression(X, Y), size=2, renew=bad), "renew"),
+        (lambda bad: pdmp.diagnostics.running_mean(None, combined=bad), "combined"),
+        (lambda bad: pdmp.Run.mean(None, bad), "error"),
+    ],
+)
+def test_text_and_numbers_are_no_truth_values(call, name, bad):
+    with pytest.raises(TypeError, match=f"^`{name}` must be True or False, got {bad!r}"):
+        call(bad)
+
+
 def nested():
     """A list that contains itself, one through a tuple, an array of objects, and lists deeper than any array."""
     itself, through, array, deep = [], [1.0], np.empty(2, object), [1.0]

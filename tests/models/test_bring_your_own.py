@@ -282,6 +282,7 @@ def double_precision():
 
 @needs("jax")
 def test_jax_in_a_run(double_precision):
+    import jax
     import jax.numpy as jnp
 
     model = from_jax(lambda x: schools_log_density(x, jnp), 10, variables={"x": (10,)}, n_data=8)
@@ -291,6 +292,8 @@ def test_jax_in_a_run(double_precision):
     run = pdmp.sample(pdmp.BPS(model), events=60, chains=2, seed=3)
     exact = pdmp.sample(pdmp.BPS(EightSchools()), events=60, chains=2, seed=3, initial=run.at(0.0))
     assert np.allclose(run.at(1.0), exact.at(1.0), rtol=1e-6)
+    with pytest.raises(ValueError, match="the derivative of `log_density` is not that of its values: .* coordinate x"):
+        from_jax(lambda x: -(jax.lax.stop_gradient(x) * x).sum(), 2)
 
 
 @needs("jax")
@@ -334,6 +337,10 @@ def test_torch():
         from_torch(lambda x: 0.0, 2)
     with pytest.raises(ValueError, match="it has no gradient"):
         from_torch(lambda x: -(x.detach() ** 2).sum(), 2)
+    with pytest.raises(ValueError, match="the derivative of `log_density` is not that of its values: .* coordinate x"):
+        from_torch(lambda x: -(x.detach() * x).sum(), 2)
+    with pytest.raises(ValueError, match="`log_density` returns another U when it is called again"):
+        from_torch(lambda x: -((x - torch.rand(2)) ** 2).sum(), 2)
     with pytest.raises(TypeError, match="`log_density` must be a function"):
         from_torch("x", 2)
 

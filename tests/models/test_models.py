@@ -568,6 +568,27 @@ def test_wrong_gradient_is_reported_with_both_numbers_and_can_be_let_through():
     from_function(wrong, 2, check_gradient=False)
 
 
+def test_a_log_density_whose_derivative_is_cut_is_named():
+    """As of automatic differentiation where a gradient is stopped, half of it; or whose values change."""
+
+    class Cut:
+        of_log_density, calls = True, 0
+
+        def __init__(self, change):
+            self.change = change
+
+        def __call__(self, x):
+            self.calls += 1
+            return 0.5 * x @ x + self.change * self.calls, 0.5 * x if self.change == 0.0 else x
+
+    with pytest.raises(
+        ValueError, match=r"^the derivative of `log_density` is not .* x\[0\], at x = .*, it is [-\d.]+, and"
+    ):
+        from_function(Cut(0.0), 2)
+    with pytest.raises(ValueError, match="^`log_density` returns another U when it is called again .* earlier call.$"):
+        from_function(Cut(0.1), 2)
+
+
 def test_no_wrong_partial_derivative_of_a_function_hides():
     """Of any coordinate, of a few and of many, off by a tenth or by a constant; each vanishes at `initial`."""
     seen = []

@@ -72,6 +72,15 @@ def differences(function, x, step):
     return (function(x + step) - function(x - step)) / (2.0 * np.sum(step))
 
 
+def test_minus_a_log_density_for_a_log_density():
+    model = target(lambda x: -0.5 * x @ x, lambda x: -x, 2)
+    model.of_log_density = True  # as of a JAX function
+    with pytest.raises(
+        ValueError, match="falls without end along .*: `log_density` has the sign of a potential, so give"
+    ):
+        check_propriety(model)
+
+
 IMPROPER = {
     "flat": (
         target(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2, variables={"a": (), "b": ()}),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class JaxFunction:
     """(U, ∇U) of a log density in JAX, compiled when it is first called; pickled as the log density."""
 
+    of_log_density = True
+
     def __init__(self, log_density, single):
         self.log_density, self.single, self._compiled = log_density, single, None
 
@@ -47,6 +49,8 @@ class JaxFunction:
 
 class TorchFunction:
     """(U, ∇U) of a log density in PyTorch."""
+
+    of_log_density = True
 
     def __init__(self, log_density):
         self.log_density = log_density
@@ -109,7 +113,8 @@ def from_jax(
     _check(log_density)
     _need("jax", "from_jax")
     function = JaxFunction(log_density, single_precision)
-    return FunctionModel(function, dim, initial, variables, n_data, check_gradient=False, transforms=transforms)
+    checked = not single_precision  # what stops a gradient, or rounds, is no derivative of the density
+    return FunctionModel(function, dim, initial, variables, n_data, check_gradient=checked, transforms=transforms)
 
 
 def from_torch(
@@ -151,7 +156,7 @@ def from_torch(
     _check(log_density)
     _need("torch", "from_torch")
     function = TorchFunction(log_density)
-    return FunctionModel(function, dim, initial, variables, n_data, check_gradient=False, transforms=transforms)
+    return FunctionModel(function, dim, initial, variables, n_data, transforms=transforms)
 
 
 def _check(log_density):

@@ -28,6 +28,7 @@ from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
 from pdmp.native.arguments import count
 from pdmp.native.classes import compiled, fingerprint
+from pdmp.native.explanations import explained
 
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
@@ -227,6 +228,7 @@ class FunctionModel(Model):
 
     divisible = False
     everywhere = False
+    of_log_density = False  #: whether the user's function is minus U
     known = None  #: a point with (U, ∇U) there when the model was made, if they were compared
 
     def __init__(
@@ -242,6 +244,7 @@ class FunctionModel(Model):
             self.initial = self.check(initial, "initial")
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
         kept = None if ready else _kept_by(potential_and_gradient)
+        self.of_log_density = getattr(potential_and_gradient, "of_log_density", False)
         self.resolution = float(self._check_function())
         self.is_compared = bool(check_gradient)  # where a run went, too
         if check_gradient:
@@ -375,6 +378,13 @@ class FunctionModel(Model):
             found = self.wrong_slope(x, rng, FEW_DIRECTIONS, (here, gradient), seen=seen)
             if found is not None:
                 j, slope, quotient = found
+                if self.of_log_density:
+                    raise ValueError(
+                        "the derivative of `log_density` is not that of its values: for U = -log density coordinate "
+                        f"{coordinate_names(self.variables, self.transforms)[j]}, at x = {shown(x)}, it is "
+                        f"{slope:.8g}, and the slope of the values {quotient:.8g}. What detaches or stops a gradient, "
+                        "rounds, or converts to whole numbers cannot stand between x and the density."
+                    )
                 raise ValueError(
                     "`potential_and_gradient` returns a gradient that does not fit its U: coordinate "
                     f"{coordinate_names(self.variables, self.transforms)[j]} of it, at x = {shown(x)}, is "
@@ -406,10 +416,13 @@ class FunctionModel(Model):
             other = abs(second[j] - gradient[j]) > allowed * max(1.0, np.abs(gradient).max())
             which, was, now = "gradient", gradient[j], second[j]
         if other:
+            name, skipped = "potential_and_gradient", " (`check_gradient=False` skips this comparison.)"
+            if self.of_log_density:
+                name, skipped = "log_density", ""
             raise ValueError(
-                f"`potential_and_gradient` returns another {which} when it is called again at x = {shown(x)}, "
-                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call. "
-                "(`check_gradient=False` skips this comparison.)"
+                f"`{name}` returns another {which} when it is called again at x = {shown(x)}, "
+                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call."
+                f"{skipped}"
             )
 
     def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
@@ -451,6 +464,7 @@ class FunctionModel(Model):
         return (slope, min(errors)[1]) if errors and min(errors)[0] > 1e-3 else None
 
 
+@explained
 def from_function(
     potential_and_gradient: Callable,
     dim: int,
