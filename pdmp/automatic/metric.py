@@ -26,11 +26,13 @@ import numpy as np
 import scipy.sparse
 
 from pdmp.automatic.start import DENSE, Gaussian, Starts
+from pdmp.automatic.tails import light_tailed
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
+from pdmp.models.light_tails import LightTailed
 from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
@@ -64,6 +66,7 @@ FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
 #: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
+Coordinates = NonCentred | LightTailed
 FIRST_SCALE = 0.3  #: standard deviation of a scale, a logarithm, before a window has shown it
 #: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
 EXPLAINED, OTHERS = 0.2, 200
@@ -87,7 +90,7 @@ class Metric(NamedTuple):
     target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, if given
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
     #: In which mass, step and `around` are, where they are not the target's own.
-    coordinates: NonCentred | None = None
+    coordinates: Coordinates | None = None
     neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
 
     @property
@@ -151,7 +154,7 @@ def hamiltonian(
     step: float | None = None,
     target_acceptance: float | None = None,
     around: np.ndarray | None = None,
-    coordinates: NonCentred | None = None,
+    coordinates: Coordinates | None = None,
 ) -> HMC:
     """Hamiltonian Monte Carlo with a metric of `pdmp.metric`, of the coordinates if there are any.
 
@@ -169,12 +172,15 @@ def hamiltonian(
     return process
 
 
-def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> tuple[NonCentred | None, int]:
+def coordinates_from(model: Model, moved: Coordinates | None, x: np.ndarray) -> tuple[Coordinates | None, int]:
     """Coordinates in which paths cost less, learnt from points x (n, d), or None; and the gradients that this took.
 
     Where paths run in such coordinates already, `moved`, they stay, learnt anew.
     """
     parts, some = scaled_rows(model), some_of(x)
+    if not parts:
+        found, cost = light_tailed(model, x) if model.dim <= DENSE else (None, 0)
+        return found or moved, cost
     # What rows with a scale say of it where all else is known: without a gain they say as much where it is not.
     known = np.zeros(model.dim)
     for part in parts:
@@ -378,7 +384,7 @@ def neck_of(x: np.ndarray, gradients: np.ndarray) -> int | None:
 
 
 def spaced_points(
-    model: Model, run: Run, moved: NonCentred | None = None, but: np.ndarray | None = None
+    model: Model, run: Run, moved: Coordinates | None = None, but: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any.
 
@@ -451,8 +457,8 @@ def learn_metric(
     if graph is not None:
         mass, length = graph, 2 * length
     moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
-    before: NonCentred | None = None
-    if reparametrise:
+    before: Coordinates | None = None
+    if reparametrise and scaled_rows(model):  # of tails a few points say nothing
         moved, spent = coordinates_from(model, None, points)
     if moved is not None:
         z = moved.standardised(points)
@@ -480,7 +486,7 @@ def learn_metric(
                 why = "as of an improper posterior" + ", or one too narrow for floats" * bool(spread[j] == 0.0)
                 raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, {why}")
             with one_thread():
-                if fits < FITS:
+                if fits < FITS and k < WINDOWS - 1:
                     before, (moved, cost) = moved, coordinates_from(model, moved, visited)
                     spent += cost
                     turned, fits = moved is not before, fits + (moved is not None)

@@ -79,13 +79,13 @@ def tail_indices(model, centre, scale, places):
     for j in places:
         along = np.zeros(d)
         along[j] = scale[j]
-        own.append(min(_power(model, centre, sign * along) for sign in (-1.0, 1.0)) - 1.0)
+        own.append(min(power(model, centre, sign * along) for sign in (-1.0, 1.0)) - 1.0)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (RAYS, d))
     rays = np.concatenate([signs, -signs]) * scale
-    return own, min(_power(model, centre, ray) for ray in rays) - d
+    return own, min(power(model, centre, ray) for ray in rays) - d
 
 
-def _power(model, centre, ray):
+def power(model, centre, ray):
     """r ∂U/∂r far out on a ray, infinite where it is not the same at both distances."""
     found = []
     for distance in DISTANCES:
