@@ -458,6 +458,7 @@ def learn_metric(
         mass, length = graph, 2 * length
     moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
     before: Coordinates | None = None
+    earlier: tuple[np.ndarray, np.ndarray] | None = None  # points and gradients of the window before
     if reparametrise and scaled_rows(model):  # of tails a few points say nothing
         moved, spent = coordinates_from(model, None, points)
     if moved is not None:
@@ -492,7 +493,11 @@ def learn_metric(
                     turned, fits = moved is not before, fits + (moved is not None)
                 if turned:
                     graph, x, gradients = None, *with_gradients(moved, moved.standardised(visited))
-                    spent += len(visited)
+                    spent, earlier = spent + len(visited), None
+                own = x, gradients
+                if earlier is not None:
+                    x, gradients = (np.concatenate(both) for both in zip(earlier, own, strict=True))
+                earlier = own if dense and k > 0 else None  # the first window goes from the starts to the mass
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root

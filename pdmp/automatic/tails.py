@@ -14,9 +14,7 @@ import math
 import numpy as np
 from scipy import special
 
-from pdmp.automatic.start import Evaluations
-from pdmp.diagnostics.tails import AGREEMENT, TAILS, power
-from pdmp.metric import lower
+from pdmp.diagnostics.tails import AGREEMENT, DISTANCES, TAILS, power
 from pdmp.models.base import Model
 from pdmp.models.light_tails import LightTailed, Tail
 
@@ -30,65 +28,65 @@ RAYS = 4  #: rays in a group, to both sides
 
 def light_tailed(model: Model, x: np.ndarray) -> tuple[LightTailed | None, int]:
     """Coordinates in which the heavy tails of a model are light, from points x (n, d); None without; the gradients."""
-    target, centre = Evaluations(model), np.median(x, axis=0)
-    target.count = 0
+    centre = np.median(x, axis=0)
     distances = np.abs(x - centre)
     scale = np.median(distances, axis=0)
     if not np.all(scale > 0.0):
         return None, 0
-    far = (distances / scale).max(axis=0)
-    asked = np.argsort(-far, kind="stable")[:TAILS]
-    own = _own(target, centre, scale, asked[far[asked] > REMOTE])
-    if own:
-        own = _own(target, centre, scale, np.arange(model.dim))
+    out, reach = _Out(model, centre, scale), (distances / scale).max(axis=0)
+    asked = np.argsort(-reach, kind="stable")[:TAILS]
+    if not out.heavy(asked[reach[asked] > REMOTE]):
+        return None, out.gradients
     tails = []
-    for group in _groups(target, centre, scale, own):
-        along = _along(target, centre, scale, group, RAYS)
-        if abs(along - own[group[0]]) <= AGREEMENT * along and SMALLEST <= along - len(group) <= HEAVY:
-            tails.append(_fitted(x, np.array(group), along - len(group)))
-    return LightTailed(model, tails) if tails else None, target.count
+    for group, power_of_one in _groups(out, out.heavy(range(model.dim))):
+        together = out.power(group, RAYS) if len(group) > 1 else power_of_one
+        index = together - len(group)
+        if SMALLEST <= index <= HEAVY and _same(together, power_of_one):
+            tails.append(_fitted(x, group, index))
+    return LightTailed(model, tails) if tails else None, out.gradients
 
 
-def _own(target, centre, scale, places):
-    """r ∂U/∂r along each of the coordinates that is a power, {place: power}; the smaller of both sides."""
-    found = {}
-    for j in places:
-        value = _along(target, centre, scale, [j])
-        if value < math.inf:
-            found[int(j)] = value
-    return found
+class _Out:
+    """Powers r ∂U/∂r far out from a centre (d,), in units `scale` (d,); infinite where it is none on one ray."""
+
+    def __init__(self, model, centre, scale):
+        self.model, self.centre, self.scale, self.gradients = model, centre, scale, 0
+
+    def power(self, group, rays=0):
+        """The power where a group of coordinates grows, to both sides, the smaller; of so many rays, all of them."""
+        rng, found = np.random.default_rng(0), []
+        signs = rng.choice([-1.0, 1.0], (rays, len(group))) if rays else np.ones((1, len(group)))
+        for sign in (*signs, *-signs):
+            ray = np.zeros(len(self.centre))
+            ray[group] = sign * self.scale[group]
+            self.gradients += len(DISTANCES)
+            found.append(power(self.model, self.centre, ray))
+        return max(found) if rays and math.inf in found else min(found)
+
+    def heavy(self, places):
+        """Those of the coordinates along which it is finite, {place: power}."""
+        return {int(j): value for j in places if (value := self.power([j])) < math.inf}
 
 
-def _along(target, centre, scale, group, rays=0):
-    """The smallest power on rays along which a group of coordinates grows, to both sides; infinite if one is none."""
-    signs = np.ones((1, len(group))) if not rays else np.random.default_rng(0).choice([-1.0, 1.0], (rays, len(group)))
-    found = math.inf
-    for sign in (*signs, *-signs):
-        ray = np.zeros(len(centre))
-        ray[group] = sign * scale[group]
-        value = power(target, centre, ray)
-        if rays and not value < math.inf:
-            return math.inf
-        found = min(found, value)
-    return found
+def _same(a, b):
+    return abs(a - b) <= AGREEMENT * b
 
 
-def _groups(target, centre, scale, own):
-    """Coordinates that share a tail, together."""
-    rest, groups = list(own), []
-    while rest:
-        first, *others = rest
-        together = [first]
-        if len(rest) > 1 and abs(_along(target, centre, scale, rest) - own[first]) <= AGREEMENT * own[first]:
-            return [*groups, rest]
-        if len(own) <= TAILS:
-            for j in others:
-                both = _along(target, centre, scale, [first, j])
-                if abs(both - own[first] - own[j]) > AGREEMENT * both:
-                    together.append(j)
-        groups.append(together)
-        rest = [j for j in rest if j not in together]
-    return groups
+def _groups(out, own):
+    """Coordinates that share a tail, together, and the power along one of them."""
+    rest = list(own)
+    together = out.power(rest)
+    if _same(together, own[rest[0]]):
+        yield np.array(rest), own[rest[0]]
+        return
+    if _same(together, sum(own.values())):
+        yield from ((np.array([j]), own[j]) for j in rest)
+        return
+    while rest and len(own) <= TAILS:
+        first = rest[0]
+        group = [j for j in rest if j == first or not _same(out.power([first, j]), own[first] + own[j])]
+        yield np.array(group), own[first]
+        rest = [j for j in rest if j not in group]
 
 
 def _fitted(x, members, index):
@@ -110,5 +108,5 @@ def _fitted(x, members, index):
             break
     q = 2.0 * special.gammaincinv(0.5 * m, 0.5)
     radius = m * special.fdtri(m, index, 0.5)
-    stretch = (q - m * math.log1p(q / m)) / index
-    return Tail(members, index, centre, math.sqrt(radius / q) * math.exp(-0.5 * stretch) * lower(np.linalg.cholesky(shape)))
+    scale = math.sqrt(radius / q) * math.exp(-0.5 * (q - m * math.log1p(q / m)) / index)
+    return Tail(members, index, centre, scale * np.linalg.cholesky(shape))
