@@ -14,13 +14,13 @@ import math
 import numpy as np
 from scipy import special
 
-from pdmp.diagnostics.tails import AGREEMENT, DISTANCES, TAILS, power
+from pdmp.diagnostics.tails import AGREEMENT, TAILS, power
 from pdmp.models.base import Model
 from pdmp.models.light_tails import LightTailed, Tail
 
 #: Largest index of a tail that is made light; and how far from the median, in units of the median distance, a point is
-#: where a coordinate is asked: of a normal law one of 20,000.
-HEAVY, REMOTE = 8.0, 6.0
+#: where a coordinate is asked: of a normal law one of 140, so that no heavy tail is passed by whose points are few.
+HEAVY, REMOTE = 8.0, 4.0
 SMALLEST = 0.2  #: index of a tail that is made light: of a smaller one hardly a point is where floats are
 FITTING = 50  #: steps of the fit of a multivariate t
 RAYS = 4  #: rays in a group, to both sides
@@ -59,9 +59,14 @@ class _Out:
         for sign in (*signs, *-signs):
             ray = np.zeros(len(self.centre))
             ray[group] = sign * self.scale[group]
-            self.gradients += len(DISTANCES)
-            found.append(power(self.model, self.centre, ray))
+            # Independent tails add up, and those of a law that is shared are lower.
+            found.append(power(self, self.centre, ray, (HEAVY + 1.0) * len(ray)))
         return max(found) if rays and math.inf in found else min(found)
+
+    def gradient(self, x):
+        """∇U(x), counted."""
+        self.gradients += 1
+        return self.model.gradient(x)
 
     def heavy(self, places):
         """Those of the coordinates along which it is finite, {place: power}."""

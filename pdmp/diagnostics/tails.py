@@ -85,8 +85,8 @@ def tail_indices(model, centre, scale, places):
     return own, min(power(model, centre, ray) for ray in rays) - d
 
 
-def power(model, centre, ray):
-    """r ∂U/∂r far out on a ray, infinite where it is not the same at both distances."""
+def power(model, centre, ray, most=math.inf):
+    """r ∂U/∂r far out on a ray, infinite where it is above `most` or not the same at both distances."""
     found = []
     for distance in DISTANCES:
         try:
@@ -94,7 +94,7 @@ def power(model, centre, ray):
                 found.append(distance * float(ray @ model.gradient(centre + distance * ray)))
         except Exception:  # noqa: BLE001 - a function of the user's, where no chain has been
             return math.inf
-        if not math.isfinite(found[-1]):
+        if not (math.isfinite(found[-1]) and found[-1] <= most):
             return math.inf
     near, far = found
     return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf
