@@ -27,7 +27,7 @@ import scipy.sparse
 
 from pdmp.automatic.start import DENSE, Gaussian, Starts
 from pdmp.automatic.tails import light_tailed
-from pdmp.automatic.windows import ends, gradients_of, run_window
+from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
@@ -42,10 +42,12 @@ from pdmp.processes.hmc import HMC
 #: many as this where variances are.
 FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
-TOLERANCE = 0.5  #: the covariance has settled when it changes by less, see `distance`
+#: The covariance has settled when it changes by less, see `distance`; and far from normal, where curvature changes by
+#: more from place to place, by less than the second: a window twice as long would then cost more than it saves.
+TOLERANCE, FAR_TOLERANCE = 0.5, 0.7
 #: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
 #: `DENSE` dimensions one for so many gradients of the window.
-POINTS, EACH = 100, 16
+POINTS, EACH = 100, 32
 #: A chain whose step adapts to less than this part of the median of all is where the density is narrow; in the first
 #: windows it is moved, if it started there: the first metric may be the neck's own, and its step there a usual one.
 NARROW, MOVES = 0.3, 2
@@ -96,7 +98,7 @@ class Metric(NamedTuple):
     @property
     def settled(self) -> bool:
         """Whether the last two windows agree."""
-        return self.change <= TOLERANCE
+        return self.change <= (FAR_TOLERANCE if self.far else TOLERANCE)
 
     @property
     def mean(self) -> np.ndarray:
@@ -397,6 +399,11 @@ def spaced_points(
     return with_gradients(model, x) if moved is None else with_gradients(moved, moved.standardised(x))
 
 
+def step_of(run: Run) -> float:
+    """The step to which chains have adapted, their geometric mean."""
+    return math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
+
+
 def astray(run: Run, starts: Starts) -> np.ndarray:
     """Which chains of one of the first windows started where the density is narrow and has no mode, (chains,).
 
@@ -456,6 +463,7 @@ def learn_metric(
     graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
     if graph is not None:
         mass, length = graph, 2 * length
+    step: float | None = None
     moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
     before: Coordinates | None = None
     earlier: tuple[np.ndarray, np.ndarray] | None = None  # points and gradients of the window before
@@ -470,13 +478,16 @@ def learn_metric(
         process = hamiltonian(
             model, mass, far, target_acceptance=target_acceptance, around=around if known else None, coordinates=moved
         )
-        run, was_far, was_known = run_window(process, points, child, length), far, known
+        if step is not None:
+            process.step = step  # and adapts from there
+        run = run_window(process, points, child, length, WARMUP if step is None else LATER)
+        was_far, was_known = far, known
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
         out = astray(run, starts) if k < MOVES else np.zeros(run.chains, bool)
         x, gradients = spaced_points(model, run, moved, out)
         spent += gradients_of(run) + len(x)
-        points, turned = beside(run, ends(run, points), out), False
+        points, turned, adapted = beside(run, ends(run, points), out), False, False
         visited = x if moved is None else moved.natural_points(x)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
@@ -501,7 +512,9 @@ def learn_metric(
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
-                settled = change <= TOLERANCE
+                residual = residual_gradient(gaussian, x, gradients)
+                far = dense and residual > FAR
+                settled = change <= (FAR_TOLERANCE if far else TOLERANCE)
                 found = None if graph is None else mean_hessian(model, x)
                 if dense:
                     mass = from_root(root)
@@ -515,14 +528,15 @@ def learn_metric(
                 else:
                     mass = low_rank(root, x, gradients)
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
-                residual = residual_gradient(gaussian, x, gradients)
-                far = dense and residual > FAR
                 # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
                 known = not far and not (turned and before is None)
             if settled and far == was_far:
                 break
+            # The next window's step begins at that of this one, where paths are of the same kind.
+            adapted = not turned and (far, known) == (was_far, was_known)
+        step = step_of(run) if adapted else None
         length *= 2
-    step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
+    step = step_of(run)
     around = around if was_known else None
     neck = neck_of(x, gradients)
     if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
