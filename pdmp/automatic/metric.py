@@ -45,6 +45,7 @@ WINDOWS = 5  #: largest number of windows
 #: The covariance has settled when it changes by less, see `distance`; and far from normal, where curvature changes by
 #: more from place to place, by less than the second: a window twice as long would then cost more than it saves.
 TOLERANCE, FAR_TOLERANCE = 0.5, 0.7
+OTHER = 3.0  #: up to here the step of the next window begins at that of this one, if paths are of the same kind
 #: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
 #: `DENSE` dimensions one for so many gradients of the window.
 POINTS, EACH = 100, 32
@@ -532,8 +533,7 @@ def learn_metric(
                 known = not far and not (turned and before is None)
             if settled and far == was_far:
                 break
-            # The next window's step begins at that of this one, where paths are of the same kind.
-            adapted = not turned and (far, known) == (was_far, was_known)
+            adapted = change <= OTHER and (far, known) == (was_far, was_known)
         step = step_of(run) if adapted else None
         length *= 2
     step = step_of(run)
