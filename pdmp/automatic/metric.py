@@ -26,11 +26,13 @@ import numpy as np
 import scipy.sparse
 
 from pdmp.automatic.start import DENSE, Gaussian, Starts
-from pdmp.automatic.windows import ends, gradients_of, run_window
+from pdmp.automatic.tails import light_tailed
+from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
+from pdmp.models.light_tails import LightTailed
 from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
@@ -40,10 +42,13 @@ from pdmp.processes.hmc import HMC
 #: many as this where variances are.
 FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
-TOLERANCE = 0.5  #: the covariance has settled when it changes by less, see `distance`
+#: The covariance has settled when it changes by less, see `distance`; and far from normal, where curvature changes by
+#: more from place to place, by less than the second: a window twice as long would then cost more than it saves.
+TOLERANCE, FAR_TOLERANCE = 0.5, 0.7
+OTHER = 3.0  #: up to here the step of the next window begins at that of this one, if paths are of the same kind
 #: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
 #: `DENSE` dimensions one for so many gradients of the window.
-POINTS, EACH = 100, 16
+POINTS, EACH = 100, 32
 #: A chain whose step adapts to less than this part of the median of all is where the density is narrow; in the first
 #: windows it is moved, if it started there: the first metric may be the neck's own, and its step there a usual one.
 NARROW, MOVES = 0.3, 2
@@ -64,6 +69,7 @@ FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 #: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
 #: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
+Coordinates = NonCentred | LightTailed
 FIRST_SCALE = 0.3  #: standard deviation of a scale, a logarithm, before a window has shown it
 #: Share of the variance of log |∂ᵢU| that a neck explains, on average over other coordinates i, of so many.
 EXPLAINED, OTHERS = 0.2, 200
@@ -87,13 +93,13 @@ class Metric(NamedTuple):
     target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`, if given
     around: np.ndarray | None = None  #: (d,) mean of the Gaussian, of that mass, that steps are around; None: far
     #: In which mass, step and `around` are, where they are not the target's own.
-    coordinates: NonCentred | None = None
+    coordinates: Coordinates | None = None
     neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
 
     @property
     def settled(self) -> bool:
         """Whether the last two windows agree."""
-        return self.change <= TOLERANCE
+        return self.change <= (FAR_TOLERANCE if self.far else TOLERANCE)
 
     @property
     def mean(self) -> np.ndarray:
@@ -151,7 +157,7 @@ def hamiltonian(
     step: float | None = None,
     target_acceptance: float | None = None,
     around: np.ndarray | None = None,
-    coordinates: NonCentred | None = None,
+    coordinates: Coordinates | None = None,
 ) -> HMC:
     """Hamiltonian Monte Carlo with a metric of `pdmp.metric`, of the coordinates if there are any.
 
@@ -169,12 +175,15 @@ def hamiltonian(
     return process
 
 
-def coordinates_from(model: Model, moved: NonCentred | None, x: np.ndarray) -> tuple[NonCentred | None, int]:
+def coordinates_from(model: Model, moved: Coordinates | None, x: np.ndarray) -> tuple[Coordinates | None, int]:
     """Coordinates in which paths cost less, learnt from points x (n, d), or None; and the gradients that this took.
 
     Where paths run in such coordinates already, `moved`, they stay, learnt anew.
     """
     parts, some = scaled_rows(model), some_of(x)
+    if not parts:
+        found, cost = light_tailed(model, x) if model.dim <= DENSE else (None, 0)
+        return found or moved, cost
     # What rows with a scale say of it where all else is known: without a gain they say as much where it is not.
     known = np.zeros(model.dim)
     for part in parts:
@@ -378,7 +387,7 @@ def neck_of(x: np.ndarray, gradients: np.ndarray) -> int | None:
 
 
 def spaced_points(
-    model: Model, run: Run, moved: NonCentred | None = None, but: np.ndarray | None = None
+    model: Model, run: Run, moved: Coordinates | None = None, but: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equally spaced points of all chains, (n, d), and the gradients there, in the coordinates if there are any.
 
@@ -389,6 +398,11 @@ def spaced_points(
     some = zip(run.trajectories, run.records, out, strict=True)
     x = np.concatenate([path.discretise(each) for path, record, left in some if record.length > 0.0 and not left])
     return with_gradients(model, x) if moved is None else with_gradients(moved, moved.standardised(x))
+
+
+def step_of(run: Run) -> float:
+    """The step to which chains have adapted, their geometric mean."""
+    return math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
 
 
 def astray(run: Run, starts: Starts) -> np.ndarray:
@@ -450,9 +464,11 @@ def learn_metric(
     graph = None if dense or not model.has("sparse_hessian") else mean_hessian(model, points)
     if graph is not None:
         mass, length = graph, 2 * length
+    step: float | None = None
     moved, known, fits = None, True, 0 if reparametrise else FITS  # `known`: steps are around the Gaussian
-    before: NonCentred | None = None
-    if reparametrise:
+    before: Coordinates | None = None
+    earlier: tuple[np.ndarray, np.ndarray] | None = None  # points and gradients of the window before
+    if reparametrise and scaled_rows(model):  # of tails a few points say nothing
         moved, spent = coordinates_from(model, None, points)
     if moved is not None:
         z = moved.standardised(points)
@@ -463,13 +479,16 @@ def learn_metric(
         process = hamiltonian(
             model, mass, far, target_acceptance=target_acceptance, around=around if known else None, coordinates=moved
         )
-        run, was_far, was_known = run_window(process, points, child, length), far, known
+        if step is not None:
+            process.step = step  # and adapts from there
+        run = run_window(process, points, child, length, WARMUP if step is None else LATER)
+        was_far, was_known = far, known
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise _failure(model, k, run, "its gradient is not finite where the chains went")
         out = astray(run, starts) if k < MOVES else np.zeros(run.chains, bool)
         x, gradients = spaced_points(model, run, moved, out)
         spent += gradients_of(run) + len(x)
-        points, turned = beside(run, ends(run, points), out), False
+        points, turned, adapted = beside(run, ends(run, points), out), False, False
         visited = x if moved is None else moved.natural_points(x)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
@@ -480,17 +499,26 @@ def learn_metric(
                 why = "as of an improper posterior" + ", or one too narrow for floats" * bool(spread[j] == 0.0)
                 raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, {why}")
             with one_thread():
-                if fits < FITS:
+                if fits < FITS and k < WINDOWS - 1:
                     before, (moved, cost) = moved, coordinates_from(model, moved, visited)
                     spent += cost
                     turned, fits = moved is not before, fits + (moved is not None)
                 if turned:
                     graph, x, gradients = None, *with_gradients(moved, moved.standardised(visited))
-                    spent += len(visited)
+                    spent, earlier = spent + len(visited), None
+                own = x, gradients
+                if earlier is not None:
+                    x, gradients = (np.concatenate(both) for both in zip(earlier, own, strict=True))
+                earlier = own if dense and k > 0 else None  # the first window goes from the starts to the mass
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
                 root = gaussian.root if dense or change > TOLERANCE else root
-                settled = change <= TOLERANCE
+                try:
+                    residual = residual_gradient(gaussian, x, gradients)
+                except np.linalg.LinAlgError:
+                    raise _failure(model, k, run, "its points lie in a plane, as of an improper posterior") from None
+                far = dense and residual > FAR
+                settled = change <= (FAR_TOLERANCE if far else TOLERANCE)
                 found = None if graph is None else mean_hessian(model, x)
                 if dense:
                     mass = from_root(root)
@@ -504,17 +532,14 @@ def learn_metric(
                 else:
                     mass = low_rank(root, x, gradients)
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
-                try:
-                    residual = residual_gradient(gaussian, x, gradients)
-                except np.linalg.LinAlgError:
-                    raise _failure(model, k, run, "its points lie in a plane, as of an improper posterior") from None
-                far = dense and residual > FAR
                 # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
                 known = not far and not (turned and before is None)
             if settled and far == was_far:
                 break
+            adapted = change <= OTHER and (far, known) == (was_far, was_known)
+        step = step_of(run) if adapted else None
         length *= 2
-    step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
+    step = step_of(run)
     around = around if was_known else None
     neck = neck_of(x, gradients)
     if moved is not None:  # all but mass, step and `around` is of the target's own coordinates

@@ -24,6 +24,7 @@ from pdmp.errors import warn
 from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
 from pdmp.models.base import Model
+from pdmp.models.light_tails import LightTailed
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import count, flag, one_of, positive, told
 from pdmp.process import Prepared, Process
@@ -254,7 +255,10 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
         kind = "the mean of the sparse Hessian"
     if isinstance(metric.mass, LowRank):
         kind += f" and {len(metric.mass.gains)} directions"
-    if metric.coordinates is not None:
+    if isinstance(metric.coordinates, LightTailed):
+        indices = sorted({f"{1.0 / rate:.2g}" for rate in metric.coordinates.rates})
+        kind += f" of coordinates in which tails of index {', '.join(indices[:NAMED])} are light,"
+    elif metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
     away = "; no other mode was found: paths miss one that is narrow and far"

@@ -13,10 +13,14 @@ from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.process import DATA, Process
 
-WARMUP = 0.4  #: part of a window in which the step adapts, and which is left out
+#: Part of a window in which the step adapts, and which is left out: of the first, and of one whose step begins at that
+#: of the window before.
+WARMUP, LATER = 0.4, 0.2
 
 
-def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequence, gradients: int) -> Run:
+def run_window(
+    process: Process, starts: np.ndarray, seed: np.random.SeedSequence, gradients: int, warmup: float = WARMUP
+) -> Run:
     """Chains of `process` from `starts` (chains, d), each of so many gradients; a chain that fails ends early.
 
     The result depends on the arguments alone, however many processors there are. What the gradient raised is said, as
@@ -26,7 +30,7 @@ def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequenc
     terms = max(process.model.n_data, 1)
     budget = Budget(data=gradients * terms)
     chains = [
-        Chain(process, i, x, child, budget=budget, warmup=WARMUP, store="skeleton")
+        Chain(process, i, x, child, budget=budget, warmup=warmup, store="skeleton")
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()

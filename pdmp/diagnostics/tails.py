@@ -79,14 +79,14 @@ def tail_indices(model, centre, scale, places):
     for j in places:
         along = np.zeros(d)
         along[j] = scale[j]
-        own.append(min(_power(model, centre, sign * along) for sign in (-1.0, 1.0)) - 1.0)
+        own.append(min(power(model, centre, sign * along) for sign in (-1.0, 1.0)) - 1.0)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (RAYS, d))
     rays = np.concatenate([signs, -signs]) * scale
-    return own, min(_power(model, centre, ray) for ray in rays) - d
+    return own, min(power(model, centre, ray) for ray in rays) - d
 
 
-def _power(model, centre, ray):
-    """r ∂U/∂r far out on a ray, infinite where it is not the same at both distances."""
+def power(model, centre, ray, most=math.inf):
+    """r ∂U/∂r far out on a ray, infinite where it is above `most` or not the same at both distances."""
     found = []
     for distance in DISTANCES:
         try:
@@ -94,7 +94,7 @@ def _power(model, centre, ray):
                 found.append(distance * float(ray @ model.gradient(centre + distance * ray)))
         except Exception:  # noqa: BLE001 - a function of the user's, where no chain has been
             return math.inf
-        if not math.isfinite(found[-1]):
+        if not (math.isfinite(found[-1]) and found[-1] <= most):
             return math.inf
     near, far = found
     return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf

@@ -247,8 +247,8 @@ def test_many_dimensions_with_a_sparse_hessian(monkeypatch):
     np.testing.assert_allclose(found.around, [1.0, 0.0, -1.0, 5.0], atol=1e-9)
     kept, runs = metric.run_window, []
 
-    def noted(process, points, seed, length):
-        runs.append((length, kept(process, points, seed, length)))
+    def noted(process, points, seed, length, *rest):
+        runs.append((length, kept(process, points, seed, length, *rest)))
         return runs[-1][1]
 
     monkeypatch.setattr(metric, "run_window", noted)
@@ -314,6 +314,7 @@ def test_windows_on_a_gaussian():
 
 def test_windows_go_on_until_it_has_settled(monkeypatch):
     monkeypatch.setattr(metric, "TOLERANCE", -1.0)
+    monkeypatch.setattr(metric, "FAR_TOLERANCE", -1.0)
     monkeypatch.setattr(metric, "FIRST_WINDOW", 20)
     found = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed())
     assert found.windows == metric.WINDOWS and not found.settled
@@ -395,9 +396,9 @@ def test_spaced_points_leave_out_what_is_not_finite():
 
 
 def test_a_window_has_as_many_points_as_its_length_bears(monkeypatch):
-    """One for 16 gradients, where a covariance is learnt; of the chains that are not left out."""
-    run = run_window(metric.hamiltonian(GAUSSIAN, metric.from_root(np.eye(3)), False), np.zeros((3, 3)), seed(), 900)
-    each = -(-(gradients_of(run) // 16) // 3)
+    """One for 32 gradients, where a covariance is learnt; of the chains that are not left out."""
+    run = run_window(metric.hamiltonian(GAUSSIAN, metric.from_root(np.eye(3)), False), np.zeros((3, 3)), seed(), 1_800)
+    each = -(-(gradients_of(run) // 32) // 3)
     assert each > metric.POINTS / 3
     parts = [path.discretise(each) for path in run.trajectories]
     x, gradients = spaced_points(GAUSSIAN, run)
@@ -427,6 +428,7 @@ def test_a_chain_that_started_where_the_density_is_narrow_starts_beside_another(
     monkeypatch.setattr(metric, "run_window", noted)
     monkeypatch.setattr(metric, "spaced_points", lambda *a: but.append(list(a[3])) or spaced(*a))
     monkeypatch.setattr(metric, "TOLERANCE", -1.0)
+    monkeypatch.setattr(metric, "FAR_TOLERANCE", -1.0)
     monkeypatch.setattr(metric, "WINDOWS", 3)
     learn_metric(GAUSSIAN, starts, seed())
     # The median step is 0.455: those of chains 1 and 2 are below 0.3 of it, but chain 2 is at a minimum.

@@ -150,14 +150,33 @@ def measure(target, seed, events):
 # -- right, warned or silent ------------------------------------------------------------------------------------------
 
 
-def beyond(nu, d):
-    """Outside of radii of a multivariate t."""
+def beyond(nu, d, correlation=0.0):
+    """Outside of radii of a multivariate t, whose coordinates are 1 to 30 wide where they are correlated."""
+    if not correlation:
+        model, radii = student(nu, d), lambda x: (x**2).sum(axis=1)
+    else:
+        widths = np.geomspace(1.0, 30.0, d)
+        matrix = np.linalg.inv(((1.0 - correlation) * np.eye(d) + correlation) * np.outer(widths, widths))
+        radii = lambda x: np.einsum("ni,ij,nj->n", x, matrix, x)  # noqa: E731
+        model = target(
+            lambda x: 0.5 * (nu + d) * np.log1p(x @ matrix @ x / nu),
+            lambda x: (nu + d) * (matrix @ x) / (nu + x @ matrix @ x),
+            d,
+        )
 
     def outside(p):
-        radius = d * stats.f.isf(p, d, nu)
-        return lambda x: (x**2).sum(axis=1) > radius, p
+        return lambda x: radii(x) > d * stats.f.isf(p, d, nu), p
 
-    return student(nu, d), {f"beyond the {1 - p:.0%} radius": outside(p) for p in (0.1, 0.01)}
+    return model, {f"beyond the {1 - p:.0%} radius": outside(p) for p in (0.1, 0.01)}
+
+
+def independent(nu, d):
+    """Outside of quantiles of independent t."""
+
+    def outside(p):
+        return lambda x: np.abs(x[:, 0]) > stats.t.isf(0.5 * p, nu), p
+
+    return student(nu, d, together=False), {f"beyond the {1 - p:.0%} radius": outside(p) for p in (0.1, 0.01)}
 
 
 def rosenbrock():
@@ -227,6 +246,11 @@ HARD = {name: ((lambda make=make: (make().model, make().sets)), MODES) for name,
     "t of 1.5, d = 5": (lambda: beyond(1.5, 5), TAIL),
     "t of 3, d = 5": (lambda: beyond(3.0, 5), TAIL),
     "Cauchy, d = 5": (lambda: beyond(1.0, 5), TAIL),
+    "t of 3, d = 1": (lambda: beyond(3.0, 1), TAIL),
+    "Cauchy, d = 1": (lambda: beyond(1.0, 1), TAIL),
+    "Cauchy, d = 10": (lambda: beyond(1.0, 10), TAIL),
+    "Cauchy, three independent": (lambda: independent(1.0, 3), TAIL),
+    "t of 1.5, a ridge, d = 5": (lambda: beyond(1.5, 5, 0.999), TAIL),
     "horseshoe of 80": (horseshoe, NECK),
     "improper: a flat coordinate": (improper(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2), IMPROPER),
     "improper: flat on one side": (
