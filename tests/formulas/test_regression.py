@@ -107,6 +107,7 @@ def test_coding_against_a_matrix_by_hand():
     assert one.levels == ("a", "b", "c")
     assert np.array_equal(np.array(one.levels)[one.level], t.g)
     assert np.array_equal(slope.value, t.x) and np.array_equal(one.value, np.ones(N))
+    assert all(np.array_equal(g.rows, np.bincount(g.level)) for g in model.groups)
     labels = t.g + ":" + t.h.astype(str)
     assert np.array_equal(np.array(both.levels)[both.level], labels)
     assert design.intercept == 0

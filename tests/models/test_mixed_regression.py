@@ -343,6 +343,13 @@ def test_effects_that_are_centred_and_others():
     natural = model.constrain(draws)
     assert np.array_equal(natural["1|g"], draws[:, 3:5])
     assert np.allclose(natural["1|h"], draws[:, 5:] * np.exp(draws[:, 2:3]))
+    model.centred[:] = 1
+    found = [model.prior_potential(x) - model.independent_potential(x) for x in draws]
+    laws = [
+        [stats.norm.logpdf(one[f"1|{g}"], 0.0, one[f"sd({g})"]).sum() for g in "gh"]
+        for one in map(model.constrain, draws)
+    ]
+    assert np.ptp(np.add(found, np.sum(laws, axis=1))) < 1e-9
 
 
 class OfCorrelation:
