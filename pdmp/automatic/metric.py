@@ -470,7 +470,7 @@ def learn_metric(
     earlier: tuple[np.ndarray, np.ndarray] | None = None  # points and gradients of the window before
     if reparametrise and scaled_rows(model):  # of tails a few points say nothing
         moved, spent = coordinates_from(model, None, points)
-    if moved is not None:
+    if isinstance(moved, NonCentred):
         z = moved.standardised(points)
         sd = np.where(np.isin(np.arange(model.dim), moved.scales), FIRST_SCALE, 1.0)
         graph, known, root = None, False, np.diag(sd) if dense else sd
