@@ -61,6 +61,8 @@ SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
 #: distance of the last three it changes where flat.
 NECK = (0.0, 5.0, 7.5, 10.0)
+#: No start further out than this counts: beyond 13, where precisions are e^26, the widest direction is lost in rounding.
+BEGINS = 3.0
 #: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
 NECKS = 1000
 #: Steps of Newton's method to each mode.
@@ -537,7 +539,7 @@ class _Search:
                 continue
             x, levels = self.x.copy(), []
             for t in NECK:
-                x[j] = side * (max(side * self.x[j], 0.0) + t)
+                x[j] = side * (min(max(side * self.x[j], 0.0), BEGINS) + t)
                 levels.append(self.marginal(x, rest))
                 change = levels[-1] - levels[-2] if len(levels) > 2 else 0.0 * levels[-1]  # the first is on the way
                 if not abs(change) < LEVEL * (NECK[2] - NECK[1]):

@@ -1,6 +1,7 @@
 """Whether a density can be normalised: what is not is named in a line before a run, and nothing proper is suspected."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -178,7 +179,7 @@ def test_a_neck_is_found_from_wherever_a_run_begins(name, seed):
     """From beside the ridge where all effects are their mean, and from a spread of 1/50 to 50, as from zero."""
     improper, proper, j = SPREADS[name]
     x = np.random.default_rng(seed).normal(size=improper.dim) * (seed > 0) + 0.3
-    x[j] = (-4.0, -1.0, 0.3, 2.0, 4.0)[seed]
+    x[j] = (-8.0, -1.0, 0.3, 2.0, 4.0)[seed]
     found, _ = find_improper(improper, x)
     assert "→ -∞: its density does not fall off" in found.text
     assert find_improper(proper, x)[0] is None
@@ -326,7 +327,8 @@ def test_heavy_tails_along_no_axis(dim, rate):
         return target(potential, lambda x: x + (rate / (1.0 + (axis @ x) ** 2) - 1.0) * (axis @ x) * axis, dim)
 
     found, _ = find_improper(make(rate), np.zeros(dim))
-    assert f"grows like {rate} log|x| along the direction" in found.text
+    (said,) = re.findall(r"grows like ([\d.]+) log\|x\| along the direction", found.text)
+    assert float(said) == pytest.approx(rate, rel=0.1)  # far out x @ x and (axis @ x)² cancel, to a few hundredths
     assert find_improper(make(1.2), np.zeros(dim))[0] is None
 
 
