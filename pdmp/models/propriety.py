@@ -61,7 +61,7 @@ SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
 #: distance of the last three it changes where flat.
 NECK = (0.0, 5.0, 7.5, 10.0)
-#: No start further out than this counts: beyond 13, where precisions are e^26, the widest direction is lost in rounding.
+#: No start further out than this counts: beyond 13, where precisions are e^26, wide directions are lost in rounding.
 BEGINS = 3.0
 #: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
 NECKS = 1000
