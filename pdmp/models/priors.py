@@ -23,7 +23,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pdmp.native.classes import entry, inlined
+from pdmp.native.classes import inlined
 from pdmp.native.vectors import exp
 
 FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA, CORRELATION = range(7)
@@ -362,17 +362,9 @@ def second_derivative(kind, a, b, c, x):
     return 0.0
 
 
-@entry
-def _write_second_derivatives(kinds, numbers, x, out):
-    for j in range(len(x)):
-        out[j] = second_derivative(kinds[j], numbers[j, 0], numbers[j, 1], numbers[j, 2], x[j])
-
-
 def second_derivatives(kinds: np.ndarray, numbers: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Of each coordinate, (d,), by machine code that is kept on disk: what is inlined is compiled in each process."""
-    out = np.empty(len(x))
-    _write_second_derivatives(kinds, numbers, np.ascontiguousarray(x), out)
-    return out
+    """Of each coordinate, (d,)."""
+    return np.array([second_derivative(kind, *n, z) for kind, n, z in zip(kinds, numbers, x, strict=True)])
 
 
 @inlined

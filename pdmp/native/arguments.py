@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -39,9 +40,13 @@ def flag(name: str, value: object) -> bool:
 
 
 def flags_of(function: Callable) -> dict[str, int]:
-    """The places of the arguments that are annotated as True or False."""
+    """The places of the arguments that are annotated as True or False; of one without a place, beyond all."""
     parameters = inspect.signature(function).parameters.values()
-    return {p.name: place for place, p in enumerate(parameters) if p.annotation in ("bool", bool)}
+    return {
+        p.name: sys.maxsize if p.kind is p.KEYWORD_ONLY else place
+        for place, p in enumerate(parameters)
+        if p.annotation in ("bool", bool)
+    }
 
 
 def check_flags(places: Mapping[str, int], args: tuple, kwargs: Mapping[str, object]) -> None:
@@ -96,7 +101,7 @@ def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"`{name}` must be a whole number, at least {least}, got {told(value)}.")
     if value > most:
-        raise ValueError(f"`{name}` must be at most {most:,}, got {told(value)}.")
+        raise ValueError(f"`{name}` must be at most {most:,}, got {told(value) if value < 10**30 else 'more'}.")
     return int(value)
 
 

@@ -15,6 +15,7 @@ from pdmp.data import memory
 from pdmp.data.dataset import standardised
 from pdmp.diagnostics.summary import _path_distance
 from pdmp.engine import storage
+from pdmp.native.explanations import explained
 from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
@@ -69,6 +70,14 @@ def test_masked_entries_complex_numbers_and_dates_are_errors(call, name):
 def test_text_and_numbers_are_no_truth_values(call, name, bad):
     with pytest.raises(TypeError, match=f"^`{name}` must be True or False, got {bad!r}"):
         call(bad)
+
+
+def test_a_truth_value_that_only_its_name_reaches_is_not_looked_for_by_place():
+    @explained
+    def given(x, *rest, flag: bool = False):
+        return x, rest, flag
+
+    assert given(1, 2, 3) == (1, (2, 3), False) and given(1, 2, flag=True) == (1, (2,), True)
 
 
 def nested():

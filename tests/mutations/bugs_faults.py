@@ -101,8 +101,8 @@ BUGS = [
         (
             "propriety: of many directions those that bend most",
             "pdmp/models/propriety.py",
-            "zip(left.T[-COORDINATES:], values[-COORDINATES:], strict=True)",
-            "zip(left.T[:COORDINATES], values[:COORDINATES], strict=True)",
+            "strict=True)][-COORDINATES:]",
+            "strict=True)][:COORDINATES]",
             "tests/models/test_propriety.py",
         ),
         (
