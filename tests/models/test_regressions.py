@@ -622,32 +622,44 @@ def test_processes_run_on_the_bounds(make):
 
 
 @plain_only
-def test_the_posterior_is_that_of_the_closed_form():
-    """D3: U - U of the closed form is the same everywhere; and the parameters are those of the textbook."""
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    "form", [lambda d: np.diag(1.0 + np.arange(d)) + 0.5, lambda d: np.linspace(0.5, 2.0, d), lambda d: 2.0]
+)
+def test_the_posterior_is_that_of_the_closed_form(form, intercept):
+    """D3: U - U of the closed form is the same everywhere; and the parameters are those of the textbook.
+
+    What is given for the intercept holds; it is flat where one number is given for all.
+    """
     X = features()
-    y, V, mu = targets(X)["real"], np.diag([1.0, 2.0, 3.0]) + 0.5, np.array([0.5, 0.0, -0.5])
-    model = NormalInverseGammaRegression(X, y, mu, V, shape=2.0, scale=0.7)
+    y, mu = targets(X)["real"], np.array([0.5, 0.0, -0.5, 1.5])[: 3 + intercept]
+    A, d = np.column_stack([X, np.ones(N)])[:, : len(mu)], len(mu)
+    given = form(d)
+    V = given if np.ndim(given) == 2 else np.diag(np.broadcast_to(given, (d,)))
+    model = NormalInverseGammaRegression(X, y, mu, given, shape=2.0, scale=0.7, intercept=intercept)
     law = model.law
-    inverse = np.linalg.inv(V)
-    Vn = np.linalg.inv(inverse + X.T @ X)
-    mean = Vn @ (inverse @ mu + X.T @ y)
+    inverse, rank = np.linalg.inv(V), d
+    if intercept and np.ndim(given) == 0:
+        inverse[3, 3], rank = 0.0, 3
+    Vn = np.linalg.inv(inverse + A.T @ A)
+    mean = Vn @ (inverse @ mu + A.T @ y)
     assert_allclose(law.mean, mean, rtol=1e-10)
-    assert_allclose(law.precision, np.linalg.inv(Vn), rtol=1e-10)
-    assert law.shape == 2.0 + N / 2
+    assert_allclose(law.precision, np.linalg.inv(Vn), rtol=1e-10, atol=1e-12 * N)
+    assert law.shape == 2.0 + (N - d + rank) / 2
     textbook = 0.7 + 0.5 * (y @ y + mu @ inverse @ mu - mean @ np.linalg.inv(Vn) @ mean)
     assert_allclose(law.scale, textbook, rtol=1e-9)
     gaps = [model.potential(x) - law.potential(x) for x in points(model, 20)]
     assert np.ptp(gaps) < 1e-9 * abs(gaps[0])
-    mode = np.append(mean, math.log(textbook / (law.shape + 1.5)))
+    mode = np.append(mean, math.log(textbook / (law.shape + 0.5 * d)))
     assert_allclose(model.mode(), mode, rtol=1e-10)
     assert np.abs(model.gradient(mode)).max() < 1e-8
     for x in points(model):
         assert_allclose(model.gradient(x), law.gradient(x), rtol=1e-9, atol=1e-9)
     # the prior: normal given the variance, inverse gamma, and the Jacobian of γ
-    x = points(model)[0]
-    prior = stats.multivariate_normal(mu, math.exp(x[-1]) * V).logpdf(x[:-1])
+    x, proper, V = points(model)[0], mu[:rank], V[:rank, :rank]
+    prior = stats.multivariate_normal(proper, math.exp(x[-1]) * V).logpdf(x[:rank])
     prior += stats.invgamma(2.0, scale=0.7).logpdf(math.exp(x[-1])) + x[-1]
-    other = stats.multivariate_normal(mu, V).logpdf(mu) + stats.invgamma(2.0, scale=0.7).logpdf(1.0)
+    other = stats.multivariate_normal(proper, V).logpdf(proper) + stats.invgamma(2.0, scale=0.7).logpdf(1.0)
     here = model.prior_potential(np.append(mu, 0.0)) - model.prior_potential(x)
     assert_allclose(here, prior - other, rtol=1e-10)
 
@@ -789,6 +801,17 @@ def test_sticky_processes_take_the_spikes_from_the_model():
         x = points(model)[0]
         reference = LogisticRegression(X, y, prior_scale=0.7, intercept=True)
         assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
+    # arrays: an entry for the intercept too, which is always in the model; what is given stays as it is
+    scales, given = np.array([0.5, 1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.4, 0.5])
+    model = SpikeAndSlabLogisticRegression(X, y, slab_scale=scales, inclusion=given, intercept=True)
+    assert model.prior_inclusion().tolist() == [0.2, 0.3, 0.4, 1.0] and given[3] == 0.5
+    kappa = given / (1.0 - given) / (scales * math.sqrt(2.0 * math.pi))
+    assert_allclose(pdmp.Sticky(pdmp.ZigZag(model)).kappa, [*kappa[:3], 0.0])
+    reference = LogisticRegression(X, y, prior_scale=scales, intercept=True)
+    assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
+    assert_allclose(model.prior_potential(x), 0.5 * np.sum((x / scales) ** 2), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"`inclusion` must be a number or of shape \(4,\), got shape \(3,\)"):
+        SpikeAndSlabLogisticRegression(X, y, inclusion=given[:3], intercept=True)
     model = SpikeAndSlabLogisticRegression(X, y, inclusion=[0.2, 0.3, 1.0], always=[0])
     assert model.prior_inclusion().tolist() == [1.0, 0.3, 1.0]
 
