@@ -21,6 +21,23 @@ def value(function, y=Y, a=A, b=B):
     return Tape([node])(np.array([[y]]), np.array([[a], [b]]))[0, 0]
 
 
+def compared(c):
+    """Every comparison of a constant with data, either way round, each with a weight of its own."""
+
+    def function(y, a, b):
+        tests = c < y, c <= y, c > y, c >= y, c == y, c != y, y < c, y <= c, y > c, y >= c, y == c, y != c
+        return sum(2.0**k * np.where(test, a, b) for k, test in enumerate(tests))
+
+    return function
+
+
+def compared_by_numpy(y, a, b):
+    """Likewise, by the functions of NumPy."""
+    ufuncs = np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal
+    tests = [ufunc(*pair) for ufunc in ufuncs for pair in ((y, Y), (Y, y))]
+    return sum(2.0**k * np.where(test, a, b) for k, test in enumerate(tests))
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -71,6 +88,11 @@ def value(function, y=Y, a=A, b=B):
         lambda y, a, b: np.where(1 < y, a, b) + np.where(np.float64(2.0) > y, a, b),
         lambda y, a, b: np.where(np.less(y, 1.0), a, b) + np.where(np.greater_equal(1.7, y), a, b),
         lambda y, a, b: np.where(np.not_equal(y, 1.7), a, b) + np.where(np.equal(1.7, y), a, b),
+        compared(Y),
+        compared(np.float64(Y)),
+        compared(np.array(Y)),
+        compared_by_numpy,
+        lambda y, a, b: a * ~((y > 1) | (y > 3)) + b * ((y > 1) & ~(y > 3)),
         lambda y, a, b: np.where(y > 2, np.log(b + 1.0 + y), b) + 0.0,
         lambda y, a, b: 4.0,
     ],
