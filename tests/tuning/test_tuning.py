@@ -503,7 +503,8 @@ def test_compilation_costs_no_budget(monkeypatch):
 def test_the_failure_bound_of_unequal_gaps():
     total = 3 * tuning.schedule(3, 10_000.0)[0].each
     expected = 5.0 * math.exp(-total / (4.0 * 3.0 * 8.0 * 2.0))  # H₂ = 2 / 0.5²
-    assert tuning.failure_bound([0.5, 2.0], 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
+    for gaps in ([0.5, 2.0], [2.0, 0.5], np.array([2.0, 0.5])):  # in any order
+        assert tuning.failure_bound(gaps, 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
 
 
 #: It has no mode.
