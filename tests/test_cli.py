@@ -500,6 +500,45 @@ def test_options_that_would_count_for_nothing(call, says, small, command, monkey
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize(
+    ("option", "passed"),
+    [
+        ("", {}),
+        ("--family poisson", {"family": "poisson"}),
+        ("--link log", {"link": "log"}),
+        ("--offset a", {"offset": "a"}),
+        ("--exposure a", {"exposure": "a"}),
+        ("--weights a", {"weights": "a"}),
+        ("--select all", {"select": "all"}),
+        ("--select 'a, b'", {"select": ["a", "b"]}),
+        ("--sampler zigzag", {"sampler": "zigzag"}),
+        ("--ess 50", {"ess": 50.0}),
+        ("--rhat 1.2", {"rhat": 1.2}),
+        ("--chains 3", {"chains": 3}),
+        ("--seed 5", {"seed": 5}),
+        (
+            "--family gamma --offset a --exposure b --weights label --ess 9 --rhat 1.5 --chains 2 --seed 1",
+            {
+                **{"family": "gamma", "offset": "a", "exposure": "b", "weights": "label"},
+                **{"ess": 9.0, "rhat": 1.5, "chains": 2, "seed": 1},
+            },
+        ),
+    ],
+)
+def test_every_option_of_a_fit_is_passed_on(option, passed, small, command, monkeypatch):
+    def regression(formula, data, family="gaussian", priors=None, **options):
+        seen.append({"formula": formula, "data": str(data), "family": family, "priors": priors, **options})
+        raise cli.UserError("seen")
+
+    seen = []
+    monkeypatch.setattr(cli.formulas, "regression", regression)
+    assert command(f'fit "label ~ a" small.csv {option}') == (2, "", "pdmp: seen\n")
+    default = {"formula": "label ~ a", "data": "small.csv", "family": "gaussian", "priors": None, "link": None}
+    default |= dict.fromkeys(["offset", "exposure", "weights", "select", "ess", "rhat"])
+    assert seen == [default | {"sampler": "auto", "chains": 4, "seed": 0} | passed]
+
+
+@pytest.mark.exact
 def test_options_that_may_stand_twice_are_passed_on(small, command, monkeypatch):
     """--also and --link by parameter, a category called y, flags, and numbers where predictions need no column."""
     (small / "new.csv").write_text("a\n1\n2\n")
