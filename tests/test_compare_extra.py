@@ -6,9 +6,11 @@ import math
 import numpy as np
 import pytest
 
+import discrete
 import pdmp
 from pdmp import cli, comparison
 from pdmp.comparison import NUTS, Reference
+from pdmp.process import Prepared
 from tests.checks import plain_only
 
 pytestmark = [pytest.mark.exact, plain_only]
@@ -50,6 +52,26 @@ def test_the_automatic_sampler_spends_the_same():
     assert passes[0] > spent and passes[-1] == pytest.approx(row["data_passes"])
     assert "Warm-ups of auto and NUTS count among their passes." in table.notes
     assert table.rows[1]["data_passes"] == pytest.approx(400, abs=20)
+
+
+def test_each_chain_pays_its_share_of_the_warmup(monkeypatch):
+    """Of the gradients of all chains, which leave it the rest of its passes."""
+
+    def prepared(model, *, chains, seed, initial):
+        process = discrete.SGLD(model, step=0.2)
+        process.prepared = Prepared(np.tile(initial, (chains, 1))[:chains], gradients=30 * chains)
+        return process
+
+    monkeypatch.setattr(comparison, "auto", prepared)
+    table = pdmp.compare({"auto": LAW}, data_passes=90, reference=TRUTH, chains=3, seed=1, initial=[0.5, -1.0])
+    process = discrete.SGLD(LAW, step=0.2)
+    row, run = table.rows[0], pdmp.sample(process, data_passes=60, chains=3, seed=1, initial=[0.5, -1.0])
+    assert row["data_passes"] == 30 + run.stats["data_passes"] / 3 == 90
+    assert row["events"] == run.events.mean()
+    passes, _ = table.errors_by_pass["auto"]
+    assert passes[0] == pytest.approx(30 + 0.01 * run.stats["data_passes"] / 3) and passes[-1] == row["data_passes"]
+    table = pdmp.compare({"auto": LAW}, data_passes=30, reference=TRUTH, chains=3, seed=1, initial=[0.5, -1.0])
+    assert table.verdicts["auto"] == ("too short", "the warm-up alone takes 30 data passes, and there are 30")
 
 
 def test_a_warmup_that_takes_all():
