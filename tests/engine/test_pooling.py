@@ -20,15 +20,17 @@ pytestmark = [pytest.mark.exact, plain_only]
 TARGET = Gaussian([0.5, -1.0], [[1.0, 0.3], [0.3, 0.5]])
 
 
-def joined(make, *lengths, **options):
+def joined(make, *lengths, warmups=0.1, **options):
     """One run of chains of these numbers of events, made one by one with their own seeds."""
-    runs = [pdmp.sample(make(), events=n, seed=s, warmup=0.1, **options) for s, n in enumerate(lengths)]
+    parts = enumerate(zip(lengths, np.broadcast_to(warmups, len(lengths)).tolist(), strict=True))
+    runs = [pdmp.sample(make(), events=n, seed=s, warmup=warmup, **options) for s, (n, warmup) in parts]
     return pdmp.Run(runs[0].info, [record for run in runs for record in run.records], process=runs[0].process)
 
 
 @pytest.fixture(scope="module", params=["skeleton", "grid", "moments"])
 def run(request):
-    return joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, store=request.param)
+    warmups = 0.1, 0.4, 0.3
+    return joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, warmups=warmups, store=request.param)
 
 
 def weighted(run, value):
@@ -122,8 +124,10 @@ def test_counts():
     assert run.events.tolist() == [one.events[0] for one in split(run)]
 
 
-def test_quantiles_count_chains_by_their_lengths():
-    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25)
+@pytest.mark.parametrize("warmups", [(0.1, 0.1, 0.1), (0.0, 0.8, 0.3)])
+def test_quantiles_count_chains_by_their_lengths(warmups):
+    """Without their warm-ups."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, warmups=warmups)
     for q in (0.1, 0.5, 0.8):
         cut = run.quantile(q)
         below = weighted(run, lambda one, cut=cut: np.mean(one.draws(3_000)[0] <= cut, axis=0))
