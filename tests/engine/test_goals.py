@@ -2,6 +2,7 @@
 
 import functools
 import io
+import itertools
 import math
 import sys
 import types
@@ -660,6 +661,26 @@ def test_nothing_is_known_while_one_chain_is_in_its_warm_up(ended):
     goal = Goal(Telegraph(), 0.0, ess=1.0, rhat=1.1)
     goal.examine(run)
     assert np.isnan(goal.draws["mean"]).all() and not goal.reached() and goal.least()[0] == 0.0
+
+
+@pytest.mark.exact
+def test_what_a_process_asks_for_besides_is_part_of_the_goal(monkeypatch):
+    """Counted where all coordinates have enough, and not before; the least of all is what is missing."""
+    run, asked = pdmp.sample(Telegraph(), events=200, chains=2, seed=1), []
+    found = {"log p": 12.0, "tails": 90.0}
+    process = run.process
+    process.report = types.SimpleNamespace(further_draws=lambda run: asked.append(run) or found)
+    monkeypatch.setattr(Goal, "count", lambda self, run: {"mean": np.array([100.0]), "sd": np.array([95.0])})
+    for ess, rhat in itertools.product((12.0, 13.0), (None, math.inf)):
+        goal, reached = Goal(process, 0.0, ess=ess, rhat=rhat), ess == 12.0
+        goal.examine(run)
+        assert goal.enough() is goal.reached() is reached and goal.least() == (12.0, "log p", None)
+        said = goal.shortfall(run)
+        assert said is None if reached else "12 effective draws of log p, after" in said
+    asked.clear()
+    goal = Goal(process, 0.0, ess=96.0)
+    goal.examine(run)
+    assert not goal.reached() and not asked and goal.least() == (95.0, "sd", 0)
 
 
 @pytest.mark.exact
