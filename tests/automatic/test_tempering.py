@@ -679,6 +679,8 @@ def test_effective_draws_of_shares_potentials_and_tails():
     slow[..., 0] = np.where(np.arange(400) < 120, 6.0, -6.0) + slow[..., 1]
     found = answers.further_draws(Told(slow, [draws[0, :, 1], draws[1, :, 1]]))
     assert found[left] == found[right] < 30.0 and found["log p"] > 500.0
+    rare = answers.further_draws(Told(two_chains([0.005, 0.01])))  # neither a rare mode's nor the rest of its share
+    assert not {left, right} & set(rare) and set(answers.further_draws(Told(two_chains([0.02, 0.02])))) >= {left, right}
     draws[..., 0] = 6.0  # a coordinate that never moved has no tails, and is not the one that is named
     assert "the tails of b" in answers.further_draws(Told(draws))
 
