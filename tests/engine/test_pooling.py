@@ -139,7 +139,7 @@ def test_quantiles_count_chains_by_their_lengths(warmups):
 
 def test_correlations_and_rates_of_events():
     """Around the mean of all chains, each lag's products averaged over them; data are those of the whole run."""
-    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 120, 300, 80)
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 120, 300, 80, warmups=(0.1, 0.4, 0.2))
     run.stats.update(data_terms=450, data_passes=90.0)
     u, n = np.array([[1.0, 2.0], [0.3, -1.0]]), 40
     z = (run.draws(n) - run.draws(n).mean(axis=(0, 1))) @ u.T
@@ -161,7 +161,7 @@ def test_correlations_and_rates_of_events():
 def test_probabilities_of_models(d):
     """Of two coordinates they are accumulated; of twelve they are read from the paths."""
     target = Gaussian(np.where(np.arange(d) == 0, 1.0, 0.2), np.ones(d))
-    run = joined(lambda: pdmp.Sticky(pdmp.ZigZag(target), kappa=0.4), 40, 300, 90)
+    run = joined(lambda: pdmp.Sticky(pdmp.ZigZag(target), kappa=0.4), 40, 300, 90, warmups=(0.1, 0.5, 0.2))
     included = weighted(run, lambda one: pdmp.diagnostics.inclusion(one))
     np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included, rtol=1e-12)
     found, parts = (
