@@ -147,6 +147,9 @@ def test_the_longest_lag(plane):
     assert seen == pytest.approx(expected, rel=0.06) and expected < 0.25 * np.min(plane.end - plane.warmup)
     quarter = plots.autocorrelation(plane, [1], lags=1e9).lines[1].get_xdata()[-1]
     assert quarter == pytest.approx(0.25 * np.min(plane.end - plane.warmup), rel=0.06)
+    given = 0.1 * np.min(plane.end - plane.warmup)
+    seen = plots.autocorrelation(plane, [1], lags=given).lines[1].get_xdata()[-1]
+    assert seen == pytest.approx(given, rel=0.06)
     both = plots.autocorrelation(plane, [1, 0]).lines[1:]
     ess = plane.ess("spectral")
     assert [line.get_label() for line in both] == [f"x[{k}]: {ess[k]:,.0f} effective draws" for k in (1, 0)]
