@@ -141,6 +141,52 @@ def test_executors_are_passed_on(small, command, monkeypatch):
     assert seen == [None, None]
 
 
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("call", "passed"),
+    [
+        ("sample BPS", {}),
+        ("sample BPS --data-passes 70", {"data_passes": 70.0}),
+        ("sample BPS --gradients 60", {"data_passes": None, "gradients": 60.0}),
+        ("sample BPS --ess 30", {"data_passes": None, "ess": 30.0}),
+        ("sample BPS --rhat 1.3", {"data_passes": None, "rhat": 1.3}),
+        ("sample BPS --chains 3", {"chains": 3}),
+        ("sample BPS --seed 7", {"seed": 7}),
+        ("compare --samplers BPS", {}),
+        ("compare --samplers BPS --data-passes 70", {"data_passes": 70.0}),
+        ("compare --samplers BPS --quick", {"data_passes": 1_000.0, "effective": 1_000.0}),
+        ("compare --samplers BPS --quick --data-passes 70", {"data_passes": 70.0, "effective": 1_000.0}),
+        ("compare --samplers BPS --seed 7", {"seed": 7, "first": 7}),
+        ("tune SGLD", {}),
+        ("tune SGLD --budget 80", {"budget": 80.0}),
+        ("tune SGLD --metric fssd", {"metric": "fssd"}),
+        ("tune SGLD --seed 7", {"seed": 7}),
+    ],
+)
+def test_options_of_a_run_are_passed_on(call, passed, small, command, monkeypatch):
+    default = {
+        "sample": {"data_passes": 10_000, "gradients": None, "ess": None, "rhat": None, "chains": 4, "seed": 0},
+        "compare": {"data_passes": 10_000, "seed": 0, "effective": 3_000.0, "first": 0, "reference": "found"},
+        "tune": {"budget": 1_000.0, "metric": "ksd", "seed": 0},
+    }[call.split()[0]]
+    seen = {}
+
+    def stop(*given, **options):
+        seen.update(options, budget=given[-1])
+        raise cli.UserError("seen")
+
+    def reference(model, *, ess, seed, **_):
+        seen.update(effective=ess, first=seed)
+        return "found"
+
+    monkeypatch.setattr(comparison, "_prepare", lambda *given: None)
+    monkeypatch.setattr(comparison, "reference", reference)
+    for owner, name in ((cli, "run_sample"), (comparison, "compare"), (cli.tuning, "mamba")):
+        monkeypatch.setattr(owner, name, stop)
+    assert command(f"{call} --data small.csv --target label")[2].endswith("pdmp: seen\n")
+    assert {name: seen[name] for name in default} == default | passed
+
+
 def test_compiling_is_said(small, command, monkeypatch):
     """Where something compiles, which nothing does in plain Python; and then at once."""
     sampled = comparison.sample
