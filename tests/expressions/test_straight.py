@@ -135,6 +135,16 @@ def test_dispersions_are_numbers_of_the_object_and_data_may_choose():
         enclosed(expression.derivative(0))
 
 
+@pytest.mark.parametrize("power", [1, 2, 3, 4, -1, -2])
+@pytest.mark.parametrize("factor", [1.0, -0.5])
+def test_bounds_of_products_with_data_of_either_sign(power, factor):
+    """A power of data times a derivative between 0 and 1."""
+    expression, _ = trace(lambda y, z: factor * y**power * pdmp.terms.softplus(z), 1)
+    bounds = methods(expression, "somewhere", "Something", bounded=2)[0]["first_derivative_bounds"]
+    for y in (-1.5, 2.0):
+        assert bounds(None, y) == pytest.approx(sorted((0.0, factor * y**power)), rel=1e-14)
+
+
 def test_terms_without_z_are_left_out_of_the_loss():
     expression, _ = trace(lambda y, z: z * y + y**2 + 5.0, 1)
     assert methods(expression, "somewhere", "Something")[0]["loss"](None, 2.0, 3.0) == 6.0
