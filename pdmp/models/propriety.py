@@ -446,7 +446,7 @@ class _Search:
                     if all(b < a - LEVEL for a, b in itertools.pairwise(between)):
                         return Ray("falls", certain=certain and bool(slopes))
                 return Ray("")
-            if t > (ROUND if last == FAR else PLACES[0]) and abs(u - before) > LEVEL:
+            if t > (ROUND if last == FAR else PLACES[0]) and LEVEL < abs(u - before) < math.inf:
                 again = self.potential(p + (1.0 + 1e-6) * t * self.scale * v)
                 if not abs(again - u) < 0.1 * abs(u - before):  # rounding, of terms that cancel
                     if len(slopes) < 3:

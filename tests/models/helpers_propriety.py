@@ -52,6 +52,25 @@ def schools(prior):
     return target(potential, gradient, 10, variables={"theta": (8,), "mu": (), "tau": ()}, transforms={"tau": Log()})
 
 
+def in_natural_units():
+    """A straight line with unknown log σ, responses of many thousands; where σ is not a float U is infinite."""
+    rng = np.random.default_rng(1)
+    h = rng.normal(66.0, 4.0, 200)
+    y = -6e4 + 1300.0 * h + rng.normal(0.0, 2e4, 200)
+
+    def potential(x):
+        sd = np.exp(x[2])
+        if not 0.0 < sd < np.inf:
+            return np.inf
+        return 199.0 * x[2] + 0.5 * (((y - x[0] - x[1] * h) / sd) ** 2).sum()
+
+    def gradient(x):
+        r = (y - x[0] - x[1] * h) * np.exp(-x[2])
+        return [-r.sum() * np.exp(-x[2]), -(r @ h) * np.exp(-x[2]), 199.0 - r @ r]
+
+    return target(potential, gradient, 3)
+
+
 def centred(groups, prior):
     """Groups around a mean, centred, with minus the log prior density of log τ and its derivative."""
     rng = np.random.default_rng(1)
@@ -161,6 +180,7 @@ PROPER = (
         "schools, τ flat": schools(lambda s: (-s, -1.0)),
         "schools, vague τ": schools(lambda s: (2e-3 * s + 1e-3 * math.exp(-2.0 * s), 2e-3 - 2e-3 * math.exp(-2.0 * s))),
         "horseshoe": horseshoe(),
+        "a line in natural units": in_natural_units(),
         "identified": logistic(np.where(np.arange(30) < 5, -LABELS, LABELS), X),
         "a sum, wide prior": target(
             lambda x: 0.5 * (x[0] + x[1] - 1.0) ** 2 + 5e-9 * x @ x, lambda x: x[0] + x[1] - 1.0 + 1e-8 * x, 2
