@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.base import Model
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.models.moved_coordinates import MovedCoordinates
+from pdmp.native.classes import Compiled, compiled
 
 LARGEST = 300.0  #: log |y| / |z| from which on the density is taken to be zero
 
@@ -43,7 +44,7 @@ class Tail(NamedTuple):
     root: np.ndarray  #: L, lower triangular (m, m)
 
 
-class LightTailed(Model):
+class LightTailed(MovedCoordinates, Model):
     """A model in the coordinates z, each in the place of its x.
 
     Parameters
@@ -198,34 +199,3 @@ class LightTailed(Model):
                 slope[self.places[first + k]] += (bend * along - volume) * z[self.places[first + k]]
         for j in range(self.dim):
             out[j] += slope[j]
-
-    # -- Python -----------------------------------------------------------------------------------------------------
-
-    def omitted(self) -> float:
-        return self.natural_model.omitted()
-
-    def standardised(self, x: np.ndarray) -> np.ndarray:
-        """z of points x (n, d)."""
-        return self._moved(_standardise, x)
-
-    def natural_points(self, z: np.ndarray) -> np.ndarray:
-        """x of points z, (n, d)."""
-        return self._moved(_natural, z)
-
-    def _moved(self, move, points):
-        points = np.ascontiguousarray(points, float)
-        out = np.empty_like(points)
-        move(self.native, points, out)
-        return out
-
-
-@entry
-def _standardise(model, x, out):
-    for i in range(x.shape[0]):
-        model.standardise(x[i], out[i])
-
-
-@entry
-def _natural(model, z, out):
-    for i in range(z.shape[0]):
-        model.natural(z[i], out[i])

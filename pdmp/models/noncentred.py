@@ -38,6 +38,7 @@ from scipy import sparse
 
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.models.base import Model
+from pdmp.models.moved_coordinates import MovedCoordinates
 from pdmp.models.priors import Flat
 from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
 from pdmp.native.classes import Compiled, compiled, entry
@@ -204,7 +205,7 @@ def _pattern(matrix):
     return order, start, columns
 
 
-class NonCentred(Model):
+class NonCentred(MovedCoordinates, Model):
     """A model in the coordinates (t, z), each in the place of its x.
 
     Parameters
@@ -447,37 +448,6 @@ class NonCentred(Model):
             for q in range(self.scales.shape[1]):
                 if self.powers[s, q] != 0.0:
                     out[self.scales[s, q]] -= self.powers[s, q] * weight * total
-
-    # -- Python -----------------------------------------------------------------------------------------------------
-
-    def omitted(self) -> float:
-        return self.natural_model.omitted()
-
-    def standardised(self, x: np.ndarray) -> np.ndarray:
-        """(t, z) of points x (n, d)."""
-        return self._moved(_standardise, x)
-
-    def natural_points(self, z: np.ndarray) -> np.ndarray:
-        """x of points (t, z), (n, d)."""
-        return self._moved(_natural, z)
-
-    def _moved(self, move, points):
-        points = np.ascontiguousarray(points, float)
-        out = np.empty_like(points)
-        move(self.native, points, out)
-        return out
-
-
-@entry
-def _standardise(model, x, out):
-    for i in range(x.shape[0]):
-        model.standardise(x[i], out[i])
-
-
-@entry
-def _natural(model, z, out):
-    for i in range(z.shape[0]):
-        model.natural(z[i], out[i])
 
 
 @entry
