@@ -14,7 +14,7 @@ import pdmp
 from pdmp.automatic import metric, preparing, start
 from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
-from pdmp.automatic.windows import WARMUP, ends, gradients_of, run_window
+from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
@@ -320,6 +320,35 @@ def test_windows_go_on_until_it_has_settled(monkeypatch):
     assert found.windows == metric.WINDOWS and not found.settled
     # Ten for each dimension in the first, and each twice as long.
     assert 0 <= found.gradients - 2 * 30 * (2**metric.WINDOWS - 1) - metric.WINDOWS * metric.POINTS < 200
+
+
+def test_later_windows_begin_with_the_last_step_and_the_last_two_are_fitted_together(monkeypatch):
+    for name in ("TOLERANCE", "FAR_TOLERANCE"):
+        monkeypatch.setattr(metric, name, -1.0)
+    monkeypatch.setattr(metric, "FIRST_WINDOW", 200)
+    monkeypatch.setattr(metric, "WINDOWS", 4)
+    windows, own, fitted, steps = [], [], [], []
+    run, spaced, fit = metric.run_window, metric.spaced_points, metric.fitted_gaussian
+
+    def noted(process, points, child, length, warmup):
+        steps.append(process.step)
+        windows.append((run(process, points, child, length, warmup), warmup))
+        return windows[-1][0]
+
+    monkeypatch.setattr(metric, "run_window", noted)
+    monkeypatch.setattr(metric, "spaced_points", lambda *a: own.append(spaced(*a)) or own[-1])
+    monkeypatch.setattr(metric, "fitted_gaussian", lambda *a: fitted.append(a[:2]) or fit(*a))
+    learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed())
+    assert [warmup for _, warmup in windows] == [WARMUP, LATER, LATER, LATER] == [0.4, 0.2, 0.2, 0.2]
+    assert steps[1:] == [metric.step_of(found) for found, _ in windows[:-1]]
+    # The first goes from the starts to the mass, and is left out.
+    together = [
+        own[0],
+        own[1],
+        *([np.concatenate(both) for both in zip(*own[k - 1 : k + 1], strict=True)] for k in (2, 3)),
+    ]
+    for found, expected in zip(fitted, together, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("dense", [True, False])
