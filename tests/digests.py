@@ -4,21 +4,16 @@
     python -m tests.digests BPS model         only the cases whose names contain one of these
     python -m tests.digests --record          keep what is found now; with names, of these cases only
 
-`tests/test_paths.py` compares them in the quick tier. Figures are kept with eight digits and compared with six, so that
-they hold on any processor. Data moved by 1e-13 must not move them by more than 1e-8, which recording checks: an event
-from which on they would is left out, as rounding would move it too.
+`tests/test_paths.py` compares them in the quick tier, and `tests/recorded.py` says what is kept.
 
-A case is a line of `processes` or of `TABLES`, and how it is run, where that is not the usual, a line of `OPTIONS`.
+A case is a line of `processes`, and how it is run, where that is not the usual, a line of `OPTIONS`.
 Whoever changes what a sampler does on purpose, in its order of operations or its random draws, records anew.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
+import functools
 import pathlib
-import subprocess
 import sys
 import warnings
 
@@ -27,15 +22,14 @@ import numpy as np
 import discrete
 import pdmp
 from pdmp.engine.chain import Budget, Chain
+from tests.recorded import command, folded, moved
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 SEED = 11
 EVENTS, STEPS, PROPOSALS = 20, 10, 500  #: of each chain
-VARIABLE = "PDMP_DIGESTS_MOVED"  #: in the environment: by how much data are moved, see `moved`
 
 RNG = np.random.default_rng(2024)
-X = RNG.standard_normal((40, 3))
-X += float(os.environ.get(VARIABLE, "0")) * np.cos(np.arange(120.0)).reshape(40, 3)
+X = moved(RNG.standard_normal((40, 3)))
 Y = (RNG.random(40) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.5, 0.3]))).astype(float)
 COUNTS = RNG.poisson(np.exp(0.3 * X[:, 0])).astype(float)
 NORMAL = X @ [1.0, 0.0, -1.0] + RNG.standard_normal(40)
@@ -367,67 +361,9 @@ def options_of_samplers():
     }
 
 
-def sequences():
-    """Steps, temperatures and exploration of every schedule."""
-    s = discrete.schedules
-    made = [s.constant(0.2), s.polynomial(0.04, 2.0, 0.6), s.power(0.02, 0.3), s.cyclical(0.02, 5, exploration=0.4)]
-    return [[[schedule.step(k), float(schedule.explores(k))] for k in range(12)] for schedule in made]
-
-
-def laws():
-    """Stationary covariances of steps, the largest steps, and where samplers break."""
-    from discrete import laws as of
-
-    noise = np.array([[3.0, 0.5, 0.2], [0.5, 2.0, 0.1], [0.2, 0.1, 1.0]])
-    found = [
-        of.langevin_covariance(PRECISION, noise, 0.1),
-        of.langevin_covariance(PRECISION, noise, 0.1, 0.3 * np.eye(3)),
-    ]
-    found += [of.barker_covariance(PRECISION, noise, 0.2, estimator) for estimator in ("plain", "corrected", "extreme")]
-    for cls in (
-        discrete.SGLD,
-        discrete.SGBD,
-        discrete.SGHMC,
-        discrete.BAOAB,
-        discrete.UBU,
-        discrete.SGNHT,
-        discrete.MSGNHT,
-        discrete.BADODAB,
-    ):
-        process = cls(BATCH, 0.01)
-        chosen, worst = process.choose_settings(PRECISION, noise, 0.1)
-        found.append(
-            [process.stability_limit(4.0) or 0.0, worst, *(v for v in chosen.values() if isinstance(v, float))]
-        )
-    return found
-
-
-def distances():
-    """Distances of draws from a law, predictive scores and Stein discrepancies."""
-    from pdmp import diagnostics as of
-
-    rng = np.random.default_rng(5)
-    a, b = rng.standard_normal((40, 3)), rng.standard_normal((30, 3))
-    chains = np.cumsum(rng.standard_normal((3, 60, 2)), axis=1) * 0.3 + rng.standard_normal((3, 60, 2))
-    methods = ("mean", "bulk", "tail", "sd")
-    return {
-        "wasserstein": of.wasserstein(a[:, :1], b[:, :1]),
-        "sliced": of.sliced_wasserstein(a, b, seed=1),
-        "mmd": of.mmd(a, b),
-        "ksd": of.ksd(a, [LOGISTIC.gradient(x) for x in a]),
-        "ess": [of.ess(chains, method) for method in methods],
-        "rhat": [of.rhat(chains, method) for method in ("rank", "split", "folded")],
-        "log_loss": of.log_loss(Y[:30].astype(int), 1.0 / (1.0 + np.exp(-b @ a.T)).T),
-    }
-
-
-#: Numbers that no path shows.
-TABLES = {"schedules": sequences, "laws": laws, "distances": distances}
-
-
 def cases():
-    """Every case by its name: a function that makes a process, or one that gives numbers."""
-    return {**processes(), **mixed(), **options_of_samplers(), **TABLES}
+    """Every case by its name: a function that makes a process."""
+    return {**processes(), **mixed(), **options_of_samplers()}
 
 
 #: How a case is run, where that is not the usual: chains from two starts, a third of which is warm-up.
@@ -490,22 +426,6 @@ ASKED = {
 }
 
 
-def folded(value):
-    """What a test keeps of a result: of a number eight digits, of an array the same of each row's sum by weights."""
-    if isinstance(value, dict):
-        return {str(key): folded(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [folded(part) for part in value]
-    if isinstance(value, str):
-        return value
-    if isinstance(value, pdmp.diagnostics.Estimate):
-        return [folded(value.value), folded(value.error)]
-    rows = np.atleast_1d(np.asarray(value, dtype=float))
-    rows = rows.reshape(len(rows) if rows.ndim > 1 else 1, -1)
-    sums = [float(f"{v:.8g}") for v in rows @ (1.5 + np.cos(np.arange(rows.shape[1]))) / 2.5]
-    return sums if len(sums) != 1 else sums[0]
-
-
 def path_figures(path):
     """One number an event: of its time, its kind, and where and how fast the path goes on."""
     columns = [path.times, path.positions, *([] if path.velocities is None else [path.velocities])]
@@ -563,63 +483,9 @@ def figures(name, make):
     """Figures of a case."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return folded(make()) if name in TABLES else run_figures(name, make())
-
-
-def difference(kept, found, rtol=1e-6):
-    """Where two figures differ first, as 'chain 1, 7: 0.25 for 0.5'; or None."""
-    if isinstance(kept, dict) and isinstance(found, dict) and list(kept) == list(found):
-        pairs = [(key, kept[key], found[key]) for key in kept]
-    elif isinstance(kept, list) and isinstance(found, list) and len(kept) == len(found):
-        pairs = [(str(i), *pair) for i, pair in enumerate(zip(kept, found, strict=True))]
-    elif isinstance(kept, float | int) and isinstance(found, float | int):
-        same = np.isclose(kept, found, rtol=rtol, atol=rtol / 1e3, equal_nan=True)
-        return None if same else f"{found} for {kept}"
-    else:
-        return None if kept == found else f"{str(found)[:200]} for {str(kept)[:200]}"
-    for key, first, second in pairs:
-        if (inside := difference(first, second, rtol)) is not None:
-            return f"{key}, {inside}" if isinstance(first, dict | list) else f"{key}: {inside}"
-    return None
-
-
-def moved(which):
-    """The same figures of data that are moved by 1e-13, from a process of its own."""
-    command = [sys.executable, "-m", "tests.digests", "--print", *which]
-    done = subprocess.run(command, env=os.environ | {VARIABLE: "1e-13"}, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def main():
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("which", nargs="*", help="parts of names")
-    parser.add_argument("--record", action="store_true", help="keep what is found")
-    parser.add_argument("--print", action="store_true", help="print what is found")
-    args = parser.parse_args()
-    made = {k: v for k, v in cases().items() if not args.which or any(part in k for part in args.which)}
-    found = {name: figures(name, make) for name, make in made.items()}
-    if args.print:
-        print(json.dumps(found))
-        return 0
-    kept = json.loads(FILE.read_text()) if FILE.exists() else {}
-    if not args.record:
-        said = {name: difference(kept.get(name), found[name]) for name in found}
-        for name, what in said.items():
-            if what is not None:
-                print(f"different: {name}: {what}")
-        print(f"{len(found)} cases, {sum(what is not None for what in said.values())} different")
-        return int(any(what is not None for what in said.values()))
-    again = moved(args.which)
-    for name in found:
-        if (what := difference(found[name], json.loads(json.dumps(again[name])), 3e-7)) is not None:
-            print(f"not kept, as data moved by 1e-13 move it: {name}: {what}")
-    stable = {name: value for name, value in found.items() if difference(value, again[name], 3e-7) is None}
-    kept = {**kept, **stable} if args.which else stable
-    kept = {name: kept[name] for name in cases() if name in kept}
-    FILE.write_text("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in kept.items()) + "\n}\n")
-    return 0
+        return run_figures(name, make())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = {name: functools.partial(figures, name, make) for name, make in cases().items()}
+    sys.exit(command("tests.digests", __doc__.splitlines()[0], made, lambda name: FILE))

@@ -16,6 +16,7 @@ from numba.core import config
 from pdmp.engine.chain import statistics
 from pdmp.engine.preflight import contents
 from tests import digests, seeds
+from tests.recorded import difference
 
 KEPT = json.loads(digests.FILE.read_text(encoding="utf-8"))
 CASES = digests.cases()
@@ -31,18 +32,16 @@ unmoved = pytest.mark.skipif(os.environ.get(seeds.VARIABLE, "0") != "0", reason=
 
 def compare(name):
     """Figures, and that neither a run nor what is made of a process has changed it."""
-    made, before = CASES[name], None
+    made = CASES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if name not in digests.TABLES:
-            process = made()
-            before, made = contents(process, of_ours=True), lambda: process
-        said = digests.difference(KEPT[name], json.loads(json.dumps(digests.figures(name, made))))
+        process = made()
+        before = contents(process, of_ours=True)
+        said = difference(KEPT[name], json.loads(json.dumps(digests.figures(name, lambda: process))))
         record = f"NUMBA_DISABLE_JIT=1 python -m tests.digests --record '{name}'"
         assert said is None, f"{name}: {said}. If the change is meant: {record}"
-        if before is not None:
-            assert contents(process, of_ours=True) == before, f"{name}: a run has changed its process"
-            leaves_as_it_was(process)
+        assert contents(process, of_ours=True) == before, f"{name}: a run has changed its process"
+        leaves_as_it_was(process)
 
 
 def leaves_as_it_was(process):
