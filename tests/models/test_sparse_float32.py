@@ -43,12 +43,13 @@ def test_values_and_derivatives_are_those_of_the_rounded_features():
         assert one.native.curvature_bound(v) >= max(v @ double.hessian(x) @ v for x in POINTS)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda m: pdmp.BPS(m, refresh_rate=0.5), marks=pytest.mark.release),
+        lambda m: pdmp.BPS(m, refresh_rate=0.5),
         lambda m: pdmp.ZigZag(ControlVariate(m, 1, anchor=POINTS[0])),
-        pytest.param(lambda m: discrete.SGLD(Minibatch(m, 7), step=1e-3), marks=pytest.mark.release),
+        lambda m: discrete.SGLD(Minibatch(m, 7), step=1e-3),
     ],
     ids=["BPS", "ZigZag", "SGLD"],
 )

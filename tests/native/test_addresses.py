@@ -14,6 +14,7 @@ from pdmp.engine.checkpoint import digest
 from pdmp.native.addresses import _same, record_of
 from pdmp.native.classes import Compiled, compiled
 from tests.benchmarks.addresses import InlinedHMC
+from tests.checks import in_ci
 from tests.native.processes import needs_compiler
 
 
@@ -94,7 +95,10 @@ def rows():
 
 
 @needs_compiler
-@pytest.mark.parametrize("make", [pytest.param(Hierarchy, marks=pytest.mark.release), Together, rows])
+@pytest.mark.parametrize(
+    "make",
+    in_ci([Hierarchy, Together, rows], rows),
+)
 def test_the_path_is_that_of_code_for_the_model(make):
     model, path = make(), []
     for sampler in (pdmp.HMC, InlinedHMC):

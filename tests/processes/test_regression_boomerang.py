@@ -23,7 +23,7 @@ from pdmp.processes import regression_boomerang, regression_zigzag
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESHMENT, ROW, RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from tests.checks import assert_unbiased
+from tests.checks import assert_unbiased, in_ci
 from tests.oracles import likelihoods
 from tests.oracles.likelihoods import symmetric
 from tests.processes.helpers_regression_boomerang import along, remainders, state_at
@@ -212,8 +212,8 @@ SIZES = {NormalLaw: 120, StudentTLaw: 1_500, LogitLaw: 60, ProbitLaw: 30, Poisso
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "law",  # in plain Python the bounds of a Student-t response take minutes
-    [pytest.param(law, marks=pytest.mark.release if law is StudentTLaw else ()) for law in LAWS.values()],
+    "law",  # in plain Python the bounds of a Student-t response take minutes, and of negative binomial counts one
+    in_ci(list(LAWS.values()), *(law for law in LAWS.values() if law not in (StudentTLaw, NegativeBinomialLaw))),
     ids=LAWS,
 )
 def test_laws_of_every_family(law):

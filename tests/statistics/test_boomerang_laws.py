@@ -43,7 +43,7 @@ CLOCKS = {
 }
 
 
-@pytest.mark.parametrize("name", in_ci(CLOCKS, "grid", "factorised, inversion"))
+@pytest.mark.parametrize("name", in_ci(CLOCKS, "factorised, inversion"))
 def test_every_clock_rings_at_its_rate(name):
     """A grid is allowed violations: their excess is 1 % on the average."""
     check = check_clocks(CLOCKS[name], events=150_000, seed=31)
@@ -83,7 +83,7 @@ POSTERIORS = {
 }
 
 
-@pytest.mark.parametrize("name", in_ci(POSTERIORS, "by importance", "factorised, by importance"))
+@pytest.mark.parametrize("name", in_ci(POSTERIORS, "by importance"))
 def test_logistic_regression(name):
     """Against a quadrature of the posterior."""
     process = POSTERIORS[name]

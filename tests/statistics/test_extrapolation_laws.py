@@ -123,6 +123,7 @@ def data(n_data, d, seed=33):
     return LinearGaussian(a, a @ np.ones(d) + rng.standard_normal(n_data))
 
 
+@pytest.mark.release
 def test_sgrrld_in_five_dimensions_with_mini_batches():
     model = data(30, D)
     step = 0.25 / np.linalg.eigvalsh(model.hessian())[-1]

@@ -79,13 +79,14 @@ def models(model):
 FURTHER = pytest.mark.release  #: the same of another sampler or model
 
 
+@FURTHER
 @pytest.mark.parametrize(
     ("law", "kind", "time", "resolution"),
     [
-        pytest.param(NormalLaw, RegressionBPS, 30_000.0, 0.08, id="gaussian-BPS", marks=FURTHER),
+        pytest.param(NormalLaw, RegressionBPS, 30_000.0, 0.08, id="gaussian-BPS"),
         pytest.param(NormalLaw, diagonal_boomerang, 30_000.0, 0.08, id="gaussian-Boomerang"),
-        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS", marks=FURTHER),
-        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang", marks=FURTHER),
+        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS"),
+        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang"),
     ],
 )
 def test_all_models(law, kind, time, resolution):

@@ -49,6 +49,7 @@ def test_between_walls(name):
     assert_unbiased(found, expected, resolution=[0.04, 0.04, 0.08, 0.1])
 
 
+@pytest.mark.release
 def test_coordinates_that_stick():
     """Inclusion probabilities from the evidence of the four models."""
     inclusion, slab = np.array([0.3, 0.6]), 1.0 / (np.sqrt(2.0 * np.pi) * SDS)
