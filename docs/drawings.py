@@ -39,6 +39,13 @@ def contours(axes, potential, low=-3.2, high=3.2):
     axes.set(xlim=(low, high), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
 
+def save(film, figure, file):
+    """Save a film as a GIF; the places of its axes are found once, not for each frame."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    film.save(file, writer=PillowWriter(fps=PER_SECOND))
+
+
 def animate(path, end, name, folder, steps=False):
     """A path from time 0 to `end`, as a GIF: what it has gone through, its events, and where it is."""
     figure, axes = plt.subplots(figsize=(3.6, 3.6), dpi=90, layout="constrained")
@@ -62,7 +69,7 @@ def animate(path, end, name, folder, steps=False):
     film = FuncAnimation(
         figure, draw, frames=[*range(FRAMES), *[FRAMES - 1] * HELD], blit=True
     )
-    film.save(folder / f"{name}.gif", writer=PillowWriter(fps=PER_SECOND))
+    save(film, figure, folder / f"{name}.gif")
     draw(FRAMES - 1)
     figure.savefig(folder / f"{name}.png")
     plt.close(figure)
@@ -231,7 +238,7 @@ def predicted(folder):
     film = FuncAnimation(
         figure, draw, frames=[*range(SLOW), *[SLOW - 1] * HELD], blit=False
     )
-    film.save(folder / "predicted.gif", writer=PillowWriter(fps=PER_SECOND))
+    save(film, figure, folder / "predicted.gif")
     plt.close(figure)
 
 
