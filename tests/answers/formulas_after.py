@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from types import SimpleNamespace
 from unittest import mock
 
@@ -87,12 +88,19 @@ FITS = {
 FITS["scores"] = ({"y": "b ~ x", "discrimination": "~ z"}, "item_response", {})
 
 
+def quietly(function, *args, **options):
+    """What a function returns; a case that is not the first to ask for it would not hear what it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **options)
+
+
 @functools.cache
 def fit_of(name):
     """One of `FITS`."""
     formula, family, options = FITS[name]
     data = table().assign(low=0.001 + 0.0001 * table()["v"])
-    return fitted(formula, family, data, **options)
+    return quietly(fitted, formula, family, data, **options)
 
 
 @functools.cache
@@ -191,7 +199,8 @@ def predictions(fit):
 
 
 for name in FITS:
-    case(lambda name=name: tables(fit_of(name)), f"tables of {name}")
+    if name not in ("probit", "skewed", "angles", "spread", "twelve trials", "cut off", "students"):
+        case(lambda name=name: tables(fit_of(name)), f"tables of {name}")
     case(lambda name=name: predictions(fit_of(name)), f"predictions of {name}")
 
 
@@ -221,9 +230,21 @@ def validated(fit):
     return found
 
 
-for name in FITS:
-    if name not in ("probit", "labels", "skewed", "angles", "spread", "inflated", "slopes"):
-        case(lambda name=name: validated(fit_of(name)), f"loo of {name}")
+for name in (
+    "gaussian",
+    "counts",
+    "overdispersed",
+    "two formulas",
+    "ordered",
+    "categories",
+    "trials",
+    "times",
+    "cut off",
+):
+    case(lambda name=name: validated(fit_of(name)), f"loo of {name}")
+for name in ("errors", "curves", "members", "shares", "imputed"):
+    case(lambda name=name: validated(fit_of(name)), f"loo of {name}")
+
 
 # -- effects, averages, slopes ----------------------------------------------------------------------------------------
 
@@ -521,17 +542,16 @@ def long_tables():
 
 BEFORE = (
     "gaussian",
-    "slopes",
-    "students",
     "labels",
     "overdispersed",
     "two formulas",
     "constant",
     "ordered",
-    "stages",
     "categories",
+    "curves",
+    "members",
 )
-BEFORE += ("curves", "members", "times", "trials", "angles", "errors", "skewed", "shares")
+BEFORE += ("times", "errors", "skewed")
 
 
 def before(name):
@@ -565,7 +585,6 @@ SAMPLED = {
     "gaussian": ("y ~ x + (1 | g)", "gaussian", {"weights": "e"}),
     "gamma": ("pos ~ x + (1 | g)", "gamma", {}),
     "selected": ("word ~ x + a", "bernoulli", {"select": "all"}),
-    "counts": ("c ~ x + k", "poisson", {"offset": "u"}),
 }
 
 
@@ -575,7 +594,7 @@ def sampled(name):
     formula, family, options = SAMPLED[name]
     budget = {"events": 60} if name == "selected" else {"gradients": 30}
     with few_steps():
-        return pdmp.regression(formula, table(), family, seed=3, chains=2, progress=False, **budget, **options)
+        return quietly(pdmp.regression, formula, table(), family, seed=3, chains=2, progress=False, **budget, **options)
 
 
 def of_run(fit):
