@@ -163,24 +163,6 @@ def test_effects_of_groups_by_choice():
         fit.predict(effects="zero")
 
 
-def test_a_table_of_estimates_as_text():
-    """Each number under its heading and beside its keys, sixty rows of them; further columns come last."""
-    draws = np.random.default_rng(0).standard_normal((40, 64)) * np.arange(1.0, 65.0)
-    keys = {"area": [f"a{k}" for k in range(64)], "age": [k / 8.0 for k in range(64)]}
-    found = pdmp.formulas.Estimates(keys, draws, 0.5, {"probability": np.arange(64) / 64.0}, "a note")
-    own = [draws.mean(axis=0), draws.std(axis=0), *np.quantile(draws, [0.25, 0.75], axis=0), np.arange(64) / 64.0]
-    head, *rows = repr(found).splitlines()
-    assert head.split() == ["area", "age", "estimate", "error", "lower", "upper", "probability"] and len(found) == 64
-    assert rows[60:] == ["… and 4 more", "a note"]
-    for k, row in enumerate(rows[:60]):
-        assert row.split() == [f"a{k}", f"{k / 8.0:.4g}", *(f"{column[k]:.4g}" for column in own)]
-    frame = found.to_dataframe()
-    assert list(frame) == head.split() and np.array_equal(frame.iloc[:, 2:].T, own) and list(frame.area) == keys["area"]
-    text = found._repr_html_()
-    assert f"<td>{own[0][3]:.4g}</td>" in text and text.endswith("<pre>a note</pre>")
-    assert "more" not in repr(pdmp.formulas.Estimates({"k": range(60)}, draws[:, :60], 0.5))
-
-
 def test_what_is_usual_in_a_column_of_two_tables():
     """As of both in one; few distinct numbers are so in all rows, kept or not; groups of the second come behind."""
     from pdmp.formulas.kept import Kept
@@ -247,36 +229,6 @@ def test_mistakes_in_conditional_effects(given, says):
     with pytest.raises((TypeError, ValueError)) as error:
         fit.conditional_effects(**given)
     assert says in str(error.value)
-
-
-def test_pictures_of_conditional_effects():
-    """A ribbon for each level along numbers; points with bars for a category; on axes that are given too."""
-    from matplotlib import pyplot
-
-    fit = made("c ~ age * treated + area", "poisson")
-    found = fit.conditional_effects("age:treated", draws=60)
-    ax = found.plot()
-    assert [line.get_label() for line in ax.lines] == ["0", "1"] and len(ax.collections) == 2
-    for k, line in enumerate(ax.lines):
-        assert np.array_equal(line.get_xdata(), np.array(found.keys["age"])[k::2])
-        assert np.array_equal(line.get_ydata(), found.estimate[k::2])
-        ribbon = ax.collections[k].get_paths()[0].vertices
-        assert ribbon[:, 1].min() == found.lower[k::2].min() and ribbon[:, 1].max() == found.upper[k::2].max()
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "expected c")
-    ages = [50.0, 20.0, 60.0, 30.0, 70.0, 40.0]  # joined in their order, whatever the order they were given in
-    mixed = fit.conditional_effects("age", at={"age": ages}, draws=60)
-    (line,) = mixed.plot().lines
-    assert line.get_xdata().tolist() == sorted(ages)
-    assert np.array_equal(line.get_ydata(), mixed.estimate[np.argsort(ages)])
-    points = fit.conditional_effects("area", draws=60, scale="link")
-    other = pyplot.figure().subplots()
-    assert points.plot(other) is other and other.get_ylabel() == "linear predictor of c"
-    assert [text.get_text() for text in other.get_xticklabels()] == ["city", "rural", "town"]
-    (bars,) = other.containers
-    segments = np.array(bars.lines[2][0].get_segments())
-    assert np.allclose(segments[:, 0, 1], points.lower) and np.allclose(segments[:, 1, 1], points.upper)
-    assert np.array_equal(bars.lines[0].get_ydata(), points.estimate)
-    pyplot.close("all")
 
 
 # -- averages over rows -----------------------------------------------------------------------------------------------
@@ -970,40 +922,6 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     assert fit.pp_check("density", draws=39, seed=1).note == ""
 
 
-def test_pictures_of_checks():
-    """What is observed and what is expected stand where the numbers say."""
-    from matplotlib import pyplot
-
-    t = table()
-    fit, counts = made("y ~ age + area"), made("c ~ age", "poisson")
-    density = fit.pp_check(draws=60, seed=1)
-    ax = density.plot()
-    assert len(ax.lines) == 51 and np.allclose(
-        ax.lines[50].get_ydata(), stats.gaussian_kde(t.y)(ax.lines[50].get_xdata())
-    )
-    assert ax.get_legend_handles_labels()[1] == ["50 replications", "observed"] and ax.get_xlabel() == "y"
-    root = counts.pp_check(draws=60, seed=1)
-    ax, frame = root.plot(), root.to_dataframe()
-    bars = ax.containers[0]
-    assert np.allclose([bar.get_y() + bar.get_height() for bar in bars], np.sqrt(frame.replicated))
-    assert np.allclose([bar.get_height() for bar in bars], np.sqrt(frame.observed))
-    assert np.allclose(ax.lines[0].get_ydata(), np.sqrt(frame.replicated))
-    expected, band = np.sqrt(frame.replicated), ax.containers[1]
-    assert np.allclose([bar.get_y() for bar in band], expected - np.sqrt(frame.upper))
-    assert np.allclose([bar.get_y() + bar.get_height() for bar in band], expected - np.sqrt(frame.lower))
-    groups = fit.pp_check(by="area", draws=60, seed=1)
-    ax, frame = groups.plot(), groups.to_dataframe()
-    assert np.array_equal(ax.lines[-1].get_ydata(), frame.observed)
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["city", "rural", "town"]
-    segments = np.array(ax.containers[0].lines[2][0].get_segments())
-    assert np.allclose(segments[:, 0, 1], frame.lower) and np.allclose(segments[:, 1, 1], frame.upper)
-    other = pyplot.figure().subplots()
-    of_max = fit.pp_check("statistic", statistic="max", draws=60, seed=1)
-    assert of_max.plot(other) is other and list(other.lines[0].get_xdata()) == [t.y.max()] * 2
-    assert sum(bar.get_height() for bar in other.containers[0]) == 60 and other.get_xlabel() == "max of y"
-    pyplot.close("all")
-
-
 @pytest.mark.parametrize(
     "given, says",
     [
@@ -1058,13 +976,6 @@ def test_the_table_of_a_fit_by_hand():
     assert np.array_equal(fit.some_draws(7), fit.run.x[:, :3].reshape(9, -1)[:7])
 
 
-def test_a_summary_as_a_data_frame():
-    rows = [dict(zip(pdmp.diagnostics.summary.Summary.COLUMNS, ("age", *range(7)), strict=True))]
-    frame = pdmp.diagnostics.summary.Summary(rows).to_dataframe()
-    assert list(frame) == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
-    assert frame.loc["age", "97.5%"] == 3 and frame.index.name == "name"
-
-
 def test_predictive_draws_stand_by_chain_and_draw(monkeypatch):
     """Responses with their noise, by the seed; none where there are more than 20 million of all chains."""
     from pdmp.formulas import exported
@@ -1079,36 +990,6 @@ def test_predictive_draws_stand_by_chain_and_draw(monkeypatch):
     assert values["c"].shape == (CHAINS, 20, N)
     monkeypatch.setattr(exported, "NUMBERS", 20 * CHAINS * N - 1)
     assert fit.to_arviz(20) is data
-
-
-@pytest.mark.slow
-def test_predictive_draws_for_arviz():
-    """As predictions of the same draws and the same seed; none where there are more than 20 million."""
-    pytest.importorskip("arviz")
-    import warnings
-
-    from pdmp.formulas import exported
-
-    fit = made("c ~ age + (1 | clinic)", "poisson")
-
-    def of_run(n):
-        import arviz
-
-        draws = fit.run.draws(n)
-        groups = {"posterior": fit.model.constrain(draws), "observed_data": fit.model.observed_data()}
-        new = int(arviz.__version__.split(".")[0]) >= 1
-        return arviz.from_dict(groups) if new else arviz.from_dict(**groups)
-
-    fit.run.to_arviz = of_run
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        data = fit.to_arviz(20, seed=4)
-        found = np.asarray(data["posterior_predictive"]["c"])
-        assert found.shape == (CHAINS, 20, N)
-        assert np.array_equal(found.reshape(-1, N), replications(fit, 60, 4))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(exported, "NUMBERS", 60 * N - 1)
-            assert "posterior_predictive" not in list(fit.to_arviz(20).groups())
 
 
 # -- before sampling --------------------------------------------------------------------------------------------------

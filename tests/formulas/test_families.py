@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.formulas import checks, fitting, general
+from pdmp.formulas import fitting, general
 from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
@@ -694,17 +694,6 @@ def test_what_data_say_of_effects(monkeypatch):
     for found in (model, information_module.standardised(base, sets, known)):
         inside = found.natural_draws(found.initial)
         np.testing.assert_allclose(inside[sets[0].effects], known.at[sets[0].effects], atol=0.02)
-
-
-def test_groupings_without_correlations_are_said():
-    data = table(FAMILIES["gamma"])
-    for formula, said in (
-        ("(1 + x + w | g) + (1 | h)", []),
-        ("(1 + x || g)", ["effects of g are independent of each other, those of 1|g; x|g, as by ||"]),
-        ("(x | g) + (0 + w | g)", ["effects of g are independent of each other, those of 1|g and x|g; w|g, as by ||"]),
-    ):
-        predictor = made(f"y ~ x + {formula}", "gamma", data)[0].reported.predictors[0]
-        assert checks.independence(predictor.groups) == said
 
 
 def test_terms_that_correlate():

@@ -10,7 +10,6 @@ import sys
 import warnings
 from types import SimpleNamespace
 
-import matplotlib
 import numpy as np
 import pytest
 
@@ -521,22 +520,6 @@ def test_priors_by_name_and_by_default():
     assert counts["Intercept"].mean == pytest.approx(np.log(t.c.sum() / t.e.sum()))
 
 
-def test_rows_with_missing_values_are_left_out_and_this_is_said():
-    t = table()
-    t.loc[[3, 7], "x"] = np.nan
-    t.loc[4, "w"] = np.nan  # not used
-    model, _, _, notes = made("y ~ x", data=t)
-    assert model.n_data == N - 2
-    assert notes == ["2 of 24 rows have missing values, in 'x', and are left out"]
-
-
-def test_labels_and_single_groups_are_said():
-    t = table()
-    t.loc[0, "g"] = "alone"
-    notes = made("b ~ x + (1 | g)", "bernoulli", t)[3]
-    assert notes == ["label 1 of b is 'up', and 0 is 'down'", "1 of 4 groups of g have one row"]
-
-
 @pytest.mark.parametrize("kind", ["dict", "csv", "parquet", "to_pandas", "narwhals"])
 def test_tables_of_every_kind(kind, tmp_path):
     t = table()
@@ -945,15 +928,6 @@ def test_a_fit(fit):
     assert fit.predict({"x": [1.0, 2.0], "treated": "yes"}).shape == (1_000, 2)
     with pytest.raises(ValueError, match="inclusion is for a regression with"):
         fit.inclusion()
-    with matplotlib.rc_context({"backend": "Agg"}):
-        figure = fit.plot()
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["treated[yes]", "x"]
-    natural = fit.run.constrain(pdmp.diagnostics.averages.diagnostic_draws(fit.run))
-    for row, name in enumerate(["treated[yes]", "x"]):  # lines of 95 % and 50 %, and the mean, from the bottom up
-        draws, ends = natural[name].ravel(), ([0.025, 0.975], [0.25, 0.75])
-        expected = [(np.quantile(draws, end), [row, row]) for end in ends] + [([draws.mean()], [row])]
-        for line, (x, y) in zip(figure.axes[0].lines[3 * row :], expected, strict=False):
-            assert np.allclose(line.get_xdata(), x) and np.array_equal(line.get_ydata(), y)
 
 
 @pytest.mark.slow
@@ -1097,16 +1071,6 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N + 1)
     said = fitting.sample_model(made("c ~ x", "poisson")[0], 1, False, {})[1]
     assert said == ["each gradient is from all rows: by HMC"]
-
-
-def test_levels_that_others_are_compared_with_are_said():
-    """Not where a category has all its columns, nor of an interaction."""
-    for formula, said in [
-        ("c ~ x * treated", ["treated is relative to no"]),
-        ("c ~ 0 + treated", []),
-        ("c ~ x + C(g)", ["C(g) is relative to a"]),
-    ]:
-        assert [note for note in made(formula, "poisson")[3] if "relative" in note] == said
 
 
 @pytest.mark.parametrize(
@@ -1563,14 +1527,6 @@ def test_options_come_before_those_of_sub_sampled_runs(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.*separate the labels")
-def test_prior_probabilities_of_selection():
-    model = made("b ~ x + w", "bernoulli", select={"w": 0.2, "x": 0.7})[0]
-    assert model.prior_inclusion().tolist() == [1.0, 0.7, 0.2]
-    assert made("b ~ x + w", "bernoulli", select="all")[0].prior_inclusion().tolist() == [1.0, 0.5, 0.5]
-    assert made("b ~ x + w", "bernoulli", select=["w"])[0].prior_inclusion().tolist() == [1.0, 1.0, 0.5]
-
-
-@pytest.mark.filterwarnings("ignore:.*separate the labels")
 def test_a_prior_of_how_many_are_selected(monkeypatch):
     law, asked = BetaBernoulli(1.0, 3.0), {}
     model, _, priors, notes = made(
@@ -1762,34 +1718,6 @@ def test_the_table_of_a_fit_that_selects():
         assert (row["name"], row["prior"], row["probability"]) == (name, prior, pytest.approx(p, rel=1e-12))
         assert row["bayes factor"] == pytest.approx(p / (1.0 - p) * (1.0 - prior) / prior, rel=1e-12)
         assert (row["lowest"], row["highest"]) == pytest.approx((each.min(), each.max()), rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*separate the labels")
-def test_selection_of_a_category():
-    """It is reported once, by its term."""
-    data = table()
-    data["b"] = np.where(data.x + np.random.default_rng(0).standard_normal(N) > 3.0, "up", "down")
-    fit = pdmp.regression("b ~ x + g", data, "bernoulli", select={"g": 0.2, "x": 0.5}, seed=2, events=400, chains=2)
-    found = fit.inclusion()
-    assert list(found) == ["x", "g"] and [row["prior"] for row in found.rows] == [0.5, 0.2]
-    whole = pdmp.diagnostics.inclusion(fit.run)
-    assert found["g"] == whole[2] == whole[3] < 0.5 and found.rows[0]["highest"] >= found["x"] > 0.7
-    assert "median probability model: x" in repr(found)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*separate the labels")
-def test_selection():
-    data = table()
-    data["b"] = np.where(data.x + np.random.default_rng(0).standard_normal(N) > 3.0, "up", "down")
-    fit = pdmp.regression(
-        "b ~ x + w", data, "bernoulli", select={"w": 0.2, "x": 0.5}, seed=2, events=400, chains=2, progress=False
-    )
-    found = fit.inclusion()
-    assert list(found) == ["x", "w"]
-    assert found["x"] > 0.7 > found["w"]
-    assert fit.model.prior_inclusion().tolist() == [1.0, 0.5, 0.2]
 
 
 def test_what_the_command_asks_for(tmp_path, monkeypatch):
