@@ -1,4 +1,4 @@
-"""Runs of every store and kind of path: estimates, draws, files, budgets, goals, what they say, parts of data combined."""
+"""Runs of every store and kind of path: estimates, draws, files, budgets, goals, what they say; shards."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ for name, store in itertools.product(MADE, STORES):
     case(lambda n=name, s=store: made(run_of(n, s)), f"how {where} was made")
 
 
-# -- paths ------------------------------------------------------------------------------------------------------------
+# -- paths -----------------------------------------------------------------------------------------------------------
 
 
 def path(kind, local):
@@ -157,7 +157,8 @@ def path(kind, local):
 
 def read(one):
     a, b = 3.1, 11.7
-    segments = [[np.concatenate(part) for part in zip(*one.segments(a, b, [4.0, 5.5])) if part[0] is not None]]
+    lengths, starts, speeds = zip(*one.segments(a, b, [4.0, 5.5]), strict=True)
+    segments = [np.concatenate(part) for part in (lengths, starts, speeds) if part[0] is not None]
     found = {
         "rows": [one.times, one.positions, one.velocities, one.kinds, one.kind, repr(one).split()],
         "at": [one.at(2.5), one.at([9.0, 0.0, 4.0, one.end]), one.at(one.times[4:9], side="left")],
@@ -188,7 +189,7 @@ def copies():
     return [found.positions, found.times, found.coarse, found.coarse_times, found.whole.positions, found.mean()]
 
 
-# -- other forms of a model -------------------------------------------------------------------------------------------
+# -- other forms of a model ------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -275,7 +276,7 @@ def loaded():
     return answers | made(run) | {"known": [type(run.process).__name__, len(run.said)]}
 
 
-# -- budgets, goals and going on --------------------------------------------------------------------------------------
+# -- budgets, goals and going on -------------------------------------------------------------------------------------
 
 
 def told(run):
@@ -411,7 +412,7 @@ def starts():
     return found
 
 
-# -- posteriors of parts of the data ----------------------------------------------------------------------------------
+# -- posteriors of parts of the data ---------------------------------------------------------------------------------
 
 
 @functools.cache
