@@ -50,13 +50,8 @@ def without_times(text):
 
 
 def command(text):
-    before = (
-        comparison.registered,
-        comparison.reference,
-        os.getcwd(),
-        comparison.Comparison.COLUMNS,
-        comparison._seconds,
-    )
+    before, columns = os.getcwd(), comparison.Comparison.COLUMNS
+    replaced = comparison.registered, comparison.reference, comparison._seconds
     out, err, code = io.StringIO(), io.StringIO(), None
     with tempfile.TemporaryDirectory() as folder:
         try:
