@@ -45,7 +45,8 @@ def without_times(text):
     lines = []
     for line in text.splitlines():
         if "seconds" not in line and "wall" not in line:
-            lines.append(TIMES.sub("s", line).split())
+            words = [word.rstrip(",") for word in TIMES.sub("s", line).split()]
+            lines.append([float(word) if is_number(word) else word for word in words])
     return lines
 
 
@@ -86,10 +87,9 @@ def is_number(text):
 
 DATA = "--data t.csv --target label --drop z"
 for text in (
-    f"sample BPS {DATA} --data-passes 30 --chains 2",
+    f"sample ZigZag {DATA} --data-passes 30 --chains 2",
     f"sample BPS {DATA} --gradients 25 --chains 1 --seed 4 --json",
     "sample ZigZag t.csv --target count --above 0.5 --no-intercept --as-is --data-passes 20 --save r.npz",
-    f"sample 'sgbd corrected' {DATA} --data-passes 20 --chains 2",
     f"compare {DATA} --samplers bps,SGLD --data-passes 20 --seed 3 --out made",
     f"compare {DATA} --samplers BPS --data-passes 15 --quick --json --html page.html",
     f"sample NoSuch {DATA}",
