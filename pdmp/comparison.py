@@ -849,6 +849,9 @@ def _verdict(mean, sd, error, sd_ess, rhat, truth, names):
     worst = int(np.argmax(np.nan_to_num(rhat, nan=np.inf)))
     if not rhat[worst] <= JUDGED_RHAT:
         return Verdict("too short", f"R-hat of {names[worst]} is {rhat[worst]:.3g}")
+    unknown = np.flatnonzero(np.isnan(sd))
+    if len(unknown):
+        return Verdict("too short", f"the extrapolated variance of {names[unknown[0]]} is negative")
     certain = np.where((z > BIAS_Z) & (off > LARGEST_BIAS), off, 0.0)
     what, k = np.unravel_index(np.argmax(certain), certain.shape)
     if certain[what, k] > 0.0:
@@ -861,7 +864,7 @@ def _verdict(mean, sd, error, sd_ess, rhat, truth, names):
         return Verdict("too short", f"the mean of {names[worst]} has a Monte Carlo error of {size}")
     return Verdict(
         "fine",
-        f"means off by at most {off[0].max():.2g} posterior sd, sds by {100 * np.nanmax(off[1]):.0f} %; "
+        f"means off by at most {off[0].max():.2g} posterior sd, sds by {100 * off[1].max():.0f} %; "
         f"largest Monte Carlo error of a mean {own[0].max():.2g} posterior sd",
     )
 

@@ -291,3 +291,12 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(call, small, co
         code, _, err = command(f"{call} {where}")
         assert code == 2 and says in err and f"--{name}" in err
     assert not spies["compare"].calls and not spies["sample"].calls
+
+
+def test_an_sd_that_is_not_known_is_not_fine():
+    """The variance of coupled copies may be extrapolated to less than zero: nothing is known of that sd then."""
+    truth = Reference(np.zeros(2), np.ones(2), np.eye(2), np.zeros((4, 2)), 1.0, 1e4)
+    said = comparison._verdict(
+        np.zeros(2), np.array([1.0, np.nan]), np.full(2, 0.01), np.full(2, 1e4), np.ones(2), truth, "ab"
+    )
+    assert said == ("too short", "the extrapolated variance of b is negative")

@@ -467,7 +467,7 @@ class Trajectory:
         Both are exact.
         """
         a, b = self._range(a, b)
-        ends, centre = a + np.arange(n + 1) * ((b - a) / n), np.asarray(centre, float)
+        ends, centre = a + np.arange(n + 1) * ((b - a) / n), np.broadcast_to(np.asarray(centre, float), self.dim)
         if self.local:
             squares, fourth = np.empty((n, self.dim)), np.empty(self.dim)
             for first, last, rows in self._column_blocks(n + 1):

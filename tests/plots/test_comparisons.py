@@ -223,14 +223,6 @@ def test_a_report_that_cannot_be_written_leaves_no_figure(table, tmp_path):
 # -- axes given -----------------------------------------------------------------------------------------------------
 
 
-def test_the_reliability_diagram_on_the_axes_given():
-    y, p = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
-    axes = pyplot.subplots()[1]
-    assert plots.reliability(y, p, ax=axes) is axes and axes.get_xlabel() == "confidence"
-    whole = plots.reliability(y, p).axes[0]
-    assert np.array_equal(axes.lines[1].get_xydata(), whole.lines[1].get_xydata())
-
-
 def test_a_search_on_the_axes_given():
     table = [
         {

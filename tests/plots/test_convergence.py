@@ -238,15 +238,6 @@ def test_the_four_that_one_looks_at_first(plane):
     assert headings == ["path", "marginal", "ranks, share / expected", "autocorrelation"]
 
 
-def test_one_row_for_one_dimension_and_four_for_fifty(line, wide):
-    assert len(line.plot().axes) == 4
-    figure = wide.plot()
-    chosen, text = plots.style.choose(wide, None, 4)
-    assert [a.get_ylabel() for a in figure.axes[::4]] == [wide.names()[k] for k in chosen]
-    assert figure.get_suptitle().endswith(text)
-    assert [a.get_ylabel() for a in wide.plot(["x[7]"]).axes[::4]] == ["x[7]"]
-
-
 def test_a_loaded_run_is_drawn(plane, tmp_path):
     plane.save(tmp_path / "run.npz")
     assert "BPS" in pdmp.load(tmp_path / "run.npz").plot().get_suptitle()

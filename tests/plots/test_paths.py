@@ -70,13 +70,6 @@ def test_a_path_in_one_dimension_is_against_time(line):
     assert np.array_equal(given.lines[0].get_xydata(), axes.lines[0].get_xydata())
 
 
-def test_the_plane_alone_on_the_axes_given(plane):
-    axes = plots.trajectory(plane, [1, 0], ax=pyplot.subplots()[1])
-    whole = plots.trajectory(plane).axes[0]
-    assert np.array_equal(axes.lines[0].get_xydata(), whole.lines[0].get_xydata()[:, ::-1])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x[1]", "x[0]")
-
-
 def test_fixed_steps_are_dots_in_the_plane_and_steps_against_time(ticks):
     plane, above, _ = plots.trajectory(ticks, events=20).axes
     assert {one.get_marker() for one in plane.lines[:2]} == {"None", "."}
