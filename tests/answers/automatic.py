@@ -130,7 +130,7 @@ def said(text):
         "settled",
         "near normal",
         "far from normal",
-        "where the chains are",
+        "where the chains",
         "no other mode",
         "one step",
     )
@@ -155,12 +155,17 @@ def rng(k=0):
     return np.random.default_rng(k)
 
 
+def moved_parts(coordinates):
+    """The numbers by which coordinates are moved."""
+    return None if coordinates is None else {k: v for k, v in vars(coordinates).items() if isinstance(v, np.ndarray)}
+
+
 def own(process):
     """The settings of a process that was prepared."""
     kept = ("step", "duration", "target_acceptance", "metric", "around", "coordinates", "neck", "adapts", "schedule")
     kept += ("refresh_rate", "friction", "preconditioner", "moment", "path", "longest", "shape")
     found = {name: parts(value) for name, value in vars(process).items() if name in kept}
-    found["is"] = type(process).__name__
+    found |= {"is": type(process).__name__, "moved": moved_parts(getattr(process, "coordinates", None))}
     return found
 
 
@@ -177,19 +182,18 @@ def prepared(process):
 
 def auto(name, first=40, **options):
     """Few chains and short windows."""
-    dense = {key: options.pop(key) for key in ("DENSE", "WINDOWS") if key in options}
+    dense = {key: options.pop(key) for key in ("DENSE",) if key in options}
     with constants(FIRST_WINDOW=first, **dense):
         return prepared(pdmp.auto(target(name), **({"chains": 2, "seed": 1} | options)))
 
 
 AUTO = {name: {} for name in ("Gaussian", "quartic", "Funnel", "Banana", "two modes", "logistic", "half-line", "named")}
 AUTO |= {
-    "hierarchy": {"first": 20, "WINDOWS": 2},
     "Student": {"first": 120},
     "field": {"DENSE": 1},
     "Gaussian in many dimensions": {"DENSE": 1},
     "Funnel in many dimensions": {"DENSE": 1},
-    "named as it is": {"first": 120, "chains": 4, "seed": None},
+    "named as it is": {"first": 120, "chains": 4},
     "Gaussian from a point": {"initial": [3.0, 1.0]},
     "Gaussian from points": {"initial": [[3.0, 1.0], [-2.0, 0.5]]},
     "Gaussian, diagonal": {"metric": "diagonal"},
@@ -260,7 +264,10 @@ def goals():
 
 
 def path_of(path):
-    return [*path[:4], path.mode, path.neck] if path.gaussian is not None else [path.elbo, path.converged]
+    if path.gaussian is None:
+        return [path.elbo, path.converged]
+    gaussians = [[g.centre, np.abs(g.root)] for g in (path.gaussian, path.mode) if g is not None]  # signs are free
+    return [gaussians, *path[1:4], path.neck]
 
 
 @case
@@ -287,7 +294,6 @@ def paths(name, x):
 
 for name, x in {
     "Gaussian": [3.0, 2.0],
-    "quartic": [2.0, -2.6],
     "Funnel": [-1.0, 2.0],
     "Banana": [2.0, -1.0],
     "two modes": [0.5, 3.0],
@@ -461,7 +467,7 @@ def metric_of(name, first=40, chains=3, acceptance=None, reparametrise=False, **
     with constants(FIRST_WINDOW=first, **values):
         starts = start.find_starts(target(name), chains, rng(2))
         found = learning.learn_metric(target(name), starts, seed(3), acceptance, reparametrise)
-    return {key: parts(value) for key, value in found._asdict().items()}
+    return {key: parts(value) for key, value in found._asdict().items()} | {"moved": moved_parts(found.coordinates)}
 
 
 for name, options in {
@@ -470,7 +476,6 @@ for name, options in {
     "Funnel": {},
     "Banana": {"chains": 2},
     "logistic": {"chains": 1},
-    "hierarchy": {"reparametrise": True, "first": 20, "chains": 2, "WINDOWS": 2},
     "Student": {"reparametrise": True, "first": 120, "chains": 2},
     "quartic in many dimensions": {"DENSE": 1, "CUTOFF": 1.05, "first": 15, "chains": 2},
     "field in many dimensions": {"DENSE": 1},
@@ -538,13 +543,13 @@ def gains():
     for scale in (1.0, 0.01):
         y = x * [1.0, scale, 1.0, 1.0, 1.0]
         coordinates, cost = learning.coordinates_from(model, None, y)
-        found.append([parts(coordinates), cost])
+        found.append([moved_parts(coordinates), cost])
         if coordinates is not None:
             found[-1] += [learning.gains(model, coordinates, y), learning.coordinates_from(model, coordinates, y)[1]]
             found[-1] += [coordinates.standardised(y), coordinates.gradient(y[0])]
     heavy = moved(rng(5).standard_t(3.0, (80, 2)) * [1.0, 0.3])
     coordinates, cost = learning.coordinates_from(target("Student"), None, heavy)
-    return [*found, parts(coordinates), cost]
+    return [*found, moved_parts(coordinates), cost]
 
 
 # -- tails --------------------------------------------------------------------------------------------------------
@@ -575,7 +580,7 @@ def tails_of_groups():
     powers = [out.power([j]) for j in range(4)] + [out.power([0, 1], 4), out.power([0, 2])]
     fitted = [tails._fitted(x, np.array(group), index) for group, index in (([0, 1], 3.0), ([2], 2.0))]
     return [
-        parts(found),
+        moved_parts(found),
         cost,
         powers,
         out.gradients,
@@ -591,7 +596,7 @@ def hidden(weights, sds=(1.0, 0.5)):
     """Chains that are all in the left of two modes."""
     model = models.from_function(lambda x: two_modes(x, weights, sds), 2)
     left, visited = np.array([-2.5, 1.0]), moved(rng(2).standard_normal((60, 2)))
-    starts = start.find_starts(model, 2, rng(1), initial=left + visited[:2] * 0.3)
+    starts = start.find_starts(model, 2, rng(1), initial=left + visited[:2] * 0.3)._replace(centre=np.zeros(2))
     gaussian = Gaussian(left, np.eye(2))
     metric = learnt()._replace(
         gaussian=gaussian, mass=from_root(np.eye(2)), points=starts.points, visited=left + visited
