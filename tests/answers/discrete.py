@@ -407,6 +407,10 @@ MADE = {
     ),
     "MSGNHT": lambda: d.MSGNHT(batch(), 0.1),
     "MSGNHT from_h": lambda: d.MSGNHT.from_h(batch(), 0.04, 0.3, scheme="euler"),
+    "MSGNHT exact": lambda: d.MSGNHT(logistic(), 0.1, scheme="euler"),
+    "SGHMC exact": lambda: d.SGHMC(logistic(), 0.1, scheme="semi_implicit"),
+    "SGHMC exact, refreshed": lambda: d.SGHMC(logistic(), 0.1, scheme="semi_implicit", refresh_every=4),
+    "SGRRHMC exact": lambda: d.SGRRHMC(logistic(), 0.1),
     "BADODAB": lambda: d.BADODAB(batch(), 0.1),
     "BADODAB mass": lambda: d.BADODAB(batch(), 0.1, 2.0, thermal_mass=5.0),
     "MALA": lambda: d.MALA(logistic()),
@@ -440,6 +444,7 @@ def made(make):
     """What a process is made of, what it has at the start of a run, and what is said of a smaller step."""
     process = make()
     found = {"parts": parts(process), "length": process.tick_length(), "said": process.recipe.setting(process)}
+    found["order"] = [getattr(process, name, None) for name in ("bias_order", "copies")]
     if not isinstance(process.schedule, s.Automatic):
         process = process.resolve(START if process.dim % 3 == 0 else np.full(process.model.dim, 0.1))
         found["resolved"] = {
@@ -596,6 +601,7 @@ RUN = {
     "SGLD clipped values": lambda: d.SGLD(batch(), 0.01, clip_value=(-3.0, 5.0)),
     "SGLD normalised": lambda: d.SGLD(batch(), 0.01, normalise=3.0),
     "SGLD cold": lambda: d.SGLD(batch(), 0.01, 0.0),
+    "SGLD exploring": lambda: d.SGLD(batch(), s.cyclical(0.02, 6, exploration=0.4), 2.0),
     "SGD exploring": lambda: d.SGD(batch(), s.cyclical(0.02, 6, exploration=0.4)),
     "GD clipped": lambda: d.GD(logistic(), 0.01, clip_value=1.5),
     "SGBD array": lambda: d.SGBD(batch(), [0.3, 0.2, 0.1], "extreme"),
@@ -689,7 +695,7 @@ class Held:
 def descent_doubts():
     """A step above the limit where the path ends up, which a run with few passes or moments does not look for."""
     model, found = logistic(), []
-    for step, steps in ((0.9, 420), (0.02, 420), (0.9, 300)):
+    for step, steps in ((0.9, 420), (0.02, 420), (0.9, 300), (s.power(0.9, 0.2), 405)):
         run = pdmp.sample(d.GD(model, step), initial=[START], chains=1, steps=steps, seed=3, progress=False)
         found.append(run.process.report.doubts(run, None))
     process = d.GD(model, 0.9, clip_norm=1.0)
