@@ -592,9 +592,9 @@ def tails_of_groups():
 # -- modes --------------------------------------------------------------------------------------------------------
 
 
-def hidden(weights, sds=(1.0, 0.5)):
-    """Chains that are all in the left of two modes."""
-    model = models.from_function(lambda x: two_modes(x, weights, sds), 2)
+def hidden(weights, sds=(1.0, 0.5), model=None):
+    """Chains that are all in the left of two modes, or of three."""
+    model = model or models.from_function(lambda x: two_modes(x, weights, sds), 2)
     left, visited = np.array([-2.5, 1.0]), moved(rng(2).standard_normal((60, 2)))
     starts = start.find_starts(model, 2, rng(1), initial=left + visited[:2] * 0.3)._replace(centre=np.zeros(2))
     gaussian = Gaussian(left, np.eye(2))
@@ -608,6 +608,13 @@ def hidden(weights, sds=(1.0, 0.5)):
 
 for name, weights in {"alike": (0.5, 0.5), "more elsewhere": (0.05, 0.95), "less elsewhere": (0.95, 0.05)}.items():
     case(lambda weights=weights: hidden(weights), f"hidden mode, {name}")
+
+
+@case
+def hidden_modes_in_order():
+    """Two others, of which the one with more mass is told first."""
+    centres, sds = [[-2.5, 1.0], [3.5, -1.0], [0.0, 8.0]], [np.eye(2), 0.5 * np.eye(2), 0.7 * np.eye(2)]
+    return [hidden(None, model=models.GaussianMixture(centres, sds, w)) for w in ([0.3, 0.2, 0.5], [0.3, 0.5, 0.2])]
 
 
 @case
