@@ -316,12 +316,6 @@ def test_the_mean_curvature_by_differences():
     assert mean_curvature(model, np.zeros(4)) == pytest.approx(8.0, rel=1e-4)
 
 
-def test_it_is_printed():
-    assert repr(pdmp.Metric(covariance=[1.0, 4.0])) == "Metric(covariance=[1, 4])"
-    assert repr(pdmp.Metric(2.0)) == "Metric(precision=2)"
-    assert "directions=" in repr(LOW) and repr(pdmp.BPS(TARGET, metric=2.0)).endswith("metric=2)")
-
-
 def test_a_sparse_matrix_is_solved_with_in_an_order_without_fill():
     """An arrow, which fills entirely if its point comes first; and what is refused."""
     d = 40

@@ -63,7 +63,7 @@ def gradient_warning(run):
     if changed is not None:
         return [changed]
     find, rng = model.wrong_slope if own else functools.partial(wrong_slope, model), np.random.default_rng(0)
-    for x, scale, chain, event in positions(run, min(POSITIONS, (most - own) // EACH)):
+    for x, scale, chain, event in positions(run, max(0, min(POSITIONS, (most - own) // EACH))):
         found = find(x, rng, 1, scale=scale)
         if found is not None:
             j, slope, quotient = found

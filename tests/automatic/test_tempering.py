@@ -14,7 +14,7 @@ from pdmp.automatic.start import Evaluations
 from pdmp.automatic.tempering import answers, preparing, references, rounds
 from pdmp.automatic.tempering import process as tempering
 from pdmp.automatic.tempering.evidence import LogEvidence, bennett, log_evidence
-from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
+from pdmp.automatic.tempering.ladder import rungs
 from pdmp.automatic.tempering.modes import groups, labels
 from pdmp.automatic.tempering.references import Mixture, defended, fitted, wide
 from pdmp.models import Gaussian, GaussianMixture
@@ -123,11 +123,6 @@ def test_rungs_have_equal_shares_of_the_barrier():
     assert np.allclose(np.diff(cumulative), 0.2) and found[0] == 0.0 and found[-1] == 1.0
     still = rungs(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.0]), 3)  # none is rejected: no two are the same
     assert np.allclose(still, [0.0, 0.5, 1.0])
-
-
-def test_how_many_rungs():
-    assert [wanted(b) for b in (0.0, 1.0, 1.01, 2.5, 100.0)] == [3, 3, 4, 6, 64]
-    assert np.allclose(first_rungs(4), [0.0, 1e-3, math.sqrt(1e-3), 1.0])
 
 
 def test_what_the_next_ladder_is_made_of():
@@ -513,12 +508,6 @@ def test_what_a_round_has_learnt_is_the_mean_over_its_chains(monkeypatch):
     np.testing.assert_allclose(found.steps, np.exp(np.mean([one["log_steps"] for one in apart], axis=0)))
     np.testing.assert_allclose(found.squares, np.mean([one["squares"] for one in apart], axis=0))
     np.testing.assert_array_equal(found.positions, [one["positions"] for one in apart])
-
-
-def test_how_it_prints():
-    said = repr(LogEvidence(-12.345, 0.0123, -12.31, 0.05, 0.03))
-    assert said == "log Z = -12.35 ± 0.012 (stepping stones -12.31, forward less backward 0.05 ± 0.03)"
-    assert repr(answers.LogBayesFactor(2.3456, 0.021)) == "log Bayes factor 2.346 ± 0.021"
 
 
 # ---------------------------------------------------------------------------------------------------------------

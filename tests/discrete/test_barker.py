@@ -344,16 +344,6 @@ def test_noise_that_is_not_a_number_stops_the_chain():
     assert process.jump(state, 0, 0.0, np.random.default_rng(1)) == -1
 
 
-def test_h_is_the_square_of_the_scale():
-    model, x = Noisy(Gaussian(0.0, [1.0, 4.0]), [2.0, 3.0]), [0.2, -0.1]
-    for h in (0.09, [0.09, 0.25]):
-        ours = discrete.SGBD(model, np.sqrt(h), "corrected")
-        theirs = discrete.SGBD.from_h(model, h, estimator="corrected")
-        np.testing.assert_array_equal(
-            run_chain(ours, x, 9, steps=20).finish().xs, run_chain(theirs, x, 9, steps=20).finish().xs
-        )
-
-
 def test_a_schedule_with_a_shape():
     model, x = Noisy(Gaussian(0.0, [1.0, 4.0]), [2.0, 3.0]), [0.2, -0.1]
     record = run_chain(discrete.SGBD(model, [0.4, 0.2]), x, 9, steps=20).finish()

@@ -614,13 +614,6 @@ def test_the_splitting_s_limit_ends_where_friction_wins():
     assert discrete.SGHMC(PLANE, 0.1, friction=1.05).stability_limit(1.0) is None
 
 
-def test_friction_and_step_that_make_the_splitting_too_narrow_are_a_warning():
-    """y / sinh y at y = Dε/2: 0.067 at 5."""
-    with pytest.warns(UserWarning, match=r"friction times step is 10; .* 0.067 times the target's"):
-        discrete.SGHMC(PLANE, 0.5, friction=20.0)
-    discrete.SGHMC(PLANE, 0.5, friction=3.0)
-
-
 @pytest.mark.parametrize("make", [discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT, discrete.SGRRHMC])
 @pytest.mark.parametrize("h", [-1.0, 0.0, True, "a"])
 def test_conversions_check_their_step(make, h):
@@ -633,11 +626,6 @@ def test_a_summary_says_that_a_chain_is_frozen():
     with pytest.warns(UserWarning, match="friction times step"):
         process = discrete.SGHMC(Noisy(PLANE, 0.0), 0.5, friction=20.0)
     assert "too large for the friction" in repr(pdmp.sample(process, steps=300, seed=1).summary())
-
-
-def test_a_step_given_keeps_its_friction():
-    noisy = Noisy(MODEL, 0.5)
-    assert discrete.SGHMC(noisy, 0.01).friction == 1.0 and discrete.BADODAB(noisy, 0.01).diffusion == 1.0
 
 
 @pytest.mark.exact

@@ -482,11 +482,6 @@ def test_control_variates_have_no_noise_at_their_anchor():
     assert np.linalg.eigvalsh(noise_covariance(provider, provider.anchor + 1.0))[-1] > 0.1
 
 
-def test_known_noise_and_no_noise():
-    np.testing.assert_array_equal(noise_covariance(Full(MODEL), MEAN), np.zeros((3, 3)))
-    np.testing.assert_allclose(noise_covariance(Noisy(MODEL, [1.0, 2.0, 3.0]), MEAN), np.diag([1.0, 4.0, 9.0]))
-
-
 def test_the_largest_step_within_an_error_is_just_within_it():
     found, worst = largest_step(
         lambda step: langevin_covariance(PRECISION, np.zeros((3, 3)), step), np.linalg.inv(PRECISION), 0.9, error=0.1

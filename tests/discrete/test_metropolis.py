@@ -176,16 +176,6 @@ def test_every_state_is_held_for_the_nominal_step_also_the_rejected_ones(make):
         process.jump(state, 0, 0.0, stream(7))
 
 
-def test_h_is_twice_gamma():
-    ours, theirs = (
-        discrete.MALA(MODEL, 0.4, metric=pdmp.Metric(covariance=DENSE)),
-        discrete.MALA.from_h(MODEL, 0.8, metric=pdmp.Metric(covariance=DENSE)),
-    )
-    np.testing.assert_array_equal(
-        run_chain(ours, START, 3, steps=20).finish().xs, run_chain(theirs, START, 3, steps=20).finish().xs
-    )
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Ratios
 

@@ -400,21 +400,6 @@ def test_a_negative_variance_is_returned_with_a_warning():
 # Orders and conventions
 
 
-@pytest.mark.parametrize(
-    "process, weights",
-    [
-        (discrete.SGRRLD(EXACT, 0.1), (2.0, -1.0)),
-        (discrete.SGRRLD(EXACT, 0.1, order=2), (4.0 / 3.0, -1.0 / 3.0)),
-        (discrete.SGRRHMC(MODEL, 0.1), (4.0 / 3.0, -1.0 / 3.0)),
-        (discrete.SGRRHMC(NOISY, 0.1), (2.0, -1.0)),
-        (discrete.SGRRHMC(MODEL, 0.1, scheme="explicit"), (2.0, -1.0)),
-        (discrete.RichardsonRomberg(discrete.SGHMC(MODEL, 0.1), order=3), (8.0 / 7.0, -1.0 / 7.0)),
-    ],
-)
-def test_the_weights_remove_the_order_of_the_bias(process, weights):
-    np.testing.assert_allclose(process.copies, weights, rtol=1e-14)
-
-
 def test_the_fine_chain_in_the_other_convention():
     """h/4 and α/2: the same friction per time."""
     process = discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, beta_hat=0.02)
@@ -582,11 +567,6 @@ def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
     one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
     monkeypatch.setattr(threads_module, "take_jobs", fails)
     assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))
-
-
-def test_what_extrapolations_convert():
-    one = discrete.SGRRHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02)
-    assert one.coarse.noise_variance == discrete.SGHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02).noise_variance > 0.0
 
 
 @plain_only

@@ -188,12 +188,6 @@ def test_what_explores_is_told_no_smaller_step():
         assert (discrete.SGLD(MODEL, step, temperature=temperature).smaller_step(0.3) is not None) == told
 
 
-def test_defaults():
-    assert preconditioners.RMSprop().decay == 0.99
-    assert schedules.polynomial(1.0).kappa == 0.33
-    schedules.power(1.0, 1.0)  # Robbins and Monro's, no warning
-
-
 @pytest.mark.parametrize(
     "make, message",
     [

@@ -9,7 +9,7 @@ from numba.core import config
 import discrete
 import pdmp
 from discrete.badodab import relative_variance
-from pdmp.gradients import Full, Noisy
+from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
 from tests.checks import new_chain, plain, run_chain
 
@@ -171,15 +171,6 @@ def test_one_block_is_the_scalar_thermostat():
     np.testing.assert_array_equal(one[2], by_default[2])
 
 
-def test_the_blocks_are_by_default_the_models_variables():
-    model = Gaussian(MEAN, PRECISION)
-    model.variables = {"matrix": (1, 2), "number": ()}
-    process = discrete.SGNHT(Noisy(model, SCALE), 0.2, thermostat="per_block")
-    assert process.block.tolist() == [0, 0, 1]
-    expected = path(discrete.SGNHT(PROVIDER, 0.2, thermostat="per_block", blocks=[2, 1]))
-    np.testing.assert_array_equal(path(process)[2], expected[2])
-
-
 def test_a_thermostat_for_each_coordinate_is_one_for_each_block_of_one():
     several = path(discrete.MSGNHT(PROVIDER, 0.2, scheme="euler"))
     blocks = path(discrete.SGNHT(PROVIDER, 0.2, thermostat="per_block", blocks=[1, 1, 1]))
@@ -209,19 +200,6 @@ def test_extrapolation_couples_a_chain_with_one_of_half_the_step(sampler, ratio)
         apart.append(np.abs(chain.state.x[:3] - chain.state.x[3:]).max())
     assert apart[0] < 0.1
     assert apart[0] / apart[1] == pytest.approx(ratio, rel=0.2)
-
-
-def test_only_without_noise_are_the_symmetric_schemes_of_second_order():
-    exact = Full(Gaussian(MEAN, PRECISION))
-    orders = [
-        discrete.SGNHT(exact, 0.1),
-        discrete.MSGNHT(exact, 0.1),
-        discrete.MSGNHT(exact, 0.1, scheme="euler"),
-        discrete.BADODAB(exact, 0.1),
-        discrete.MSGNHT(PROVIDER, 0.1),
-        discrete.BADODAB(PROVIDER, 0.1),
-    ]
-    assert [s.bias_order for s in orders] == [1, 2, 1, 2, 1, 1]
 
 
 # ---------------------------------------------------------------------------------------------------------------

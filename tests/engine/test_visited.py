@@ -193,6 +193,13 @@ def test_positions_are_extremes_and_equally_spaced_of_all_chains():
     assert len(positions(run, 1)) == 1 and not positions(run, 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*")  # that they are short
+def test_a_run_too_short_to_pay_for_a_comparison_is_compared_nowhere():
+    function = pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 3)
+    run = pdmp.sample(pdmp.BPS(function), events=1, seed=1, chains=2)
+    assert gradient_warning(run) == []
+
+
 def test_places_of_chains_that_went_unequally_far():
     """Events before a place are those of its own chain: of a grid about as many, at the ends all of them."""
     options = {"initial": [[1.0, 1.0, 0.0], [20.0, -9.0, 3.0], [4.0, 0.0, 9.0]], "seed": 2, "chains": 3}
