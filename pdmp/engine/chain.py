@@ -274,6 +274,7 @@ class Chain:
         self.stopped = None  # why, once it has stopped
         self.look = look
         self.watched = watched
+        self.unspent = 0  # candidate times so far, one after the other, for which no data were evaluated
         self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause = failure_of(process)  # the exception behind it, or one at the start
@@ -339,7 +340,7 @@ class Chain:
                 strict,
                 self.watched is not None,
             )
-            now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
+            now, candidates, data = self.state.now[0], self.state.counts[CANDIDATES], self.state.counts[DATA]
             chunk, kept = self._watch() if self.watched is not None else (self.chunk, None)
             if self.stopped is not None:
                 break
@@ -370,6 +371,7 @@ class Chain:
             candidates, advanced = int(self.state.counts[CANDIDATES] - candidates), self.state.now[0] - now
             self.stood = self.stood + candidates if advanced <= STILL * candidates * now else 0
             self._check_standing()
+            self.unspent = self.unspent + candidates if self.state.counts[DATA] == data else 0
             if kept is not None:
                 self._check_scope(*kept)
             self._check_hopeless(budget)
@@ -550,11 +552,13 @@ class Chain:
         self.stopped, self.failure = "failed", (text, now, self.position(now))
 
     def _check_hopeless(self, budget):
-        counts = self.state.counts
-        if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[CANDIDATES] < IDLE_CANDIDATES:
+        if self.stopped is not None or budget.data == NEVER or self.unspent < IDLE_CANDIDATES:
             return
         if replace(self.budget, data=NEVER, step=1) == Budget():
-            text = f"{type(self.process).__name__} never evaluates data; give another budget than `{budget.data_name}`"
+            text = (
+                f"{type(self.process).__name__} evaluates no data at {self.unspent:,} candidate times one after the "
+                f"other; give another budget than `{budget.data_name}`"
+            )
             self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
 
     # -- results ----------------------------------------------------------------------------------------------------

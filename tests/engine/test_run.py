@@ -104,10 +104,14 @@ def test_clocks_that_never_ring_again():
 
 
 @pytest.mark.exact
-def test_data_passes_of_a_process_that_never_looks(monkeypatch):
+@pytest.mark.parametrize("looks", [False, True])
+def test_data_passes_of_a_process_that_does_not_look(looks, monkeypatch):
+    """Or once only, at the start, as the bouncy particle sampler of a normal law, whose rates are inverted."""
     monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 1_000)
-    with pytest.raises(pdmp.SamplingError, match="never evaluates data; give another budget"):
-        pdmp.sample(Telegraph(), data_passes=1.0, seed=1)
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0])) if looks else Telegraph()
+    with pytest.raises(pdmp.SamplingError, match=r"evaluates no data at 1,\d{3} candidate .*another budget") as caught:
+        pdmp.sample(process, data_passes=5.0, seed=1)
+    assert (caught.value.run.stats["data_passes"] > 0) == looks
 
 
 # -- warm-up ------------------------------------------------------------------------------------------------------
