@@ -186,7 +186,7 @@ def features(d, n=N):
     X = np.random.default_rng(1).standard_normal((n, d)) * np.linspace(0.5, 1.5, d)
     X[np.abs(X) < 0.3] = 0.0
     X[:, 0] += 0.3
-    return moved(X)
+    return np.where(X == 0.0, 0.0, moved(X))
 
 
 def targets(kind, X):
@@ -249,6 +249,7 @@ def regression(name, layout="dense", d=3, n=N, **options):
     y = targets(kind, X)
     model = cls(LAYOUTS[layout](X), moved(y) if kind == "numbers" else y, **own | options)
     found = everything(model, 0.4 if d < 9 else 0.05)
+    found["stored"] = [type(model.design).__name__, str(model.design.data.dtype)]
     x = np.array([[0.5], [1.0]]) * np.linspace(-0.6, 0.4, model.dim)
     if name.endswith("linear"):
         others = [LAYOUTS[layout](X)[:9] if layout == "sparse" else X[:9], y[:9] + 0.1]
@@ -336,13 +337,10 @@ def laws_of_their_own():
     normal = models.NormalInverseGammaRegression(X, moved(targets("numbers", X)), 0.2, SCALES, 2.0, 0.5)
     given = models.NormalInverseGamma([0.5, -1.0], [[2.0, 0.3], [0.3, 1.0]], 3.0, 2.0)
     tiled = logistic.rearranged(order)
-    return [
-        everything(tiled),
-        whole_target(normal.law),
-        whole_target(given),
-        tiled.rearranged(order),
-        given.posterior(),
-    ]
+    x, y, v, w = 0.4 * np.random.default_rng(3).standard_normal((4, 3))
+    rays = [clocks(tiled, x, y, s * v, w, np.abs(w)) for s in (1.0, -1.0)]
+    tiles = [tiled.potential(x), tiled.gradient(y), tiled.hessian(x), tiled.term_gradients(x, [0, 69])]
+    return [rays, tiles, tiled.row_width(), whole_target(normal.law), whole_target(given), given.posterior()]
 
 
 def whole_target(model):
@@ -699,7 +697,7 @@ def columns_in_a_file():
 
 
 def effects_of(groups=4, d=2, length=False):
-    """Rows y ~ N(β v + Σ uₖ vₖ, e^s) with d columns of effects of groups, in no order; perhaps of a Gaussian process."""
+    """Rows y ~ N(β v + Σ uₖ vₖ, e^s), with d columns of effects of groups in no order."""
     rng, n, pairs = np.random.default_rng(3), 21, d * (d - 1) // 2
     level, v = rng.integers(0, groups, n), moved(np.column_stack([np.ones(n), rng.standard_normal((n, d))]))
     y = moved(rng.standard_normal(n) + 0.5 * level)
