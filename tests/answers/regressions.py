@@ -160,6 +160,7 @@ def of_python(model, x, y, own):
     other = model.rearranged(order)
     if other is not None:
         found["rearranged"] = [other.term_gradients(x, [0, n - 1]), other.gradient(y), other.potential(y)]
+        found["its features"] = other.X
         found["rearranged block"] = into(other.add_block_gradient, x, 3, n - 2, of=model.dim)
     some = model.some_rows(order[: n // 2])
     if some is not None:
@@ -250,7 +251,7 @@ def regression(name, layout="dense", d=3, n=N, **options):
     model = cls(LAYOUTS[layout](X), moved(y) if kind == "numbers" else y, **own | options)
     found = everything(model, 0.4 if d < 9 else 0.05)
     found["stored"] = [type(model.design).__name__, str(model.design.data.dtype)]
-    x = np.array([[0.5], [1.0]]) * np.linspace(-0.6, 0.4, model.dim)
+    x = np.array([[0.5], [1.0], [-0.7]]) * np.linspace(-0.6, 0.4, model.dim)
     if name.endswith("linear"):
         others = [LAYOUTS[layout](X)[:9] if layout == "sparse" else X[:9], y[:9] + 0.1]
         found["predicted"] = [model.predict(x, others[0]), model.predict(x[0], X[:9]), model.log_likelihood(x, *others)]
@@ -286,11 +287,15 @@ for name in REGRESSIONS:
         if not (name == "spiked linear" and layout == "sparse"):
             case(lambda name=name, layout=layout: regression(name, layout), f"{name}, {layout}")
     if name not in FLAT:
-        scales = {"slab_scale" if name.startswith("spiked") else "prior_scale": SCALES}
+        scale = "slab_scale" if name.startswith("spiked") else "prior_scale"
         given = {} if name.startswith("spiked") else {"offset": OFFSET}
-        options = {"scales": scales, "offset": scales | given, "intercept": {"intercept": True} | given}
-        for said, option in options.items():
-            case(lambda name=name, option=option: regression(name, **option), f"{name}, {said}")
+        for said, layout, option in (
+            ("scales and offset", "dense", {scale: SCALES} | given),
+            ("intercept and offset", "dense", {"intercept": True} | given),
+            ("intercept, scales and offset", "sparse", {"intercept": True, scale: [*SCALES, 3.0]} | given),
+        ):
+            made = functools.partial(regression, name, layout, **option)
+            case(lambda made=made: made(), f"{name}, {layout}, {said}")
     if not name.endswith("linear"):
         case(lambda name=name: regression(name, dtype=np.float32), f"{name}, single")
         case(lambda name=name: regression(name, "sparse", dtype=np.float32, intercept=True), f"{name}, sparse single")
@@ -315,6 +320,7 @@ def scales_of_each_law():
         ("probit", {"prior_scale": np.inf, "intercept": True}),
         ("normal inverse gamma", {"prior_covariance": np.diag([1.0, 2.0, 3.0]) + 0.5, "prior_mean": 0.3}),
         ("normal inverse gamma", {"prior_covariance": [1.0, np.inf, 3.0], "prior_mean": [0.3, 0.0, 1.0]}),
+        ("normal inverse gamma", {"prior_covariance": [1.0, 4.0, 3.0, 2.0], "intercept": True}),
         ("normal inverse gamma", {"prior_covariance": np.inf, "shape": 0.0, "scale": 0.0, "intercept": True}),
     ):
         cls, kind, _ = REGRESSIONS[name]
@@ -685,7 +691,7 @@ def columns_in_a_file():
     for intercept in (0, None):
         with mock.patch.object(design, "PIECE", 12):
             path = pathlib.Path(folder().name) / f"columns {intercept}.npy"
-            np.save(path, X)
+            np.save(path, X * [1.0 if intercept == 0 else 3.0, 1.0, 1.0])
             model = mixed("StudentTLaw", "1|g", X=np.load(path, mmap_mode="r+"), intercept=intercept)
         x = model.initial + 0.2
         found.append([model.X[:5], model.centre, model.scale, model.potential(x), model.gradient(x), model.in_file])
