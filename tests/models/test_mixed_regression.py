@@ -276,16 +276,6 @@ def test_a_weight_of_two_is_two_rows():
     assert np.allclose(model.gradient(x) - plain.gradient(x), plain.term_gradients(x, [3])[0])
 
 
-def test_a_regression_of_some_of_the_rows():
-    """What a search for the mode of many rows begins with: the terms of these rows, groups and all."""
-    model = mixed(StudentTLaw)[0]
-    rows = np.array([1, 4, 5, 11, 13])
-    part, x = model.some_rows(rows), model.initial + 0.3 * np.random.default_rng(1).standard_normal(model.dim)
-    assert (part.n_data, model.n_data) == (len(rows), ROWS)
-    np.testing.assert_array_equal(part.term_gradients(x, np.arange(len(rows))), model.term_gradients(x, rows))
-    np.testing.assert_array_equal(part.pointwise_log_likelihood(x), model.pointwise_log_likelihood(x)[rows])
-
-
 @pytest.mark.parametrize("intercept", [0, None])
 def test_columns_in_a_file_are_standardised_in_place_piece_by_piece(intercept, tmp_path, monkeypatch):
     monkeypatch.setattr(design, "PIECE", 3 * 4)  # 14 rows of 3 columns: the last piece is a shorter one

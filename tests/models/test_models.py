@@ -289,19 +289,6 @@ def test_linear_gaussian_posterior_is_that_of_dense_algebra():
     assert np.allclose(covariance @ model.hessian(), np.eye(4), atol=1e-12)
 
 
-def test_linear_gaussian_rearranged():
-    model = linear_gaussian()
-    order = rng(11).permutation(model.n_data)
-    other = model.rearranged(order)
-    x = points(model)[0]
-    assert np.array_equal(other.term_gradients(x, [0, 5]), model.term_gradients(x, order[[0, 5]]))
-    assert np.allclose(other.gradient(x), model.gradient(x), rtol=1e-12)
-    assert other.A.flags.c_contiguous and np.array_equal(other.X, model.A[order])
-    likelihoods = model.pointwise_log_likelihood(x)
-    assert np.allclose(other.pointwise_log_likelihood(x), likelihoods[order], rtol=1e-12)
-    assert np.allclose(other.log_likelihood(x, other.X, other.y), likelihoods[order], rtol=1e-12)
-
-
 @pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("offset", [None, np.linspace(-1.0, 1.0, 40)])
 def test_a_rearranged_regression_is_the_same_posterior(stored, offset):

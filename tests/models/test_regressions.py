@@ -18,7 +18,6 @@ from scipy import sparse, special, stats
 import pdmp
 from pdmp.models import (
     HalfCauchyLogistic,
-    LinearGaussian,
     LogisticRegression,
     NegativeBinomialRegression,
     NormalInverseGamma,
@@ -250,37 +249,6 @@ def test_batches_are_sums_of_terms_in_every_layout(name, d, tmp_path):
             assert_allclose(model.term_partial(x, 7, 2, scratch), model.term_gradients(x, 7)[0, 2], rtol=1e-12)
             change = model.term_partial_difference(x, y, 7, 2, scratch)
             assert_allclose(change, (model.term_gradients(x, 7) - model.term_gradients(y, 7))[0, 2], rtol=1e-9)
-
-
-@plain_only
-def test_linear_gaussian_is_the_same_in_every_layout(tmp_path):
-    X = features()
-    X[::3, 1] = 0.0
-    y, d = targets(X)["real"], X.shape[1]
-    usual = LinearGaussian(X, y, 0.7, 2.0)
-    for other in (sparse.csc_array(X), mapped(tmp_path, X, np.float64)):
-        model = LinearGaussian(other, y, 0.7, 2.0)
-        assert isinstance(model, LinearGaussian) and type(model.design) is not type(usual.design)
-        x, v, moved, rows = 0.3 * rng(5).standard_normal(d), rng(6).standard_normal(d), rng(7).random(d), [0, 3, 3, 8]
-        for found, expected in zip(usual.posterior(), model.posterior(), strict=True):
-            assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
-        assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
-        assert_allclose(model.term_gradients(x, rows), usual.term_gradients(x, rows), rtol=1e-12, atol=1e-12)
-        assert_allclose(model.predict(x[None], other), usual.predict(x[None], X), rtol=1e-12)
-        for f in (0, 3, N, N + d - 1):
-            found, expected = (m.native.affine_factor(x, v, moved, 1.5, f) for m in (model, usual))
-            assert_allclose(found, expected, rtol=1e-11)
-        found, expected = np.ones(d), np.ones(d)
-        for m, out in ((model, found), (usual, expected)):
-            m.native.term_lipschitz(3, v, out)
-        assert_allclose(found, expected, rtol=1e-12)
-        found, expected = np.zeros(d), np.zeros(d)
-        sums = [m.add_batch_projection(x, v, np.array(rows), 4, x, o) for m, o in ((model, found), (usual, expected))]
-        assert_allclose(*sums, rtol=1e-11)
-        assert_allclose(found, expected, rtol=1e-11)
-        assert sparse.issparse(model.X) == sparse.issparse(other)
-        means = [pdmp.sample(pdmp.ZigZag(m), events=50, seed=1, progress=False).mean() for m in (model, usual)]
-        assert_allclose(*means, rtol=1e-8)
 
 
 @plain_only

@@ -15,7 +15,6 @@ from pdmp.models.transforms import (
     Simplex,
     Upper,
     coordinate_names,
-    flat,
     from_json,
     recognised,
     split,
@@ -75,29 +74,6 @@ def test_a_transform_is_recognised(transform, shape):
     if shape or not isinstance(transform, Ordered):
         assert recognised(x, transform.constrain(x)) == transform
     assert recognised(x, x**3) is None
-
-
-def test_draws_are_split_in_order_and_transformed():
-    x = np.random.default_rng(2).standard_normal((4, 5, 9))
-    natural = split(x, VARIABLES, KINDS)
-    assert list(natural) == list(VARIABLES)
-    assert {k: a.shape[2:] for k, a in natural.items()} == {**VARIABLES, "weights": (3,)}
-    assert np.array_equal(natural["mu"], x[..., 0]) and np.array_equal(natural["tau"], np.exp(x[..., 1]))
-    assert np.allclose(natural["p"], 1.0 / (1.0 + np.exp(-x[..., 2:4])), rtol=1e-13)
-    assert np.allclose(natural["cuts"][..., 1] - natural["cuts"][..., 0], np.exp(x[..., 5]), rtol=1e-12)
-    table = np.arange(2.0 * 3 * 6).reshape(2, 3, 2, 3)  # two chains of three draws
-    named = flat({"table": table, "one": table[..., 1, 2]})
-    assert list(named) == [*(f"table[{i},{j}]" for i in range(2) for j in range(3)), "one"]
-    assert np.array_equal(named["table[1,0]"], table[..., 1, 0]) and np.array_equal(named["one"], named["table[1,2]"])
-    assert coordinate_names(VARIABLES, KINDS) == [
-        *("mu", "log(tau)", "logit(p[0])", "logit(p[1])", "ordered(cuts)[0]", "ordered(cuts)[1]", "ordered(cuts)[2]"),
-        *("simplex(weights)[0]", "simplex(weights)[1]"),
-    ]
-    assert (
-        Log(1.0).label("a") == "log(a - 1)"
-        and Log(-1.0).label("a") == "log(a + 1)"
-        and Upper(1.0).label("a") == "log(1 - a)"
-    )
 
 
 @pytest.mark.parametrize(
