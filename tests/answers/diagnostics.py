@@ -80,7 +80,10 @@ def distances_of_many_draws():
     with mock.patch.object(diagnostics.distances, "MMD_DRAWS", 50):
         found = [diagnostics.mmd(CHAINS, REFERENCE), diagnostics.mmd(CHAINS[:, :13], CHAINS[0])]
     wide = moved(np.cos(np.arange(36.0)).reshape(4, 9))
-    return found, [f(wide, 2.0 * wide, stretches=2) for f in (diagnostics.mmd, diagnostics.sliced_wasserstein)]
+    few = wide, np.stack([wide, 2.0 - wide, wide[::-1]])  # of which twelve are enough
+    return found, [
+        f(x, 2.0 * wide, stretches=2) for f in (diagnostics.mmd, diagnostics.sliced_wasserstein) for x in few
+    ]
 
 
 @case
@@ -290,6 +293,7 @@ for kind, store in itertools.product(("bps", "coupled", "walls"), ("skeleton", "
     case(lambda kind=kind, store=store: without_paths(run(kind, store)), f"run, {kind}, {store}")
     if store != "moments":
         case(lambda kind=kind, store=store: with_paths(run(kind, store)), f"path, {kind}, {store}")
+case(lambda: without_paths(run("coupled", lengths=(20, 18, 16))), "run, coupled, short")
 for kind in ("loose", "ticks", "ellipses", "many"):
     case(lambda kind=kind: without_paths(run(kind)), f"run, {kind}")
 for store in ("skeleton", "grid", "moments"):
@@ -777,17 +781,17 @@ def rejected_steps():
     class Told(pdmp.interfaces.Report):
         def step_acceptance(self, process, x, rng):
             asked.append([x, rng.random()])
-            return pair
+            return process.pair
 
-    def of(n_data, store="skeleton", fewest=80):
-        process = SimpleNamespace(report=Told(), model=SimpleNamespace(n_data=n_data))
+    def of(pair, n_data, store="skeleton", fewest=80):
+        process = SimpleNamespace(report=Told(), model=SimpleNamespace(n_data=n_data), pair=pair)
         return SimpleNamespace(process=process, store=store, events=np.array([99, fewest]), dim=2)
 
     found = []
     for pair in ((0.55, 0.8), (0.57, 0.8), None):
         for given in ((0,), (25_000,), (31_250,), (40_000,), (0, "moments"), (0, "grid", 63), (0, "grid", 64)):
             with mock.patch.object(summary, "diagnostic_draws", lambda run: CHAINS):
-                found.append(begins(summary.step_warning(of(*given))))
+                found.append(begins(summary.step_warning(of(pair, *given))))
     return found, asked
 
 
@@ -847,8 +851,8 @@ def chains_that_stay_apart():
         parts = [SimpleNamespace(ess=lambda method, n=n: np.array(n)) for n in (first, second)]
         with mock.patch.object(summary, "split", lambda run, parts=parts: parts):
             for rhat in ([1.6, 1.6, 1.3], [1.1, 1.3, 1.21], [1.2, 1.0, 1.1]):
-                found.append(summary.stay_apart(SimpleNamespace(chains=2, dim=3), x, np.array(rhat)).tolist())
-    return found, summary.stay_apart(SimpleNamespace(chains=1, dim=3), x[:1], np.full(3, 1.6)).tolist()
+                found.append(summary.stay_apart(SimpleNamespace(chains=2, dim=3), x, np.array(rhat)) * 1.0)
+    return found, summary.stay_apart(SimpleNamespace(chains=1, dim=3), x[:1], np.full(3, 1.6)) * 1.0
 
 
 @case
@@ -865,15 +869,16 @@ def tails_of_runs():
     ess = np.array([400.0, 300.0, 90.0])
     for n_data, rests, places, given, choice, most in (
         (0, False, None, None, "it", 20),
+        (0, None, np.array([0]), ess, "it", 20),
         (0, False, np.array([1, 2]), ess, "it", 20),
         (0, False, np.array([1, 2]), ess, None, 2),
-        (45_000, False, np.array([2, 0]), ess, None, 20),
-        (100_000, False, np.array([2, 1]), ess, "it", 20),
+        (71_428, False, np.array([2, 0]), ess, None, 20),
+        (71_429, False, np.array([2, 1]), ess, "it", 20),
         (0, True, np.array([0, 1]), ess, "it", 20),
     ):
         model = student([0.9, np.inf, 1.4], 0.1)
         model.n_data = n_data
-        process = SimpleNamespace(model=model, rests=rests, walled=False)
+        process = SimpleNamespace(model=model, rests=bool(rests), walled=rests is None)
         of = SimpleNamespace(process=process, dim=3, info={"choice": choice}, store="grid", names=lambda: NAMES)
         of.quantile = lambda q: np.outer(q, [1.0, 2.0, 3.0])
         with mock.patch.object(tails, "TAILS", most), mock.patch.object(summary, "TAILS", most):
