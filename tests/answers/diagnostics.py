@@ -583,7 +583,7 @@ PREDICTIONS = {
     "three": (KINDS3, P3[2]),
     "draws of three": (KINDS3, P3),
     "as many draws": (LABELS, np.stack([1.0 - P1[:30], P1[:30]], axis=2)),
-    "certain": (LABELS == 1, np.where(np.arange(30) % 4 == 0, np.arange(30) % 8 / 4.0, P1[1])),
+    "certain": (LABELS == 1, np.where(np.arange(30) % 4 == 0, np.arange(30) % 16 / 16.0, P1[1])),
 }
 
 
@@ -591,7 +591,7 @@ def predicted(y, p):
     d = diagnostics
     return [d.log_loss(y, p), d.log_likelihood(y, p), d.accuracy(y, p), d.ece(y, p), d.mce(y, p)] + [
         [d.reliability(y, p, bins, c), d.ece(y, p, bins, c), d.mce(y, p, bins, c)]
-        for bins in (3, 7)
+        for bins in (4, 7)
         for c in ("standard", "mamba")
     ]
 
