@@ -88,14 +88,16 @@ def distances_of_many_draws():
 
 @case
 def reports():
+    """Measures, and in the last table the smallest, of which each measure has others."""
+    e, given = diagnostics.Estimate, {"one": CHAINS, "few": 0.9 * CHAINS[:, ::2] + 0.2, "near": 1.02 * CHAINS + 0.02}
+    numbers = {"wide": (1.0, 0.1, 0.52, 0.01), "least": (0.7, 0.3, 0.58, 0.01), "sharp": (3.0, 0.1, 0.5, 0.001)}
     tables = [
-        diagnostics.report(
-            {"one": CHAINS, "other": 0.9 * CHAINS[:, ::2] + 0.2, "near": 1.02 * CHAINS + [0.02, 0.0]}, CHAINS
-        ),
+        diagnostics.report(given, CHAINS),
         diagnostics.report(CHAINS, REFERENCE, [0.4, 0.1], [1.5, 2.0], 4),
+        diagnostics.distances.ErrorTable({k: {"m": e(*v[:2]), "v": e(*v[2:])} for k, v in numbers.items()}),
     ]
     return [
-        [table.rows, {name: table.best(name) for name in next(iter(table.rows.values()))}, repr(table).count(" *")]
+        [table.rows, {name: table.best(name) for name in next(iter(table.rows.values()))}]
         + [line.split() for line in repr(table).splitlines()]
         for table in tables
     ]
@@ -481,32 +483,24 @@ KERNELS = {
 MATRIX = np.array([[1.0, 0.2, 0.0], [0.2, 3.0, -0.3], [0.0, -0.3, 0.5]])
 PRECONDITIONERS = {"none": None, "number": 2.5, "vector": [1.0, 4.0, 0.2], "matrix": MATRIX, "draws": "covariance"}
 
+
+def by_kernel(kernel):
+    some = itertools.product((3, 2), "vu", (None, SIGNED))
+    found = [diagnostics.ksd(WIDE[:, :d], PULLS[:, :d], kernel, s, w) for d, s, w in some]
+    line = [stein.ksd(WIDE[:, 1], PULLS[:, 1], kernel, s) for s in "vu"]
+    return found, line, diagnostics.stein_thin(WIDE, PULLS, 6, kernel)
+
+
+def by_unit(unit):
+    names = "imq", "gaussian"
+    found = [diagnostics.ksd(WIDE, PULLS, k, s, preconditioner=unit, threads=2) for k in names for s in "vu"]
+    return found, [diagnostics.stein_thin(WIDE, PULLS, 5, k, preconditioner=unit) for k in names]
+
+
 for name, kernel in KERNELS.items():
-    case(
-        lambda kernel=kernel: [
-            [
-                diagnostics.ksd(WIDE[:, :d], PULLS[:, :d], kernel, s, w)
-                for d in (3, 2)
-                for s in "vu"
-                for w in (None, SIGNED)
-            ],
-            [stein.ksd(WIDE[:, 1], PULLS[:, 1], kernel, s) for s in "vu"],
-            diagnostics.stein_thin(WIDE, PULLS, 6, kernel),
-        ],
-        f"ksd, {name}",
-    )
+    case(lambda kernel=kernel: by_kernel(kernel), f"ksd, {name}")
 for name, unit in PRECONDITIONERS.items():
-    case(
-        lambda unit=unit: [
-            [
-                diagnostics.ksd(WIDE, PULLS, k, s, preconditioner=unit, threads=2)
-                for k in ("imq", "gaussian")
-                for s in "vu"
-            ],
-            [diagnostics.stein_thin(WIDE, PULLS, 5, k, preconditioner=unit) for k in ("imq", "gaussian")],
-        ],
-        f"ksd, preconditioner, {name}",
-    )
+    case(lambda unit=unit: by_unit(unit), f"ksd, preconditioner, {name}")
 
 
 @case
@@ -798,13 +792,8 @@ def rejected_steps():
 @case
 def far_anchors():
     found, still = [], run()
-    for told_of, thinned in (
-        ((48.0, 2.0), 1_000),
-        ((48.0, 2.0), 999),
-        ((16.0, 2.0), 1_000),
-        ((1.0, 0.0), 1_000),
-        (None, 1_000),
-    ):
+    some = ((48.0, 2.0), 1_000), ((48.0, 2.0), 999), ((16.0, 2.0), 1_000), ((1.0, 0.0), 1_000), (None, 1_000)
+    for told_of, thinned in some:
         seen = []
         provider = SimpleNamespace(
             anchor_distances=lambda *given, a=told_of, seen=seen: seen.extend(given) or a, anchor_advice="advice 5"
@@ -819,9 +808,8 @@ def far_anchors():
 @case
 def densities_that_do_not_fall():
     slopes, found, rhat = np.array([0.2, 1.0, -0.9, 0.1, -0.4]), [], np.array([1.1, 1.3, 1.2, 1.5, 1.4])
-    draws = 100.0 + np.concatenate([A, A[:, :2] ** 2, A[::-1], B[:40, :2].repeat(2, axis=0)[:40]], axis=1).reshape(
-        4, 20, 5
-    )
+    parts = [A, A[:, :2] ** 2, A[::-1], B[:, :2].repeat(2, axis=0)[:40]]
+    draws = 100.0 + np.concatenate(parts, axis=1).reshape(4, 20, 5)
     for slope, n_data, high, rests, walled, store in (
         (1.0, 0, rhat, False, False, "grid"),
         (-1.0, 25_000, rhat, False, False, "skeleton"),
@@ -900,9 +888,7 @@ def summaries_of_few():
 @case
 def hot_chains():
     """Those of fixed steps alone, as far as their draws go."""
-    kinds = [
-        run("hot", *given)
-        for given in (("skeleton",), ("grid",), ("moments",), ("skeleton", (7, 7, 7)), ("grid", (8, 9, 7)))
-    ]
+    some = (("skeleton",), ("grid",), ("moments",), ("skeleton", (7, 7, 7)), ("grid", (8, 9, 7)))
+    kinds = [run("hot", *given) for given in some]
     wrong = pdmp.Run({**kinds[0].info, "wrong_gradient": ["w: 1"]}, kinds[0].records, process=kinds[0].process)
     return [begins(summary._heat(of)) for of in (*kinds, wrong, run(), run("sgld"))]
