@@ -460,7 +460,8 @@ def heavy_tails():
         "some": SimpleNamespace(gradient=lambda x: np.concatenate([shared(1.3, 2).gradient(x[:2]), x[2:] * 3.0])),
     }
     with mock.patch.object(tails, "TAILS", 3):
-        few = [tails.heavy_tails(x, places, ess), tails.heavy_tails(x, np.arange(5), None, models["own"])]
+        few = [tails.heavy_tails(y, np.arange(5), 9.0 * ess) for y in (x, x * [1.0, 90.0, 1.0, 0.01, 0.1])]
+        few += [tails.heavy_tails(x, places, ess), tails.heavy_tails(x, np.arange(5), None, models["own"])]
     return few, {
         name: [tails.heavy_tails(x, p, e, model) for p in (places, np.arange(5)) for e in (ess, None)]
         + [tails.heavy_tails(x[:, :90], places, ess, model)]
@@ -890,5 +891,8 @@ def hot_chains():
     """Those of fixed steps alone, as far as their draws go."""
     some = (("skeleton",), ("grid",), ("moments",), ("skeleton", (7, 7, 7)), ("grid", (8, 9, 7)))
     kinds = [run("hot", *given) for given in some]
+    grids = [r.grid._replace(used=np.array([n])) for r, n in zip(kinds[1].records, (15, 13, 30), strict=True)]
+    few = [dataclasses.replace(r, grid=grid) for r, grid in zip(kinds[1].records, grids, strict=True)]
+    kinds.append(pdmp.Run(kinds[1].info, few, process=kinds[1].process))
     wrong = pdmp.Run({**kinds[0].info, "wrong_gradient": ["w: 1"]}, kinds[0].records, process=kinds[0].process)
     return [begins(summary._heat(of)) for of in (*kinds, wrong, run(), run("sgld"))]

@@ -189,4 +189,6 @@ def calibrate():
             validation.calibrate(NormalMeans([0.0, 0.0]), lambda rng: rng.standard_normal(2), **call),
             validation.calibrate(of, stats.norm(0.0, 1.0), datum, **call | {"chains": 1}),
         ]
-    return found, validation.calibrate(of, lambda rng: rng.standard_normal(1), datum, **call | {"gradients": 20})
+    return found, validation.calibrate(
+        of, lambda rng: rng.standard_normal(1), datum, **call | {"gradients": 20, "replicates": 4}
+    )
