@@ -318,9 +318,9 @@ def effective_draws(run: Any, part: slice | None = None, of: Sequence[str] = ("m
     Returns
     -------
     dict of str to ndarray, shape (d,)
-        "mean", which is ``run.ess("spectral")``, and "sd". NaN for a coordinate that never moved, or for too short a
-        path; infinite for the sd if (x - mean)² is constant. Under ``store="moments"`` draws from a normal
-        distribution are counted, whose squares vary by 2 var².
+        "mean", which is ``run.ess("spectral")``, and "sd". NaN for a coordinate that never moved, for too short a
+        path, and for the sd if extrapolation made a variance negative; infinite for it if (x - mean)² is constant.
+        Under ``store="moments"`` draws from a normal distribution are counted, whose squares vary by 2 var².
 
     Examples
     --------
@@ -350,8 +350,9 @@ def _of_sds(run, part, var):
     square_error = monte_carlo_error.standard_error(series, each, lengths)
     with np.errstate(all="ignore"):
         spread = (3.0 * var**2 if fourth is None else fourth) - var**2
-        squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / square_error**2)
-    return np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)
+        squares = np.where((var > 0.0) & (abs(spread) <= 1e-12 * var**2), np.inf, spread / square_error**2)
+    # Extrapolation can make a variance of x or of its squares negative: nothing is known then.
+    return np.where(np.isnan(square_error) | (var <= 0.0) | (squares < 0.0), np.nan, squares)
 
 
 def ess_of(run, method):

@@ -177,14 +177,10 @@ def test_correlations_along_the_widest_and_the_narrowest_direction():
 
 
 @pytest.mark.exact
-def test_correlations_where_there_are_none():
+def test_few_draws_have_no_widest_direction():
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.1), steps=100, seed=6)
     with pytest.raises(ValueError, match="20 draws in 30 dimensions have no widest and no narrowest direction"):
         acf(run, lags=5, draws=20)
-    far = Gaussian([2.0**60, 0.0], [1e-40, 1.0])  # where no step is as large as rounding
-    still = pdmp.sample(discrete.SGLD(far, step=0.1), steps=90, seed=1)
-    with pytest.warns(UserWarning, match=r"nothing moved along directions \[0\]"):
-        assert np.isnan(acf(still, lags=2, draws=50, directions=[[1.0, 0.0]])["acf"]).all()
 
 
 @pytest.mark.exact
@@ -201,14 +197,6 @@ def test_integrated_times():
         assert integrated_time([1.0, 0.5, 0.25, 0.125]) == 2.75
     with pytest.raises(ValueError, match="two lags or more"):
         integrated_time([1.0])
-
-
-@pytest.mark.exact
-def test_lags_are_in_the_data_looked_at():
-    run = pdmp.sample(Ticks(), steps=400, seed=1)  # 10 of 100 data a step
-    found = acf(run, lags=5, draws=100)
-    np.testing.assert_allclose(found["data_terms"], 40.0 * np.arange(5))
-    np.testing.assert_allclose(found["data_passes"], 0.4 * np.arange(5))
 
 
 # -- temperatures ---------------------------------------------------------------------------------------------------

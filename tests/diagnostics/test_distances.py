@@ -1,12 +1,9 @@
 """Errors against a reference: by hand, and their own standard errors against independent replicates."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from pdmp.diagnostics import (
-    Estimate,
     jackknife,
     mean_error,
     mmd,
@@ -16,7 +13,6 @@ from pdmp.diagnostics import (
     variance_error,
     wasserstein,
 )
-from pdmp.diagnostics.distances import ErrorTable
 
 pytestmark = pytest.mark.exact
 
@@ -130,20 +126,6 @@ def test_bad_input_is_one_line(name):
     assert "\n" not in str(caught.value)
 
 
-def test_fewer_draws_than_dimensions_are_a_warning():
-    x = np.random.default_rng(4).standard_normal((4, 6))
-    for function in (sliced_wasserstein, mmd):
-        with pytest.warns(UserWarning, match="4 draws in 6 dimensions are too few for a distance between laws"):
-            function(x, np.concatenate([x, 1.0 + x]), stretches=2)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            function(np.stack([x, 2.0 - x]), x, stretches=2)  # eight, of two chains
-
-
-def test_an_estimate_prints_with_its_error():
-    assert str(Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
-
-
 def test_each_column_of_a_table_is_its_measure():
     rng = np.random.default_rng(4)
     x, reference = rng.standard_normal((2, 24, 2)) * [1.0, 3.0], 0.3 + rng.standard_normal((60, 2)) * [1.5, 0.7]
@@ -160,30 +142,3 @@ def test_each_column_of_a_table_is_its_measure():
         }
     one, other = (report(draws, reference, stretches=3).rows[""] for draws in (x, 1.0 - x))
     assert report({"one": x, "other": 1.0 - x}, reference, stretches=3).rows == {"one": one, "other": other}
-
-
-def test_a_table_marks_what_may_be_the_best():
-    """The smallest value, and those within three errors of the difference from it, whatever is written first."""
-    rows = {
-        "wide": {"m": Estimate(1.0, 0.1), "v": Estimate(0.52, 0.01)},
-        "least": {"m": Estimate(0.7, 0.3), "v": Estimate(0.5, 0.01)},
-        "sharp": {"m": Estimate(3.0, 0.1), "v": Estimate(0.9, 0.001)},
-    }
-    table = ErrorTable(rows)
-    assert table.best("m") == table.best("v") == ["wide", "least"]
-    assert repr(table).splitlines() == [
-        "       m            v",
-        "wide   1 ± 0.1 *    0.52 ± 0.01 *",
-        "least  0.7 ± 0.3 *  0.5 ± 0.01 *",
-        "sharp  3 ± 0.1      0.9 ± 0.001",
-        "* the smallest, or within three standard errors of the difference from it",
-    ]
-
-
-def test_differences_of_estimates():
-    one, other = Estimate(1.5, 0.3), Estimate(0.5, 0.4)
-    assert (one - other).error == pytest.approx(0.5) and (one - other).value == 1.0
-    assert not one.differs(other) and one.differs(other, z=1.9)
-    assert not other.differs(one) and other.differs(one, z=1.9)
-    each = Estimate(np.array([1.0, 5.0, 1.0]), np.array([0.3, 0.3, 0.0])).differs(Estimate(1.2, 0.4))
-    assert each.tolist() == [False, True, False]

@@ -7,7 +7,7 @@ import pytest
 
 import discrete
 import pdmp
-from pdmp.diagnostics import monte_carlo_error, summary
+from pdmp.diagnostics import averages, monte_carlo_error, summary
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance
 from pdmp.engine.trajectory import Trajectory
 from pdmp.models import Gaussian
@@ -249,6 +249,15 @@ def test_what_an_effective_draw_costs():
     assert summary._cost(run, ess) == f"{said}, 667 per data pass"
     run.stats["data_passes"] = 0.0
     assert summary._cost(run, ess) == said and summary._cost(run, ess[:1]) == ""
+
+
+@pytest.mark.exact
+def test_squares_whose_extrapolated_variance_is_negative_have_no_effective_draws():
+    """They counted as infinitely many, as those of squares that do not vary."""
+    run = pdmp.sample(Coupled(), events=120, chains=2, seed=0)
+    *_, fourth = averages.square_stretches(run, np.tile(run.mean(), 2))
+    assert run.var().min() > 0.0 and np.array_equal(fourth < run.var() ** 2, [False, False, True])
+    assert np.array_equal(np.isnan(pdmp.diagnostics.effective_draws(run)["sd"]), [False, False, True])
 
 
 @pytest.mark.exact

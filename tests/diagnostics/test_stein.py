@@ -193,10 +193,6 @@ def test_the_locations_are_different_ones():
     assert abs(one - ten) > 1e-6
 
 
-def test_too_few_draws_for_a_witness():
-    assert fssd([[0.0], [1.0]], [[0.0], [-1.0]]) == math.inf
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Slices and thinning
 
@@ -371,13 +367,6 @@ def test_bad_input_is_one_line(name):
     with pytest.raises(ValueError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-def test_draws_that_say_little_are_a_warning():
-    with pytest.warns(UserWarning, match="2 draws in 3 dimensions"):
-        ksd(X[:2], S[:2])
-    with pytest.warns(UserWarning, match=r"coordinates \[1\] of `x` are constant"):
-        ksd(np.where(np.arange(3) == 1, 0.5, X), S)
 
 
 def test_the_matrix_that_was_left_out_says_what_to_take():

@@ -11,21 +11,14 @@ import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
 from pdmp.diagnostics.summary import (
-    Summary,
-    _no_density,
-    anchor_warning,
-    find_warnings,
     natural_rows,
     sd_errors,
     short_warning,
-    stay_apart,
-    step_warning,
 )
 from pdmp.engine import preflight
 from pdmp.errors import short_runs
-from pdmp.interfaces import Report
 from pdmp.models import Gaussian
-from tests.toys import Telegraph, Ticks, Walls
+from tests.toys import Ticks, Walls
 
 pytestmark = pytest.mark.exact
 
@@ -36,29 +29,6 @@ def test_mcse_and_ess_are_of_the_exact_path():
     np.testing.assert_array_equal([row["mcse"] for row in table.rows], run.mcse())
     np.testing.assert_allclose([row["ess"] for row in table.rows], run.ess("spectral"))
     assert "per data pass" in table.cost and table.warnings == []
-
-
-def test_a_table_as_text_and_as_html():
-    """Sixty rows, and how many more there are; quantiles unless no row has them; warnings that were heard cut short."""
-    numbers = [[0.5 * k, 1.0 + k, k - 0.25, k + 1e4, 0.0123 + k, 100.4 * k, 1.0 + k / 1e3] for k in range(73)]
-    numbers[1][2:4] = [np.nan, np.nan]
-    rows = [dict(zip(Summary.COLUMNS, (f"<b{k}>", *row), strict=True)) for k, row in enumerate(numbers)]
-    heard = ["too short: run longer", "too hot: a smaller step"]
-    found = Summary(rows, "least ess 3", ["a note & more"], heard, {heard[1]})
-    table, (more, *below) = repr(found).splitlines()[:61], repr(found).splitlines()[61:]
-    assert table[0].split() == list(Summary.COLUMNS[1:]) and more == "… and 13 more" and len(found) == 73
-    forms = ("{:.4g}", "{:.4g}", "{:.4g}", "{:.4g}", "{:.2g}", "{:.0f}", "{:.3f}")
-    for k, line in enumerate(table[1:]):
-        assert line.split() == [f"<b{k}>", *(form.format(x) for form, x in zip(forms, numbers[k], strict=True))]
-    assert len({len(line) for line in table}) == 1
-    notes = ["least ess 3", "a note & more", "Warning: too short: run longer", "Warning: too hot (as was warned)."]
-    assert below == notes and found.warnings == heard and found.said == {heard[1]}
-    text = found._repr_html_()
-    assert text.count("<tr>") == 61 and "<p>… and 13 more</p>" in text and "<th>&lt;b59&gt;</th>" in text
-    assert "a note &amp; more" in text and "<td>5940" not in text.partition("&lt;b59")[0]
-    few = Summary([row | {"2.5%": np.nan, "97.5%": np.nan} for row in rows[:60]])
-    assert repr(few).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
-    assert len(repr(few).splitlines()) == 61 and "more" not in few._repr_html_()
 
 
 def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
@@ -89,186 +59,6 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
         assert natural_rows(run, ["mu"], np.zeros((3, 90, 4))) == []
 
 
-NAMES = list("abcdef")
-QUIET = {
-    "sd": np.ones(6),
-    "ess": np.full(6, 1e4),
-    "rhat": np.ones(6),
-    "loose": np.zeros(6),
-    "apart": np.zeros(6, bool),
-    "heavy": {},
-}
-STATS = {"events": {"bounce": 40, "refresh": 3}, "bound_violations": 0, "thinned": 9_000, "max_excess": 0.25}
-
-
-def of_numbers(names=NAMES, info=(), stats=(), events=(40, 3), stopped="events", **changed):
-    """What is said of a run with these numbers."""
-    told = {**QUIET, **{key: value if key == "heavy" else np.array(value) for key, value in changed.items()}}
-    run = SimpleNamespace(
-        **{"info": dict(info), "dim": len(names), "stats": STATS | dict(stats), "stopped": stopped, "process": "BPS"},
-        **{"events": np.array(events), "records": [SimpleNamespace(length=1.0)], "store": "moments", "chains": 2},
-        quantile=lambda q: np.outer(q, np.arange(1.0, 7.0)),
-    )
-    return find_warnings(run, names, *told.values())
-
-
-def test_the_worst_coordinate_is_named_with_its_number():
-    """Which is neither the first nor the last; of those that are apart, or have no variance, other things are said."""
-    assert of_numbers() == []
-    few = {"ess": [500.0, 90.0, 30.5, 399.0, 1e4, 400.0]}
-    text = "(least 30.5: its mean is known to 0.4 standard deviations): run about 14 times as long"
-    assert of_numbers(**few) == [f"fewer than 400 effective draws of b, c, d {text}, or precondition."]
-    [found] = of_numbers(**few, info={"choice": "HMC"})
-    assert found.startswith(f"fewer than 400 effective draws of b, c, d {text}, `run.extend(")
-    heavy, found = of_numbers(**few, heavy={0: 1.9, 4: 0.7, 2: 1.5})
-    assert "b, d (least 90: its mean is known to 0.2 standard deviations): run about 5 times as long" in found
-    assert heavy.startswith("a, e, c seem to have no variance nor a mean: the tail index of e is about 0.7, ")
-    assert heavy.endswith("5, 25, 50, 75 and 95 % of e are below 0.25, 1.25, 2.5, 3.75, 4.75.")
-    apart = {"apart": [False, False, True, False, True, False], "rhat": [1.0, 1.06, 2.0, 1.3, 3.0, 1.2]}
-    modes, low, high = of_numbers(**few, **apart)
-    assert modes.startswith("the chains stay apart in c, e (R-hat 3 of e), each settled by itself")
-    assert low.startswith("fewer than 400 effective draws of b, d (least 90")
-    assert high.startswith("R-hat above 1.05 for b, d, f (largest 1.3, of d)")
-    loose = {"loose": [0.0, 0.06, 0.2, 0.3, 0.05, 0.1]}
-    said = of_numbers(**loose, apart=[False, False, False, True, False, False])
-    assert said[-1].startswith("the standard deviation of b, c, f is known to 40 % at best, as tails")
-    assert said[-1].endswith("run about 16 times as long, or refresh more often.")
-    [said] = of_numbers(**loose, stats={"events": {"step": 9}}, heavy=dict.fromkeys((), 1.0))
-    assert said.startswith("the standard deviation of b, c, d and 1 more is known to 60 % at best")
-    assert said.endswith("run about 36 times as long.")
-
-
-def test_one_of_very_many_coordinates_that_is_off_may_be_chance():
-    """Unless some have few effective draws too."""
-    names, n = [f"x{k}" for k in range(2_000)], 2_000
-    off = {"sd": np.ones(n), "ess": np.full(n, 1e4), "rhat": np.ones(n), "loose": np.zeros(n)}
-    off |= {"apart": np.zeros(n, bool), "events": (n, n)}
-    off["rhat"][7], off["loose"][9] = 1.2, 0.4
-    assert of_numbers(names, **off) == []
-    low = of_numbers(names, **off | {"ess": np.where(np.arange(n) == 3, 20.0, 1e4)})
-    assert [text.split()[0] for text in low] == ["fewer", "the", "R-hat"]
-    off["rhat"][:3], off["loose"][:3] = 1.1, 0.1
-    assert [text.split()[0] for text in of_numbers(names, **off)] == ["the", "R-hat"]
-
-
-def test_other_things_that_are_said():
-    nan = np.nan
-    for given, says in (
-        ({"stopped": "failed"}, "the run failed; the table is of"),
-        ({"stopped": "interrupted"}, "the run was interrupted; the table"),
-        (
-            {"sd": [1.0, 0.0, 1.0, 0.0, 0.0, 0.0], "ess": [1e4, nan, 1e4, nan, nan, nan]},
-            "b, d, e and 1 more never moved",
-        ),
-        ({"ess": [1e4, 1e4, nan, 1e4, 1e4, 1e4]}, "too short for Monte Carlo errors"),
-        ({"events": (2, 3)}, "5 events in 6 dimensions"),
-        ({"sd": [1.0, 1.0, nan, 1.0, nan, 1.0]}, "the extrapolated variance is negative for c, e."),
-        (
-            {"stats": {"mean_kinetic_temperature": 0.4}},
-            "kinetic temperature 0.4, where it should be 1: the step is too ",
-        ),
-        (
-            {"stats": {"mean_kinetic_temperature": 2.0}},
-            "kinetic temperature 2, where it should be 1: the step is too l",
-        ),
-        ({"info": {"cautions": ["first."], "doubts": ["second"], "wrong_gradient": ["third."]}}, "first."),
-    ):
-        assert of_numbers(**given)[0].startswith(says), given
-    assert of_numbers(info={"cautions": ["1."], "doubts": ["2"], "wrong_gradient": ["3."]}) == ["1.", "3.", "2."]
-    assert "friction" in of_numbers(stats={"mean_kinetic_temperature": 0.4})[0]
-    assert "noise of the gradient" in of_numbers(stats={"mean_kinetic_temperature": 2.0})[0]
-    for temperature in (0.6, 1.9, nan):
-        assert of_numbers(stats={"mean_kinetic_temperature": temperature}) == []
-    assert of_numbers(events=(3, 3)) == []
-
-
-@pytest.mark.parametrize(
-    ("distance", "says"),
-    [
-        (0.5, "too many to say how far the law of a path is off; give an exact bound"),
-        (0.3, "a chain's path is off by at most 0.3 in total variation; use a tighter horizon"),
-        (0.009, "and the law of a chain's path is off by at most 0.009 in total variation."),
-    ],
-)
-def test_bounds_that_were_exceeded_are_said_with_their_numbers(distance, says, monkeypatch):
-    found = {"violations": 1_234, "missed": 56.7, "path_distance": distance}
-    monkeypatch.setattr("pdmp.diagnostics.events.bounds", lambda run: found)
-    [said] = of_numbers(stats={"bound_violations": 1_234})
-    begins = "1,234 of 9,000 proposals exceeded their bound, the largest by 25 %: about 57 events of the right process "
-    assert said.startswith(begins) and says in said and (distance > 0.01 or said.endswith(says))
-
-
-def test_steps_that_a_metropolis_test_would_reject(monkeypatch):
-    """Looked at in 64 draws of all chains, or as few as the data allow; said from seven tenths of what was expected."""
-    seen, draws = [], np.random.default_rng(1).standard_normal((2, 80, 3))
-
-    class Told(Report):
-        def step_acceptance(self, process, x, rng):
-            seen.append(x)
-            return pair
-
-    monkeypatch.setattr("pdmp.diagnostics.summary.diagnostic_draws", lambda run: draws)
-    process = SimpleNamespace(report=Told(), model=SimpleNamespace(n_data=0))
-    run = SimpleNamespace(process=process, store="skeleton", events=np.array([80, 64]), dim=3)
-    pair = (0.55, 0.8)
-    [said] = step_warning(run)
-    assert said.startswith("a Metropolis test would accept 55% of the steps, where 80% were expected: ")
-    assert np.array_equal(seen.pop(), draws.reshape(-1, 3)[np.linspace(0, 159, 64).astype(int)])
-    pair = 0.57, 0.8
-    assert step_warning(run) == [] and seen.pop() is not None
-    pair = None
-    assert step_warning(run) == [] and seen.pop() is not None
-    pair, process.model.n_data = (0.1, 0.8), 25_000  # 2,000,000 gradients of single data, four for each draw
-    assert len(step_warning(run)) == 1 and len(seen.pop()) == 20
-    for changed in ({"store": "moments"}, {"events": np.array([80, 19])}, {"process": "SGLD"}):
-        assert step_warning(SimpleNamespace(**{**vars(run), **changed})) == [] and not seen
-    process.model.n_data = 40_000
-    assert step_warning(run) == [] and not seen
-
-
-def test_an_anchor_that_is_far_from_the_path():
-    """As far as three times the distance from the path's own mean, whatever the sampler is wrapped in."""
-    seen, mean, var = [], np.array([1.0, -2.0]), np.array([4.0, 0.25])
-
-    def distances(*given):
-        seen.append(given)
-        return told
-
-    provider = SimpleNamespace(anchor_distances=distances, anchor_advice="do this")
-    inner = SimpleNamespace(provider=provider)
-    run = SimpleNamespace(
-        process=SimpleNamespace(inner=SimpleNamespace(inner=inner), provider=None),
-        stats={"thinned": 1_000},
-        records=[SimpleNamespace(length=0.0), SimpleNamespace(length=2.0)],
-        mean=lambda: mean,
-        var=lambda: var,
-    )
-    told = 48.0, 2.0
-    [said] = anchor_warning(run)
-    assert said.startswith("the path was 5.0 times as far from the anchor as from its own mean, ")
-    assert said.endswith("do this.") and seen == [(mean, var)]
-    told = 1.0, 0.0
-    assert "inf times as far" in anchor_warning(run)[0]
-    told = 16.0, 2.0  # three times
-    assert anchor_warning(run) == []
-    told = None
-    assert anchor_warning(run) == []
-    told = 48.0, 2.0
-    for changed in ({"stats": {"thinned": 999}}, {"records": run.records[:1]}, {"process": SimpleNamespace()}):
-        assert anchor_warning(SimpleNamespace(**{**vars(run), **changed})) == []
-
-
-def test_too_few_draws():
-    run = pdmp.sample(Ticks(), steps=150, chains=2, seed=1)
-    found = run.summary()
-    least = min(row["ess"] for row in found.rows)
-    factor = int(np.ceil(400.0 / least))
-    assert any(f"run about {factor} times as long" in w and "fewer than 400" in w for w in found.warnings)
-    assert any(
-        "too short for Monte Carlo errors" in w for w in pdmp.sample(Telegraph(), events=5, seed=1).summary().warnings
-    )
-
-
 @pytest.mark.parametrize("chains", [1, 4])
 def test_errors_of_standard_deviations(chains):
     """Half that of x² over E x²; nothing to say of independent draws, however few."""
@@ -292,22 +82,11 @@ def test_a_standard_deviation_that_is_hardly_known():
     ]
 
 
-def test_what_is_said_of_tails_without_a_variance(monkeypatch):
-    """Quantiles, and no length of a run."""
+def test_the_coordinates_whose_tails_are_looked_at(monkeypatch):
+    """Those whose standard deviations are hardly known."""
     module = importlib.import_module("pdmp.diagnostics.summary")
     monkeypatch.setattr(module, "sd_errors", lambda draws: np.array([0.4, 0.0, 0.3]))
     run = pdmp.sample(Ticks(), steps=5_000, chains=2, seed=13)
-    for k, mean in ((0.8, False), (1.1, True)):
-        monkeypatch.setattr(module, "heavy_tails", lambda draws, places, ess, model, k=k: {0: 1.0 / k})
-        found = run.summary()
-        [said] = [w for w in found.warnings if "beta[0]" in w]
-        assert said.startswith("beta[0] seems to have no variance" + (" nor a mean:" if mean else ":"))
-        assert f"tail index of beta[0] is about {1.0 / k:.2g}" in said and "times as long" not in said
-        low, middle = run.quantile([0.05, 0.5])[:, 0]
-        assert f"below {low:.3g}, " in said and f", {middle:.3g}, " in said
-        assert any("times as long" in w for w in found.warnings if "the standard deviation of sigma" in w)
-    monkeypatch.setattr(module, "heavy_tails", lambda *a: {0: 1.7, 2: 1.1})
-    assert any(w.startswith("beta[0], sigma seem to") and "of sigma is" in w for w in run.summary().warnings)
     seen = []
     monkeypatch.setattr(module, "heavy_tails", lambda draws, places, ess, model: seen.extend(places) or {})
     run.summary()
@@ -376,28 +155,6 @@ def test_chains_that_never_left_where_they_began():
     assert "fewer than 30 effective draws of x[" in short_warning(run)[0]
 
 
-def test_how_much_of_a_path_is_looked_at(monkeypatch):
-    """Portions until one is too few, or much of the path is read; the first in any case."""
-    module = importlib.import_module("pdmp.diagnostics.summary")
-    run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(100), np.ones(100)), step=0.3), steps=400, seed=1)
-    looked = []
-    few = {1: 25.0, 3: 12.0}
-
-    def counted(run, part, of):
-        looked.append(part.start // 32)
-        return dict.fromkeys(of, np.full(part.stop - part.start, few.get(part.start // 32, 99.0)))
-
-    first = pdmp.diagnostics.effective_draws(run, slice(0, 32), of=["mean"])
-    assert list(first) == ["mean"] and np.array_equal(first["mean"], pdmp.diagnostics.effective_draws(run)["mean"][:32])
-    monkeypatch.setattr(module, "effective_draws", counted)
-    assert "of x[32] (25)" in short_warning(run)[0] and looked == [0, 1]
-    few.clear(), looked.clear()
-    assert short_warning(run) == [] and looked == [0, 1, 2, 3]
-    looked.clear()
-    monkeypatch.setattr(module, "LOOKED", 400 * 33)
-    assert short_warning(run) == [] and looked == [0, 1]
-
-
 def test_a_negative_extrapolated_variance_is_not_few_draws(monkeypatch):
     """`var` warns of it; coordinates beside it, and those with too short a path, are spoken of as ever."""
     run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian(np.zeros(3), np.eye(3))), events=2_000, seed=1)
@@ -427,21 +184,7 @@ def test_what_was_warned_of_is_not_said_twice(tmp_path):
     assert pdmp.Run(run.info, run.records).said == frozenset()
 
 
-def test_fewer_events_than_dimensions():
-    model = Gaussian(np.zeros(40), np.ones(40))
-    for steps, said in ((30, True), (50, False)):
-        found = pdmp.sample(discrete.SGLD(model, step=0.1), steps=steps, seed=1).summary()
-        assert any(f"{steps} events in 40 dimensions" in w for w in found.warnings) == said
-
-
-def test_chains_that_disagree():
-    run = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
-    [said] = [w for w in run.summary().warnings if "R-hat above 1.05" in w]
-    worst = int(np.argmax(run.rhat()))
-    assert f"largest {run.rhat()[worst]:.3g}, of {run.names()[worst]}" in said and "plots.ranks" in said
-
-
-def test_chains_in_separate_modes(monkeypatch):
+def test_chains_in_separate_modes():
     """Said once, and no longer run is proposed; not of chains that drift, nor of those that have not settled."""
     modes = pdmp.models.GaussianMixture([[-8.0, 0.0], [8.0, 0.0]], 1.0)
     starts = [[-8.0, 0.0], [-8.0, 0.0], [8.0, 0.0]]
@@ -451,24 +194,6 @@ def test_chains_in_separate_modes(monkeypatch):
     assert "no longer run mends that" in said[0] and "tempered=True" in said[0] and "Ordered" in said[0]
     drifting = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3]).summary().warnings
     assert not any("stay apart" in w for w in drifting) and any("R-hat above 1.05" in w for w in drifting)
-    # As far apart, but each with few effective draws, or itself on its way.
-    rhat = np.array([1.6, 1.6])
-    draws = np.random.default_rng(0).standard_normal((2, 400, 2)) + np.array([0.0, 50.0])[:, None, None]
-    draws[1, :, 1] += np.linspace(0.0, 9.0, 400)
-    for few, apart in ((1e3, [True, False]), (40.0, [False, False])):
-        chains = [SimpleNamespace(ess=lambda method, n=n: np.full(2, n)) for n in (1e3, few)]
-        pair = SimpleNamespace(chains=2, dim=2)
-        monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run, chains=chains: chains)
-        assert stay_apart(pair, draws, rhat).tolist() == apart
-    assert not stay_apart(pair, draws, np.array([1.1, 1.1])).any()
-    # Of those that are far apart alone, each with its own number of effective draws.
-    three, still = np.concatenate([draws, draws[..., :1]], axis=2), SimpleNamespace(ess=lambda method: np.full(3, 1e3))
-    few = SimpleNamespace(ess=lambda method: np.array([9e3, 40.0, 2e3]))
-    monkeypatch.setattr("pdmp.diagnostics.summary.split", lambda run: [still, few])
-    pair.dim, three[..., 1] = 3, three[..., 0]
-    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, False, True]
-    few.ess = lambda method: np.array([9e3, 2e3, 40.0])
-    assert stay_apart(pair, three, np.array([1.1, 1.6, 1.6])).tolist() == [False, True, False]
 
 
 def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
@@ -507,35 +232,6 @@ def test_where_the_density_does_not_fall(monkeypatch):
     assert far_apart(modes) == [] and far_apart(flat, steps=8) == []
 
 
-def test_the_coordinates_along_which_a_density_does_not_fall(monkeypatch):
-    """Of those in which chains are apart; the worst of them with its number, about the mean, wherever that is."""
-    slopes = np.array([0.2, 1.0, -0.9, 0.1, -0.4])
-    draws = 100.0 + np.random.default_rng(0).standard_normal((4, 90, 5))
-    draws[0] += [0.0, 0.0, 0.0, 0.3, 0.0]
-    asked = []
-    model = SimpleNamespace(gradient=lambda x: asked.append(x) or (x - 100.0) * slopes, n_data=0)
-    monkeypatch.setattr("pdmp.diagnostics.summary.diagnostic_draws", lambda run: draws)
-    process = SimpleNamespace(model=model, rests=False, walled=False)
-    run = SimpleNamespace(process=process, store="grid", chains=4, dim=5)
-    names, rhat = list("abcde"), np.array([1.1, 1.3, 1.2, 1.5, 1.4])
-    [said] = _no_density(run, names, rhat)
-    rows = draws[:, np.linspace(0, 89, 64).astype(int)].reshape(-1, 5)
-    assert np.array_equal(asked, rows)
-    value = np.mean((rows - rows.mean(axis=0)) * (rows - 100.0), axis=0) * slopes
-    assert said.startswith("along d, e the density does not fall off where the chains went")
-    assert f"∂U/∂x is {value[4]:.2g} for e, and 1 for" in said
-    slopes[3:] = 0.45  # less than half, but by less than three errors
-    assert _no_density(run, names, rhat) == []
-    slopes[3:] = -0.4
-    for changed in ({"rests": True}, {"walled": True}):
-        run.process = SimpleNamespace(**{**vars(process), **changed})
-        assert _no_density(run, names, rhat) == []
-    run.process = process
-    assert _no_density(run, names, np.ones(5)) == [] and len(_no_density(run, names, rhat)) == 1
-    model.n_data = 40_000  # twelve draws of each chain
-    assert _no_density(run, names, rhat) == []
-
-
 def test_a_density_that_ends_at_a_wall():
     """That of an exponential variable does not fall to 0 there, so that partial integration has another term."""
 
@@ -561,11 +257,6 @@ def test_a_process_that_may_be_reducible():
     for rate, said in ((0.0, True), (0.5, False)):
         run = pdmp.sample(pdmp.BPS(model, refresh_rate=rate), events=50, seed=1)
         assert any("reducible" in w for w in run.summary().warnings) == said
-
-
-def test_warnings_are_printed():
-    text = repr(pdmp.sample(pdmp.BPS(Gaussian([0.0, 0.0], [1.0, 4.0]), refresh_rate=0.0), events=20, seed=1).summary())
-    assert text.count("Warning: ") >= 2 and "refresh_rate=0" in text
 
 
 def test_a_summary_survives_a_file(tmp_path):

@@ -1,15 +1,12 @@
 """Tail indices: exact of power laws by the gradient, told from lighter tails, from draws where there is no model."""
 
-import importlib
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pdmp
-from pdmp.diagnostics import tails
-from pdmp.diagnostics.summary import tail_warning, tails_of
+from pdmp.diagnostics.summary import tail_warning
 from pdmp.diagnostics.tails import heavy_tails, tail_indices
 
 pytestmark = pytest.mark.exact
@@ -128,13 +125,6 @@ def test_draws_decide_where_some_coordinates_share_a_tail_and_not_where_it_is_li
     assert list(heavy_tails(draws, np.arange(4), ess, model)) == [0]
 
 
-def test_of_many_coordinates_the_farthest_are_looked_at(monkeypatch):
-    monkeypatch.setattr(tails, "TAILS", 2)
-    draws = draws_of(normal, lambda rng, size: 1e-3 * rng.standard_t(1.2, size), normal, normal, t(1.2), normal)
-    draws[-1, :, 4] = draws[-1, :, 3]  # one of the chains has not been far
-    assert list(heavy_tails(draws, np.arange(6), np.full(6, 400.0))) == [1, 4]
-
-
 def test_a_run_of_a_model_says_so_at_its_end():
     with pytest.warns(UserWarning, match=r"x\[0\], x\[1\] seem to have no variance nor a mean: the tail index of"):
         run = pdmp.sample(joint(1.0, 2), gradients=400, seed=1)
@@ -145,31 +135,3 @@ def test_a_run_of_a_model_says_so_at_its_end():
     # A process of the user's own has it in the summary.
     own = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
     assert tail_warning(own) == [] and any("have no variance: " in w for w in own.summary().warnings)
-
-
-def test_which_coordinates_are_looked_at_and_by_what(monkeypatch):
-    """All of a few, else those that are given; by the gradient unless 24 of them, of two coordinates, are too many."""
-    seen, summary = [], importlib.import_module("pdmp.diagnostics.summary")
-    monkeypatch.setattr(summary, "heavy_tails", lambda x, places, ess, model: seen.append((list(places), model)))
-    process = SimpleNamespace(model=SimpleNamespace(gradient=None, n_data=83_333), rests=False, walled=False)
-    run = SimpleNamespace(process=process, dim=2)
-    for few, places, wanted in ((20, [1], [0, 1]), (20, None, [0, 1]), (1, [1], [1]), (1, None, [])):
-        monkeypatch.setattr(summary, "TAILS", few)
-        tails_of(run, None, None if places is None else np.array(places))
-        assert seen.pop() == (wanted, process.model)
-    monkeypatch.setattr(summary, "TAILS", 20)
-    for changed in ({"model": SimpleNamespace(gradient=None, n_data=83_334)}, {"rests": True}, {"walled": True}):
-        run.process = SimpleNamespace(**{**vars(process), **changed})
-        tails_of(run, None, np.array([1]))
-        assert seen.pop() == ([1], None)
-
-
-def test_when_the_gradient_is_not_asked():
-    run = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
-    draws = pdmp.diagnostics.averages.diagnostic_draws(run)
-    assert list(tails_of(run, draws)) == [0, 1]
-    run.process.model.n_data = 1_000_000
-    assert tails_of(run, draws) == {}
-    run.process.model.n_data = 0
-    run.process.walled = True  # rays may lead out of the support
-    assert tails_of(run, draws) == {}

@@ -85,18 +85,6 @@ def test_certain_scores_leave_the_best_arm():
     assert len(spent[int(np.argmax(scores))]) == 1
 
 
-def test_arms_that_fail_are_dropped_first_and_ties_keep_their_order():
-    best, played = tuning.successive_halving(9, lambda arm, spent: math.nan if arm < 7 else 1.0, 1.0)
-    assert best == 7
-    assert [p.arm for p in played if p.round == 0 and p.kept] == [7, 8]
-    assert tuning.successive_halving(9, lambda arm, spent: math.inf, 1.0)[0] is None
-    assert tuning.successive_halving(9, lambda arm, spent: 0.0, 1.0)[0] == 0
-    # Of those that are left at the end the one with the lowest score then, whatever it was before.
-    assert tuning.successive_halving(2, lambda arm, spent: -arm, 1.0)[0] == 1
-    best, played = tuning.successive_halving(20, lambda arm, spent: abs(arm - (3 if spent < 0.5 else 4)), 1.0)
-    assert best == 4 and sum(p.kept for p in played if p.round == 1) == 2
-
-
 def noisy_trial(rng, gaps, sigma, budget):
     """Whether the arm 0 wins, scores being means of noise over what a round lasts."""
     means = np.concatenate([[0.0], gaps])
@@ -224,32 +212,6 @@ def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
     assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
 
 
-def test_an_arm_that_fails_later_did_not_fail_before():
-    calls = []
-
-    def metric(x, model):
-        calls.append(x)
-        return math.inf if len(calls) == 10 else float(len(calls))
-
-    found = tuning.mamba(langevin, tuning.grid(step=[0.1] * 9), 120, metric, "steps", seed=1, thin=5, workers=1)
-    assert [row["why"] for row in found.table] == [*[""] * 9, "diverged", "", ""]
-    assert [row["score"] for row in found.table] == [*range(1, 10), math.inf, 11.0, 12.0] and found.score == 11.0
-    lines = str(found).splitlines()
-    assert [line.split()[-1] for line in lines[4:11]] == ["dropped"] * 6 + ["diverged"]
-
-
-def test_a_metric_that_is_infinite_says_that_an_arm_diverged():
-    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
-        tuning.mamba(langevin, ARMS[:2], 100, metric=lambda x, model: math.inf, clock="steps", seed=1)
-
-
-def test_a_grid_search_runs_everything_to_the_end():
-    found = tuning.grid_search(langevin, ARMS[:-1], budget=500, metric=error_of_the_mean, clock="steps", seed=10)
-    assert {row["spent"] for row in found.table} == {500}
-    best = min(found.table, key=lambda row: row["score"])
-    assert found.best == {"step": best["step"]} and best["kept"]
-
-
 def test_a_score_reads_no_further_than_the_path():
     """The last draw is the end of the path; a sum of parts misses it by rounding, after 307 steps of 0.1 it does."""
     steps, step = 307, 0.1
@@ -264,12 +226,6 @@ def test_a_score_reads_no_further_than_the_path():
     path = found.run.trajectories[0]
     assert len(seen) == 1 and len(seen[0]) == steps
     np.testing.assert_array_equal(seen[0][-1], path.at(path.end))
-
-
-def test_every_score_is_said():
-    said = []
-    tuning.mamba(langevin, ARMS, budget=300, clock="steps", seed=6, workers=1, say=said.append)
-    assert said == [f"{k} of 6 runs scored" for k in range(1, 7)]
 
 
 def test_the_table_and_the_picture_of_a_search(tmp_path):
@@ -339,12 +295,6 @@ def test_a_hyper_parameter_that_is_ignored_is_named(search):
     with pytest.raises(ValueError, match="`make` returns the same process for step=0.1 and step=0.2"):
         search(lambda step: langevin(0.1), [{"step": 0.1}, {"step": 0.2}], 100, clock="steps", seed=1)
     assert search(langevin, [{"step": 0.1}, {"step": 0.1}], 400, clock="steps", seed=1).best == {"step": 0.1}
-
-
-def test_grids_and_the_heuristic():
-    assert tuning.grid(a=[1, 2], b=["x"]) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
-    a = np.random.default_rng(1).standard_normal((40, 1))
-    assert tuning.heuristic_step(pdmp.models.LinearGaussian(a, a[:, 0])) == pytest.approx(1 / 40)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -431,23 +381,6 @@ def test_the_window_that_is_all_begins_at_the_start():
     path, n = found.run.trajectories[0], len(seen[9])
     np.testing.assert_array_equal(seen[9], path.at(path.end * np.arange(1, n + 1) / n))
     assert found.score >= 10.0  # of the last round
-
-
-def test_arms_start_where_they_are_told():
-    metric, seen = counting()
-    tuning.mamba(langevin, tuning.grid(step=[1e-6]), 60, metric, clock="steps", seed=1, initial=[5.0, 5.0])
-    np.testing.assert_allclose(seen[0][0], [5.0, 5.0], atol=0.1)
-
-
-def test_a_grid_search_passes_over_a_metric_that_is_nan():
-    seen = []
-
-    def metric(x, model):
-        seen.append(x)
-        return math.nan if len(seen) == 1 else 1.0
-
-    arms = tuning.grid(step=[0.1, 0.2])
-    assert tuning.grid_search(langevin, arms, 60, metric, clock="steps", seed=1, thin=5, workers=1).best["step"] == 0.2
 
 
 def test_every_round_runs_on_the_executor():

@@ -130,12 +130,12 @@ def test_warnings_are_said_once(exact_posterior, monkeypatch):
     def loud(model, **options):
         if model.y[0] > 0.0:
             warned.append(model)
-            warnings.warn("it did not mix", UserWarning, stacklevel=2)
+            warnings.warn(f"it did not mix: {len(warned)}", UserWarning, stacklevel=2)
             warnings.warn("nor was it long", UserWarning, stacklevel=2)
         return quiet(model, **options)
 
     monkeypatch.setattr("pdmp.validation.simulation.sample", loud)
-    with pytest.warns(UserWarning, match=r"^\d+ of 20 runs warned, the first: it did not mix$") as said:
+    with pytest.warns(UserWarning, match=r"^\d+ of 20 runs warned, the first: it did not mix: 1$") as said:
         calibrate(NormalMeans([0.0, 0.0]), draw, replicates=20, seed=1)
     assert len(said) == 1 and str(said[0].message).startswith(f"{len(warned)} of 20") and 0 < len(warned) < 20
 

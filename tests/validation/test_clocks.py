@@ -247,18 +247,6 @@ def test_violations_and_acceptance_are_those_of_the_run():
     assert bounce.acceptance == pytest.approx(counts[KINDS] / counts[THINNED])
 
 
-def test_a_clock_that_is_not_poisson_is_left_out():
-    class Half(Switches):
-        @pdmp.compiled
-        def true_rates(self, x, v, scratch, out):
-            out[0] = math.nan
-            out[1] = 0.6
-
-    found = check_clocks(Half(), initial=[0.0, 0.0], events=1_000)
-    assert found.skipped == ("first",) and "not tested: first" in str(found)
-    assert [clock.name for clock in found.clocks] == ["second"]
-
-
 def test_what_it_cannot_check_it_says():
     with pytest.raises(TypeError, match="Telegraph does not state .*true_rates"):
         check_clocks(toys.Telegraph(), initial=[0.0, 0.0])
