@@ -39,8 +39,8 @@ from pdmp.models.priors import Gamma, Normal, Prior
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
 OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c", "by"), "mo": ()}
 #: Functions of a smooth of one or two columns; of t2 and gp for each of them.
-K = {"s": (10, 30), "t2": (5, 5), "gp": (20, 12), "mo": (0,)}
-C = 1.5  #: half-width of the interval of a Gaussian process, in that of the data
+K = {"s": (10, 30), "t2": (5, 5), "gp": (25, 12), "mo": (0,)}
+C = 2.0  #: half-width of the interval of a Gaussian process, in that of the data
 NARROW = 0.05  #: range of a column of a Gaussian process, in that of the other
 LENGTH = Gamma(4.0, 0.125)  #: of its length scale, in the same unit: 0.14 to 1.1 in 95 of 100 cases
 MOST_STEPS = 1_000  #: of a monotonic effect

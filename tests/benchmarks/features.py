@@ -227,8 +227,8 @@ def process(m, y):
     kernel = m["sd(gp(year))"] ** 2 * pm.gp.cov.ExpQuad(1, m["length(gp(year))"])
     x = m.t[["year"]].to_numpy(float)
     half = 0.5 * np.ptp(x)
-    basis, roots = pm.gp.HSGP(m=[20], L=[1.5 * half], cov_func=kernel).prior_linearized(x - x.min() - half)
-    pm.Normal("y", m.eta(basis @ (roots * pm.Normal("standard", shape=20))), m["sigma"], observed=y)
+    basis, roots = pm.gp.HSGP(m=[25], L=[2.0 * half], cov_func=kernel).prior_linearized(x - x.min() - half)
+    pm.Normal("y", m.eta(basis @ (roots * pm.Normal("standard", shape=25))), m["sigma"], observed=y)
 
 
 def monotonic(m, y):

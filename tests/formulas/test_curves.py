@@ -259,7 +259,7 @@ LINEAR = {
     "y ~ x + (1 + x | mm(g, h))": {"INVERTED": 0},  # sums over rows in place of one matrix
     "y ~ t2(x, w, k=3) + (1 | g)": {"INVERTED": 0},
     "y ~ gp(x, k=5) + (1 | g)": {},
-    "y ~ gp(x, k=4, c=2)": {"INVERTED": 0},
+    "y ~ gp(x, k=4, c=1.5)": {"INVERTED": 0},
     "y ~ gp(x, w, k=3)": {},
     "y ~ area + gp(x, by=area, k=4)": {},
 }
@@ -290,7 +290,7 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
             if g.name.startswith(
                 "gp("
             ):  # whose length scale is in units of half of the range, 1/c of half of the interval
-                c, d = (2.0 if "c=2" in formula else 1.5), 2 if "w" in g.name else 1
+                c, d = (1.5 if "c=1.5" in formula else 2.0), 2 if "w" in g.name else 1
                 half = 0.5 * max(np.ptp(data.x), np.ptp(data.w) if d == 2 else 0.0)
                 length, one_way = natural[f"length({g.name})"] / half, np.arange(1, round(len(u) ** (1 / d)) + 1)
                 square = sum(np.meshgrid(*[(one_way * math.pi / (2.0 * c)) ** 2] * d)).ravel()
