@@ -134,7 +134,8 @@ def ratings():
     hour = 2.0 * np.pi * (table["time"] % 86_400) / 86_400 - np.pi
     late = standard((table["time"] > table["time"].median()) * 1.0)
     text = {name: table[name].astype(str) for name in ("user", "film")}
-    return table.assign(**text, angle=hour, late=late, stars=table["rating"] - 1)
+    liked = standard(table["rating"] * 1.0)
+    return table.assign(**text, angle=hour, late=late, liked=liked, stars=table["rating"] - 1)
 
 
 # What Bambi lacks: each makes the likelihood of a table `t`, with the parameters of a `Model`
@@ -250,7 +251,7 @@ def imputed(m, y):
     x, other = m.t["bmi"].to_numpy(), m.t["bp"].to_numpy()
     missing, mean = np.isnan(x), m["bmi: Intercept"] + m["bmi: bp"] * other
     spread = m["sigma(bmi)"]
-    unknown = pm.Normal("missing bmi", mean[missing], spread, shape=missing.sum())
+    unknown = pm.Normal("missing bmi", mean[missing], spread, shape=int(missing.sum()))
     pm.Normal("known", mean[~missing], spread, observed=x[~missing])
     whole = pt.set_subtensor(pt.as_tensor(np.where(missing, 0.0, x))[missing], unknown)
     pm.Normal("y", m.eta(m["mi(bmi)"] * whole), m["sigma"], observed=y)
@@ -326,7 +327,7 @@ CASES = {
     "sratio": Case(voters, "lean ~ age + income", "sratio"),
     "acat": Case(voters, "lean ~ age + income", "acat", acat),
     "categorical": Case(voters, "party ~ age + income", "categorical"),
-    "von_mises": Case(ratings, "angle ~ rating", "von_mises", von_mises),
+    "von_mises": Case(ratings, "angle ~ liked", "von_mises", von_mises),
     "mixture_gaussian": Case(
         iris, {"y": "petal ~ 1", "mu2": "~ 1"}, "mixture_gaussian", mixture,
         priors={"Intercept": ("Normal", 1.0, 1.0), "mu2: Intercept": ("Normal", 5.0, 1.0)},
