@@ -180,7 +180,8 @@ def _steps_among(design, g, smooths):
     if len(columns) <= columns.shape[1] + g.value.shape[1]:
         return None
     columns = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    steps = g.value / np.linalg.norm(g.value, axis=0)
+    steps = np.unique(g.value[:, np.any(g.value, axis=0)], axis=1)  # of levels that no row has, two are the same
+    steps = steps / np.linalg.norm(steps, axis=0)
     left = steps - columns @ np.linalg.lstsq(columns, steps, rcond=None)[0]
     sizes, axes = np.linalg.eigh(left.T @ left)
     if sizes[0] > COLLINEAR:

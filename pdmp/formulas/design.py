@@ -681,7 +681,7 @@ class Design:
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
-        curves = {one.said.by: one.levels for one in self.smooths if getattr(one, "levels", (None,)) != (None,)}
+        curves = {one.said.by: one.by.levels for one in self.smooths if one.by.levels != (None,)}
         monotonic = {one.said.columns[0]: tuple(one.labels) for one in self.smooths if getattr(one, "labels", None)}
         return curves | monotonic | found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -49,7 +48,7 @@ from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
-from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors
+from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
 
 #: Links that a parameter may have, by that of the table, which says in what range it is.
@@ -659,9 +658,9 @@ class FamilyFit(Fit):
                     shares = steps / steps.sum(axis=-1, keepdims=True)
                     found[name] = natural[sd][:, None] * shares.shape[-1] * shares
                 else:
-                    ratio = natural[one.prefix + warp.length][:, None] / warp.unit
-                    spread = natural[sd][:, None] * np.sqrt(ratio * math.sqrt(2.0 * math.pi))
-                    found[name] = spread * np.exp(-0.25 * warp.eigenvalues * ratio**2) * standard[name]
+                    r = np.log(natural[one.prefix + warp.length][:, None] / warp.unit)
+                    widths = spectral_widths(r, warp.eigenvalues, warp.dimension)
+                    found[name] = natural[sd][:, None] * widths * standard[name]
             for both in one.sets:
                 if both.width > 1:
                     own = [one.groups[k] for k in both.columns]

@@ -505,9 +505,8 @@ class Coding:
                 own = EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns)
                 warp = p.groups[one.columns[0]].warp
                 if warp is not None:
-                    own = own._replace(
-                        length=self.places[p.length_name(one.columns[0])][0], eigenvalues=warp.eigenvalues
-                    )
+                    length = self.places[p.length_name(one.columns[0])][0]
+                    own = own._replace(length=length, eigenvalues=warp.eigenvalues, dimension=warp.dimension)
                 found.append(own)
         return found
 

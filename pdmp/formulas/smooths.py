@@ -1,4 +1,4 @@
-r"""Curves of a formula, s(x), s(x, z), s(x, by=z), t2(x, z), gp(x) and mo(x), as coefficients and effects.
+r"""Curves of a formula, s(x), s(x, z), s(x, by=z), t2(x, z), gp(x), gp(x, z), mo(x) and mo(x):z, as effects.
 
 A thin-plate regression spline [1]_ has knots t and functions η(r) = r³ / 12 of one column, r² log r / 8π of two,
 
@@ -33,14 +33,15 @@ import numpy as np
 
 from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, numbers
-from pdmp.formulas.words import column_of, keywords, pieces_between, read_call
+from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
 
-KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 1), "mo": (1, 1)}  #: and how many columns they take
-OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c"), "mo": ()}
-#: Functions of a smooth of one or two columns; of t2 for each of them.
-K = {"s": (10, 30), "t2": (5, 5), "gp": (20,), "mo": (0,)}
-C = 1.5  #: half-width of the interval of a Gaussian process, in that of the data
+KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
+OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c", "by"), "mo": ()}
+#: Functions of a smooth of one or two columns; of t2 and gp for each of them.
+K = {"s": (10, 30), "t2": (5, 5), "gp": (25, 12), "mo": (0,)}
+C = 2.0  #: half-width of the interval of a Gaussian process, in that of the data
+NARROW = 0.05  #: range of a column of a Gaussian process, in that of the other
 LENGTH = Gamma(4.0, 0.125)  #: of its length scale, in the same unit: 0.14 to 1.1 in 95 of 100 cases
 MOST_STEPS = 1_000  #: of a monotonic effect
 MOST_KNOTS = 1_000  #: of thin-plate splines with more distinct values so many of these are taken
@@ -56,6 +57,7 @@ class Said(NamedTuple):
     k: int
     basis: str  #: "tp" or "cr"
     c: float = C
+    is_difference: bool = False  #: of a level of `by` from the first one, which has none of its own
 
     @property
     def names(self) -> set[str]:
@@ -82,27 +84,53 @@ def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
         For a smooth in a product or another term, and for what it cannot be given.
     """
     left, tilde, right = formula.partition("~")
-    kept, found = [], []
+    kept, found, alone = [], [], []  # `alone`: what stands in a * besides
     for sign, piece in pieces_between(right):
-        called = read_call(piece)
-        if called is not None and called[0] in KINDS:
-            if sign == "-":
-                raise ValueError(f"{piece} cannot be taken away: leave it out.")
+        called, product = read_call(piece), _read_product(piece)
+        is_smooth = called is not None and called[0] in KINDS
+        if sign == "-" and (is_smooth or product):
+            raise ValueError(f"{piece} cannot be taken away: leave it out.")
+        if is_smooth:
             found.append(_read(piece, *called))
+        elif product:
+            steps, by, is_crossed = product
+            found.append(steps._replace(name=f"{steps.name}:{column_of(by)}", by=column_of(by)))
+            alone += [steps] if is_crossed else []
+            kept += [(sign, by)] if is_crossed else []
         else:
             kept.append((sign, piece))
+    found = [*(one for one in dict.fromkeys(alone) if one not in found), *found]
     names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{name} stands there twice.")
+    found = [one._replace(is_difference=one.name.rpartition(":")[0] in names) for one in found]
     rest = " ".join(f"{sign} {piece}" for sign, piece in kept).strip().removeprefix("+").strip() or "1"
     inside = re.search(rf"(?<![\w.`])({'|'.join(KINDS)})\(", rest)
     if inside:
         raise ValueError(
-            f"{inside.group(1)}(...) stands alone between +, and in no product: a curve for each level of a category, "
-            "or times a number, is s(x, by=a), one that varies between groups is no term here."
+            f"{inside.group(1)}(...) stands alone between +, and in no product but mo(x):z or mo(x) * z of one column: "
+            "a curve for each level of a category, or times a number, is s(x, by=a), one that varies between groups is "
+            "no term here."
         )
     return (f"{left}{tilde} {rest}" if found else formula), tuple(found)
+
+
+def _read_product(piece):
+    """Of mo(x):z or mo(x) * z the monotonic effect, z, and whether both stand for themselves too; None of others."""
+    for mark in ":*":
+        parts = [part.strip() for part in parts_between(piece, mark)]
+        calls = [read_call(part) for part in parts]
+        own = [call is not None and call[0] == "mo" for call in calls]
+        if len(parts) == 2 and sum(own) == 1:
+            steps = _read(parts[own.index(True)], *calls[own.index(True)])
+            by = parts[own.index(False)]
+            if re.fullmatch(r"`[^`]+`|(?!\d)\w+", by) is None:
+                return None
+            if column_of(by) in steps.columns:
+                raise ValueError(f"{piece} has a column twice.")
+            return steps, by, mark == "*"
+    return None
 
 
 def _read(piece, kind, given):
@@ -113,14 +141,13 @@ def _read(piece, kind, given):
     least, most = KINDS[kind]
     if not least <= len(columns) <= most:
         number = "two columns" if least == 2 else "one column" if most == 1 else "one or two columns"
-        surface = f"; a surface is s({', '.join(columns)})" if kind == "gp" and len(columns) == 2 else ""
-        raise ValueError(f"{piece} takes {number}{surface}.")
+        raise ValueError(f"{piece} takes {number}.")
     for name, plain in zip(columns, (one for one in given if "=" not in one), strict=True):
         if not name.isidentifier() and not plain.startswith("`") or is_number(name):
             raise ValueError(f"{piece} takes columns of the table as they are: make {plain} a column first.")
     for name in options:
         if name not in OPTIONS[kind]:
-            by = f": a curve for each level of a category is s({columns[0]}, by=a)" if name == "by" else ""
+            by = f": its product with a column is mo({columns[0]}):{options[name]}" if name == "by" else ""
             raise ValueError(f"{piece} knows {listed(OPTIONS[kind]) or 'no options'}, not {name!r}{by}.")
     c = options.get("c", str(C))
     if not is_number(c) or not 1.0 < float(c) < math.inf:
@@ -146,6 +173,7 @@ class Warp(NamedTuple):
     eigenvalues: np.ndarray  #: (K,)
     length: str = ""  #: the name of the length scale, if there is one
     unit: float = 1.0  #: of the length scale
+    dimension: int = 1  #: of the columns of a Gaussian process
 
     @property
     def is_monotonic(self) -> bool:
@@ -153,56 +181,126 @@ class Warp(NamedTuple):
         return not self.length
 
 
+class By:
+    """What the functions of a smooth are multiplied by: 1, a number, or of each level of a category whether it is it.
+
+    Attributes
+    ----------
+    levels : tuple
+        Of the category, the first one first; ``(None,)`` without one.
+    names : list of str
+        Of the smooth, of each level that has one.
+    is_slope : bool
+        Whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x.
+    """
+
+    def __init__(self, said: Said, table: Any) -> None:
+        self.said, self.levels, self.is_slope = said, (None,), False
+        if said.by is not None:
+            column, types = table[said.by], import_pandas().api.types
+            self.is_slope = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+            if not self.is_slope:
+                labels = import_pandas().factorize(column, sort=True)[1]
+                self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
+        self.own = self.levels[1:] if said.is_difference and self.levels != (None,) else self.levels
+        self.names = [self._called(level) for level in self.own]
+
+    def _called(self, level):
+        name = self.said.name
+        if level is None:
+            return name
+        return f"{name}[{level}]" if self.said.kind == "mo" else name.replace("by=", "", 1)[:-1] + f"={level})"
+
+    def values(self, table: Any, asked: str) -> list[np.ndarray]:
+        """Columns (n, 1), one for each name.
+
+        Raises
+        ------
+        ValueError
+            For an unseen level.
+        """
+        if self.said.by is None:
+            return [np.ones((len(table), 1))]
+        if self.is_slope:
+            return [numbers(table, self.said.by, asked)[:, None]]
+        given = table[self.said.by].to_numpy()
+        unseen = ~np.isin(given.astype(object), list(self.levels))
+        if unseen.any():
+            raise ValueError(f"{asked}: {self.said.by!r} is {given[unseen][0]!r}, which the data of the fit have not.")
+        return [(given == level).astype(float)[:, None] for level in self.own]
+
+
 class Process:
-    """A Gaussian process of one column, by sines on an interval around the data."""
+    """A Gaussian process of one or two columns, by products of sines on an interval or a square around the data."""
 
     columns: tuple = ()
 
     def __init__(self, said: Said, table: Any) -> None:
-        self.said, x = said, numbers(table, said.columns[0], "`formula`")
-        self.middle, self.half = 0.5 * float(x.max() + x.min()), 0.5 * float(np.ptp(x))
-        if self.half == 0.0:
-            raise ValueError(f"`formula`: the column of {said.name} is {x[0]:g} in every row.")
-        roots = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c)
-        self.warps = {said.name: Warp("", LENGTH.scaled(self.half), roots**2, f"length({said.name})", self.half)}
-        self.roots = roots
+        self.said, self.by = said, By(said, table)
+        x = self._read(table, "`formula`")
+        self.middle, halves = 0.5 * (x.max(axis=0) + x.min(axis=0)), 0.5 * np.ptp(x, axis=0)
+        self.half = float(halves.max())
+        for name, half in zip(said.columns, halves, strict=True):
+            if half == 0.0:
+                raise ValueError(f"`formula`: the column {name!r} of {said.name} is the same in every row.")
+            if half < NARROW * self.half:
+                raise ValueError(
+                    f"`formula`: {said.name} has one length scale for both columns, and the range of {name!r} is "
+                    f"{2.0 * half:.3g} where that of the other is {2.0 * self.half:.3g}: give them in units in which "
+                    "they compare."
+                )
+        roots, d = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c), x.shape[1]
+        self.roots = np.array(list(itertools.product(roots, repeat=d)))
+        laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
+        self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
+
+    def _read(self, table, asked):
+        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
 
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
         """No columns, and the effects, of a table."""
-        u, c = (numbers(table, self.said.columns[0], asked) - self.middle) / self.half, self.said.c
-        if np.abs(u).max() > c:
-            ends = self.middle - c * self.half, self.middle + c * self.half
+        u, c = (self._read(table, asked) - self.middle) / self.half, self.said.c
+        beyond = np.abs(u).max(axis=0) > c
+        if beyond.any():
+            j = int(np.argmax(beyond))
+            ends = self.middle[j] + self.half * np.array([-c, c])
+            of = f" of {self.said.columns[j]!r}" * (len(beyond) - 1)
             raise ValueError(
-                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}: give it a larger c."
+                f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
             )
-        value, name = np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), self.said.name
+        value = np.prod(np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), axis=2)
+        places = np.arange(len(self.roots))
         return np.zeros((len(u), 0)), [
-            Part(name, name, tuple(range(1, self.said.k + 1)), np.arange(self.said.k)[None], value)
+            Part(name, name, tuple((places + 1).tolist()), places[None], value * inside)
+            for name, inside in zip(self.by.names, self.by.values(table, asked), strict=True)
         ]
 
 
 class Monotonic:
-    """A monotonic effect of whole numbers, or of an ordered category."""
+    """A monotonic effect of whole numbers, or of an ordered category; times a number, or for levels of a category."""
 
     columns: tuple = ()
 
     def __init__(self, said: Said, table: Any) -> None:
-        self.said, self.labels, column = said, None, table[said.columns[0]]
+        self.said, self.by, self.labels, column = said, By(said, table), None, table[said.columns[0]]
         if getattr(column.dtype, "ordered", False):
             self.labels = list(column.cat.remove_unused_categories().cat.categories)
         self.low, self.high = -math.inf, math.inf
-        x = self._read(table, "`formula`")
+        x, mo = self._read(table, "`formula`"), f"mo({said.columns[0]})"
         self.low, self.high = int(x.min()), int(x.max())
         if self.high - self.low > MOST_STEPS:
             raise ValueError(
-                f"`formula`: {said.name} has a step between any two whole numbers from {self.low:,} to {self.high:,}, "
+                f"`formula`: {mo} has a step between any two whole numbers from {self.low:,} to {self.high:,}, "
                 f"and may have {MOST_STEPS:,}: a curve is s({said.columns[0]}), or give it in a larger unit, rounded."
             )
         if self.high - self.low < 2:
-            raise ValueError(f"`formula`: {said.name} needs three levels or more: with two it is {said.columns[0]}.")
-        self.name = f"steps of {said.name}"
-        spread = float(np.std(x))
-        self.warps = {self.name: Warp(said.name, Normal(0.0, 1.0 / spread), np.zeros(self.high - self.low))}
+            raise ValueError(f"`formula`: {mo} needs three levels or more: with two it is {said.columns[0]}.")
+        self.warps = {}
+        for name, inside in zip(self.by.names, self.by.values(table, "`formula`"), strict=True):
+            spread = float(np.std((x - self.low) * inside[:, 0]))
+            if spread == 0.0:
+                raise ValueError(f"`formula`: {name} is 0 in every row: leave it out.")
+            self.warps[f"steps of {name}"] = Warp(name, Normal(0.0, 1.0 / spread), np.zeros(self.high - self.low))
 
     def _read(self, table, asked):
         name = self.said.columns[0]
@@ -224,7 +322,10 @@ class Monotonic:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
         value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
-        return np.zeros((len(x), 0)), [Part(self.name, self.name, tuple(steps.tolist()), (steps - 1)[None], value)]
+        return np.zeros((len(x), 0)), [
+            Part(name, name, tuple(steps.tolist()), (steps - 1)[None], value * inside)
+            for name, inside in zip(self.warps, self.by.values(table, asked), strict=True)
+        ]
 
 
 class Basis:
@@ -299,38 +400,25 @@ class Smooth:
     ----------
     columns : list of str
         Of the coefficients.
-    levels : tuple
-        Of the category `by`, with a curve each; ``(None,)`` without.
-    is_slope : bool
-        Whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x. Its mean over the
-        rows of the fit is then the coefficient of z.
+    by : By
+        Of a number z, the mean of the curve over the rows of the fit is the coefficient of z.
     """
 
     warps: Mapping[str, Warp] = MappingProxyType({})
 
     def __init__(self, said: Said, table: Any) -> None:
-        self.said, self.is_slope = said, False
+        self.said, self.by = said, By(said, table)
         x = self._read(table, "`formula`")
         bases = [x] if said.kind == "s" else [x[:, [j]] for j in range(x.shape[1])]
         self.bases = [Basis(one, said.k, said.basis, said.name) for one in bases]
-        self.levels: tuple = (None,)
-        if said.by is not None:
-            column, types = table[said.by], import_pandas().api.types
-            self.is_slope = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
-            if not self.is_slope:
-                labels = import_pandas().factorize(column, sort=True)[1]
-                self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
         linear, bent = self._functions(x)
         self.means = [part.mean(axis=0) for part in (linear, *bent.values())]
         sizes = [np.sqrt(np.mean(np.sum((part - part.mean(axis=0)) ** 2, axis=1))) for part in bent.values()]
         self.sizes = [float(size) or 1.0 for size in sizes]
         names = [*said.columns, *([":".join(said.columns)] if said.kind == "t2" else [])]
-        names = [*([said.by] if self.is_slope else []), *names]
-        self.columns = [f"{self._called(level)}.{name}" for level in self.levels for name in names]
-        self.parts = [f"{self._called(level)}{one}" for level in self.levels for one in bent]
-
-    def _called(self, level):
-        return self.said.name if level is None else self.said.name.replace("by=", "", 1)[:-1] + f"={level})"
+        names = [*([said.by] if self.by.is_slope else []), *names]
+        self.columns = [f"{own}.{name}" for own in self.by.names for name in names]
+        self.parts = [f"{own}{one}" for own in self.by.names for one in bent]
 
     def _read(self, table, asked):
         return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
@@ -361,19 +449,9 @@ class Smooth:
         whole += [
             (part - mean) / size for part, mean, size in zip(bent.values(), self.means[1:], self.sizes, strict=True)
         ]
-        if self.said.by is None:
-            inside = [np.ones((len(linear), 1))]
-        elif self.is_slope:
-            inside = [numbers(table, self.said.by, asked)[:, None]]
+        inside = self.by.values(table, asked)
+        if self.by.is_slope:
             whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
-        else:
-            given = table[self.said.by].to_numpy()
-            inside = [(given == level).astype(float)[:, None] for level in self.levels]
-            unseen = sum(inside).ravel() == 0.0
-            if unseen.any():
-                raise ValueError(
-                    f"{asked}: {self.said.by!r} is {given[unseen][0]!r}, which the data of the fit have not."
-                )
         X = np.hstack([one * whole[0] for one in inside])
         values = [one * part for one, part in itertools.product(inside, whole[1:])]
         return X, [

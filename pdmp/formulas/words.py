@@ -105,7 +105,7 @@ def read_response(text: str) -> Response:
             f"`formula`: {own} is written {called[1][0]} | cens(c), with c 0 where the event was seen and 1 where not."
         )
     if bar:
-        for part in _parts(rest, "+"):
+        for part in parts_between(rest, "+"):
             found = read_call(part)
             name, given = found or (part.strip(), [])
             if name == "trials" and len(given) == 1 and "trials" not in data:
@@ -301,7 +301,7 @@ def read_call(text: str) -> tuple[str, list[str]] | None:
     found = re.match(r"(\w+)\((.*)\)$", text.strip(), re.DOTALL)
     if not found or _end(text.strip(), found.start(2)) != len(text.strip()):
         return None
-    return found.group(1), [part.strip() for part in _parts(found.group(2), ",")]
+    return found.group(1), [part.strip() for part in parts_between(found.group(2), ",")]
 
 
 def pieces_between(text: str) -> list[tuple[str, str]]:
@@ -327,12 +327,13 @@ def _end(text, first):
     return len(text)
 
 
-def _parts(text, mark):
-    """A text between marks that are in no brackets."""
-    parts, depth = [""], 0
+def parts_between(text: str, mark: str) -> list[str]:
+    """A text between marks that are in no brackets and no names."""
+    parts, depth, quoted = [""], 0, False
     for letter in text:
+        quoted ^= letter == "`"
         depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == mark and depth == 0:
+        if letter == mark and depth == 0 and not quoted:
             parts.append("")
         else:
             parts[-1] += letter

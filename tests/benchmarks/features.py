@@ -134,7 +134,8 @@ def ratings():
     hour = 2.0 * np.pi * (table["time"] % 86_400) / 86_400 - np.pi
     late = standard((table["time"] > table["time"].median()) * 1.0)
     text = {name: table[name].astype(str) for name in ("user", "film")}
-    return table.assign(**text, angle=hour, late=late, stars=table["rating"] - 1)
+    liked = standard(table["rating"] * 1.0)
+    return table.assign(**text, angle=hour, late=late, liked=liked, stars=table["rating"] - 1)
 
 
 # What Bambi lacks: each makes the likelihood of a table `t`, with the parameters of a `Model`
@@ -227,8 +228,8 @@ def process(m, y):
     kernel = m["sd(gp(year))"] ** 2 * pm.gp.cov.ExpQuad(1, m["length(gp(year))"])
     x = m.t[["year"]].to_numpy(float)
     half = 0.5 * np.ptp(x)
-    basis, roots = pm.gp.HSGP(m=[20], L=[1.5 * half], cov_func=kernel).prior_linearized(x - x.min() - half)
-    pm.Normal("y", m.eta(basis @ (roots * pm.Normal("standard", shape=20))), m["sigma"], observed=y)
+    basis, roots = pm.gp.HSGP(m=[25], L=[2.0 * half], cov_func=kernel).prior_linearized(x - x.min() - half)
+    pm.Normal("y", m.eta(basis @ (roots * pm.Normal("standard", shape=25))), m["sigma"], observed=y)
 
 
 def monotonic(m, y):
@@ -236,6 +237,24 @@ def monotonic(m, y):
     shares = pm.Dirichlet("shares", np.ones(level.max()))
     height = pt.concatenate([[0.0], pt.cumsum(shares)]) * level.max()
     pm.Normal("y", m.eta(m["mo(educ)"] * height[level]), m["sigma"], observed=y)
+
+
+def polynomial(m, y):
+    """Orthonormal polynomials, each of which rises at the end."""
+    x = m.t["income"].to_numpy()
+    columns = np.linalg.qr(np.vander(x - x.mean(), 3, increasing=True))[0][:, 1:]
+    columns *= np.sign(columns[np.argmax(x)])
+    pm.Normal("y", m.eta(sum(m[f"poly(income, 2)[{k}]"] * columns[:, k] for k in range(2))), m["sigma"], observed=y)
+
+
+def imputed(m, y):
+    x, other = m.t["bmi"].to_numpy(), m.t["bp"].to_numpy()
+    missing, mean = np.isnan(x), m["bmi: Intercept"] + m["bmi: bp"] * other
+    spread = m["sigma(bmi)"]
+    unknown = pm.Normal("missing bmi", mean[missing], spread, shape=int(missing.sum()))
+    pm.Normal("known", mean[~missing], spread, observed=x[~missing])
+    whole = pt.set_subtensor(pt.as_tensor(np.where(missing, 0.0, x))[missing], unknown)
+    pm.Normal("y", m.eta(m["mi(bmi)"] * whole), m["sigma"], observed=y)
 
 
 def several(m, y):
@@ -249,6 +268,13 @@ def neighbours():
     """The firms, each row with that of the row before as a second."""
     table = firms()
     return table.assign(one=table["firm"], two=np.roll(table["firm"], 7))
+
+
+def unknown():
+    """The diabetes table, where the index of 60 of 442 is not known."""
+    table = diabetes()
+    table.loc[np.random.default_rng(0).choice(len(table), 60, replace=False), "bmi"] = np.nan
+    return table.assign(bmi=(table["bmi"] - table["bmi"].mean()) / table["bmi"].std(ddof=0))
 
 
 class Case(NamedTuple):
@@ -301,7 +327,7 @@ CASES = {
     "sratio": Case(voters, "lean ~ age + income", "sratio"),
     "acat": Case(voters, "lean ~ age + income", "acat", acat),
     "categorical": Case(voters, "party ~ age + income", "categorical"),
-    "von_mises": Case(ratings, "angle ~ rating", "von_mises", von_mises),
+    "von_mises": Case(ratings, "angle ~ liked", "von_mises", von_mises),
     "mixture_gaussian": Case(
         iris, {"y": "petal ~ 1", "mu2": "~ 1"}, "mixture_gaussian", mixture,
         priors={"Intercept": ("Normal", 1.0, 1.0), "mu2: Intercept": ("Normal", 5.0, 1.0)},
@@ -313,7 +339,7 @@ CASES = {
         firms, "invest ~ value + (1 | firm / half)", theirs=["invest ~ value + (1 | firm) + (1 | firm:half)"]
     ),
     "(1 | g) + (1 | h), crossed": Case(ratings, "rating ~ late + (1 | user) + (1 | film)"),
-    "(1 | g), cumulative": Case(ratings, "stars ~ late + (1 | user)", "cumulative"),
+    "(1 | g), cumulative": Case(ratings, "stars ~ late + (1 | user)", "cumulative", accept=0.95),
     "(1 | mm(g, h))": Case(neighbours, "invest ~ value + (1 | mm(one, two))", theirs=several),
     "sigma ~ x": Case(
         lambda: of_statsmodels("engel", "income"), {"y": "foodexp ~ income", "sigma": "~ income"},
@@ -325,7 +351,8 @@ CASES = {
     "s(x)": Case(diabetes, "target ~ bp + s(bmi)", theirs=curve, accept=0.99),
     "gp(x)": Case(lambda: of_statsmodels("nile", "volume"), "volume ~ gp(year)", theirs=process),
     "mo(x)": Case(voters, "TVnews ~ age + mo(educ)", theirs=monotonic),
-    "poly(x, 2)": Case(lambda: of_statsmodels("engel"), "foodexp ~ poly(income, 2)"),
+    "poly(x, 2)": Case(lambda: of_statsmodels("engel"), "foodexp ~ poly(income, 2)", theirs=polynomial),
+    "mi(x)": Case(unknown, {"y": "target ~ mi(bmi) + bp", "bmi": "bmi | mi() ~ bp"}, theirs=imputed),
     "x:z, a:b": Case(marriages, "rate_marriage ~ age:religious + kids * age", "gaussian"),
     "weights": Case(crime, "share ~ poverty + single", "beta", ["weighted(share, weight) ~ poverty + single"],
                     {"weights": "weight"}),

@@ -1,6 +1,7 @@
 """Curves, groups of which a row has several, categories and cut-off responses in formulas, each against another way."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -258,7 +259,9 @@ LINEAR = {
     "y ~ x + (1 + x | mm(g, h))": {"INVERTED": 0},  # sums over rows in place of one matrix
     "y ~ t2(x, w, k=3) + (1 | g)": {"INVERTED": 0},
     "y ~ gp(x, k=5) + (1 | g)": {},
-    "y ~ gp(x, k=4, c=2)": {"INVERTED": 0},
+    "y ~ gp(x, k=4, c=1.5)": {"INVERTED": 0},
+    "y ~ gp(x, w, k=3)": {},
+    "y ~ area + gp(x, by=area, k=4)": {},
 }
 
 
@@ -284,11 +287,15 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
                 own = np.array([0.5 * (level[a] + level[b]) for a, b in zip(data.g, data.h, strict=True)])
                 np.testing.assert_allclose(own, np.sum(u[g.level] * g.value, axis=1), rtol=1e-12)
             z = z + (np.sum(u[g.level] * g.value, axis=1) if g.value.ndim > 1 else u[g.level] * g.value)
-            if g.name == "gp(x)":  # whose length scale is in units of half of the range, 1/c of half of the interval
-                c, half = (2.0 if "c=2" in formula else 1.5), 0.5 * np.ptp(data.x)
-                length, frequency = natural["length(gp(x))"] / half, np.arange(1, len(u) + 1) * math.pi / (2.0 * c)
-                spectral = length * math.sqrt(2.0 * math.pi) * np.exp(-0.5 * (length * frequency) ** 2)
-                density += stats.norm.logpdf(u, 0.0, natural["sd(gp(x))"] * np.sqrt(spectral)).sum()
+            if g.name.startswith(
+                "gp("
+            ):  # whose length scale is in units of half of the range, 1/c of half of the interval
+                c, d = (1.5 if "c=1.5" in formula else 2.0), 2 if "w" in g.name else 1
+                half = 0.5 * max(np.ptp(data.x), np.ptp(data.w) if d == 2 else 0.0)
+                length, one_way = natural[f"length({g.name})"] / half, np.arange(1, round(len(u) ** (1 / d)) + 1)
+                square = sum(np.meshgrid(*[(one_way * math.pi / (2.0 * c)) ** 2] * d)).ravel()
+                spectral = (length * math.sqrt(2.0 * math.pi)) ** d * np.exp(-0.5 * length**2 * square)
+                density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.name})"] * np.sqrt(spectral)).sum()
             elif "cor(1, x|mm(g, h))" not in natural:
                 density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.grouping})"]).sum()
         if "cor(1, x|mm(g, h))" in natural:
@@ -336,19 +343,36 @@ def test_groups_of_new_rows_by_hand():
     assert stats.kstest(found, stats.norm(0.0, 0.5 * natural["sd(mm(g, h))"][0]).cdf).pvalue > 1e-3
 
 
-def test_a_gaussian_process_has_the_squared_exponential_kernel():
-    data = table()
-    one = prepared("y ~ gp(x, k=60, c=2.5)", data)
-    half = 0.5 * np.ptp(data.x)
-    natural = {"sd(gp(x))": np.full(60, 1.7), "length(gp(x))": np.full(60, 0.35 * half)}
-    root = one.effects_of_law(natural, {"gp(x)": np.eye(60)})["gp(x)"]  # of the covariance of effects
-    assert one.priors["length(gp(x))"] == Gamma(4.0, 0.125 * half)
-    _, _, (g,) = one.design.new(data)
-    distance = np.abs(data.x.to_numpy()[:, None] - data.x.to_numpy())
-    expected = 1.7**2 * np.exp(-0.5 * (distance / (0.35 * half)) ** 2)
-    np.testing.assert_allclose((root @ g.value.T).T @ (root @ g.value.T), expected, atol=2e-4)
-    with pytest.raises(ValueError, match=r"`new`: gp\(x\) is known from .*: give it a larger c"):
-        one.predict(pandas.DataFrame({"x": [data.x.max() + 1.6 * half]}), draws=2)
+@pytest.mark.parametrize(
+    ("names", "more", "k"), [("x", "", 60), ("x, w", "", 256), ("x", ", by=area", 60), ("x", ", by=h", 60)]
+)
+def test_a_gaussian_process_has_the_squared_exponential_kernel(names, more, k):
+    """Of one column or two; with an own one for each level of a category, or times a number."""
+    data = table().assign(h=np.linspace(-1.0, 2.0, N))
+    one = prepared(f"y ~ gp({names}{more}, k={round(k ** (1 / (names.count(',') + 1)))}, c=2.5)", data)
+    points = data[names.split(", ")].to_numpy()
+    half = 0.5 * np.ptp(points, axis=0).max()
+    groups = one.design.new(data)[2]
+    assert [g.name for g in groups] == (
+        ["gp(x, area=a)", "gp(x, area=b)"] if "area" in more else [f"gp({names}{more})"]
+    )
+    distance = np.linalg.norm(points[:, None] - points, axis=-1)
+    expected = 1.7**2 * np.exp(-0.5 * (distance / (0.5 * half)) ** 2)
+    for level, g in zip("ab", groups, strict=False):
+        natural = {f"sd({g.name})": np.full(k, 1.7), f"length({g.name})": np.full(k, 0.5 * half)}
+        others = {f"{what}({o.name})": np.ones(k) for o in groups if o is not g for what in ("sd", "length")}
+        standard = {o.name: np.eye(k) for o in groups}
+        root = one.effects_of_law(natural | others, standard)[g.name]  # of the covariance of effects
+        times = {"": np.ones(N), ", by=area": (data.area == level) * 1.0, ", by=h": data.h}[more]
+        assert one.priors[f"length({g.name})"] == Gamma(4.0, 0.125 * half)
+        found = (root @ g.value.T).T @ (root @ g.value.T)
+        np.testing.assert_allclose(found, np.outer(times, times) * expected, atol=1e-3)
+    outside = data[:1].assign(x=data.x.max() + 2.6 * half)
+    ends = np.array([0.5 * (data.x.min() + data.x.max()) + s * 2.5 * half for s in (-1, 1)])
+    of = " of 'x'" if "w" in names else ""
+    says = re.escape(f"is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c")
+    with pytest.raises(ValueError, match=says):
+        one.predict(outside, draws=2)
 
 
 @pytest.mark.parametrize("term", ["s(x, k=5)", "s(x, by=area, k=4)", "t2(x, w, k=4)", "t2(x, w, by=area, k=4)"])
@@ -360,7 +384,7 @@ def test_units_of_columns_do_not_matter_to_effects(term):
     for smooth, t in ((one, data), (two, other)):
         X, effects = smooth.coded(t)
         columns.append(X)
-        inside = [np.ones(N) if level is None else t.area == level for level in smooth.levels]
+        inside = [np.ones(N) if level is None else t.area == level for level in smooth.by.levels]
         np.testing.assert_allclose(sum(X.sum(axis=0).reshape(len(inside), -1)), 0.0, atol=1e-9 * np.abs(X).max())
         if smooth is two:
             for a, b in zip(one.coded(data)[1], effects, strict=True):
@@ -427,10 +451,42 @@ def test_monotonic_effects_by_hand():
             one.predict(data.assign(**{column: value}), draws=2)
 
 
+def test_products_of_monotonic_effects_by_hand():
+    """Times a number, and for levels of a category: differences from the first where that has steps of its own."""
+    data = table()
+    reach, spread = (data.level - 2).to_numpy(), 2.5 * data.y.std(ddof=0)
+    is_b, w = (data.area == "b").to_numpy(), data.w.to_numpy()
+    own = {"mo(level)": np.ones(N), "mo(level):area[b]": is_b, "mo(level):w": w, "mo(level):area[a]": ~is_b}
+    for formula, names in (
+        ("y ~ mo(level) * area", ["mo(level)", "mo(level):area[b]"]),
+        ("y ~ area + mo(level) + area:mo(level)", ["mo(level)", "mo(level):area[b]"]),
+        ("y ~ mo(level):area", ["mo(level):area[a]", "mo(level):area[b]"]),
+        ("y ~ w * mo(level) + mo(level) + x", ["mo(level):w", "mo(level)"]),
+        ("y ~ mo(level):`w`", ["mo(level):w"]),
+    ):
+        one = prepared(formula, data)
+        natural = one.run.natural(3)
+        assert [name for name in one.priors if "mo(" in name] == names
+        X, _, groups = one.design.new(data)
+        z = np.stack([natural[name] for name in one.design.columns], axis=1) @ X.T
+        for name, g in zip(names, groups, strict=True):
+            steps = natural[f"steps of {name}"]
+            np.testing.assert_allclose(steps.mean(axis=1), natural[name], rtol=1e-9)
+            z = z + own[name] * np.hstack([np.zeros((3, 1)), np.cumsum(steps, axis=1)])[:, reach]
+            assert one.priors[name].sd == pytest.approx(spread / np.std(own[name] * reach)) and g.name[9:] == name
+        found = one.predicted(one.unconstrained(natural), data, "mean", "error", None)
+        np.testing.assert_allclose(found, z, rtol=1e-9, atol=1e-9)
+    with pytest.raises(ValueError, match="`new`: 'area' is 'c', which the data of the fit have not"):
+        prepared("y ~ mo(level):area", data).predict(data.assign(area="c"), draws=2)
+    with pytest.raises(ValueError, match=r"mo\(level\):area\[b\] is 0 in every row"):
+        prepared("y ~ mo(level):area", data.assign(level=np.where(is_b, 2, data.level)))
+    assert prepared("y ~ mo(level) * area", data).conditional_effects("level:area", draws=5).keys["area"][-1] == "b"
+
+
 CURVED = {
-    "y ~ mo(level)": MonotonicEffects,
+    "y ~ mo(level) * area": MonotonicEffects,
     "y ~ gp(x, k=5)": StandardisedEffects,
-    "y ~ mo(size) + gp(w, k=4) + s(x, k=4)": StandardisedEffects,
+    "y ~ mo(size) + mo(level):w + gp(x, w, k=3)": StandardisedEffects,
 }
 
 

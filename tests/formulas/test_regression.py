@@ -1387,19 +1387,31 @@ def test_steps_that_columns_and_curves_have_too_are_said():
     """Numbers, categories, a category of two of the levels, another order, and curves; and not what is near it only."""
     level = np.arange(N) % 4
     t = table().assign(level=level, above=level > 1, backwards=7 - level, near=level + (np.arange(N) == 5))
+    t["gap"], t["part"] = (
+        np.where(level > 1, level + 2, level),
+        np.where((level < 2) & (np.arange(N) % 8 < 4), "a", "b"),
+    )
     for formula, names in (
         ("y ~ mo(level) + level", "'level'"),
         ("y ~ mo(level) + x + C(level)", "'C(level)[1]', 'C(level)[2]', 'C(level)[3]'"),
         ("y ~ x + mo(level) + above", "'above'"),
         ("y ~ mo(level) + s(level, k=4)", "'s(level).level', 's(level)'"),
         ("y ~ x + mo(backwards) + mo(level)", "'steps of mo(level)'"),
+        ("y ~ mo(level):part + part:level", "'part[a]:level'"),
     ):
-        size = "mo(backwards)" if "backwards" in formula else "mo(level)"
+        size = "mo(backwards)" if "backwards" in formula else "mo(level)" + ":part[a]" * ("part" in formula)
         says = f"a sum of the steps of {size} is also one of {names}: the data cannot tell them apart, and their priors"
         with pytest.warns(UserWarning, match=f"^{re.escape(says)} decide\\.$"):
             prior = pdmp.regression(formula, t, sample=False)
         assert f"{says} decide" in prior.notes
-    for formula in ("y ~ mo(level) + near + s(x, k=5)", "y ~ mo(level) + (1 | level)", "y ~ mo(level) + above:x + x"):
+    for formula in (
+        "y ~ mo(level) + near + s(x, k=5)",
+        "y ~ mo(level) + (1 | level)",
+        "y ~ mo(level) + above:x + x",
+        "y ~ mo(gap) + x",
+        "y ~ mo(level):part + x",
+        "y ~ mo(level) * x",
+    ):
         pdmp.regression(formula, t, sample=False)
 
 

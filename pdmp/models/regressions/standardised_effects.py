@@ -16,8 +16,8 @@ and the second term of s is A⁻¹ times its mean. Where the data say nothing, x
 whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and the Jacobian of y is det A / det R, both
 together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small it is.
 
-Of the effects of a Gaussian process in functions of a Hilbert space [3]_, A has besides their widths for a length scale
-e^r, (2π)^¼ e^(r/2) exp(-¼ λ e^2r), λ being eigenvalues.
+Of the effects of a Gaussian process of d columns in functions of a Hilbert space [3]_, A has besides their widths for a
+length scale e^r, ((2π)^¼ e^(r/2))^d exp(-¼ λ e^2r), λ being eigenvalues.
 
 Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
 groups each is a block, and fixed coefficients move as β + C u. In the place of t stands θ, see
@@ -60,18 +60,25 @@ class EffectSet(NamedTuple):
     effects: np.ndarray  #: (groups, d)
     length: int = -1  #: coordinate r of the logarithm of a length scale, of one column; -1 without
     eigenvalues: np.ndarray = np.zeros(0)  #: (groups,) λ
+    dimension: int = 1  #: of what the length scale is of
 
     def widths(self, y: np.ndarray) -> np.ndarray:
         """What standard deviations are multiplied by, (..., groups) at y (..., dim): 1 without a length scale."""
         if self.length < 0:
             return np.ones((*y.shape[:-1], len(self.effects)))
-        r = np.minimum(y[..., [self.length]], LARGEST_LOG)
-        return np.exp(np.maximum(QUARTER + 0.5 * r - 0.25 * self.eigenvalues * np.exp(2.0 * r), -LARGEST_LOG))
+        return spectral_widths(y[..., [self.length]], self.eigenvalues, self.dimension)
 
     @property
     def width(self) -> int:
         """d."""
         return len(self.spreads)
+
+
+def spectral_widths(r: np.ndarray, eigenvalues: np.ndarray, dimension: int) -> np.ndarray:
+    """Roots of the spectral density of a squared exponential kernel of variance 1, of logarithms of length scales."""
+    r = np.minimum(r, LARGEST_LOG)
+    exponents = dimension * (QUARTER + 0.5 * r) - 0.25 * eigenvalues * np.exp(2.0 * r)
+    return np.exp(np.maximum(exponents, -LARGEST_LOG))
 
 
 class Block(NamedTuple):
@@ -159,6 +166,7 @@ class StandardisedEffects(MovedCoordinates):
     centre: np.ndarray
     length: np.ndarray  #: of an entry, coordinate r; -1 without
     eigenvalue: np.ndarray
+    dimension: np.ndarray
     information: np.ndarray
     score: np.ndarray
     is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`, but for the shear
@@ -189,11 +197,13 @@ class StandardisedEffects(MovedCoordinates):
         self.centre = _laid([one.centre for one in blocks], float)[0]
         self.score = _laid([one.score for one in blocks], float)[0]
         self.information, self.matrix_first = _laid([one.information.reshape(-1) for one in blocks], float)
-        length, eigenvalue = np.full(base.dim, -1), np.zeros(base.dim)
+        length, eigenvalue, dimension = np.full(base.dim, -1), np.zeros(base.dim), np.ones(base.dim)
         for one in self.sets:
             if one.length >= 0:
-                length[one.effects[:, 0]], eigenvalue[one.effects[:, 0]] = one.length, one.eigenvalues
+                own = one.effects[:, 0]
+                length[own], eigenvalue[own], dimension[own] = one.length, one.eigenvalues, one.dimension
         self.length, self.eigenvalue = length[self.coordinate], eigenvalue[self.coordinate]
+        self.dimension = dimension[self.coordinate]
         self.is_free = np.ones(base.dim)
         self.is_free[self.coordinate] = 0.0
         initial = np.where(self.is_free > 0.0, start, 0.0)
@@ -249,7 +259,7 @@ class StandardisedEffects(MovedCoordinates):
             widths[e] = 1.0
             if self.length[e] >= 0:
                 r = min(y[self.length[e]], LARGEST_LOG)
-                log_width = QUARTER + 0.5 * r - 0.25 * self.eigenvalue[e] * math.exp(2.0 * r)
+                log_width = self.dimension[e] * (QUARTER + 0.5 * r) - 0.25 * self.eigenvalue[e] * math.exp(2.0 * r)
                 widths[e] = math.exp(max(log_width, -LARGEST_LOG))
 
     @compiled
@@ -422,7 +432,8 @@ class StandardisedEffects(MovedCoordinates):
                 slopes[k, self.column[i], self.column[begin + p]] += value * widths[begin + p]
                 r = self.length[begin + p]
                 if r >= 0:
-                    bend = 0.5 - 0.5 * self.eigenvalue[begin + p] * math.exp(2.0 * min(y[r], LARGEST_LOG))
+                    bend = self.eigenvalue[begin + p] * math.exp(2.0 * min(y[r], LARGEST_LOG))
+                    bend = 0.5 * (self.dimension[begin + p] - bend)
                     out[r] += value * self.factor(factors, widths, i, begin + p) * bend
 
     @compiled
