@@ -141,7 +141,7 @@ IMPROPER = {
     ),
     "along a curve": (
         curve(0.0),
-        r"improper where x\[1\] → -∞: its density falls off like \|x\|\^-1 there once all else",
+        r"improper where x\[1\] → -∞: its density falls off like \|x\|\^-1 once all else",
     ),
 } | {
     name: (model, said)
