@@ -66,9 +66,9 @@ FAR = 0.3  #: residual gradient above which a target is far from normal
 #: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
-#: There the metric is between spread and curvature, and a run's paths are so many times as long as the largest standard
-#: deviation in it, at most so long: along a bend that is several, and in a heavy tail hardly more than one.
-SLOWEST, LONGEST = 1.3, 5.0
+#: There the metric is between spread and curvature: along a bend the largest standard deviation w in it is several, and
+#: a run's paths, of which about w² are a walk from end to end, are this times w² long, where that is more; at most so.
+BENT, LONGEST = 0.55, 4.0
 #: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
 #: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
@@ -98,7 +98,7 @@ class Metric(NamedTuple):
     #: In which mass, step and `around` are, where they are not the target's own.
     coordinates: Coordinates | None = None
     neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
-    widest: float = FAR_DURATION / SLOWEST  #: largest standard deviation of the points, in the metric
+    widest: float = 1.0  #: largest standard deviation of the points, in the metric
 
     @property
     def settled(self) -> bool:
@@ -141,7 +141,7 @@ class Metric(NamedTuple):
     @property
     def duration(self) -> float:
         """Mean duration of Hamiltonian paths."""
-        return min(SLOWEST * self.widest, LONGEST) if self.far else DURATION
+        return max(FAR_DURATION, min(BENT * self.widest**2, LONGEST)) if self.far else DURATION
 
     @property
     def acceptance(self) -> float:

@@ -389,8 +389,8 @@ def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
     assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
     z = found.gaussian.standardised(found.visited)  # of the last of two windows, which is fitted alone
     assert found.windows == 2 and found.widest**2 == pytest.approx(np.linalg.eigvalsh(np.cov(z.T, bias=True))[-1])
-    assert found.duration == metric.SLOWEST * found.widest  # a run's
-    assert found._replace(widest=9.0).duration == metric.LONGEST
+    durations = [found._replace(widest=w).duration for w in (1.0, 2.5, 9.0)]  # a run's
+    assert durations == [metric.FAR_DURATION, metric.BENT * 6.25, metric.LONGEST]
     assert found._replace(far=False).duration == metric.DURATION
 
 
