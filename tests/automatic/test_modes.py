@@ -332,6 +332,10 @@ def test_a_neck_is_in_the_summary(monkeypatch):
     with pytest.warns(UserWarning, match="a neck") as heard:
         process = pdmp.auto(GAUSSIAN, seed=1)
     assert process.prepared.cautions == ("a neck: narrow.",) and len(heard) == 1
+    for name, said in (("x[1]", "dependent: with x[1] others get narrow, down a neck ("), (None, "dependent.")):
+        process.neck = name
+        _, few, *_ = pdmp.sample(process, steps=60, seed=1, progress=False).summary().warnings
+        assert few.startswith("fewer than 400 effective draws") and said in few
 
 
 @pytest.mark.parametrize(
