@@ -66,6 +66,9 @@ FAR = 0.3  #: residual gradient above which a target is far from normal
 #: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
 DURATION, ACCEPTANCE = 0.25 * math.pi, 0.8
 FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
+#: There the metric is between spread and curvature: along a bend the largest standard deviation w in it is several, and
+#: a run's paths, of which about w² are a walk from end to end, are this times w² long, where that is more; at most so.
+BENT, LONGEST = 0.55, 4.0
 #: Of a model whose terms show a scale: how often its coordinates are learnt after windows; by which factor the variance
 #: of a scale that a Gaussian can follow must grow in them; over which difference a curvature is looked at.
 FITS, GAIN, DIFFERENCE = 2, 2.0, 1e-3
@@ -95,6 +98,7 @@ class Metric(NamedTuple):
     #: In which mass, step and `around` are, where they are not the target's own.
     coordinates: Coordinates | None = None
     neck: int | None = None  #: a coordinate with which the widths of the others change, see `neck_of`
+    widest: float = 1.0  #: largest standard deviation of the points, in the metric
 
     @property
     def settled(self) -> bool:
@@ -137,7 +141,7 @@ class Metric(NamedTuple):
     @property
     def duration(self) -> float:
         """Mean duration of Hamiltonian paths."""
-        return FAR_DURATION if self.far else DURATION
+        return max(FAR_DURATION, min(BENT * self.widest**2, LONGEST)) if self.far else DURATION
 
     @property
     def acceptance(self) -> float:
@@ -541,7 +545,8 @@ def learn_metric(
         length *= 2
     step = step_of(run)
     around = around if was_known else None
-    neck = neck_of(x, gradients)
+    neck, z = neck_of(x, gradients), gaussian.standardised(x)
+    widest = float(np.linalg.norm(z - z.mean(axis=0), 2)) / math.sqrt(len(z)) if was_far else 1.0
     if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
         visited, gradients = with_gradients(model, visited)
         gaussian, spent = fitted_gaussian(visited, gradients, dense), spent + len(visited)
@@ -560,4 +565,5 @@ def learn_metric(
         around,
         moved,
         neck,
+        widest,
     )

@@ -178,10 +178,14 @@ def descend(target: Evaluations, x: np.ndarray, metric: Gaussian, known: tuple[P
             return None
         pairs = remembered(pairs, last, x, gradient)
         last = x, gradient
-        step = two_loops(pairs, gradient, metric.times_covariance)
-        if gradient @ step < CONVERGED:
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = two_loops(pairs, gradient, metric.times_covariance)
+            promised = float(gradient @ step)
+        if not math.isfinite(promised):  # too steep for floats
+            return None
+        if promised < CONVERGED:
             return x
-        moved = None if pairs else first_valley(target, x, potential, step, math.sqrt(gradient @ step))
+        moved = None if pairs else first_valley(target, x, potential, step, math.sqrt(promised))
         moved = moved or backtrack(target, x, potential, gradient, step)
         if moved is None:
             return None

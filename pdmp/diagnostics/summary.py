@@ -258,6 +258,12 @@ def _unequal(run):
     ]
 
 
+def _neck(run):
+    """What makes a path slow, where the warm-up has seen a neck."""
+    name = getattr(run.process, "neck", None)
+    return f": with {name} others get narrow, down a neck (non-centred, for a hierarchy)" if name else ""
+
+
 def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
@@ -297,7 +303,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}: its mean is known to "
             f"{2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
             f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long"
-            + (f", {OF_MODELS}." if run.info.get("choice") else ", or precondition.")
+            + (f", {OF_MODELS}{_neck(run)}." if run.info.get("choice") else ", or precondition.")
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")

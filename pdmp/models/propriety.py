@@ -9,8 +9,9 @@ symmetric, and through it U of a hierarchy with a spread falls without end thoug
 soon as U grows, mostly at its first place; one along which U falls is followed to 1e100.
 
 That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where a coordinate makes
-others narrower, these are integrated out by Laplace's method at three places of it. Nor is it seen far out on a ray
-that U tends to a limit where its terms cancel, as those of log ν do: differences on the way must get ever smaller.
+others narrower, these are integrated out by Laplace's method at three places of it, and further out where the density
+falls off like a power, as along the ridge of (xy - 1)². Nor is it seen far out on a ray that U tends to a limit where
+its terms cancel, as those of log ν do: differences on the way must get ever smaller.
 
 The sign of a log likelihood beside a prior that grows faster shows in the data alone, see `find_wrong_sign`.
 """
@@ -61,6 +62,8 @@ SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
 #: distance of the last three it changes where flat.
 NECK = (0.0, 5.0, 7.5, 10.0)
+#: And further out, where it may be a power.
+NARROW, SLOW = (1e2, 1e4, 1e6, 1e8, 1e10), 1.5
 #: No start further out than this counts: beyond 13, where precisions are e^26, wide directions are lost in rounding.
 BEGINS = 3.0
 #: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
@@ -537,21 +540,39 @@ class _Search:
                 break
             if self.flat is not None and not self.flat[j]:
                 continue
-            x, levels = self.x.copy(), []
-            for t in NECK:
-                x[j] = side * (min(max(side * self.x[j], 0.0), BEGINS) + t)
-                levels.append(self.marginal(x, rest))
-                change = levels[-1] - levels[-2] if len(levels) > 2 else 0.0 * levels[-1]  # the first is on the way
-                if not abs(change) < LEVEL * (NECK[2] - NECK[1]):
-                    break
-            else:
+            how = self.falls_too_slowly(j, side, rest)
+            if how is not None:
                 return Improper(
                     f"the posterior is improper where {self.names()[j]} → {'-' if side < 0.0 else ''}∞: its density "
-                    "does not fall off there once all else is integrated out, as that of the logarithm of a spread "
-                    "with a flat prior; give it a proper one.",
+                    f"{how}; give it a proper prior.",
                     False,
                 )
         return None
+
+    def falls_too_slowly(self, j, side, rest):
+        """How the density of coordinate j goes with `rest` integrated out, if that is too slow; else None."""
+        x, start, before = self.x.copy(), min(max(side * self.x[j], 0.0), BEGINS), math.nan
+        flat, slopes = True, []
+        for t in (*NECK, *NARROW):
+            if len(slopes) == len(NECK) - 1 and flat:
+                return (
+                    "does not fall off there once all else is integrated out, as that of the logarithm of a spread "
+                    "with a flat prior"
+                )
+            last, x[j] = max(abs(x[j]), 1.0), side * (start + t)
+            level = self.marginal(x, rest)
+            if math.isnan(level):
+                if t > NECK[0] or self.count > self.last:
+                    return None
+                x = self.x.copy()  # flat at 0 alone, it may be
+            if t > NECK[0]:
+                slopes.append((level - before) / math.log(abs(x[j]) / last))
+            if t > NECK[1]:  # the first is on the way
+                flat = flat and abs(level - before) < LEVEL * (NECK[2] - NECK[1])
+                if not (flat or LEVEL < slopes[-1] < (SLOW if t <= NECK[-1] else MARGIN)):
+                    return None
+            before = level
+        return f"falls off like |x|^-{slopes[-1]:.3g} once all else is integrated out, and must do so faster than 1/|x|"
 
     def marginal(self, x, rest):
         """-log of the integral over the coordinates `rest` by Laplace's method, up to a constant; NaN without a mode.

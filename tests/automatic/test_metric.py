@@ -387,6 +387,11 @@ def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
     assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed(0)).far
     found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0), 0.97)
     assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
+    z = found.gaussian.standardised(found.visited)  # of the last of two windows, which is fitted alone
+    assert found.windows == 2 and found.widest**2 == pytest.approx(np.linalg.eigvalsh(np.cov(z.T, bias=True))[-1])
+    durations = [found._replace(widest=w).duration for w in (1.0, 2.5, 9.0)]  # a run's
+    assert durations == [metric.FAR_DURATION, metric.BENT * 6.25, metric.LONGEST]
+    assert found._replace(far=False).duration == metric.DURATION
 
 
 def test_near_normal_steps_are_around_the_gaussian_that_was_learnt():

@@ -1,5 +1,6 @@
 """Modes that no chain is in: found by further paths, told from worse basins and from ridges, said in words."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.metric import from_root
 from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
-from tests.models.helpers_propriety import horseshoe
+from tests.models.helpers_propriety import horseshoe, target
 
 pytestmark = pytest.mark.exact
 
@@ -245,6 +246,17 @@ def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
     assert descend(target, np.array([10.0, 10.0, -10.0]), right, ()) is None  # to what is known
 
 
+def test_a_descent_ends_where_the_gradient_is_too_steep_for_floats():
+    """The decrease that its first step promises overflows, without a word, and no step is tried."""
+    model = target(lambda x: np.exp(x**4).sum(), lambda x: 4.0 * x**3 * np.exp(x**4), 2)
+    counted = Evaluations(model)
+    counted.count = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert descend(counted, np.array([4.5, 4.5]), Gaussian(np.zeros(2), np.eye(2)), ()) is None
+    assert counted.count == 2
+
+
 def test_what_it_costs(monkeypatch):
     starts = find_starts(GAUSSIAN, 4, rng(1))
     root = np.linalg.cholesky(np.linalg.inv(PRECISION))
@@ -320,6 +332,10 @@ def test_a_neck_is_in_the_summary(monkeypatch):
     with pytest.warns(UserWarning, match="a neck") as heard:
         process = pdmp.auto(GAUSSIAN, seed=1)
     assert process.prepared.cautions == ("a neck: narrow.",) and len(heard) == 1
+    for name, said in (("x[1]", "dependent: with x[1] others get narrow, down a neck ("), (None, "dependent.")):
+        process.neck = name
+        _, few, *_ = pdmp.sample(process, steps=60, seed=1, progress=False).summary().warnings
+        assert few.startswith("fewer than 400 effective draws") and said in few
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`pdmp.sample(model)` on seventeen published posteriors, beside nutpie and stanli's NUTS.
 
     python -m tests.benchmarks.own_models FOLDER [--only NAME …] [--large] [--equal] [--seeds 1 2 3]
+    python -m tests.benchmarks.own_models FOLDER --pdmps [--only NAME …] [--seeds 1 2 3]
 
 FOLDER has `reference.json` (of posteriordb: the mean and sd of each parameter, and the name of the data) and the data
 as JSON in `data/`. The posteriors are the Stan programs below, all evaluated by stanli's library; nutpie is given the
@@ -13,6 +14,10 @@ Columns: gradients of warm-up and run, in thousands; the least effective draws (
 means and of standard deviations, over the natural parameters; the largest errors of a mean, in reference sds, and of an
 sd, relative; largest R-hat; seconds, without compilation; warnings. At the end geometric means over the posteriors of
 the worse of the two against the others'.
+
+--pdmps: HMC, as by default, beside PDMPs of `PDMPS` from the same starts in the same metric, 5,000 gradients of each
+chain: effective draws per 1,000 gradients, those of bounds counted and those of the warm-up not, of the mean and of the
+sd that have the fewest; medians of the seeds.
 """
 
 import argparse
@@ -265,6 +270,32 @@ def automatic(model, names, seed, gradients=None):
     return Result(natural(model, states, names), *spent, seconds, [str(w.message) for w in said])
 
 
+PDMPS = {
+    f"{name}, refreshments {rate:g}": (sampler, {"refresh_rate": rate} | options)
+    for name, sampler, rates, options in [
+        ("BPS", pdmp.BPS, (0.1, 0.3, 1.0), {"velocities": "gaussian"}),
+        ("event chain", pdmp.ForwardEventChain, (0.0, 0.1, 0.5), {"velocities": "gaussian"}),
+        ("Boomerang", pdmp.Boomerang, (0.4, 0.8, 1.5, 3.0), {}),
+    ]
+    for rate in rates
+} | {"Zig-Zag": (pdmp.ZigZag, {}), "HMC": (None, {})}
+
+
+def beside_pdmps(model, seeds):
+    """Print a line for each process, and its ratio to HMC."""
+    rates = {}
+    for name, (sampler, options) in PDMPS.items():
+        for seed in seeds:
+            process = pdmp.auto(model, sampler=sampler, options=options, seed=seed)
+            run = pdmp.sample(process, gradients=5_000, chains=4, seed=seed, progress=False)
+            draws = pdmp.diagnostics.effective_draws(run)
+            each = [1e3 * draws[key].min() / run.stats["data_terms"] for key in ("mean", "sd")]
+            rates.setdefault(name, []).append(each)
+    medians = {name: np.median(found, axis=0) for name, found in rates.items()}
+    for name, found in medians.items():
+        print(f"  {name:30s}{found[0]:9.1f}{found[1]:9.1f}{found.min() / medians['HMC'].min():9.2f}", flush=True)
+
+
 def by_nutpie(model, names, seed, **options):
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
@@ -310,10 +341,12 @@ def main():
     parser.add_argument("--equal", action="store_true")
     parser.add_argument("--large", action="store_true", help="larger dimensions, in place of the seventeen")
     parser.add_argument("--alone", action="store_true", help="without the others")
+    parser.add_argument("--pdmps", action="store_true", help="HMC beside PDMPs in the same metric")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    print("                       warm-up      run    means      sds     err  err sd   R-hat       s")
+    if not options.pdmps:
+        print("                       warm-up      run    means      sds     err  err sd   R-hat       s")
     ratios = {}
     references = json.loads((options.folder / "reference.json").read_text())
     for posterior in LARGE if options.large else PROGRAMS:
@@ -329,6 +362,9 @@ def main():
             mean, sd = (np.array([p[key] for p in moments]) for key in ("mean", "sd"))
         model = pdmp.models.from_stan(program, data)
         print(f"{posterior}, d = {model.dim}", flush=True)
+        if options.pdmps:
+            beside_pdmps(model, options.seeds)
+            continue
         pdmp.sample(model, events=50, seed=0)  # compiles, and reads the library
         for seed in options.seeds:
             others = {}

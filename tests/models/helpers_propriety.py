@@ -26,6 +26,15 @@ def student(nu, dim, together=True):
     return target(lambda x: 0.5 * (nu + 1) * np.log1p(x * x / nu).sum(), lambda x: (nu + 1) * x / (nu + x * x), dim)
 
 
+def curve(rate):
+    """A ridge around xy = 1, along which the density falls off like |x|^-(1 + 2 rate)."""
+
+    def gradient(x):
+        return (x[0] * x[1] - 1.0) * x[::-1] + 2.0 * rate * x / (1.0 + x * x)
+
+    return target(lambda x: 0.5 * (x[0] * x[1] - 1.0) ** 2 + rate * np.log1p(x * x).sum(), gradient, 2)
+
+
 def logistic(labels, X):
     return target(
         lambda b: np.logaddexp(0.0, -labels * (X @ b)).sum(),
@@ -180,6 +189,7 @@ PROPER = (
         "schools, τ flat": schools(lambda s: (-s, -1.0)),
         "schools, vague τ": schools(lambda s: (2e-3 * s + 1e-3 * math.exp(-2.0 * s), 2e-3 - 2e-3 * math.exp(-2.0 * s))),
         "horseshoe": horseshoe(),
+        "along a curve": curve(0.1),
         "a line in natural units": in_natural_units(),
         "identified": logistic(np.where(np.arange(30) < 5, -LABELS, LABELS), X),
         "a sum, wide prior": target(

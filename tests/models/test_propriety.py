@@ -22,6 +22,7 @@ from tests.models.helpers_propriety import (
     X,
     centred,
     counts,
+    curve,
     logistic,
     normal,
     powers,
@@ -137,6 +138,10 @@ IMPROPER = {
     "neck": (
         schools(lambda s: (0.0, 0.0)),
         r"improper where log\(tau\) → -∞: its density does not fall off there once",
+    ),
+    "along a curve": (
+        curve(0.0),
+        r"improper where x\[1\] → -∞: its density falls off like \|x\|\^-1 once all else",
     ),
 } | {
     name: (model, said)
