@@ -114,6 +114,9 @@ LOSSES = {
     + np.divide(1.0, 1.0 + np.square(a)),
     "reversed": lambda y, w, a, b: (1.0 - a) * (2.0 / (1.0 + b**2)) + (+b) - (-a) * 3.0 + 2.0 ** (y * 0.1)
     + a * a / (a * a),
+    "constant tests": lambda y, w, a, b: e.where(y - y == 0.0, a, b) * e.where(0.0 * w > 0.0, a, b)
+    + ((w - w) >= 1.0) * b,
+    "two of one": lambda y, w, a, b: e.softplus(a + b) + e.softplus(a - 1e-3 * b) + e.exp(a * y + w),
     "cancelled": lambda y, w, a, b: e.exp(a) * e.exp(-a) * b + (a + 1.0) - a + 0.0 * y + b**0 + e.exp(0.0 * a) * a,
 }  # fmt: skip
 for name, loss in LOSSES.items():

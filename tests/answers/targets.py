@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import json
+import sys
+import threading
+import types
+import warnings
+from unittest import mock
 
 import numpy as np
 from scipy import sparse
 
 import pdmp
 from pdmp.models import factorisations, targets
+from pdmp.models.adapters import function, numpyro_model, pymc_model, stan_model
+from pdmp.models.adapters.function import Callback
 from pdmp.models.capabilities import CAPABILITIES
+from pdmp.models.transforms import Log
 from tests.answers import case
 from tests.recorded import moved
 
@@ -374,3 +384,236 @@ def unmixed(d, n, **options):
 
 for d, n, options in ((3, 140, {}), (2, 5, {"prior_scale": 0.7}), (1, 4, {})):
     case(lambda d=d, n=n, options=options: unmixed(d, n, **options), f"components: {d} of {n}")
+
+
+@case
+def components_found_by_others():
+    """FastICA's sources have the variance of the logistic law, and its seed does something."""
+    model = factorisations.ICA(moved(np.random.default_rng(1).laplace(size=(60, 2))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = model.fast_ica(), model.fast_ica(seed=3)
+    return [model.predict(first).var(axis=0), bool(np.array_equal(first, second)), np.shape(first)]
+
+
+@case
+def components_with_a_pivot():
+    """A matrix of which the first pivot is not on the diagonal, and one without an inverse."""
+    model = factorisations.ICA(INPUTS)
+    turned = moved([0.1, 2.0, -0.4, 1.5, 0.3, 0.7, -0.2, 0.6, 1.1])
+    found = {"turned": everything(model, turned)}
+    for method in ("add_batch_projection", "add_batch_squares", "add_batch_gradient", "term_potential"):
+        found[method] = compiled_methods(model, method, np.ones(9), moving(9))
+    return found
+
+
+# -- models of other packages -----------------------------------------------------------------------------------------
+
+
+class Dual:
+    """A number or an array with its derivatives by x: as much of a tensor of PyTorch as a density here asks for."""
+
+    requires_grad = True
+
+    def __init__(self, value, slope=None):
+        self.value, self.slope = np.asarray(value), np.eye(len(value)) if slope is None else slope
+        self.ndim, self.shape = self.value.ndim, self.value.shape
+
+    def requires_grad_(self, wanted):
+        self.requires_grad = wanted
+        return self
+
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.slope * other.value[:, None] + other.slope * self.value[:, None])
+
+    def sum(self):
+        return Dual(self.value.sum(), self.slope.sum(axis=0))
+
+    def __rmul__(self, c):
+        return Dual(c * self.value, c * self.slope)
+
+    def item(self):
+        return float(self.value)
+
+    def numpy(self):
+        return self.value
+
+
+def module(name, **members):
+    found = types.ModuleType(name)
+    vars(found).update(members)
+    return found
+
+
+TORCH = module(
+    "torch",
+    Tensor=Dual,
+    enable_grad=contextlib.nullcontext,
+    from_numpy=Dual,
+    autograd=types.SimpleNamespace(grad=lambda found, here: (Dual(found.slope, 0.0),)),
+)
+
+
+def by_complex_steps(function):
+    """A function and its gradient, as of JAX."""
+
+    def both(x):
+        steps = x + 1e-20j * np.eye(len(x))
+        return np.real(function(x)), np.array([np.imag(function(step)) / 1e-20 for step in steps])
+
+    return both
+
+
+JAX = module(
+    "jax",
+    config=types.SimpleNamespace(jax_enable_x64=True),
+    ShapeDtypeStruct=lambda shape, dtype: np.zeros(shape, dtype),
+    eval_shape=lambda function, x: np.asarray(function(x)),
+    value_and_grad=by_complex_steps,
+    jit=lambda function: function,
+)
+
+
+@case
+def differentiated_densities():
+    """Log densities of PyTorch and JAX, and what a model of a function keeps of options."""
+    options = dict(initial=[0.3, -0.2], variables={"a": (), "b": ()}, transforms={"b": Log(0.5)}, n_data=4)
+    x, found = moved([0.7, -0.4]), {}
+    with mock.patch.dict(sys.modules, torch=TORCH, jax=JAX):
+        for name, make, density in (
+            ("torch", pdmp.models.from_torch, lambda x: -0.75 * (x * x * x * x).sum()),
+            ("jax", pdmp.models.from_jax, lambda x: -0.75 * (x**4).sum()),
+        ):
+            plain, named = make(density, 2), make(density, 2, **options)
+            draws = named.constrain(np.array([x, 2.0 * x]))
+            found[name] = [plain.potential(x), plain.gradient(x), plain.initial, named.initial, named.n_data, draws]
+            found[name] += [named.of_log_density, named.resolution, named.is_compared]
+        single = pdmp.models.from_jax(lambda x: -0.5 * (x**2).sum(), 2, single_precision=True)
+        found["single"] = [single.is_compared, single.callback.function.single, named.callback.function.single]
+    return found
+
+
+class Reporting(Callback):
+    """A function that also tells of its quantities and data."""
+
+    log_likelihood_size, said = 3, "why"
+
+    def __init__(self):
+        super().__init__(lambda x: (0.5 * x @ x, x), 2)
+
+    def constrain(self, draws):
+        return {"a": np.exp(draws[:, 0]), "both": draws[:, None, :] * [[1.0], [2.0]]}
+
+    def observed_data(self):
+        return {"y": np.arange(3.0)}
+
+    def log_likelihoods(self, draws):
+        return {"y": draws[:, :1] - np.arange(3.0)}
+
+
+@case
+def functions_that_report():
+    model = function.FunctionModel(Reporting(), 2)
+    x = moved(np.arange(8.0).reshape(2, 2, 2) / 5.0)
+    found = [model.constrain(x), model.constrain(x[0, 0]), model.log_likelihoods(x), model.observed_data()]
+    return [*found, model.constrains, model.log_likelihood_size, model.said, model.potential(x[0, 1])]
+
+
+def numpyro_function():
+    """The adapter of NumPyro around functions that stand for compiled ones."""
+    made = numpyro_model.NumPyroFunction.__new__(numpyro_model.NumPyroFunction)
+    made.parts = {"mu": (), "tau": (), "w": (2,), "odd": ()}
+    frame = lambda dim, name: types.SimpleNamespace(dim=dim, name=name)  # noqa: E731
+    law = lambda *shape: types.SimpleNamespace(batch_shape=shape)  # noqa: E731
+
+    def site(fn=None, kind="sample", frames=(), observed=False, value=None):
+        return dict(type=kind, fn=fn, cond_indep_stack=list(frames), is_observed=observed, value=value)
+
+    rows, columns = frame(-1, "rows"), frame(-2, "columns")
+    made.trace = {
+        "rows": site(kind="plate"),
+        "mu": site(law()),
+        "w": site(law(2), frames=[rows]),
+        "y": site(law(3, 2), frames=[rows, columns], observed=True, value=np.arange(6.0).reshape(3, 2)),
+        "z": site(law(3, 2), frames=[rows], observed=True, value=np.zeros((3, 2))),
+        "tau": site(law()),
+        "odd": site(law()),
+        "theta": site(kind="deterministic"),
+    }
+    made._natural = lambda x: {
+        "theta": x[:, :1] + 0.5, "mu": x[:, 0], "tau": np.exp(x[:, 1]), "w": 1.0 / (1.0 + np.exp(-x[:, 2:4])),
+        "odd": np.sinh(x[:, 4]), "rows": x[:, 0],
+    }  # fmt: skip
+    made._packed = lambda x: np.r_[0.5 * x @ x, x]
+    Callback.__init__(made, made._evaluate, 5)
+    return made
+
+
+@case
+def adapters_of_programs():
+    """What adapters of probabilistic programs make of names, shapes, transforms and data."""
+    made = numpyro_function()
+    x = moved(np.arange(15.0).reshape(3, 5) / 7.0)
+    with mock.patch.object(numpyro_model, "ROWS", 2):
+        variables, transforms = made.variables()
+        natural = made.constrain(x)
+    found = {
+        "numpyro": [variables, {name: str(kind) for name, kind in transforms.items()}, list(natural), natural],
+        "parts": [made._named(x[0]), made.evaluate(x[1]), made.dims(), made.observed_data()],
+    }
+    bounded = lambda low, high: lambda *inputs: (low, high)  # noqa: E731
+    kinds = [(name, None) for name in ("LogTransform", "LogOddsTransform", "SimplexTransform", "Ordered", "Other")]
+    constant = types.SimpleNamespace(data=np.array(1.5))
+    computed = types.SimpleNamespace(name="x")
+    bounds = [(0.5, None), (None, 2.0), (-1.0, constant), (None, None), (computed, 1.0), (np.zeros(2), None)]
+    kinds += [("Interval", bounded(*pair)) for pair in bounds]
+    rv = types.SimpleNamespace(owner=types.SimpleNamespace(inputs=()))
+    found["pymc"] = [
+        [name, str(pymc_model._known(type(name, (), {"args_fn": staticmethod(args)})(), rv))] for name, args in kinds
+    ]
+    density = pymc_model.PyMCFunction.__new__(pymc_model.PyMCFunction)
+    density._density, density._lock = (lambda x: (-0.5 * x @ x, -x)), threading.Lock()
+    found["evaluated"] = density._evaluate(x[0])
+    batch, inner, plain = type("MinibatchOp", (), {}), type("Node", (), {}), type("Variable", (), {"owner": None})
+    batch.op, batch.inputs, inner.op, inner.inputs = batch(), [], None, [plain, type("Variable", (), {"owner": batch})]
+    found["batches"] = [pymc_model._has_batches(None, type("Variable", (), {"owner": o})) for o in (inner, batch, None)]
+    data = {"n": True, "y": np.array([[1.0, 2.0]]), "k": np.array([True, False]), "z": np.int64(3), "w": [0.5]}
+    found["stan"] = [json.loads(stan_model._as_json(data)), stan_model._as_json(None), stan_model._is_text("a.stan")]
+    stanli = module("stanli", build_id=lambda: "b7", _runtime_lib_path=lambda: "lib.so")
+    with mock.patch.dict(sys.modules, stanli=stanli):
+        program = stan_model.Program("coin", "text")
+        found["program"] = [program.library(), *(json.loads(program.with_data(own)) for own in (None, '{"n": 3}'))]
+    return found
+
+
+@case
+def fitted_estimators():
+    """Models of fitted estimators of scikit-learn: priors, intercepts, classes, and where runs start."""
+    from sklearn import linear_model as sk
+
+    X = np.column_stack([np.cos(np.arange(30.0)), np.sin(1.3 * np.arange(30.0)) + 0.5])
+    classes = np.where(np.arange(30) * 7 % 11 < 5, "yes", "no")
+    numbers = X @ [1.0, -0.5] + 0.3 * np.cos(5.0 * np.arange(30.0)) + 2.0
+    counts = np.arange(30) * 5 % 7
+    fine = dict(tol=1e-12, max_iter=20_000)
+    made = {
+        "logistic": (sk.LogisticRegression(C=0.5, **fine), classes),
+        "logistic, no intercept": (sk.LogisticRegression(C=2.0, fit_intercept=False, **fine), classes),
+        "logistic, no penalty": (sk.LogisticRegression(C=np.inf, **fine), classes),
+        "liblinear": (sk.LogisticRegression(C=0.7, solver="liblinear", intercept_scaling=2.0, **fine), classes),
+        "ridge": (sk.Ridge(alpha=0.8), numbers),
+        "ridge, no intercept": (sk.Ridge(alpha=0.8, fit_intercept=False), numbers[:, None]),
+        "ridge, no penalty": (sk.Ridge(alpha=0.0), numbers),
+        "poisson": (sk.PoissonRegressor(alpha=0.1, **fine), counts),
+        "poisson, no penalty": (sk.PoissonRegressor(alpha=0.0, fit_intercept=False, **fine), counts),
+    }
+    found = {}
+    for name, (estimator, y) in made.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = pdmp.models.from_sklearn(estimator.fit(X, y), X, y)
+        x = 0.3 * moving(model.dim)
+        at_mode = bool(np.allclose(model.initial, model.mode(), atol=1e-4))
+        found[name] = [type(model).__name__, model.variables, model.mode(), at_mode, model.gradient(x)]
+        found[name] += [model.hessian(x), model.predict(x, X[:3])]
+    return found

@@ -13,7 +13,9 @@ import scipy.sparse
 import pdmp
 from pdmp.models import light_tails, numerical, priors, propriety, sum_of_terms, verification
 from pdmp.models.noncentred import noncentred, scaled_rows
+from pdmp.models.sums_of_terms import COUNT, DATA_STEP
 from pdmp.models.transforms import Interval, Log
+from pdmp.native import threads
 from tests.answers import case
 from tests.answers.targets import everything, full, moving
 from tests.recorded import moved
@@ -113,9 +115,10 @@ def of_terms(model):
     for k, first, stop in model.pieces():
         middle = (first + stop) // 2
         for part in (root, np.diag(root).copy()):
-            blocks.append(model.row_block(k, first, middle + 1, x, part)._asdict())
+            one = model.row_block(k, first, middle + 1, x, part)
+            blocks.append(one._replace(data=list(one.data[: model.layout[k, DATA_STEP]]))._asdict())
             blocks.append(model.row_block(k, middle, stop, x, part).square)
-        blocks.append([model.matrix_of(k, f, first, stop) for f in range(int(model.layout[k, 1]))])
+        blocks.append([model.matrix_of(k, f, first, stop) for f in range(int(model.layout[k, COUNT]))])
     data, used = model.terms_with_data(3) if any(model.own_data) else (some, {})
     whole = model.terms_with_data(2, range(len(model.own_data)))[0]
     return found | {
@@ -278,7 +281,7 @@ def told(text):
     """A sentence: its numbers, and the coordinates, directions and methods that it names."""
     if text is None:
         return None
-    named = re.findall(r"`[^`]*`|\S+ → \S+?∞|[+-][\d.e+-]+ [\w(]\S*|coordinate \S+|datum \d+|entry \d+", text)
+    named = re.findall(r"`[^`]*`|\S+ → [-±]?∞|[+-][\d.e+-]+ [\w(]\S*|coordinate \S+|datum \d+|entry \d+", text)
     verbs = ("falls", "grows", "grow", "beyond", "tends", "spike", "narrower", "hide", "overwrites", "differs", "hold")
     return {"text": text, "named": named, "verbs": [verb for verb in verbs if f" {verb} " in text]}
 
@@ -768,3 +771,134 @@ def bounds_of_single_terms():
             numerical.row_chunks(model),
         ]
     return found
+
+
+@case
+def in_chunks():
+    """Passes over all rows that are made in chunks are those over all at once."""
+    labels = (np.arange(70) * 5 % 7 < 3).astype(float)
+    models = {"logistic": pdmp.models.LogisticRegression(X, labels), "several": several(), "dense": dense()}
+    found = {}
+    for size in (2**18, 8):
+        with mock.patch.multiple(threads, CHUNK=size, WHOLE=4, FEWEST=3):
+            for name, model in models.items():
+                x = 0.3 * moving(model.dim)
+                found[f"{name} {size}"] = [
+                    len(numerical.row_chunks(model)),
+                    model.potential(x),
+                    model.gradient(x),
+                    model.gradient_and_hessian(x),
+                    numerical.data_gradient(model, x),
+                    model.sparse_hessian(x) if model.has("sparse_hessian") else None,
+                ]
+    return found
+
+
+@case
+def odd_coordinates():
+    """Without rows but those that show a scale; where others are no normal law's; and where there are none."""
+    p = pdmp.Parameters(u=3, log_tau=1)
+    i = np.arange(3)
+    scaled = e(lambda u, t: t + 0.5 * (u * e.exp(-t)) ** 2, at=[p.u[i], p.log_tau])
+    two = e(lambda u, y: 0.25 * (u**2 - y) ** 2, at=[p.u[i], p.u[[1, 2, 0]] + 1.0])
+    laws = {"u": Normal(0.2, 1.5), "log_tau": Normal(0.0, 1.0)}
+    found = []
+    for rows in ([scaled], [scaled, two]):
+        model = sum_of_terms(p, rows, laws)
+        parts = scaled_rows(model)
+        other = noncentred(model, parts, points(model))
+        found.append([[part._asdict() for part in parts], there_and_back(other, points(model, 2))])
+        far = np.array([0.1, 0.2, 0.3, 900.0])
+        found.append([other.potential(far), other.gradient(far), potential_and_gradient(other, far)])
+    none = noncentred(model, parts, np.full((1, 4), 1e200))
+    return [*found, none is None]
+
+
+@case
+def rows_beyond_expansions():
+    """What the gradients of rows are beyond their expansions, and a law of prior of which nothing moves."""
+    model = several(4)
+    x, there, v, out = 0.3 * moving(9), 0.2 * moving(9, 1), moving(9, 2), np.full(9, 0.25)
+    native, found = model.native, []
+    for i in range(model.n_data):
+        rho = np.zeros(model.n_functionals)
+        along = native.remainder_along_places(there, x, v, i, None, 0, None, model.scratch(), rho)
+        native.add_remainder(i, rho, out)
+        found.append([along, rho])
+    v[[0, 3]] = 0.0
+    bounds = np.zeros(9)
+    native.partial_curvature_bounds_within(x, v, 0.7, bounds)
+    priors_alone = [native.prior_curvature_within(x, v, 0.7, j) for j in range(9)]
+    return [found, out, native.curvature_bound_within(x, v, 0.7), bounds, priors_alone]
+
+
+@case
+def parts_of_checks():
+    """Values where methods raise, and of models whose gradient overwrites or that are checked as a whole."""
+    whole = pdmp.models.from_function(lambda x: (0.5 * x @ x, 1.1 * x), 2, check_gradient=False)
+    wall = Quartic(2, 0.0)
+    improper = target(lambda x: -0.5 * x @ x, lambda x: -x, 3)
+    improper.of_log_density = True
+    slip = Slip(1, n=4)
+    return {
+        "as a whole": refused(whole.check_gradient, points=2),
+        "evaluated": [verification.evaluated(model, -0.2 * np.ones(2)) for model in (whole, wall)],
+        "from a wall": refused(wall.check_gradient, points=4),
+        "of a log density": told(propriety.find_improper(improper, moved(np.zeros(3)))[0].text),
+        "sum": refused(verification._compare_sum, slip, np.random.default_rng(0), moved([0.4, -0.3, 5.0]), np.zeros(3)),
+        "slope": verification.wrong_slope(slip, moved([0.4, -0.3, 5.0]), np.random.default_rng(0), 2),
+        "few data": [refused(Slip(2, 3, n=5).check_gradient, points=1, data=1)],
+        "equations": refused(verification.check_equations, Slanted(), most_data=10),
+    }
+
+
+class Slanted(pdmp.Model):
+    """A plane quadratic that says the wrong Hessian."""
+
+    def __init__(self):
+        super().__init__(dim=2)
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * (x[0] * x[0] + 3.0 * x[1] * x[1])
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += x[0]
+        out[1] += 3.0 * x[1]
+
+    @pdmp.compiled
+    def hessian_product(self, v, out):
+        out[0], out[1] = v[0], 3.1 * v[1]
+
+
+LEVELS = {
+    "a plateau": lambda h: target(
+        lambda x: h * (1.0 - np.exp(-0.5 * x @ x)), lambda x: h * x * np.exp(-0.5 * x @ x), 2
+    ),
+    "a ridge": lambda h: target(
+        lambda x: h * np.tanh((x[0] - x[1]) ** 2) + 1e-3 * x[0] ** 2,
+        lambda x: np.array([1.0, -1.0]) * 2 * h * (x[0] - x[1]) / np.cosh((x[0] - x[1]) ** 2) ** 2 + [2e-3 * x[0], 0],
+        2,
+    ),
+    "cancelling": lambda h: target(
+        lambda x: h * (np.log1p(np.exp(x[0])) - np.log(np.exp(x[0]))) + 0.5 * x[1] ** 2,
+        lambda x: [h * (1.0 / (1.0 + np.exp(-x[0])) - 1.0), x[1]],
+        2,
+    ),
+    "not computed": lambda h: target(
+        lambda x: 0.5 * x @ x if abs(x[0]) < 50.0 * h else math.nan,
+        lambda x: x if abs(x[0]) < 50.0 * h else x * np.nan,
+        2,
+    ),
+}
+for name, make in LEVELS.items():
+
+    @functools.partial(case, name=f"tails of two heights: {name}")
+    def heights(make=make):
+        found = []
+        for h in (2.0, 50.0):
+            model = make(h)
+            improper = propriety.find_improper(model, moved(model.initial + 0.1))[0]
+            found.append(improper and [told(improper.text), improper.certain])
+        return found
