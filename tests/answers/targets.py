@@ -617,3 +617,130 @@ def fitted_estimators():
         found[name] = [type(model).__name__, model.variables, model.mode(), at_mode, model.gradient(x)]
         found[name] += [model.hessian(x), model.predict(x, X[:3])]
     return found
+
+
+class Part(types.SimpleNamespace):
+    """What has a name; a key of dictionaries, as variables of PyTensor are."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def part(name, **more):
+    return Part(name=name, **more)
+
+
+def of_pymc():
+    """A model of PyMC with a transformed variable, a vector, one whose transform is not known, and two observed."""
+    tau, mu, odd, y, z = (part(name, owner=part("owner", inputs=())) for name in ("tau", "mu", "odd", "y", "z"))
+    values = {tau: part("tau_log__"), mu: part("mu"), odd: part("odd_zero__")}
+    held = {y: part("y", eval=lambda: [1.0, 2.0, 3.0]), z: part("z", eval=lambda: 4.0)}
+    start = {"tau_log__": 0.3, "mu": np.array([0.1, -0.2]), "odd_zero__": 0.7}
+    names = ("tau", "theta", "mu", "odd")
+    unobserved = {name: part(name) for name in names}
+    frozen = part(
+        "frozen",
+        value_vars=[values[odd], values[mu], values[tau]],
+        values_to_rvs={value: rv for rv, value in values.items()},
+        rvs_to_values=values | held,
+        rvs_to_transforms={tau: type("LogTransform", (), {})(), odd: type("ZeroSumTransform", (), {})()},
+        unobserved_value_vars=[*values.values(), *(unobserved[name] for name in ("mu", "odd", "theta", "tau"))],
+        observed_RVs=[z, y],
+        logp=lambda **options: options,
+    )
+    model = part(
+        "model",
+        value_vars=[values[tau], values[mu], values[odd]],
+        initial_point=lambda: start,
+        named_vars_to_dims={"mu": ("school", 2)},
+        coords={"school": ("a", "b"), "none": None},
+        unobserved_value_vars=[unobserved[name] for name in names],
+        str_repr=lambda: "tau",
+    )
+    return model, frozen
+
+
+def compiled_by_pytensor(self, outputs, gradient=False):
+    """What PyTensor would compile, told by what is asked for."""
+    if gradient:
+        return lambda x: (-0.5 * float(x @ x), -x)
+    if isinstance(outputs, dict):
+        return lambda x: [x[0] + 4.0, x[:3] - 1.0]
+    several = {"tau": lambda x: np.exp(x[0]), "mu": lambda x: x[1:3], "odd": lambda x: x[3], "theta": lambda x: x * 2.0}
+    return lambda x: [several[v.name](x) for v in outputs]
+
+
+@case
+def programs_of_pymc():
+    """Names, transforms, coordinates, draws and data of a model of PyMC, as its parts say."""
+    model, frozen = of_pymc()
+    of = pymc_model.PyMCFunction
+    with (
+        mock.patch.multiple(pymc_model, _check=lambda model: None, _frozen=lambda model: frozen),
+        mock.patch.object(of, "_compile", compiled_by_pytensor),
+    ):
+        made = pdmp.models.from_pymc(model)
+        x = moved(np.arange(12.0).reshape(3, 4) / 5.0)
+        natural = made.constrain(x)
+        likelihoods = made.log_likelihoods(x[None])
+    kinds = {name: str(kind) for name, kind in made.transforms.items()}
+    return {
+        "names": [
+            made.variables,
+            kinds,
+            made.dims,
+            made.coords,
+            made.initial,
+            made.is_compared,
+            made.callback.compiled,
+        ],
+        "draws": [list(natural), natural, list(likelihoods), likelihoods, made.observed_data()],
+        "values": [made.potential(x[0]), made.gradient(x[1]), made.of_log_density],
+    }
+
+
+def numpyro_modules(sites, start):
+    """Modules that answer as JAX and NumPyro would for a model with these sites."""
+    found = types.SimpleNamespace(
+        param_info=types.SimpleNamespace(z=start),
+        potential_fn=lambda parts: sum((k + 1.0) * (part**2).sum() for k, part in enumerate(parts.values())),
+        postprocess_fn=lambda parts: {"mu": parts["mu"], "tau": np.exp(parts["tau"]), "theta": 2.0 * parts["mu"]},
+    )
+
+    def likelihood(model, natural, *args, **kwargs):
+        return {"y": natural["tau"][:, None] * args[0] + kwargs["shift"] + 0.0 * natural["mu"][:, :1]}
+
+    def vmap(function):
+        return lambda x: {key: np.array([function(row)[key] for row in x]) for key in function(x[0])}
+
+    jnp = module("jax.numpy", concatenate=np.concatenate)
+    random = types.SimpleNamespace(PRNGKey=lambda seed: seed)
+    value_and_grad = lambda f: lambda x: tuple(map(np.asarray, by_complex_steps(f)(x)))  # noqa: E731
+    jax = module(
+        "jax", config=JAX.config, numpy=jnp, random=random, vmap=vmap, jit=JAX.jit, value_and_grad=value_and_grad
+    )
+    util = module("numpyro.infer.util", initialize_model=lambda *a, **k: found, log_likelihood=likelihood)
+    infer = module("numpyro.infer", init_to_median=lambda: None, util=util)
+    trace = types.SimpleNamespace(get_trace=lambda *args, **kwargs: sites)
+    handlers = module("numpyro.handlers", seed=lambda model, seed: model, trace=lambda model: trace)
+    names = {"jax": jax, "jax.numpy": jnp, "numpyro.infer": infer, "numpyro.infer.util": util}
+    return names | {"numpyro": module("numpyro", infer=infer, handlers=handlers), "numpyro.handlers": handlers}
+
+
+@case
+def programs_of_numpyro():
+    """A model of NumPyro, by functions that stand for its own."""
+    law = types.SimpleNamespace(batch_shape=(), support=types.SimpleNamespace(is_discrete=False))
+    sites = {
+        name: dict(type="sample", fn=law, cond_indep_stack=[], is_observed=name == "y", value=np.arange(3.0))
+        for name in ("mu", "tau", "y")
+    } | {"theta": dict(type="deterministic")}
+    start = {"mu": np.array([0.2, 0.4]), "tau": np.array(-0.3)}
+    with mock.patch.dict(sys.modules, numpyro_modules(sites, start)):
+        made = pdmp.models.from_numpyro(lambda *args, **kwargs: None, np.arange(3.0), shift=0.5)
+        x = moved(np.arange(6.0).reshape(2, 3) / 5.0)
+        natural, likelihoods = made.constrain(x), made.log_likelihoods(x[0])
+        values = [made.potential(x[0]), made.gradient(x[1])]
+    kinds = {name: str(kind) for name, kind in made.transforms.items()}
+    found = [made.variables, kinds, made.initial, list(natural), natural, likelihoods, made.observed_data()]
+    return [*found, *values, made.dims, made.is_compared, made.of_log_density]
