@@ -196,6 +196,7 @@ def targets_by_themselves():
         "marginals": {
             name: [model.marginal(k, moved([[-1.3, 0.2], [1.1, 0.9]])) for k in (0, 1)] for name, model in sums.items()
         },
+        "of many data": targets.MixtureSum.generated(250, 1, 0.4).marginal(0, moved([-0.8, 0.1])),
         "crossings": {name: [model.crossing_rate(k, 1.5) for k in (0, 1)] for name, model in sums.items()},
         "skew": [[t.exact_mean, t.exact_variance] for t in map(targets.SkewNormal, moved([0.0, 2.0, -1.7]))],
         "draws of mixtures": {name: made[name].exact_draws(6, 2) for name in made if "mixture, " in name},
@@ -224,7 +225,7 @@ for centred in (False, True):
         f"hierarchy: normal, {word}",
     )
     case(
-        lambda centred=centred: everything(pdmp.models.EightSchools(centred), without=["moments"]),
+        lambda centred=centred: everything(pdmp.models.EightSchools(centred, 4.0, 0.7), without=["moments"]),
         f"hierarchy: schools, {word}",
     )
     case(
