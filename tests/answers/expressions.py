@@ -102,7 +102,8 @@ LOSSES = {
     "powers": lambda y, w, a, b: (a**2 + 1.3) ** -1.5 * b**3 / (2.0 + b**2) - 2.0**a + y * (a + 2.0) ** b,
     "where": lambda y, w, a, b: e.where((y > 1.0) & (w != 0.0) | (y == 0.5), a * b, e.exp(a - b))
     + e.where(w >= 1.0, a, 2.0),
-    "tests": lambda y, w, a, b: (y >= 2.0) * a + (y < 1.0) * b**2 + (w <= 0.0) * a * b + ~(y == 3.0) * (a - b) ** 3,
+    "tests": lambda y, w, a, b: (y >= 2.0) * a + (y < 1.0) * b**2 + (w <= 0.0) * a * b + ~(y == 3.0) * (a - b) ** 3
+    + ((y > 1.0) | (y > 2.5)) * b,
     "affine": lambda y, w, a, b: e.softplus(2.0 * a - b + 0.3 * y) + e.sin(a + b + 1.0) * e.cos(0.5 * a - b),
     "gammas": lambda y, w, a, b: e.lgamma(y + e.exp(a)) - e.digamma(e.exp(b) + 1.0) * w + e.xlogy(y, e.exp(a) + 1.0),
     "tails": lambda y, w, a, b: -e.log_ndtr(a - y) + e.log1mexp(e.exp(b) + 0.1) - e.erf(a * b) + e.tanh(a),

@@ -310,7 +310,7 @@ def factorised(name):
         "new": [model.predict(x, **NEW), model.predict(both, **NEW)],
         "of new": [model.log_likelihood(x, **held), model.log_likelihood(both, **held), clipped],
         "of old": model.log_likelihood(both),
-        "curvatures": [model.curvatures(x), model.curvature(x), model.curvature(-3.0 * x)],
+        "curvatures": [model.curvatures(x), model.curvature(x), model.curvature(np.full(model.dim, -3.0))],
         "in another order": model.rearranged(np.array([6, 1, 0, 2, 5, 4, 3])).data.tolist(),
         "tables": [model.tables(x), model.offset, model.data.tolist(), model.initial],
     }
@@ -579,7 +579,12 @@ def adapters_of_programs():
     batch.op, batch.inputs, inner.op, inner.inputs = batch(), [], None, [plain, type("Variable", (), {"owner": batch})]
     found["batches"] = [pymc_model._has_batches(None, type("Variable", (), {"owner": o})) for o in (inner, batch, None)]
     data = {"n": True, "y": np.array([[1.0, 2.0]]), "k": np.array([True, False]), "z": np.int64(3), "w": [0.5]}
-    found["stan"] = [json.loads(stan_model._as_json(data)), stan_model._as_json(None), stan_model._is_text("a.stan")]
+    found["stan"] = [
+        json.loads(stan_model._as_json(data)),
+        len(stan_model._as_json(data)),
+        stan_model._as_json(None),
+        stan_model._is_text("a.stan"),
+    ]
     stanli = module("stanli", build_id=lambda: "b7", _runtime_lib_path=lambda: "lib.so")
     with mock.patch.dict(sys.modules, stanli=stanli):
         program = stan_model.Program("coin", "text")

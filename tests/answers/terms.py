@@ -492,6 +492,7 @@ def functions_of_python():
         "said": [named.of_log_density, named.divisible, named.is_compared, loose.is_compared, named.failure],
         "known": [named.known, loose.known, named.changed(), named.log_likelihoods(x), named.log_likelihood_size],
         "no gradient": make(lambda x: (0.5 * x @ x, x if x[0] < 1.0 else x * math.nan), 2).potential([1.5, 0.1]),
+        "beyond an end": along_end(make(lambda x: (0.0 if x[0] < 1.0 else math.inf, 0.5 * x), 2), [1.5, 0.1]),
         "resolution": [named.resolution, single.resolution],
         "reused": [named.callback.reuses, loose.callback.reuses],
         "raises": make(raising, 2, check_gradient=False).mode(),
@@ -515,6 +516,12 @@ def functions_of_python():
     changing = make(shifted, 2)
     state["shift"] = 0.5
     return found | {"changed": told(changing.changed())}
+
+
+def along_end(model, x):
+    out = np.zeros(2)
+    model.native.add_prior_gradient(np.array(x), out)
+    return [out, model.potential(x), model.gradient(x)]
 
 
 class LogDensity:
@@ -748,7 +755,7 @@ def derivatives_by_differences():
     model = Slip(n=9)
     x = moved([0.3, -0.7, 0.4])
     wide = target(lambda x: np.log(np.cosh(x)).sum(), np.tanh, 210)
-    hollow = target(lambda x: -0.5 * x[0] ** 2 + 0.25 * x @ x, lambda x: x * [-0.5, 0.5], 2)
+    hollow = target(lambda x: 0.25 * x @ x - 0.6 * x[0] ** 2, lambda x: x * [-0.7, 0.5], 2)
     return {
         "hessian": [model.hessian(x), model.curvatures(x), model.curvature(x), model.gradient_and_hessian(x)],
         "many": [wide.curvature(moving(210)), wide.curvature(moving(210), probes=3)],
