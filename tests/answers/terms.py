@@ -492,7 +492,7 @@ def functions_of_python():
         "said": [named.of_log_density, named.divisible, named.is_compared, loose.is_compared, named.failure],
         "known": [named.known, loose.known, named.changed(), named.log_likelihoods(x), named.log_likelihood_size],
         "no gradient": make(lambda x: (0.5 * x @ x, x if x[0] < 1.0 else x * math.nan), 2).potential([1.5, 0.1]),
-        "beyond an end": along_end(make(lambda x: (0.0 if x[0] < 1.0 else math.inf, 0.5 * x), 2), [1.5, 0.1]),
+        "beyond an end": along_end(make(lambda x: (0.25 * x @ x if x[0] < 1.0 else math.inf, 0.5 * x), 2), [1.5, 0.1]),
         "resolution": [named.resolution, single.resolution],
         "reused": [named.callback.reuses, loose.callback.reuses],
         "raises": make(raising, 2, check_gradient=False).mode(),
