@@ -91,6 +91,7 @@ ROUNDING = 4.5e-16  #: two units in the last place
 LIBRARY = 1e-12  #: relative error of exponentials, logarithms and series, with a margin
 SMALL_DIFFERENCE = 1e-15  #: error of a difference, relative to what is subtracted
 MILLS1_ERROR, MILLS2_ERROR, BESSEL_ERROR = 1e-9, 1e-7, 1e-9  #: of small differences, with a margin
+LARGEST = 708.0  #: argument above which `exp` is clipped, which would let a potential fall that grows
 FAR = 1e8  #: arguments of sine and cosine beyond which nothing is known of the phase
 TINY = 1e-300  #: what underflow may lose
 
@@ -300,7 +301,7 @@ def whole_power(x, n):
 def value_of(operation, x):
     """A function of one number."""
     if operation == EXP:
-        return exp(x)
+        return math.inf if x > LARGEST else exp(x)
     if operation == LOG:
         return math.log(x) if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
     if operation == LOG1P:
@@ -386,7 +387,7 @@ def evaluate(code, number, first, stop, n, data, eta, registers):
                 registers[out, i] = data[a, i]
         elif operation == EXP:
             for i in range(n):
-                registers[out, i] = exp(registers[a, i])
+                registers[out, i] = math.inf if registers[a, i] > LARGEST else exp(registers[a, i])
         elif operation == SET:
             for i in range(n):
                 registers[out, i] = x
@@ -558,7 +559,7 @@ def enclosure_of(operation, a, b):
         return -math.inf, math.inf
     if operation == EXP:  # `exp` clips its argument
         low, high = wide(exp(a), exp(b), LIBRARY)
-        return (low if a > -700.0 else 0.0), (high if b < 708.0 else math.inf)
+        return (low if a > -700.0 else 0.0), (high if b < LARGEST else math.inf)
     if operation == LOG:
         return (
             (down(math.log(a)) - LIBRARY * abs(math.log(a)) if a > 0.0 else -math.inf),

@@ -66,16 +66,6 @@ class Pairs(pdmp.Model):
         return [[i, i + 1] for i in range(self.dim - 1)] + [[j] for j in range(self.dim)]
 
 
-def test_rows_are_sorted_and_known_from_both_sides():
-    graph = FactorGraph([[2, 0], [1], [2, 1]], 3)
-    assert [graph.scope(f).tolist() for f in range(3)] == [[0, 2], [1], [1, 2]]
-    indptr, indices = graph.factors_of
-    assert [indices[indptr[j] : indptr[j + 1]].tolist() for j in range(3)] == [[0], [1, 2], [0, 2]]
-    indptr, indices = graph.neighbours
-    assert [indices[indptr[f] : indptr[f + 1]].tolist() for f in range(3)] == [[0, 2], [1, 2], [0, 1, 2]]
-    assert len(graph) == 3 and "3 factors" in repr(graph)
-
-
 def test_there_and_back_through_networkx():
     model = Pairs()
     graph = from_model(model)
@@ -83,16 +73,6 @@ def test_there_and_back_through_networkx():
     for name in ("indptr", "indices", "term_start", "terms"):
         np.testing.assert_array_equal(getattr(graph, name), getattr(again, name))
     assert nx.is_bipartite(graph.to_networkx())
-
-
-def test_the_factors_of_a_gaussian_are_the_non_zeros_of_its_precision():
-    graph = from_model(chain(4))
-    assert [graph.scope(f).tolist() for f in range(3)] == [[0, 1], [1, 2], [2, 3]]
-    rows = from_model(chain(4), by="rows")
-    assert [rows.scope(f).tolist() for f in range(4)] == [[0, 1], [0, 1, 2], [1, 2, 3], [2, 3]]
-    alone = from_model(Gaussian(0.0, [[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.5, 0.0, 1.0]]))
-    assert [alone.scope(f).tolist() for f in range(2)] == [[0, 2], [1]]
-    assert [from_model(Gaussian(0.0, [1.0, 2.0])).scope(f).tolist() for f in range(2)] == [[0], [1]]
 
 
 def test_a_regression_has_a_factor_for_each_datum_and_each_prior():

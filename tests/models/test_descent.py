@@ -83,11 +83,6 @@ def test_its_steps_decrease_to_zero(monkeypatch):
     assert len(seen) == 100
 
 
-def test_a_seed_repeats_it_and_another_one_does_not():
-    one, again, other = (find_mode(LOGISTIC, data_passes=30, size=5, seed=seed).x for seed in (3, 3, 4))
-    assert np.array_equal(one, again) and not np.array_equal(one, other)
-
-
 def test_a_budget_that_is_too_small_is_said(many):
     found = find_mode(many, tolerance=1e-6, data_passes=10)
     assert not found.reached and found.error > 1e-6 and 10.0 < found.data_passes < 40.0

@@ -404,17 +404,6 @@ def test_networks_predict_probabilities():
 
 
 @plain_only
-def test_single_precision_computes_the_same_to_six_digits():
-    for name in ("softmax", "sigmoid", "relu", "tanh"):
-        double = NETWORKS[name]()
-        single = network(name, [int(h) for h in double.sizes[1:-1]], dtype=np.float32)
-        x = point(double)
-        assert single.data.dtype == np.float32 and single.gradient(x).dtype == np.float64
-        close(single.gradient(x), double.gradient(x), 1e-5)
-        assert single.potential(x) == pytest.approx(double.potential(x), rel=1e-5)
-
-
-@plain_only
 def test_data_are_kept_small():
     model = mf()
     assert model.data.itemsize == 12
@@ -454,26 +443,6 @@ def test_factors_of_the_matrix_are_local():
             4.0 * model.slab_density()[j] ** 2 * 2.0 * np.pi
         )
         assert model.prior_curvature_bound(2.0 * e) == pytest.approx(model.prior_partial_curvature_bound(2.0 * e, j))
-
-
-def test_natural_parameters_have_names():
-    x = point(ppmf())
-    parts = ppmf().constrain(np.stack([x, x]))
-    assert {name: part.shape[1:] for name, part in parts.items()} == {
-        "theta": (USERS, RANK),
-        "beta": (ITEMS, RANK),
-        "epsilon": (USERS,),
-        "nu": (ITEMS,),
-    }
-    np.testing.assert_allclose(parts["theta"][0].ravel(), np.exp(x[: USERS * RANK]), rtol=1e-14)
-    assert list(ppmf().transforms) == ["theta", "beta", "epsilon", "nu"]
-    assert list(bpmf().constrain(point(bpmf()))) == ["U", "V", "mean_U", "mean_V", "precision_U", "precision_V"]
-    assert list(network("tanh", (2, 3)).variables.items())[:4] == [
-        ("W1", (4, 2)),
-        ("b1", (2,)),
-        ("W2", (2, 3)),
-        ("b2", (3,)),
-    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models.families import FAMILIES
-from pdmp.models.priors import Flat, Normal
+from pdmp.models.priors import Flat, Gamma, Normal
 from pdmp.models.propriety import _Search, find_improper, find_wrong_sign
 from tests.digests import MODELS
 from tests.models.helpers_propriety import (
@@ -567,6 +567,17 @@ def test_a_limit_is_seen_in_spite_of_rounding(name):
                 assert found is None
             else:
                 assert f" {flat} → {side}∞" in found.text and "improper" in found.text
+
+
+def test_an_exponential_beyond_all_numbers_is_infinite():
+    """One that stops to grow there would let U of Student's t fall as ν goes to 0, where residuals are small."""
+    p, y = pdmp.Parameters(b=1, sigma=1, nu=1), np.linspace(-1.0, 1.0, 12)
+    rows = pdmp.families.student_t.rows(y, mu=np.ones((12, 1)) @ p.b, sigma=p.sigma, nu=p.nu)
+    laws = {"b": Normal(0.0, 2.5), "sigma": Normal(0.0, 2.5), "nu": Gamma(2.0, 0.1)}
+    model = pdmp.models.sum_of_terms(p, [rows], priors=laws)
+    for far in (-800.0, -1e6):
+        assert model.potential([0.0, 0.0, far]) == math.inf
+    assert find_improper(model, model.initial)[0] is None
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -213,29 +213,6 @@ def test_a_positive_number_moves_as_its_logarithm_and_is_reported_as_itself():
     assert isinstance(model.transforms["tau"], Log) and "b" not in model.transforms
 
 
-def test_where_the_search_begins():
-    assert positive_model().initial.tolist() == [1.0, 1.0, math.log(3.0)]
-    assert positive_model(initial={"b": [0.5, 2.0]}).initial.tolist() == [0.5, 2.0, math.log(3.0)]
-    assert positive_model(initial={"tau": 0.1}).initial.tolist() == [1.0, 1.0, 0.1]
-    assert positive_model(initial=[3.0, 2.0, 1.0]).initial.tolist() == [3.0, 2.0, 1.0]
-
-
-def test_rows_are_named_by_their_place_in_their_kind():
-    p = pdmp.Parameters(z=1)
-
-    def square(y, z):
-        return (y - z) ** 2
-
-    def count(y, z):
-        return np.exp(z) - y * z
-
-    kinds = [pdmp.terms(square, [[1.0, 2.0]], [p.z]), pdmp.terms(count, [[0.0, 3.0, 1.0]], [p.z]),
-             pdmp.terms(square, [[4.0]], [p.z])]  # fmt: skip
-    model = sum_of_terms(p, kinds)
-    wanted = [("square", 0), ("square", 1), ("count", 0), ("count", 1), ("count", 2), ("square", 0)]
-    assert [model.name_of_row(i) for i in range(6)] == [f"row {i} of {name}" for name, i in wanted]
-
-
 def test_a_pickled_model_is_the_same():
     again = pickle.loads(pickle.dumps(MODEL))
     assert again.potential(POINT) == MODEL.potential(POINT) and np.array_equal(
