@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -34,7 +35,8 @@ def eight(value):
 def weighed(rows):
     """Each row's sum by weights that all differ, and after them where it is not finite, if it is so anywhere."""
     rows = np.asarray(rows, dtype=float)
-    rows = rows.reshape(len(rows) if rows.ndim > 1 else 1, -1)
+    n = len(rows) if rows.ndim > 1 else 1
+    rows = rows.reshape(n, rows.size // max(n, 1))
     weights = 1.5 + np.cos(np.arange(rows.shape[1]))
     finite = np.isfinite(rows)
     sums = [eight(v) for v in np.where(finite, rows, 0.0) @ weights / 2.5]
@@ -97,6 +99,7 @@ def difference(kept, found, rtol=1e-6):
     return None
 
 
+@functools.cache
 def read(file):
     """What a file keeps: {} if there is none."""
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
@@ -119,7 +122,7 @@ def command(module, description, cases, file_of):
     if args.print:
         print(json.dumps(found))
         return 0
-    kept = {file: read(file) for file in dict.fromkeys(file_of(name) for name in cases)}
+    kept = {file: dict(read(file)) for file in dict.fromkeys(file_of(name) for name in cases)}
     if not args.record:
         said = {name: difference(kept[file_of(name)].get(name), found[name]) for name in found}
         for name, what in said.items():
