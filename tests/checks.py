@@ -26,6 +26,12 @@ def in_ci(values, *shown):
     return [value if value in shown else pytest.param(value, marks=pytest.mark.release) for value in values]
 
 
+def in_quick(values, *shown):
+    """The same of the quick tier: those that are not in `shown` are for `pytest --full`."""
+    assert set(shown) <= set(values)
+    return [value if value in shown else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def plain(function):
     """The Python function behind a compiled helper."""
     return getattr(function, "py_func", function)

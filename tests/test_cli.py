@@ -246,6 +246,7 @@ def test_sample_until_a_goal(small, command):
 
 
 @pytest.mark.exact
+@pytest.mark.slow
 def test_one_process_of_a_sampler_that_has_several(small, command, monkeypatch):
     seen = []
 

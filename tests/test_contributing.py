@@ -93,6 +93,7 @@ def skeleton(page, heading):
     return space
 
 
+@pytest.mark.slow
 def test_continuous_time_sampler(capsys):
     space = skeleton("new_sampler", "A continuous-time sampler")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
@@ -132,6 +133,7 @@ def test_model(capsys):
         space["NormalMean"](np.ones(3))
 
 
+@pytest.mark.slow
 def test_bound(capsys):
     space = skeleton("new_bound", "A bound of one's own")
     target = pdmp.models.Gaussian(MEAN, PRECISION)

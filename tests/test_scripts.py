@@ -89,7 +89,7 @@ def test_what_was_interrupted_is_printed_and_ends_with_130(option, small, comman
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("select", ["", "--select a"])
+@pytest.mark.parametrize("select", ["", pytest.param("--select a", marks=pytest.mark.slow)])
 def test_fit_as_json(select, small, command, monkeypatch, few_radii):  # noqa: F811
     pytest.importorskip("formulae")
     made, real = [], formulas.regression

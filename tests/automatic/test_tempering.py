@@ -459,6 +459,7 @@ def test_bennett_where_the_target_has_no_density():
     assert bennett(np.array([1e26, 0.0, 1e26, 0.0]), np.array([0.0, 0.0, 0.0, 0.0])) == pytest.approx(math.log(0.5))
 
 
+@pytest.mark.slow
 def test_the_error_of_log_z_is_what_repetitions_show():
     """Of draws that are correlated in time, z_t = 0.8 z_{t-1} + …, three times that of independent ones; ± 20 %."""
     betas, n, repeated = np.array([0.0, 0.15, 0.4, 0.7, 1.0]), 300, 120

@@ -46,6 +46,7 @@ def groups(data):
 
 @needs_arviz
 @pytest.mark.exact
+@pytest.mark.slow
 def test_groups_of_a_model_with_terms():
     import arviz
 

@@ -303,7 +303,12 @@ def test_a_wrong_estimator_is_refused(options, said):
 
 @pytest.mark.parametrize(
     ("options", "many"),
-    [({"scale": 1.0}, 1_000), ({"prior": False}, "(1000|15000)"), ({"rows": 20}, 1_000), ({"scale": 4.4}, 15_000)],
+    [
+        ({"scale": 1.0}, 1_000),
+        pytest.param({"prior": False}, "(1000|15000)", marks=pytest.mark.slow),
+        ({"rows": 20}, 1_000),
+        pytest.param({"scale": 4.4}, 15_000, marks=pytest.mark.slow),
+    ],
 )
 def test_an_estimator_of_another_gradient_is_warned_of(options, many):
     """A bias above 8 / √1000 = 0.25 standard deviations of one estimate is seen, and mostly one above 0.13.

@@ -153,6 +153,7 @@ def test_steps_are_in_units_of_the_spread_of_the_run():
             pdmp.sample(process, events=600, seed=1, initial=np.full(3, 1e6))
 
 
+@pytest.mark.slow
 def test_it_costs_a_small_share_of_the_run_and_none_of_a_short_one():
     for events, most in ((10, 5), (200, 32 * 5), (4_000, 32 * 5)):
         seen = []
@@ -329,6 +330,7 @@ class Weak(pdmp.BPS):
         return i
 
 
+@pytest.mark.slow
 def test_a_process_without_a_step_is_asked_for_less():
     """Variances are 30 % too large, of which 397 draws of a chain say nothing; five errors of 1,500 draws are 0.18."""
     target = pdmp.models.Gaussian([1.0, -1.0], [4.0, 1.0])
@@ -371,6 +373,7 @@ def test_right_and_short_runs_of_a_users_process_are_not_spoken_of():
     assert not law_warning(frozen)
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_far_too_narrow_is_said():
     """The path stays near its centre, and one part of it agrees with the others."""
     narrow = 100.0 * np.array([[4.0, 1.0], [1.0, 1.0]])

@@ -171,6 +171,7 @@ SET_UPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("formula", "family", "options"), SET_UPS, ids=[formula for formula, *_ in SET_UPS])
 def test_set_up_in_blocks(formula, family, options, tmp_path):
     """Mode, Hessian, expansion, bounds and importance: those of the table in memory, and bitwise so by workers."""

@@ -280,6 +280,7 @@ def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
     )  # of rows drawn from all, a binomial or less
 
 
+@pytest.mark.slow
 def test_an_update(monkeypatch):
     """By the public name: options of the fit, the same seed, notes, and a fit that was not changed."""
     t = table()

@@ -761,6 +761,7 @@ def test_level_sets_of_pairs():
     assert [float(x) / 100.0 for x in re.findall(r"\d+", said)] == sorted(densities.MASSES)
 
 
+@pytest.mark.slow
 def test_the_search_of_the_picture():
     """By the code of the gallery, without drawing: what the page says of the picture's dots and lines."""
     code = (ROOT / "docs" / "gallery" / "plot_13_tuning.py").read_text(encoding="utf-8")
