@@ -138,6 +138,7 @@ for label, (content, options) in {
     "one column encoded": (lambda: lines(), {"one_hot": "town", "drop": ["stage", "same"]}),
     "encoded without an intercept": (lambda: lines(), OTHERS | {"intercept": None}),
     "as it is": (lambda: lines(), DROP | {"standardise": False, "intercept": "last"}),
+    "encoded with the intercept last": (lambda: lines(), OTHERS | {"intercept": "last"}),
     "another seed": (lambda: lines(), DROP | {"seed": 5}),
     "semicolons": (lambda: lines(";"), DROP),
     "tabs": (lambda: lines("\t"), DROP),

@@ -190,7 +190,7 @@ def test_the_grid_covers_a_parabola_with_the_least_room(curve):
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_safety_multiplies_the_room_for_curvature(curve):
     rates = Rates(lambda t: 20.0 + 20.0 * t + curve * t * t)
-    for safety in (1.0, 3.0):
+    for safety in (1.0, 3.0, 50.0):
         _, bound, _ = propose(rates, 0.0, 0.6, 1e-9, safety=safety)
         room = safety * abs(curve) * (0.7 * 0.6) ** 2 / 4.0
         assert bound == pytest.approx(20.0 + room, abs=1e-6)
