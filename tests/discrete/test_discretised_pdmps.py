@@ -256,69 +256,6 @@ def test_paths_of_the_splitting_schemes(name, refresh_rate, adjusted, schedule):
         assert rejected > 5 or schedule == "decreasing"
 
 
-def quartic(x):
-    """A potential that is not quadratic, and its gradient."""
-    a = np.array([[1.0, 0.6], [0.6, 1.5]]) @ x
-    return 0.5 * x @ a + 0.1 * x[0] ** 4 + 0.2 * x[0] * x[1] ** 2 + 0.3 * x[1] ** 4, a + np.array(
-        [0.4 * x[0] ** 3 + 0.2 * x[1] ** 2, 0.4 * x[0] * x[1] + 1.2 * x[1] ** 3]
-    )
-
-
-@pytest.mark.parametrize("name", ["ZigZag", "BPS"])
-def test_the_adjusted_kernels_are_in_skew_detailed_balance(name):
-    """π(x) P(x, v → x', v') = π(x') P(x', -v' → x, -v), and ℓ is the logarithm of the ratio.
-
-    A rejection, from (x, v) to (x, -v), is its own reversal.
-    """
-    rng = np.random.default_rng(8)
-    eps, moved, refused = 0.9, 0, 0
-    for _ in range(200):
-        x = rng.standard_normal(2)
-        v = rng.choice([-1.0, 1.0], 2) if name == "ZigZag" else unit(rng.standard_normal(2))
-
-        def potential(x):
-            return quartic(x)[0]
-
-        def gradient(x):
-            return quartic(x)[1]
-
-        for p, w in turns(name, v, gradient(x + 0.5 * eps * v), eps):
-            if p < 1e-6:  # whose ratio has lost its digits
-                continue
-            y, accept = acceptance(name, x, v, w, potential, gradient, eps)
-            forward = math.exp(-potential(x)) * p * accept
-            _, accept_back = acceptance(name, y, -w, -v, potential, gradient, eps)
-            backward = math.exp(-potential(y)) * chance_of(name, y, -w, -v, gradient, eps) * accept_back
-            assert forward == pytest.approx(backward, rel=1e-12, abs=1e-300)
-            ell = potential(x) - potential(y) + gradient(x + 0.5 * eps * v) @ (y - x)
-            assert accept == pytest.approx(min(1.0, math.exp(ell)), rel=1e-10)
-            moved += accept > 0.999
-            refused += accept < 0.9
-    assert moved > 50 and refused > 50
-
-
-@pytest.mark.parametrize("name", ["ZigZag", "BPS"])
-def test_unadjusted_steps_on_a_gaussian_change_the_law_of_the_velocities_alone(name):
-    """D B D is in skew detailed balance with exp(-U(x) + (ε²/8) v·Hv), whose x is that of the target."""
-    rng = np.random.default_rng(9)
-    eps = 0.9
-
-    def log_density(x, v):
-        return -0.5 * (x - MEAN) @ PRECISION @ (x - MEAN) + eps**2 / 8.0 * v @ PRECISION @ v
-
-    def gradient(x):
-        return PRECISION @ (x - MEAN)
-
-    for _ in range(50):
-        x = MEAN + rng.standard_normal(3)
-        v = rng.choice([-1.0, 1.0], 3) if name == "ZigZag" else unit(rng.standard_normal(3))
-        for p, w in turns(name, v, gradient(x + 0.5 * eps * v), eps):
-            if p > 1e-6:
-                y = x + 0.5 * eps * (v + w)
-                back = chance_of(name, y, -w, -v, gradient, eps)
-                assert math.log(p) + log_density(x, v) == pytest.approx(math.log(back) + log_density(y, -w), abs=1e-10)
-
-
 def test_nothing_is_rejected_on_a_gaussian_with_independent_coordinates():
     model = Gaussian([1.0, -1.0, 0.0], [0.5, 2.0, 1.0])
     chain = run_chain(discrete.ZigZagSplitting(Full(model), 0.8, adjusted=True), np.zeros(3), 2, steps=300)
@@ -330,18 +267,6 @@ def test_acceptance_is_counted_after_the_warm_up():
     assert math.isnan(new_chain(process, START, 5, steps=10, warmup=0.5).finish().statistics["mean_acceptance"])
     chain = run_chain(process, START, 5, steps=40, warmup=0.25)
     assert chain.state.memory.counted_steps[0] == 30.0
-
-
-def test_what_the_splitting_schemes_cost():
-    count = {}
-    for adjusted in (False, True):
-        run = pdmp.sample(discrete.ZigZagSplitting(Full(MODEL), 0.2, adjusted=adjusted), steps=50, seed=1)
-        assert run.stats["events"] == {"step": 50} and run.end[0] == pytest.approx(10.0)
-        count[adjusted] = run.stats["data_terms"]
-    assert count == {False: 50, True: 101}  # the potential at each end, and once more where it starts
-    assert "mean_acceptance" in run.stats
-    rows = pdmp.models.LinearGaussian(np.eye(2)[[0, 1, 0]], [0.5, -1.0, 0.2])
-    assert pdmp.sample(discrete.ZigZagSplitting(rows, 0.2, adjusted=True), steps=50).stats["data_terms"] == 3 * 101
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ import discrete
 import pdmp
 from discrete import threads as threads_module
 from discrete.laws import langevin_covariance
-from pdmp.gradients import Minibatch, Noisy
-from pdmp.models import Gaussian, LinearGaussian
+from pdmp.gradients import Noisy
+from pdmp.models import Gaussian
 from pdmp.process import DATA
-from tests.checks import minibatch_law, new_chain, plain_only, run_chain
+from tests.checks import new_chain, plain_only, run_chain
 from tests.engine.helpers_run import resumed_after_deaths
 
 pytestmark = pytest.mark.exact
@@ -170,12 +170,6 @@ def test_both_chains_are_hamiltonian_recursions_with_shared_increments(scheme, e
     np.testing.assert_allclose(chain.state.v, np.concatenate([p, q]), rtol=1e-10, atol=1e-12)
 
 
-def test_each_chain_counts_its_data():
-    model = LinearGaussian(np.arange(1.0, 7.0)[:, None], np.zeros(6))
-    run = pdmp.sample(discrete.SGRRLD(Minibatch(model, 4), 1e-3), steps=5, seed=1, initial=[0.0])
-    assert run.stats["data_terms"] == 4 * 3 * 5
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_chains_meet_at_exactly_the_same_times_the_fine_one_first(schedule):
     times, kinds, *_ = rows(discrete.SGRRLD(EXACT, SCHEDULES[schedule][0]), np.zeros(2), 500)
@@ -207,44 +201,8 @@ def test_the_increments_have_unit_covariance_and_their_stated_correlation(correl
     assert correlation != "matrix" or np.max(np.abs(sigma - sigma.T)) > 0.5
 
 
-@pytest.mark.slow
-def test_with_the_same_noise_the_chains_stay_within_order_gamma():
-    apart = []
-    for gamma in (1e-2, 1e-3, 1e-4):
-        _, kinds, fine, coarse = rows(discrete.SGRRLD(EXACT, gamma), MEAN, round(1.0 / gamma))
-        apart.append(np.abs(fine - coarse)[kinds == COARSE].max() / gamma)
-    assert max(apart) < 5.0
-    independent = rows(discrete.SGRRLD(EXACT, 1e-3, correlation=0.0), MEAN, 1_000)
-    assert np.abs(independent[2] - independent[3])[independent[1] == COARSE].max() > 0.1
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Orders of the bias
-
-
-def slopes(bias):
-    """d log |bias| / d log γ between γ and γ/2."""
-    gammas = np.array([4e-3, 2e-3, 1e-3, 5e-4])
-    return np.diff(np.log(np.abs([bias(g) for g in gammas]))) / np.diff(np.log(gammas))
-
-
-@pytest.mark.parametrize("distinct", [False, True])
-def test_the_bias_is_of_first_order_and_extrapolated_of_second(distinct):
-    """Exact recursion of the moments, on a linear Gaussian model in one dimension with mini-batches."""
-    rng = np.random.default_rng(8)
-    a = rng.standard_normal(40)
-    model = LinearGaussian(a[:, None], 2.0 * a + rng.standard_normal(40))
-    truth = model.posterior()[1][0, 0]
-
-    def plain(gamma):
-        return minibatch_law(model, 8, distinct, gamma)[1] - truth
-
-    def extrapolated(gamma):
-        return 2.0 * plain(0.5 * gamma) - plain(gamma)
-
-    small = 0.01  # of the stability limit, that the leading order leads
-    np.testing.assert_allclose(slopes(lambda g: plain(small * g)), 1.0, atol=0.15)
-    np.testing.assert_allclose(slopes(lambda g: extrapolated(small * g)), 2.0, atol=0.3)
 
 
 @pytest.mark.parametrize("precision, tau", [(1.0, 0.0), (2.0, 3.0)])
@@ -398,14 +356,6 @@ def test_a_negative_variance_is_returned_with_a_warning():
 
 # ---------------------------------------------------------------------------------------------------------------
 # Orders and conventions
-
-
-def test_the_fine_chain_in_the_other_convention():
-    """h/4 and α/2: the same friction per time."""
-    process = discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, beta_hat=0.02)
-    for chain, h, alpha in ((process.coarse, 0.04, 0.3), (process.fine, 0.01, 0.15)):
-        eps = chain.schedule.step(0)
-        np.testing.assert_allclose((eps**2, eps * chain.friction), (h, alpha), rtol=1e-12)
 
 
 def test_both_conventions_give_the_same_path():
@@ -576,17 +526,6 @@ def test_statistics_of_an_extrapolation_are_the_fine_chain_s():
     fine = run.trajectories[0].positions[:-1]
     assert len(fine) == 400
     assert run.stats["mean_clipped"] == pytest.approx(np.mean((np.abs(fine) > 0.4).any(axis=1)))
-
-
-def test_the_chosen_step_of_an_extrapolation_is_by_its_own_law():
-    model = Gaussian([0.0], [1.0])
-    recipe, noisy = discrete.SGRRLD.recipe, Noisy(model, 1e-6)
-    step = recipe.processes(discrete.SGRRLD, model, noisy, np.zeros(1), 0.1)["SGRRLD"].schedule.step(0)
-
-    def error(gamma):
-        return abs(2.0 * 2.0 / (2.0 - 0.5 * gamma) - 2.0 / (2.0 - gamma) - 1.0)
-
-    assert error(step) <= 0.1 < error(1.06 * step)
 
 
 class Accompanied(discrete.SGLD):
