@@ -356,6 +356,11 @@ def test_the_predicted_variance_is_that_of_the_transition_kernel(estimator, tau)
     assert predicted == pytest.approx(exact, rel=0.01)
 
 
+def test_the_variance_without_noise_exceeds_that_of_the_target_by_a_quarter_of_the_squared_scale():
+    for sigma, tolerance in ((0.4, 0.05), (0.2, 0.02)):
+        assert (barker_law("vanilla", sigma, 1.0, 0.0)[0, 0] - 1.0) / sigma**2 == pytest.approx(0.25, abs=tolerance)
+
+
 @pytest.mark.parametrize("estimator, tau", [("vanilla", 0.0), ("corrected", 2.0), ("extreme", 4.0)])
 def test_two_computations_of_the_stationary_law_agree(estimator, tau):
     """Powers of the kernel by shifts of the density, and a linear equation with its matrix."""

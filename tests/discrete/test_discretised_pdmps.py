@@ -256,6 +256,47 @@ def test_paths_of_the_splitting_schemes(name, refresh_rate, adjusted, schedule):
         assert rejected > 5 or schedule == "decreasing"
 
 
+def quartic(x):
+    """A potential that is not quadratic, and its gradient."""
+    a = np.array([[1.0, 0.6], [0.6, 1.5]]) @ x
+    return 0.5 * x @ a + 0.1 * x[0] ** 4 + 0.2 * x[0] * x[1] ** 2 + 0.3 * x[1] ** 4, a + np.array(
+        [0.4 * x[0] ** 3 + 0.2 * x[1] ** 2, 0.4 * x[0] * x[1] + 1.2 * x[1] ** 3]
+    )
+
+
+@pytest.mark.parametrize("name", ["ZigZag", "BPS"])
+def test_the_adjusted_kernels_are_in_skew_detailed_balance(name):
+    """π(x) P(x, v → x', v') = π(x') P(x', -v' → x, -v), and ℓ is the logarithm of the ratio.
+
+    A rejection, from (x, v) to (x, -v), is its own reversal.
+    """
+    rng = np.random.default_rng(8)
+    eps, moved, refused = 0.9, 0, 0
+    for _ in range(200):
+        x = rng.standard_normal(2)
+        v = rng.choice([-1.0, 1.0], 2) if name == "ZigZag" else unit(rng.standard_normal(2))
+
+        def potential(x):
+            return quartic(x)[0]
+
+        def gradient(x):
+            return quartic(x)[1]
+
+        for p, w in turns(name, v, gradient(x + 0.5 * eps * v), eps):
+            if p < 1e-6:  # whose ratio has lost its digits
+                continue
+            y, accept = acceptance(name, x, v, w, potential, gradient, eps)
+            forward = math.exp(-potential(x)) * p * accept
+            _, accept_back = acceptance(name, y, -w, -v, potential, gradient, eps)
+            backward = math.exp(-potential(y)) * chance_of(name, y, -w, -v, gradient, eps) * accept_back
+            assert forward == pytest.approx(backward, rel=1e-12, abs=1e-300)
+            ell = potential(x) - potential(y) + gradient(x + 0.5 * eps * v) @ (y - x)
+            assert accept == pytest.approx(min(1.0, math.exp(ell)), rel=1e-10)
+            moved += accept > 0.999
+            refused += accept < 0.9
+    assert moved > 50 and refused > 50
+
+
 def test_nothing_is_rejected_on_a_gaussian_with_independent_coordinates():
     model = Gaussian([1.0, -1.0, 0.0], [0.5, 2.0, 1.0])
     chain = run_chain(discrete.ZigZagSplitting(Full(model), 0.8, adjusted=True), np.zeros(3), 2, steps=300)

@@ -174,6 +174,26 @@ def test_small_steps_of_ubu_keep_their_digits():
         assert plain(remainder)(u) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
+@pytest.mark.parametrize("t, D", [(0.7, 0.5), (0.05, 3.0)])
+def test_the_free_motion_has_the_covariance_of_its_stochastic_differential_equation(t, D):
+    """∫ h(s) h(s)ᵀ 2D ds with the response (1 - e^(-Ds)) / D of θ and e^(-Ds) of p; and the docstring's formulas."""
+    _, noise = free_motion(t, D)
+
+    def entry(i, j):
+        def product(s):
+            response = (-math.expm1(-D * s) / D, math.exp(-D * s))
+            return 2.0 * D * response[i] * response[j]
+
+        return integrate.quad(product, 0.0, t, epsrel=1e-12)[0]
+
+    np.testing.assert_allclose(noise, [[entry(i, j) for j in (0, 1)] for i in (0, 1)], rtol=1e-8)
+    u, e = D * t, math.exp(-D * t)
+    stated = [[(2.0 * u - 3.0 + 4.0 * e - e * e) / D**2, (1.0 - e) ** 2 / D], [(1.0 - e) ** 2 / D, 1.0 - e * e]]
+    np.testing.assert_allclose(noise, stated, rtol=1e-8)
+    given = noise[0, 0] - noise[0, 1] ** 2 / noise[1, 1]
+    assert given == pytest.approx(2.0 * (u - 2.0 * math.tanh(0.5 * u)) / D**2, rel=1e-6)
+
+
 @plain_only
 def test_a_batch_is_used_until_the_next_one_is_drawn():
     """Every gradient counts its data; with one batch for all steps the chain is that of this batch's posterior."""
@@ -330,6 +350,30 @@ def test_a_chain_that_diverges_stops(scheme):
 # The laws on Gaussian targets
 
 
+STATED = {  # λ times the variance of θ, from the docstrings; x = ε²λ, y = Dε/2
+    "splitting": lambda eps, D, lam, tau, x, y: (1.0 + eps * tau**2 / (2.0 * D)) * y / math.sinh(y),
+    "semi_implicit": lambda eps, D, lam, tau, x, y: (
+        (1.0 + eps * tau**2 / (2.0 * D)) / (1.0 - x / (4.0 - 2.0 * eps * D))
+    ),
+    "explicit": lambda eps, D, lam, tau, x, y: (
+        (1.0 + eps * tau**2 / (2.0 * D))
+        * D
+        / (D - eps * lam)
+        * (4.0 - 2.0 * eps * D + 2.0 * x)
+        / (4.0 - 2.0 * eps * D + x)
+    ),
+    "BAOAB": lambda eps, D, lam, tau, x, y: 1.0 + 0.25 * (eps * tau) ** 2 / math.tanh(y) / (1.0 - 0.25 * x),
+}
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.5])
+@pytest.mark.parametrize("scheme", STATED)
+def test_the_stated_variances(scheme, tau):
+    for eps, D, lam in ((0.3, 1.3, 2.0), (0.05, 4.0, 1.0)):
+        found = additive(scheme, eps, D, lam, tau=tau).cov[0, 0]
+        assert found * lam == pytest.approx(STATED[scheme](eps, D, lam, tau, eps**2 * lam, 0.5 * D * eps), rel=1e-9)
+
+
 ORDERS = {"explicit": 1, "semi_implicit": 2, "splitting": 2, "UBU": 2}
 
 
@@ -340,6 +384,14 @@ def test_the_order_of_the_bias(scheme):
     bias = [np.abs(additive(scheme, eps, 1.2, A).cov - truth).max() for eps in (0.04, 0.02, 0.01)]
     np.testing.assert_allclose(np.log2(np.divide(bias[:-1], bias[1:])), ORDERS[scheme], atol=0.1)
     assert sampler(scheme, MODEL, 0.1).bias_order == ORDERS[scheme]
+
+
+def test_baoab_is_exact_for_a_gaussian_at_every_step():
+    for eps in (0.05, 0.6, 1.2):
+        law = additive("BAOAB", eps, 0.7, PRECISION, PRECISION @ MEAN)
+        np.testing.assert_allclose(law.mean, MEAN, rtol=1e-8)
+        np.testing.assert_allclose(law.cov, np.linalg.inv(PRECISION), atol=1e-9)
+        assert law.temperature == pytest.approx(1.0 - eps**2 * np.trace(PRECISION) / 12.0)
 
 
 @pytest.mark.parametrize("every", [2, 5, 10])

@@ -462,6 +462,38 @@ def test_moments_with_mini_batches_tend_to_the_posterior_and_to_additive_noise()
         assert slope == pytest.approx(expected, rel=1e-3)
 
 
+# ---------------------------------------------------------------------------------------------------------------
+# Orders of the bias, from the recursions of the variance
+
+
+def variance(gamma, precision, tau, noise):
+    """Of x' = (1 - γλ) x - γτη + noise."""
+    return (noise + gamma**2 * tau**2) / (1.0 - (1.0 - gamma * precision) ** 2)
+
+
+NOISES = {
+    "plain": lambda gamma, tau: 2.0 * gamma,
+    "corrected": lambda gamma, tau: 2.0 * gamma - gamma**2 * tau**2,
+    "modified": lambda gamma, tau: 2.0 * gamma * (1.0 - 2.0 * gamma / 8.0 * tau**2) ** 2,
+    "as printed": lambda gamma, tau: 2.0 * gamma * (1.0 - 2.0 * gamma / 2.0 * tau**2) ** 2,
+}
+
+
+@pytest.mark.parametrize("name, slope", [("plain", 2.0), ("corrected", 0.0), ("modified", 0.0), ("as printed", -6.0)])
+def test_the_first_order_of_the_bias(name, slope):
+    """γ/2 + slope γτ²/(4λ): the terms that the docstring states, and order 1 for all four."""
+    precision, tau = 2.0, 3.0
+    gammas = np.array([4e-4, 2e-4, 1e-4])
+    bias = np.array([variance(g, precision, tau, NOISES[name](g, tau)) - 1.0 / precision for g in gammas])
+    np.testing.assert_allclose(np.diff(np.log(np.abs(bias))) / np.diff(np.log(gammas)), 1.0, atol=0.02)
+    assert bias[-1] / gammas[-1] == pytest.approx(0.5 + slope * tau**2 / (4.0 * precision), rel=0.01)
+
+
+def test_the_corrected_variance_does_not_know_the_gradient_noise():
+    found = [variance(0.2, 2.0, tau, NOISES["corrected"](0.2, tau)) for tau in (0.0, 1.0, 3.0)]
+    np.testing.assert_allclose(found, 1.0 / (2.0 * (1.0 - 0.2)), rtol=1e-13)
+
+
 @plain_only
 def test_steps_that_explore_have_no_noise_to_remove():
     process = discrete.SGLD(Noisy(PLANE, 0.1), schedules.cyclical(0.01, 10, 0.5), correction="corrected")

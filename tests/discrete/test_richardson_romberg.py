@@ -15,9 +15,9 @@ import pdmp
 from discrete import threads as threads_module
 from discrete.laws import langevin_covariance
 from pdmp.gradients import Noisy
-from pdmp.models import Gaussian
+from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import DATA
-from tests.checks import new_chain, plain_only, run_chain
+from tests.checks import minibatch_law, new_chain, plain_only, run_chain
 from tests.engine.helpers_run import resumed_after_deaths
 
 pytestmark = pytest.mark.exact
@@ -203,6 +203,31 @@ def test_the_increments_have_unit_covariance_and_their_stated_correlation(correl
 
 # ---------------------------------------------------------------------------------------------------------------
 # Orders of the bias
+
+
+def slopes(bias):
+    """d log |bias| / d log γ between γ and γ/2."""
+    gammas = np.array([4e-3, 2e-3, 1e-3, 5e-4])
+    return np.diff(np.log(np.abs([bias(g) for g in gammas]))) / np.diff(np.log(gammas))
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_the_bias_is_of_first_order_and_extrapolated_of_second(distinct):
+    """Exact recursion of the moments, on a linear Gaussian model in one dimension with mini-batches."""
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal(40)
+    model = LinearGaussian(a[:, None], 2.0 * a + rng.standard_normal(40))
+    truth = model.posterior()[1][0, 0]
+
+    def plain(gamma):
+        return minibatch_law(model, 8, distinct, gamma)[1] - truth
+
+    def extrapolated(gamma):
+        return 2.0 * plain(0.5 * gamma) - plain(gamma)
+
+    small = 0.01  # of the stability limit, that the leading order leads
+    np.testing.assert_allclose(slopes(lambda g: plain(small * g)), 1.0, atol=0.15)
+    np.testing.assert_allclose(slopes(lambda g: extrapolated(small * g)), 2.0, atol=0.3)
 
 
 @pytest.mark.parametrize("precision, tau", [(1.0, 0.0), (2.0, 3.0)])
