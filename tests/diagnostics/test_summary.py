@@ -283,6 +283,8 @@ def test_draws_that_are_not_finite():
     for function in (ess, rhat):
         with pytest.raises(ValueError, match="`draws` must be finite; 1 of 100 are not"):
             function(x)
+        with pytest.raises(ValueError, match="`draws` must have shape"):
+            function(np.zeros(7))
 
 
 # -- thinning ---------------------------------------------------------------------------------------------------------

@@ -377,6 +377,8 @@ def test_moments_keep_no_path():
     for call in (lambda: run.draws(10), lambda: run.at(1.0), lambda: run.expectation(np.sum), lambda: run.trajectories):
         with pytest.raises(ValueError, match='`store="moments"`'):
             call()
+    with pytest.raises(ValueError, match="`method` 'bulk' needs draws"):
+        run.ess("bulk")
     grid = pdmp.sample(Telegraph(), time=50.0, seed=8, store="grid", draws=10)
     for call in (lambda: grid.at(1.0), lambda: grid.trajectories):
         with pytest.raises(ValueError, match='`store="grid"`'):
