@@ -1,6 +1,5 @@
 """The metric: exact on Gaussians, free of scale, learnt until it has settled."""
 
-import dataclasses
 import math
 import sys
 
@@ -12,9 +11,9 @@ import threadpoolctl
 
 import pdmp
 from pdmp.automatic import metric, preparing, start
-from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
+from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
-from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
+from pdmp.automatic.windows import LATER, WARMUP, gradients_of, run_window
 from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
@@ -160,24 +159,6 @@ def test_directions_are_combined():
     np.testing.assert_allclose(alone.transform(np.eye(6)), scale * further.transform(np.eye(6)))
 
 
-def test_many_dimensions_with_few_directions(monkeypatch):
-    monkeypatch.setattr(metric, "ENTRIES", 0)
-    monkeypatch.setattr(metric, "DENSE", 1)
-    monkeypatch.setattr(start, "DENSE", 1)
-    scale = np.array([1.0, 10.0, 0.1, 3.0])
-    middle = np.eye(4) + 24.0 * np.full((4, 4), 0.25)
-    model = pdmp.models.Gaussian(np.zeros(4), np.linalg.inv(scale[:, None] * middle * scale))
-    found = learn_metric(model, find_starts(model, 2, rng()), seed())
-    covariance = found.mass.transform(found.mass.transposed(np.eye(4)))
-    assert distance(np.linalg.cholesky(covariance), np.linalg.cholesky(scale[:, None] * middle * scale)) < 0.3
-    assert isinstance(found.mass, LowRank) and found.settled
-    # From the best variances nothing changes but the directions, and they are used in another window.
-    best = (np.diag(scale[:, None] * middle * scale) / np.diag(model.hessian(np.zeros(4)))) ** 0.25
-    starts = find_starts(model, 2, rng())._replace(gaussian=Gaussian(np.zeros(4), best))
-    again = learn_metric(model, starts, seed())
-    assert isinstance(again.mass, LowRank) and again.windows >= 2
-
-
 class Ridge(Model):
     """U = Σ xⱼ² cosh(x₀) / 2 + x₀² / 2: an arrow, whose mean over x₀ is not its value at 0; not definite far out."""
 
@@ -291,27 +272,6 @@ def test_distance_of_covariances():
     assert distance(np.array([1.0, 2.0]), np.array([1.0, 2.0 * math.e])) == pytest.approx(2.0 / math.sqrt(2.0))
 
 
-def test_lower_root():
-    root = rng().normal(size=(3, 3))
-    np.testing.assert_allclose(lower(root) @ lower(root).T, root @ root.T)
-    assert np.all(np.triu(lower(root), 1) == 0.0)
-
-
-def test_windows_on_a_gaussian():
-    starts = find_starts(GAUSSIAN, 3, rng())
-    found = learn_metric(GAUSSIAN, starts, seed())
-    assert found.windows == 1 and found.settled and found.change < 1e-4
-    np.testing.assert_allclose(found.gaussian.centre, MEAN, rtol=1e-5)
-    assert distance(np.linalg.cholesky(COVARIANCE), found.gaussian.root) < 1e-5
-    assert found.residual < 1e-4
-    assert found.points.shape == (3, 3) and np.all(found.points != starts.points)
-    # A window of 120 gradients of each chain, and the last path's; and the points.
-    assert 3 * 120 <= found.gradients - 3 * -(-metric.POINTS // 3) <= 3 * 130
-    assert 0.8 < found.step < 2.0  # in coordinates in which the target is isotropic
-    again = learn_metric(GAUSSIAN, starts, seed())
-    np.testing.assert_array_equal(found.points, again.points)
-
-
 def test_windows_go_on_until_it_has_settled(monkeypatch):
     monkeypatch.setattr(metric, "TOLERANCE", -1.0)
     monkeypatch.setattr(metric, "FAR_TOLERANCE", -1.0)
@@ -372,42 +332,6 @@ def test_a_window_without_a_move_changes_nothing(dense, monkeypatch):
     found = learn_metric(GAUSSIAN, starts, seed())
     np.testing.assert_array_equal(used[0], used[1])
     assert found.windows == 2 and (found.settled or not dense) and np.isfinite(found.change)
-
-
-def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
-    monkeypatch.setattr(metric, "TOLERANCE", math.inf)
-    heavy = Plane(HEAVY)
-    kept, used = metric.hamiltonian, []
-    monkeypatch.setattr(metric, "hamiltonian", lambda *a, **k: used.append(kept(*a, **k)) or used[-1])
-    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0))
-    assert found.far and found.residual > metric.FAR and found.windows == 2
-    assert (used[0].duration, used[0].target_acceptance) == (metric.DURATION, metric.ACCEPTANCE)
-    assert (used[-1].duration, used[-1].target_acceptance) == (metric.FAR_DURATION, metric.FAR_ACCEPTANCE)
-    assert len(used[0].centre) == 2 and len(used[-1].centre) == 0 and found.around is None
-    assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed(0)).far
-    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(0), 0.97)
-    assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
-    z = found.gaussian.standardised(found.visited)  # of the last of two windows, which is fitted alone
-    assert found.windows == 2 and found.widest**2 == pytest.approx(np.linalg.eigvalsh(np.cov(z.T, bias=True))[-1])
-    durations = [found._replace(widest=w).duration for w in (1.0, 2.5, 9.0)]  # a run's
-    assert durations == [metric.FAR_DURATION, metric.BENT * 6.25, metric.LONGEST]
-    assert found._replace(far=False).duration == metric.DURATION
-
-
-def test_near_normal_steps_are_around_the_gaussian_that_was_learnt():
-    """Of a Gaussian the step reaches a quarter of its period, and every path is one gradient and accepted."""
-    learnt = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 3, rng()), seed())
-    np.testing.assert_allclose(learnt.around, MEAN, rtol=1e-6, atol=1e-6)
-    process = pdmp.HMC.in_metric(GAUSSIAN, learnt)
-    assert process.step == pytest.approx(0.5 * math.pi) and process.duration == pytest.approx(0.25 * math.pi)
-    np.testing.assert_array_equal(process.centre, learnt.around)
-    run = pdmp.sample(process, steps=60, initial=learnt.points[0], seed=1)
-    assert run.stats["mean_acceptance"] == pytest.approx(1.0, abs=1e-6)
-    for other in (
-        pdmp.HMC.in_metric(GAUSSIAN, learnt, metric=np.ones(3)),
-        pdmp.HMC.in_metric(GAUSSIAN, learnt.diagonal()),
-    ):
-        assert len(other.centre) == 0 and other.adapts
 
 
 def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
@@ -499,18 +423,6 @@ class FakeRun:
         self.info = {"n_data": 1}
 
 
-def test_a_window():
-    process = metric.hamiltonian(GAUSSIAN, metric.from_root(np.linalg.cholesky(COVARIANCE)), False)
-    x = np.tile(MEAN, (2, 1))
-    run = run_window(process, x, seed(), 50)
-    np.testing.assert_array_equal(run.mean(), run_window(process, x, seed(), 50).mean())
-    assert 100 <= gradients_of(run) <= 120 and {r.stopped for r in run.records} == {"data_passes"}
-    final = ends(run, x)
-    np.testing.assert_array_equal(final[1], run.trajectories[1].at(run.end[1]))
-    warm = [record.warmup / record.end for record in run.records]
-    np.testing.assert_allclose(warm, WARMUP, atol=0.15)
-
-
 def test_a_gradient_that_is_not_finite_where_chains_go():
     trap = pdmp.models.from_function(lambda x: (0.5 * x @ x, x.copy()), 2)
     starts = find_starts(trap, 2, rng())
@@ -575,15 +487,3 @@ def with_an_exit(x):
     if x[0] > 1.95:
         sys.exit("above 1.95")
     return up_to_two(x)
-
-
-def test_a_chain_that_failed_is_where_it_started():
-    process = metric.hamiltonian(GAUSSIAN, metric.from_root(np.linalg.cholesky(COVARIANCE)), False)
-    starts = MEAN + np.arange(3.0)[:, None]
-    run = run_window(process, starts, seed(), 30)
-    records = [dataclasses.replace(r, stopped="failed" if i == 1 else r.stopped) for i, r in enumerate(run.records)]
-    found = ends(pdmp.Run(run.info, records, process=run.process), starts)
-    np.testing.assert_array_equal(found[1], starts[1])
-    for i in (0, 2):
-        np.testing.assert_array_equal(found[i], run.trajectories[i].at(run.end[i]))
-        assert not np.array_equal(found[i], starts[i])

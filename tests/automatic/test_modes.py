@@ -273,24 +273,6 @@ def test_what_it_costs(monkeypatch):
     assert none == 2 + 8 and 40 < some[0] == some[1] < 50  # first evaluations, an ELBO
 
 
-def test_what_is_said():
-    metric = learnt(np.zeros(5), np.diag([1.0, 1.0, 1.0, 0.1, 1.0]), np.zeros((2, 5)), np.zeros((2, 5)))
-    centre = np.array([9.0, 0.1, -3.0, 0.5, 1.0])
-    found = [modes.Hidden(Gaussian(centre, np.eye(5)), 0.7), modes.Hidden(Gaussian(-centre, np.eye(5)), 2.0)]
-    names = ["mu[0]", "mu[1]", "mu[2]", "log(sigma)", "theta"]
-    said = modes.warning(found, metric, names)
-    assert said.startswith(
-        "a mode that no chain is in: further paths end at mu[0] = 9, mu[2] = -3, log(sigma) = 0.5 …,"
-    )
-    assert "about 0.5 times their mass; and 1 more." in said
-    assert "transforms.Ordered" in said and "`pdmp.sample(model, tempered=True)` goes from mode to mode" in said
-    assert "more." not in modes.warning(found[:1], metric, names) and modes.warning([], metric, names) is None
-    plane = learnt(np.zeros(2), np.eye(2), np.zeros((2, 2)), np.zeros((2, 2)))
-    assert "x[1] = 2, apart" in modes.warning(
-        [modes.Hidden(Gaussian(np.array([1.0, 2.0]), np.eye(2)), 0.0)], plane, ["x[0]", "x[1]"]
-    )
-
-
 def test_auto_warns_before_the_run():
     model, left = two_modes(0.0, apart=3.5), LEFT + [1.0, 0.0]
     with pytest.warns(UserWarning, match=r"a mode that no chain is in: further paths end at x\[0\] = 3.5, .* 1 times"):

@@ -4,8 +4,6 @@ The metric is given, with a condition number of 1.8e4: L = (100, 0; 60, 1), Σ =
 Σ⁻¹ = (0.3601, -0.6; -0.6, 1).
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -13,11 +11,10 @@ import scipy.sparse
 import discrete
 import pdmp
 from pdmp.automatic import preparing
-from pdmp.automatic.metric import DURATION, Metric
+from pdmp.automatic.metric import Metric
 from pdmp.automatic.start import Gaussian
 from pdmp.metric import LowRank, covariance_of, from_root
 from pdmp.process import Process, takers_of_metrics
-from pdmp.processes.hmc import FIRST_STEP, LONGEST_STEP
 from tests.targets import LOGISTIC, Plane
 
 pytestmark = pytest.mark.exact
@@ -38,18 +35,6 @@ def metric_of(root, mean=MEAN, points=POINTS):
 def known(monkeypatch):
     """The warm-up learns the metric above, whatever the model."""
     monkeypatch.setattr(preparing, "learn_metric", lambda *arguments: metric_of(ROOT))
-
-
-def test_the_metric_says_what_it_is():
-    metric = metric_of(ROOT)
-    np.testing.assert_allclose(np.abs(metric.root), ROOT)  # a root up to the signs of its columns
-    np.testing.assert_allclose(metric.covariance, COVARIANCE)
-    np.testing.assert_allclose(metric.variances, VARIANCES, rtol=1e-6)
-    small = metric.diagonal()
-    np.testing.assert_allclose(small.root, np.sqrt(VARIANCES), rtol=1e-6)
-    np.testing.assert_allclose(small.mass.root, np.sqrt(VARIANCES), rtol=1e-6)
-    np.testing.assert_allclose([small.variances, small.covariance], [VARIANCES] * 2, rtol=1e-6)
-    np.testing.assert_array_equal(small.mean, MEAN)
 
 
 def covariance_of_metric(mass):
@@ -118,23 +103,6 @@ def test_noisy_gradients(known):
     np.testing.assert_allclose(process.speed, np.sqrt(VARIANCES), rtol=1e-6)
     with pytest.raises(ValueError, match="`options`: the provider must be one of this model, got a Noisy"):
         pdmp.auto(data, sampler=pdmp.SBPS, options={"provider": noisy})
-
-
-def test_preconditioners(known):
-    process = pdmp.auto(MODEL, sampler=discrete.SGLD, seed=1)
-    np.testing.assert_allclose(process.preconditioner.matrix, COVARIANCE)
-    assert process.resolve(MEAN).schedule.step(0) == pytest.approx(whitened(discrete.SGLD).schedule.step(0), rel=1e-6)
-    for sampler in (discrete.MALA, discrete.Barker):
-        process = pdmp.auto(MODEL, sampler=sampler, seed=1)
-        np.testing.assert_allclose(np.abs(process.metric.root), ROOT)
-        # Where it started to adapt, in two dimensions with curvatures of 1; it is frozen elsewhere.
-        start = {"MALA": 1.4 / 2.0 ** (1.0 / 3.0), "Barker": 2.0 / 2.0 ** (1.0 / 6.0)}[sampler.__name__]
-        assert process.starting_step(PRECISION) == pytest.approx(start, rel=1e-6)
-        assert not process.adapt and 0.1 < process.schedule.step(0) / start < 5.0
-        assert process.duration == process.duration_at(process.schedule.step(0))
-        assert np.all(process.prepared.starts != POINTS) and process.prepared.gradients > 120
-        fixed = pdmp.auto(MODEL, sampler=sampler, options={"adapt": False, sampler.step_name: 0.3}, seed=1)
-        assert fixed.schedule.step(0) == 0.3
 
 
 def whitened(sampler):
@@ -294,72 +262,3 @@ def test_bounds(known):
         process = pdmp.auto(model, sampler=sampler, options={"thinning": "grid"}, seed=1)
         assert "Grid" in type(getattr(process.thinning, "bound", process.thinning)).__name__
         assert pdmp.auto(MODEL, sampler=sampler, seed=1).thinning.exact
-
-
-@pytest.mark.slow
-def test_a_run():
-    model = Plane(LOGISTIC)
-    first, second = (pdmp.auto(model, sampler=pdmp.Boomerang, seed=1) for _ in range(2))
-    np.testing.assert_array_equal(first.prepared.starts, second.prepared.starts)
-    run = pdmp.sample(first, ess=20, seed=1)
-    assert run.chains == 4 and run.info["choice"].startswith(
-        "Boomerang in a metric learnt by windows of HMC: covariance"
-    )
-    assert np.all(np.abs(run.mean() - model.moments()[0]) < 6.0 * run.mcse())
-    assert run.stats["preparation_gradients"] > 300
-
-
-CORRELATED = pdmp.models.Gaussian([0.0, 0.0], np.linalg.inv([[1.0, 0.99], [0.99, 1.0]]))
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_the_sentence_on_what_was_learnt(dense):
-    """Each of its numbers."""
-    root = np.eye(2) if dense else np.ones(2)
-    metric = SimpleNamespace(gaussian=SimpleNamespace(root=root), mass=None, settled=not dense, change=0.123)
-    metric.coordinates = None
-    metric.residual, metric.windows, metric.gradients = 2.5 if dense else 0.04, 1 if dense else 7, 12_345
-    said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1 if dense else 1.1), metric)
-    paths = "one step of 0.25" if dense else "1 to 9 steps of 0.25"
-    assert (
-        said
-        == f"Hamiltonian Monte Carlo, paths of {paths}: "
-        + (
-            "covariance learnt in 1 window, 12,345 gradients, not settled: they changed by 0.12 in the last window; "
-            "the posterior is far from normal (residual gradient 2.50); "
-            if dense
-            else "variances learnt in 7 windows, 12,345 gradients, settled; "
-            "the posterior is near normal (residual gradient 0.04); "
-        )
-        + "no other mode was found: paths miss one that is narrow and far"
-    )
-    for hidden, where in ((1, "is a mode"), (3, "are 3 modes")):
-        said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1), metric, hidden)
-        assert said.endswith(f"); there {where} that no chain is in") and "no other mode" not in said
-    metric.mass = LowRank(np.ones(2), np.eye(2), np.array([0.5, 2.0]))
-    said = preparing.describe(pdmp.BPS(CORRELATED, refresh_rate=1.0), metric)
-    assert said.startswith(
-        f"BPS in a metric learnt by windows of HMC: {'covariance' if dense else 'variances'} and 2 directions"
-    )
-    metric.coordinates = SimpleNamespace(scales=np.array([[1, 0], [1, 1]]))
-    said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1), metric)
-    assert " and 2 directions of coordinates non-centred in part, by x[0], x[1], learnt in " in said
-
-
-def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
-    """What was learnt for the covariance is too long a step for variances alone.
-
-    Around the Gaussian itself every step is accepted, and it grows as far as it can, slowly towards a high acceptance.
-    """
-    full, diagonal = (pdmp.auto(CORRELATED, metric=metric, seed=1) for metric in ("full", "diagonal"))
-    careful = pdmp.auto(CORRELATED, options={"target_acceptance": 0.99}, seed=1)
-    assert full.duration == diagonal.duration == careful.duration == DURATION and careful.target_acceptance == 0.99
-    assert full.step == pytest.approx(LONGEST_STEP) and "paths of one step of 1.6" in full.prepared.choice
-    assert diagonal.step < 0.5 * full.step and FIRST_STEP < careful.step < full.step
-    assert len(full.centre) == len(careful.centre) == 2 and len(diagonal.centre) == 0
-    assert f"of {diagonal.step:.2g}:" in diagonal.prepared.choice and not diagonal.adapts
-    assert diagonal.prepared.gradients > full.prepared.gradients
-    run = pdmp.sample(diagonal, events=300, seed=1)
-    assert run.stats["mean_acceptance"] > 0.5 and run.stats["divergences"] == 0
-    shorter = pdmp.auto(CORRELATED, options={"duration": 0.5}, seed=1)
-    assert shorter.step == full.step and shorter.duration == 0.5

@@ -132,15 +132,6 @@ def test_a_gaussian_in_many_dimensions():
     assert path.elbo == pytest.approx(log_z, abs=0.1)
 
 
-def test_curved_valley_in_the_steps_of_many_dimensions():
-    valley = function(
-        lambda a, b: 0.5 * a * a + 50.0 * (b - a * a) ** 2,
-        lambda a, b: (a - 200.0 * a * (b - a * a), 100.0 * (b - a * a)),
-    )
-    path = find_path(Evaluations(valley), np.array([3.0, -4.0]), rng(), dense=False)
-    assert path.converged
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_do_not_start_in_a_mode_without_mass(seed):
     """The density of the centred eight schools has no bound for log τ → -∞."""
@@ -227,21 +218,6 @@ def test_chains_start_elsewhere_than_down_a_neck(monkeypatch):
     assert "Chains that start there do not leave it: give `initial=` elsewhere" in found.warning(["", ""])
 
 
-@pytest.mark.parametrize(
-    "fall, width, said",
-    [(50.0, 1e-4, True), (60.0, 1e-4, False), (30.0, 2e-3, False), (19.0, 1e-4, False), (80.0, 1e-6, True)],
-)
-def test_what_is_a_neck(fall, width, said):
-    """Three widths that shrink; of the density's growth at least half is in the volume."""
-    wide, narrow = Gaussian(np.zeros(4), np.ones(4)), Gaussian(np.zeros(4), np.array([1.0, width, width, width]))
-    found = start._neck((np.zeros(4), wide, 100.0), np.array([0.1, 0.0, -9.0, 3.0]), narrow, 100.0 - fall)
-    assert (found is not None) == said
-    if said:
-        assert found == (2, -9.0, fall, pytest.approx(1.0 / width))
-    # Of a mode of many data the volume is little of it.
-    assert start._neck((np.zeros(4), wide, 1e4), np.zeros(4), narrow, 0.0) is None
-
-
 def test_where_a_path_converges_there_is_no_neck():
     """From sd 1 down to 1e-5, but to a mode."""
     narrow = pdmp.models.Gaussian(np.zeros(2), [1e10, 1e10])
@@ -249,22 +225,6 @@ def test_where_a_path_converges_there_is_no_neck():
     assert start._neck((np.ones(2), first, 30.0), np.zeros(2), Gaussian(np.zeros(2), np.full(2, 1e-5)), 0.0) is not None
     path = find_path(Evaluations(narrow), np.full(2, 1e-3), rng())
     assert path.converged and path.neck is None and path.mode is not None
-
-
-def test_modes_of_about_the_same_mass_both_start_chains():
-    found = find_starts(two_modes(-1.0, apart=3.0), 8, rng(3))
-    assert found.warning([]) is None
-    assert 0 < (found.points[:, 0] > 0.0).sum() < 8
-
-
-def test_each_chain_starts_for_itself():
-    found = find_starts(GAUSSIAN, 4, rng(1))
-    assert found.warning([]) is None and len(found.elbos) == 5
-    z = np.array([found.gaussian.standardised(x) for x in found.points])
-    distances = np.linalg.norm(z[:, None] - z, axis=-1)[np.triu_indices(4, 1)]
-    assert distances.min() > 0.3 and np.abs(z).max() < 4.0
-    again = find_starts(GAUSSIAN, 4, rng(1))
-    np.testing.assert_array_equal(found.points, again.points)
 
 
 def test_the_model_s_own_point_competes():
@@ -322,14 +282,6 @@ def test_points_of_zero_density(fails):
     assert min(x[0] for x in picks) > 0.0
 
 
-def test_draws_by_importance_are_nearer_the_target_than_the_gaussian():
-    narrow = function(lambda a, b: 0.5 * (a * a + b * b), lambda a, b: (a, b))
-    wide = Gaussian(np.zeros(2), np.full(2, 3.0))
-    picks = np.array([draw_by_importance(Evaluations(narrow), wide, rng(k)) for k in range(400)])
-    # Var = 9 without weights; of the best of four about 3.
-    assert picks.var() < 4.5
-
-
 def test_a_draw_is_taken_with_probability_proportional_to_p_over_q():
     class Fixed:
         def standard_normal(self, size):
@@ -379,20 +331,6 @@ def test_a_median_regression_starts_at_its_lines():
     for seed in range(3):
         found = find_starts(pdmp.models.from_function(both, 2), 4, rng(seed))
         assert np.abs(found.points - [1.0, 2.0]).max() < 0.6
-
-
-def test_derivatives_over_the_width_are_those_of_a_gaussian():
-    walk = start._Wide(Evaluations(GAUSSIAN), np.array([300.0, 0.0, 0.0]))
-    x = np.array([310.0, 0.4, 0.1])
-    gradient, hessian = walk.derivatives(x, GAUSSIAN.gradient(x))
-    np.testing.assert_allclose(hessian, PRECISION, atol=1e-9)
-    np.testing.assert_allclose(gradient, GAUSSIAN.gradient(x), rtol=1e-9)
-    change = walk.width**2 * np.diag(PRECISION)
-    assert np.all((change >= 0.5) & (change <= 4.0))
-    # Far from a kink of 0.5: the width ends just beyond it, and the mean of both sides is not the slope.
-    walk = start._Wide(Evaluations(straight(1e3, 0.0, 1)), np.array([0.7]))
-    gradient, hessian = walk.derivatives(np.array([0.7]), np.array([1e3]))
-    assert 0.7 <= walk.width[0] <= 1.4 and gradient[0] == 1e3 and hessian[0, 0] == pytest.approx(1e3 / walk.width[0])
 
 
 def test_no_density_at_all():

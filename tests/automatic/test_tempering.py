@@ -585,46 +585,6 @@ def two_chains(shares, n=400, seed=0):
     return draws
 
 
-@plain_only
-def test_what_is_told_of_the_rungs():
-    """Sums over ten scans, all different: of four rungs, two modes and one that a path found."""
-    process, report = ladder(betas=np.array([0.0, 0.2, 0.5, 1.0])), answers.TemperedReport()
-    process.modes, process.known = np.array([1, 0]), (np.ones((1, 2)), np.eye(2)[None], np.array([-3.0]))
-    memory = process.memory(np.zeros(2), np.random.default_rng(0))
-    memory.counted[0], memory.restarts[0], memory.trips[0], memory.undefined[0] = 10, 5, 3, 2
-    memory.accepted[:], memory.rejected[:] = [0.0, 8.0, 4.0, 7.0], [1.0, 4.0, 2.0]
-    memory.trace.works[:], memory.trace.potentials[:] = np.arange(4.0), 7.0
-    memory.trace.used[0], memory.trace.spacing[0] = 3, 4
-    state = SimpleNamespace(memory=memory)
-    assert report.statistics(process, state) == {
-        "restarts": 5.0,
-        "round_trips": 3.0,
-        "mean_acceptance": 0.4,
-        "mean_barrier": pytest.approx(0.7),
-        "undefined": 2.0,
-    }
-    kept = report.accumulated(process, state, 0.0, 10.0)
-    expected = {
-        "rungs/betas": process.betas,
-        "rungs/omitted": [process.model.omitted()],
-        "rungs/rejections": [0.1, 0.4, 0.2],
-        "rungs/acceptances": [0.8, 0.4, 0.7],
-        "rungs/works": np.tile(np.arange(4.0), (3, 1)),
-        "rungs/potentials": [7.0] * 3,
-        "rungs/spacing": [4],
-        **{f"reference/{name}": getattr(MIXTURE, name) for name in ("weights", "means", "roots", "freedoms")},
-        "reference/modes": [1, 0],
-        "known/centres": [[1.0, 1.0]],
-        "known/roots": [np.eye(2)],
-        "known/masses": [-3.0],
-    }
-    assert kept.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(kept[name], value, rtol=1e-12, err_msg=name)
-    memory.trace.works[:] = memory.rejected[:] = memory.accepted[:] = memory.trace.spacing[:] = 0
-    np.testing.assert_allclose(kept["rungs/works"], expected["rungs/works"])  # what goes on is not seen in it
-
-
 def test_bayes_factors_and_the_constants_that_u_leaves_out(monkeypatch):
     runs = [object.__new__(pdmp.Run) for _ in range(2)]
     found = {id(runs[0]): LogEvidence(3.0, 0.3, 3.5, 0.1, 0.2), id(runs[1]): LogEvidence(-1.0, 0.4, -1.5, 0.1, 0.2)}

@@ -70,14 +70,6 @@ def test_stretches_of_unequal_chains_and_of_several_measures():
     np.testing.assert_allclose(found.error, np.sqrt(11.0) * without.std(axis=0))
 
 
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    x = np.random.default_rng(1).standard_normal((2, 64, 1))
-    found = jackknife(lambda x: float(x.mean()), x, stretches=16)
-    means = x.reshape(16, 8).mean(axis=1)
-    assert found.error == pytest.approx(means.std(ddof=1) / 4.0)
-    assert found.value == pytest.approx(x.mean())
-
-
 MEASURES = {
     "mean": lambda x, r: mean_error(x, [0.3, 0.0], 1.0),
     "variance": lambda x, r: variance_error(x, [1.2, 1.2]),
@@ -124,21 +116,3 @@ def test_bad_input_is_one_line(name):
     with pytest.raises(ValueError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
-
-
-def test_each_column_of_a_table_is_its_measure():
-    rng = np.random.default_rng(4)
-    x, reference = rng.standard_normal((2, 24, 2)) * [1.0, 3.0], 0.3 + rng.standard_normal((60, 2)) * [1.5, 0.7]
-    for given in ({}, {"mean": [0.1, 0.2], "sd": [1.2, 0.9]}):
-        m, s = given.get("mean", reference.mean(axis=0)), np.asarray(given.get("sd", reference.std(axis=0)))
-        assert report(x, reference, **given, stretches=3).rows[""] == {
-            "mean": mean_error(x, m, s, 3),
-            "variance": variance_error(x, s, False, 3),
-            "relative variance": variance_error(x, s, True, 3),
-            "sd": sd_error(x, s, 3),
-            "W1": wasserstein(x, reference, 3, s),
-            "sliced W1": sliced_wasserstein(x, reference, stretches=3),
-            "MMD²": mmd(x, reference, stretches=3),
-        }
-    one, other = (report(draws, reference, stretches=3).rows[""] for draws in (x, 1.0 - x))
-    assert report({"one": x, "other": 1.0 - x}, reference, stretches=3).rows == {"one": one, "other": other}

@@ -6,7 +6,7 @@ import pytest
 import discrete
 import pdmp
 from pdmp.diagnostics import ess, rhat
-from pdmp.diagnostics.effective_size import ESS_METHODS, RHAT_METHODS, draws_rhat
+from pdmp.diagnostics.effective_size import ESS_METHODS, RHAT_METHODS
 
 GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
 
@@ -35,24 +35,6 @@ def test_every_method_is_that_of_arviz(method):
     given = measure(run, name)
     np.testing.assert_array_equal(given, measure(pdmp.diagnostics.averages.diagnostic_draws(run), name))
     np.testing.assert_array_equal(given, getattr(run, measure.__name__)(name))
-
-
-@pytest.mark.exact
-def test_what_is_not_finite_has_no_rhat_and_leaves_that_of_others():
-    x = np.random.default_rng(3).standard_normal((2, 50, 3))
-    x[1, 30, 1] = np.inf
-    found = draws_rhat(x, "rank")
-    assert np.isnan(found[1])
-    np.testing.assert_array_equal(found[[0, 2]], draws_rhat(x[..., [0, 2]], "rank"))
-
-
-@pytest.mark.exact
-def test_methods_of_ess_need_no_more_than_their_name():
-    """Of tails the smaller one of the quantiles at 5 % and 95 %."""
-    draws = np.random.default_rng(0).standard_normal((4, 2_000, 2))
-    slow = (draws.cumsum(axis=1) / np.sqrt(np.arange(1, 2_001))[:, None])[:, 1_000:]
-    ends = [ess((slow <= np.quantile(slow, q, axis=(0, 1))) * 1.0, "mean") for q in (0.05, 0.95)]
-    np.testing.assert_allclose(ess(slow, "tail"), np.min(ends, axis=0), rtol=0.02)
 
 
 def test_the_effective_sample_size_is_not_bounded_by_the_number_of_draws():

@@ -1,15 +1,12 @@
 """Monte Carlo errors: exact averages over stretches; series and processes whose asymptotic variance is known."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import discrete
 import pdmp
-from pdmp.diagnostics import averages, monte_carlo_error, summary
+from pdmp.diagnostics import averages, monte_carlo_error
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance
-from pdmp.engine.trajectory import Trajectory
 from pdmp.models import Gaussian
 from tests.checks import assert_unbiased
 from tests.toys import Coupled, Telegraph, Ticks, Walls
@@ -37,23 +34,6 @@ def test_averages_over_stretches_are_integrals(name, monkeypatch):
     monkeypatch.setattr("pdmp.engine.trajectory.BLOCK", 5)
     np.testing.assert_allclose(path.stretches(7, cubic), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(path.stretches(7), plain, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.exact
-@pytest.mark.parametrize("local", [True, False])
-def test_averages_over_stretches_of_ellipses(local):
-    rng, k = np.random.default_rng(2), 6
-    which = rng.integers(0, 2, k) if local else np.zeros(0, int)
-    width = 1 if local else 2
-    path = Trajectory(
-        *(np.array([0.3, -1.0]), np.array([1.0, 0.5]), np.sort(rng.random(k)) * 20.0, np.zeros(k, np.int8), which),
-        *(rng.standard_normal((k, width)), rng.standard_normal((k, width))),
-        **{"end": 25.0, "kind": "elliptic", "events": ("a",), "local": local, "centre": np.array([0.5, 2.0])},
-    )
-    ends = np.linspace(1.0, 25.0, 11)
-    expected = [path.mean(a, b) for a, b in zip(ends, ends[1:], strict=False)]
-    np.testing.assert_allclose(path.stretches(10, a=1.0), expected, rtol=1e-11)
-    np.testing.assert_allclose(path.stretches(10, lambda x: x, a=1.0), expected, rtol=1e-9)
 
 
 @pytest.mark.exact
@@ -228,49 +208,12 @@ def test_ess_of_the_path_and_of_draws():
 
 
 @pytest.mark.exact
-def test_what_an_effective_draw_costs():
-    run = pdmp.sample(Ticks(), steps=200, seed=9)  # 10 of 100 data a step
-    found = pdmp.diagnostics.efficiency(run)
-    assert found["per_data_pass"] == pytest.approx(found["ess_min"] / 20.0)
-    assert found["ess_min"] <= found["ess_median"]
-    run = pdmp.sample(Ticks(), steps=200, chains=3, seed=9)  # seconds and events of all chains
-    found = pdmp.diagnostics.efficiency(run)
-    assert found["per_second"] == pytest.approx(found["ess_min"] / sum(r.seconds for r in run.records))
-    assert found["per_event"] == pytest.approx(found["ess_min"] / 600.0)
-    stats = {"data_terms": 600, "data_passes": 3.0, "thinned": 70, "horizons": 30, "total_events": 40, "seconds": 8.0}
-    for size, terms, gradients in ((5, 600, 120), (0, 600, 3), (5, 0, 100)):
-        process = SimpleNamespace(provider=SimpleNamespace(size=size))
-        run = SimpleNamespace(stats=stats | {"data_terms": terms}, process=process)
-        found = monte_carlo_error.efficiency(run, ess=np.array([np.nan, 90.0, 30.0, 50.0]))  # the first never moved
-        assert (found["ess_min"], found["ess_median"]) == (30.0, 50.0)
-        costs = {"per_second": 8.0, "per_event": 40, "per_data_pass": 3.0, "per_gradient": gradients}
-        assert {name: found[name] for name in costs} == {name: 30.0 / cost for name, cost in costs.items()}
-    ess, said = np.array([np.nan, 2_000.0]), "least ess 2,000: 250 per second, 50 per event"
-    assert summary._cost(run, ess) == f"{said}, 667 per data pass"
-    run.stats["data_passes"] = 0.0
-    assert summary._cost(run, ess) == said and summary._cost(run, ess[:1]) == ""
-
-
-@pytest.mark.exact
 def test_squares_whose_extrapolated_variance_is_negative_have_no_effective_draws():
     """They counted as infinitely many, as those of squares that do not vary."""
     run = pdmp.sample(Coupled(), events=120, chains=2, seed=0)
     *_, fourth = averages.square_stretches(run, np.tile(run.mean(), 2))
     assert run.var().min() > 0.0 and np.array_equal(fourth < run.var() ** 2, [False, False, True])
     assert np.array_equal(np.isnan(pdmp.diagnostics.effective_draws(run)["sd"]), [False, False, True])
-
-
-@pytest.mark.exact
-def test_the_method_is_the_one_that_was_asked_for():
-    run = pdmp.sample(Telegraph(), time=300.0, seed=1)
-    (series,), (stretch,), _ = pdmp.diagnostics.averages.stretches(run)
-    found = {method: run.mcse(method=method) for method in monte_carlo_error.METHODS}
-    for method, error in found.items():
-        variance = asymptotic_variance(series, stretch, method)
-        np.testing.assert_allclose(error, np.sqrt(variance / (len(series) * stretch)), rtol=1e-12)
-        assert pdmp.diagnostics.efficiency(run, method)["ess_min"] == run.ess(method).min()
-    assert not np.any(found["spectral"] == found["batch"])
-    assert pdmp.diagnostics.efficiency(run)["ess_min"] == run.ess("spectral").min()
 
 
 @pytest.mark.exact

@@ -110,26 +110,6 @@ def test_bad_input_is_one_line(name):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("convention", ["standard", "mamba"])
-def test_the_reliability_diagram_shows_the_bins(convention):
-    import pdmp
-
-    rng = np.random.default_rng(2)
-    p = rng.random(500)
-    y = (rng.random(500) < p).astype(int)
-    figure = pdmp.plots.reliability(y, p, bins=5, convention=convention)
-    found = reliability(y, p, 5, convention)
-    used = found["count"] > 0
-    points = figure.axes[0].lines[1].get_xydata()
-    np.testing.assert_allclose(points, np.column_stack([found["confidence"], found["accuracy"]])[used])
-    assert [bar.get_height() for bar in figure.axes[1].patches] == found["count"].tolist()
-    assert figure.axes[0].get_title() == f"ECE {ece(y, p, 5, convention):.3f}, MCE {mce(y, p, 5, convention):.3f}"
-    share, n = found["accuracy"][used], found["count"][used]
-    error = np.sqrt(np.maximum(share * (1.0 - share), 0.25 / n) / n)  # binomial, and not 0 where all are right
-    ends = np.array(figure.axes[0].containers[0].lines[2][0].get_segments())[:, :, 1]
-    np.testing.assert_allclose(ends, np.column_stack([share - error, share + error]))
-
-
 def test_as_many_draws_as_labels():
     """Their shape is that of the probabilities of classes, and what is said tells what to give instead."""
     draws = np.stack([P[0], P[1], P[0], P[1], P[1]])

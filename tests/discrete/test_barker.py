@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
 import discrete
 import pdmp
@@ -81,24 +81,6 @@ def test_limits_of_the_corrected_probability():
 # Its expectation under gradient noise
 
 
-@pytest.mark.parametrize("law", [stats.norm, stats.laplace, stats.t(3), stats.cauchy, stats.uniform(-1.0, 2.0)])
-def test_symmetric_noise_shrinks_the_vanilla_probability_towards_a_half(law):
-    noise = law.ppf((np.arange(401) + 0.5) / 401)  # symmetric itself
-    for z, g, tau in POINTS:
-        found = expected(VANILLA, z, g, tau, noise, np.ones(401))
-        p = special.expit(z * g)
-        assert abs(found - 0.5) < abs(p - 0.5)
-        assert (found - 0.5) * (p - 0.5) > 0.0
-
-
-def test_the_vanilla_expectation_is_a_flatter_logistic_function():
-    worst = 0.0
-    for z, g, tau in POINTS:
-        found = expected(VANILLA, z, g, tau)
-        worst = max(worst, abs(found - special.expit(C * z * g / math.sqrt(C**2 + z**2 * tau**2))))
-    assert worst < 0.0115
-
-
 def test_the_corrected_expectation_is_the_noiseless_probability_up_to_the_breaking_point():
     worst, shrunk = 0.0, 0.0
     for z, g, tau in [*POINTS, *((1.0, g, tau) for g in (0.5, 1.0, 3.0) for tau in (1.2, 1.5, 1.65))]:
@@ -121,29 +103,6 @@ def test_the_extreme_expectation_is_a_normal_cdf_and_the_most_decided():
         most = abs(stats.norm.cdf(g / tau) - 0.5)
         for estimator in (VANILLA, CORRECTED):
             assert abs(expected(estimator, z, g, tau) - 0.5) <= most + 5e-3  # the grid across a jump
-
-
-def test_noise_flattens_a_normal_cdf_into_a_normal_cdf():
-    """E Φ(z (g + η) / C) = Φ(z g / √(C² + z² τ²)): what the corrected estimator inverts, in place of the logistic."""
-    for z, g, tau in POINTS:
-        found = np.average(special.ndtr(z * (g + tau * NOISE) / C), weights=stats.norm.pdf(NOISE))
-        assert found == pytest.approx(special.ndtr(z * g / math.sqrt(C**2 + z**2 * tau**2)), abs=1e-12)
-
-
-@pytest.mark.parametrize("law", [stats.norm, stats.laplace, stats.t(3), stats.cauchy, stats.uniform(-1.0, 2.0)])
-def test_stretching_the_gradient_always_makes_the_expectation_more_decided(law):
-    noise = law.ppf((np.arange(401) + 0.5) / 401)
-    for z, g, tau in POINTS[:: len(ESTIMATORS)]:
-        means = [special.expit(a * z * (g + tau * noise)).mean() for a in np.linspace(0.2, 8.0, 25)]
-        assert np.all(np.diff(means) * np.sign(g) > 0.0)
-
-
-def test_no_symmetric_estimator_is_more_decided_than_the_extreme_one():
-    for z, g, tau in POINTS:
-        best = stats.norm.cdf(abs(g) / tau)
-        x = z * (abs(g) + tau * NOISE)
-        for estimate in (special.expit(x), special.expit(4.0 * x), special.ndtr(x), np.clip(0.5 + 0.3 * x, 0.0, 1.0)):
-            assert np.average(estimate, weights=stats.norm.pdf(NOISE)) < best + 1e-12
 
 
 def test_the_breaking_point():
@@ -171,20 +130,6 @@ def test_limits_of_the_breaking_point():
     assert np.diff(either_side)[0] == pytest.approx(0.0, abs=1e-8)
 
 
-@pytest.mark.parametrize("g, z", [(1.0, 1.0), (3.0, 0.7), (-0.4, 0.5)])
-def test_a_stretch_that_removes_the_bias_exists_up_to_the_breaking_point_only(g, z):
-    tau, p = discrete.breaking_point(g, z), special.expit(abs(z * g))
-
-    def bias(stretch, tau):
-        noise = np.linspace(-9.0, 9.0, 40_001)
-        return np.average(special.expit(stretch * z * (abs(g) + tau * noise)), weights=stats.norm.pdf(noise)) - p
-
-    for share in (0.5, 0.95):
-        assert bias(1.0, share * tau) < 0.0 < bias(200.0, share * tau)
-    for share in (1.05, 2.0):
-        assert bias(200.0, share * tau) < 0.0
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_mean_increment_of_a_small_gradient(estimator):
     """E ±z over z and the noise, by differences; the second coordinate's noise is beyond what can be corrected."""
@@ -198,21 +143,6 @@ def test_the_mean_increment_of_a_small_gradient(estimator):
 
 # ---------------------------------------------------------------------------------------------------------------
 # The increments
-
-
-@pytest.mark.parametrize("g", [1.7, -0.4])
-def test_the_density_of_increments_is_the_symmetrised_one_times_the_probability_of_their_sign(g):
-    """z > 0 or not: 2 μ(w) / (1 + exp(-w g)), μ(w) = (φ(w; σ) + φ(w; -σ)) / 2, by the law of total probability."""
-    sigma = 0.5
-    w = np.linspace(-1.0, 1.0, 401)
-
-    def density(w):  # of b z: z = |w| with its sign, or z = -|w| with the other one
-        up = np.array([probability(VANILLA, v, g, 0.0) for v in w])
-        down = np.array([1.0 - probability(VANILLA, -v, g, 0.0) for v in w])
-        return stats.norm.pdf(w, sigma, SPREAD * sigma) * up + stats.norm.pdf(-w, sigma, SPREAD * sigma) * down
-
-    mu = 0.5 * (stats.norm.pdf(w, sigma, 0.05) + stats.norm.pdf(w, -sigma, 0.05))
-    np.testing.assert_allclose(density(w), 2.0 * mu * special.expit(w * g), rtol=1e-12)
 
 
 def test_increments_are_bounded_whatever_the_gradient():
@@ -390,14 +320,6 @@ def test_slips_are_errors_before_the_run(make, error, text):
         make()
 
 
-@pytest.mark.parametrize("schedule", [0.5, discrete.schedules.polynomial(0.5, 2.0, 0.5)])
-def test_a_state_is_held_for_the_square_of_its_scale(schedule):
-    process = discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), 0.0), schedule)
-    times = run_chain(process, [0.0, 0.0], 5, steps=30).finish().times
-    sigma = np.full(30, 0.5) if schedule == 0.5 else 0.5 * (2.0 + np.arange(30)) ** -0.5
-    np.testing.assert_allclose(times, np.cumsum(sigma**2), rtol=1e-13)
-
-
 def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first_step():
     """Noise four times beyond the breaking point: without the correction of its start at 0 it would not seem so."""
     process = discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), 4.0 * C / 0.5), 0.5, "corrected")
@@ -412,23 +334,6 @@ def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first
     found = run_chain(half, [0.0, 0.0], 5, steps=20).finish().statistics
     assert (found["beyond_breaking_point"], found["coordinate_updates"]) == (20, 40)
     assert found["mean_beyond_breaking_point"] == 0.5
-
-
-@pytest.mark.parametrize("sigma", [0.02, 0.1])
-def test_small_steps_are_langevin_steps(sigma):
-    """Drift E[z²] g / 2 and variance E[z²], up to relative order σ²."""
-    g = 0.7
-
-    def density(z):
-        return stats.norm.pdf(z, sigma, SPREAD * sigma)
-
-    def average(f):
-        return integrate.quad(lambda z: f(z) * density(z), 0.3 * sigma, 1.7 * sigma, points=[sigma], limit=200)[0]
-
-    square = average(lambda z: z * z)
-    drift = average(lambda z: z * (2.0 * probability(VANILLA, z, g, 0.0) - 1.0))
-    assert square == pytest.approx(sigma**2 * (1.0 + SPREAD**2), rel=1e-7)
-    assert drift == pytest.approx(0.5 * square * g, rel=sigma**2)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -456,25 +361,6 @@ def test_the_variance_without_noise_exceeds_that_of_the_target_by_a_quarter_of_t
         assert (barker_law("vanilla", sigma, 1.0, 0.0)[0, 0] - 1.0) / sigma**2 == pytest.approx(0.25, abs=tolerance)
 
 
-@pytest.mark.slow
-def test_the_variance_with_noise_at_a_small_scale():
-    """What the module promises; στ = 1, at the breaking point, and beyond it."""
-    sigma, variances = 0.2, {}
-    for noise in (1.0, C, 4.0):
-        flat, extreme = math.sqrt(1.0 + (noise / C) ** 2), math.sqrt(math.pi / 8.0) * noise
-        for estimator in ("vanilla", "corrected", "extreme"):
-            x, kernel = barker_lattice(
-                lambda z, x, e=estimator, n=noise: barker_sign(e, z, -x, n / sigma), sigma, -9.0, 9.0
-            )
-            variances[estimator] = lattice_moments(x, stationary(kernel))[1]
-        assert flat < variances["vanilla"] < 1.1 * flat
-        assert variances["extreme"] == pytest.approx(extreme, rel=0.03)
-        if noise <= C:
-            assert 1.0 < variances["corrected"] < 1.125
-        else:
-            assert variances["corrected"] == pytest.approx(extreme, rel=0.03)
-
-
 @pytest.mark.parametrize("estimator, tau", [("vanilla", 0.0), ("corrected", 2.0), ("extreme", 4.0)])
 def test_two_computations_of_the_stationary_law_agree(estimator, tau):
     """Powers of the kernel by shifts of the density, and a linear equation with its matrix."""
@@ -482,10 +368,6 @@ def test_two_computations_of_the_stationary_law_agree(estimator, tau):
     mean, variance = lattice_moments(x, stationary(kernel))
     assert mean == pytest.approx(0.0, abs=1e-8)
     assert variance == pytest.approx(barker_law(estimator, 0.5, 1.0, tau)[0, 0], rel=1e-6)
-
-
-def test_no_response_without_noise_is_refused_for_the_extreme_estimator():
-    assert barker_covariance(np.eye(1), np.zeros((1, 1)), 0.3, "extreme") is None
 
 
 def test_plain_and_compiled_probability_agree():

@@ -297,28 +297,6 @@ def test_the_adjusted_kernels_are_in_skew_detailed_balance(name):
     assert moved > 50 and refused > 50
 
 
-@pytest.mark.parametrize("name", ["ZigZag", "BPS"])
-def test_unadjusted_steps_on_a_gaussian_change_the_law_of_the_velocities_alone(name):
-    """D B D is in skew detailed balance with exp(-U(x) + (ε²/8) v·Hv), whose x is that of the target."""
-    rng = np.random.default_rng(9)
-    eps = 0.9
-
-    def log_density(x, v):
-        return -0.5 * (x - MEAN) @ PRECISION @ (x - MEAN) + eps**2 / 8.0 * v @ PRECISION @ v
-
-    def gradient(x):
-        return PRECISION @ (x - MEAN)
-
-    for _ in range(50):
-        x = MEAN + rng.standard_normal(3)
-        v = rng.choice([-1.0, 1.0], 3) if name == "ZigZag" else unit(rng.standard_normal(3))
-        for p, w in turns(name, v, gradient(x + 0.5 * eps * v), eps):
-            if p > 1e-6:
-                y = x + 0.5 * eps * (v + w)
-                back = chance_of(name, y, -w, -v, gradient, eps)
-                assert math.log(p) + log_density(x, v) == pytest.approx(math.log(back) + log_density(y, -w), abs=1e-10)
-
-
 def test_nothing_is_rejected_on_a_gaussian_with_independent_coordinates():
     model = Gaussian([1.0, -1.0, 0.0], [0.5, 2.0, 1.0])
     chain = run_chain(discrete.ZigZagSplitting(Full(model), 0.8, adjusted=True), np.zeros(3), 2, steps=300)
@@ -330,18 +308,6 @@ def test_acceptance_is_counted_after_the_warm_up():
     assert math.isnan(new_chain(process, START, 5, steps=10, warmup=0.5).finish().statistics["mean_acceptance"])
     chain = run_chain(process, START, 5, steps=40, warmup=0.25)
     assert chain.state.memory.counted_steps[0] == 30.0
-
-
-def test_what_the_splitting_schemes_cost():
-    count = {}
-    for adjusted in (False, True):
-        run = pdmp.sample(discrete.ZigZagSplitting(Full(MODEL), 0.2, adjusted=adjusted), steps=50, seed=1)
-        assert run.stats["events"] == {"step": 50} and run.end[0] == pytest.approx(10.0)
-        count[adjusted] = run.stats["data_terms"]
-    assert count == {False: 50, True: 101}  # the potential at each end, and once more where it starts
-    assert "mean_acceptance" in run.stats
-    rows = pdmp.models.LinearGaussian(np.eye(2)[[0, 1, 0]], [0.5, -1.0, 0.2])
-    assert pdmp.sample(discrete.ZigZagSplitting(rows, 0.2, adjusted=True), steps=50).stats["data_terms"] == 3 * 101
 
 
 # ---------------------------------------------------------------------------------------------------------------

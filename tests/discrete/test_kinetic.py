@@ -13,11 +13,9 @@ import discrete
 import pdmp
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.momenta import Preconditioned
-from discrete.schedules import Schedule
 from discrete.ubu import remainder
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from pdmp.native.classes import compiled
 from pdmp.process import DATA, KINDS
 from tests.checks import new_chain, plain, run_chain
 from tests.kinetics import SCHEMES, additive, free_motion, spectral_radius, stationary, step_map
@@ -266,15 +264,6 @@ def test_another_momentum_of_ubu_gives_the_same_path():
         np.testing.assert_allclose(found[k], x, rtol=1e-9)
 
 
-def test_the_fine_chain_in_the_displacement_convention_has_a_quarter_of_h_and_half_of_alpha():
-    h, alpha = 0.04, 0.1
-    both = discrete.SGRRHMC.from_h(MODEL, h, alpha, scheme="explicit")
-    eps, fine = both.coarse.schedule.step(0), both.fine.schedule.step(0)
-    assert (eps**2, eps * both.coarse.friction) == (pytest.approx(h), pytest.approx(alpha))
-    assert (fine**2, fine * both.fine.friction) == (pytest.approx(h / 4.0), pytest.approx(alpha / 2.0))
-    assert both.fine.scheme == both.coarse.scheme
-
-
 def test_the_fine_chain_refreshes_at_the_same_times_and_expects_half_the_noise():
     """B = ετ²/2 is half as much at half the step: the variance τ² stays."""
     coarse = discrete.SGHMC(MODEL, 0.2, refresh_every=3, noise_estimate=0.4, batch_every=2)
@@ -332,17 +321,6 @@ def test_the_stability_limit_with_refreshed_momenta(scheme, every, friction):
             assert spectral_radius(scheme, 1.0001 * limit, friction, curvature, every) > 1.0
 
 
-@pytest.mark.parametrize(
-    "scheme, every, expected", [("explicit", 5, 0.228), ("explicit", 10, 0.0631), ("semi_implicit", 5, 0.400)]
-)
-@pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
-def test_limits_in_units_of_h_for_alpha_of_one_hundredth(scheme, every, expected):
-    """ε²λ at the limit, when the friction is such that α = 0.01 there."""
-    eps = math.sqrt(expected)
-    limit = discrete.SGHMC.from_h(ONE, expected, 0.01, scheme=scheme, refresh_every=every).stability_limit(1.0)
-    assert limit == pytest.approx(eps, rel=2e-3)
-
-
 @pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
 def test_momenta_refreshed_at_every_step_of_an_asymmetric_scheme_have_no_stable_step():
     """The kick is thrown away before it moves θ: a random walk."""
@@ -396,14 +374,6 @@ def test_the_stated_variances(scheme, tau):
         assert found * lam == pytest.approx(STATED[scheme](eps, D, lam, tau, eps**2 * lam, 0.5 * D * eps), rel=1e-9)
 
 
-def test_an_exact_noise_estimate_takes_the_noise_away():
-    """B = ετ²/2; with a tenth of the friction as α, 9 as τ² and h = 0.01: 1.615 before, 1.114 after."""
-    plain_, corrected = (
-        additive("explicit", 0.1, 1.0, 1.0, tau=3.0, noise_estimate=B).cov[0, 0] for B in (0.0, 0.1 * 9.0 / 2.0)
-    )
-    assert (plain_, corrected) == (pytest.approx(1.615, abs=5e-4), pytest.approx(1.114, abs=5e-4))
-
-
 ORDERS = {"explicit": 1, "semi_implicit": 2, "splitting": 2, "UBU": 2}
 
 
@@ -424,15 +394,6 @@ def test_baoab_is_exact_for_a_gaussian_at_every_step():
         assert law.temperature == pytest.approx(1.0 - eps**2 * np.trace(PRECISION) / 12.0)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_gradient_noise_heats_by_half_its_diffusion_over_the_friction(scheme):
-    """1 + ετ²/(2D) to first order, in each integrator beside its own bias; so none is of second order with noise."""
-    eps, D, tau = 1e-3, 1.5, 4.0
-    excess = additive(scheme, eps, D, 2.0, tau=tau).cov[0, 0] / additive(scheme, eps, D, 2.0).cov[0, 0] - 1.0
-    assert excess == pytest.approx(eps * tau**2 / (2.0 * D), rel=0.01)
-    assert sampler(scheme, EXACT, 0.1).bias_order == 1
-
-
 @pytest.mark.parametrize("every", [2, 5, 10])
 @pytest.mark.parametrize("scheme", ["explicit", "semi_implicit"])
 def test_refreshed_momenta_of_asymmetric_schemes_have_a_bias_that_stays(scheme, every):
@@ -447,15 +408,6 @@ def test_refreshed_momenta_of_asymmetric_schemes_have_a_bias_that_stays(scheme, 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sampler("splitting", MODEL, 0.1, refresh_every=every).bias_order == 2
-
-
-def test_refreshing_at_the_same_times_extrapolation_removes_that_bias_too():
-    """L steps of ε and 2L of ε/2: errors 1/L and 1/(2L) to leading order."""
-    coarse, fine = (
-        additive("explicit", eps, 0.01, 1.0, refresh_every=L).cov[0, 0] for eps, L in ((0.01, 40), (0.005, 80))
-    )
-    assert coarse - 1.0 > 0.02
-    assert abs(2.0 * fine - coarse - 1.0) < 0.1 * (coarse - 1.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -584,28 +536,6 @@ def test_a_summary_says_that_a_chain_is_hot():
     assert "kinetic temperature" in repr(pdmp.sample(hot, steps=200, seed=1).summary())
     cold = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 0.0), 0.2)
     assert "kinetic temperature" not in repr(pdmp.sample(cold, steps=2_000, seed=1).summary())
-
-
-def test_the_kinetic_temperature_is_that_after_the_warm_up():
-    """Started 1,000 standard deviations away a chain is hot at first."""
-    process = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 0.0), 0.2)
-    cold = run_chain(process, [1_000.0], 4, steps=2_000, warmup=0.5).finish().statistics["mean_kinetic_temperature"]
-    whole = run_chain(process, [1_000.0], 4, steps=2_000).finish().statistics["mean_kinetic_temperature"]
-    assert cold < 1.5 < 100.0 < whole
-
-
-class Growing(Schedule):
-    """Steps that grow fivefold."""
-
-    @compiled
-    def step(self, k):
-        return 0.1 * (1.0 + min(k, 4))
-
-
-@plain_only
-def test_a_noise_estimate_that_outgrows_the_friction_leaves_no_noise():
-    process = discrete.SGHMC(PLANE, Growing(), friction=1.0, noise_estimate=0.9)
-    assert np.all(np.isfinite(record(process, [0.0, 0.0], 6).xs))
 
 
 def test_the_splitting_s_limit_ends_where_friction_wins():

@@ -11,7 +11,7 @@ import discrete
 import pdmp
 from discrete import schedules
 from discrete.curvature import noise_covariance
-from discrete.laws import langevin_covariance, largest_step
+from discrete.laws import langevin_covariance
 from discrete.preconditioners import RMSprop, Scheduled
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
@@ -252,15 +252,6 @@ def test_a_constant_preconditioner_is_sgld_in_other_coordinates(kind):
     np.testing.assert_allclose(path(one, np.zeros(3), 40)[1], y @ root.T, rtol=1e-9, atol=1e-11)
 
 
-def test_half_steps_have_the_same_temperatures():
-    process = discrete.SGLD(MODEL, schedules.polynomial(0.2, 1.0, 0.5), temperature=WARM)
-    fine = process.halved()
-    for k in range(9):
-        assert fine.schedule.step(k) == 0.5 * process.schedule.step(k // 2)
-        assert fine.temperature.step(k) == WARM.step(k // 2)
-    assert process.temperature is WARM
-
-
 @pytest.mark.parametrize("p", [0.5, [0.5, 1.0, 2.0], P], ids=["scalar", "diagonal", "dense"])
 def test_the_stability_limit_is_that_of_the_preconditioned_curvature(p):
     matrix = np.diag(np.broadcast_to(p, 3)) if np.ndim(p) < 2 else p
@@ -384,12 +375,6 @@ def test_one_line_that_names_the_argument(name):
     assert "\n" not in str(caught.value)
 
 
-def test_the_fractions_are_averages_over_chains():
-    process = discrete.SGLD(Noisy(MODEL, TAU), 0.12, correction="corrected")
-    stats = pdmp.sample(process, steps=20, chains=2, seed=1, initial=MEAN).stats
-    assert stats["mean_noise_removed"] == pytest.approx(1.0 / 3.0)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Weights
 
@@ -409,16 +394,6 @@ def test_averages_weight_a_state_by_the_step_with_which_it_is_left():
     np.testing.assert_allclose(np.tril(integrals.cross), np.tril(products), rtol=1e-11, atol=1e-12)
 
 
-def test_constant_steps_give_the_plain_mean_whatever_the_unit_of_time():
-    process = discrete.SGLD(Full(MODEL), 0.05)
-    integrals = run_chain(process, MEAN, 6, steps=40, store="moments").finish().integrals
-    _, after = path(process, MEAN, 40, seed=6)
-    states = np.vstack([MEAN, after[:-1]])
-    np.testing.assert_allclose(
-        integrals.first / (40 * 0.05) + integrals.centre, states.mean(axis=0), rtol=1e-11, atol=1e-12
-    )
-
-
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
 @pytest.mark.filterwarnings("ignore:.*stability limit")
 def test_a_gradient_that_is_not_finite_stops_the_chain():
@@ -428,19 +403,6 @@ def test_a_gradient_that_is_not_finite_stops_the_chain():
 
 # ---------------------------------------------------------------------------------------------------------------
 # Predicted laws
-
-
-@pytest.mark.parametrize("precision, tau, step", [(1.0, 0.0, 0.1), (4.0, 3.0, 0.3), (0.2, 1.0, 1.5)])
-def test_the_stationary_variance_in_one_dimension(precision, tau, step):
-    found = langevin_covariance(np.array([[precision]]), np.array([[tau**2]]), step)
-    expected = (2.0 + step * tau**2) / (precision * (2.0 - step * precision))
-    assert found[0, 0] == pytest.approx(expected, rel=1e-12)
-
-
-def test_steps_beyond_the_stability_limit_have_no_law():
-    for step, stable in ((1.99, True), (2.01, False)):
-        assert (langevin_covariance(np.eye(1), np.zeros((1, 1)), step) is not None) is stable
-    assert langevin_covariance(PRECISION, np.zeros((3, 3)), 2.01 / np.linalg.eigvalsh(PRECISION)[-1]) is None
 
 
 def test_the_stationary_covariance_is_the_fixed_point_of_its_recursion():
@@ -480,15 +442,6 @@ def test_control_variates_have_no_noise_at_their_anchor():
     provider = ControlVariate(model, 2)
     np.testing.assert_allclose(noise_covariance(provider, provider.anchor), 0.0, atol=1e-9)
     assert np.linalg.eigvalsh(noise_covariance(provider, provider.anchor + 1.0))[-1] > 0.1
-
-
-def test_the_largest_step_within_an_error_is_just_within_it():
-    found, worst = largest_step(
-        lambda step: langevin_covariance(PRECISION, np.zeros((3, 3)), step), np.linalg.inv(PRECISION), 0.9, error=0.1
-    )
-    assert 0.09 < worst <= 0.1
-    larger = langevin_covariance(PRECISION, np.zeros((3, 3)), found * 10 ** (1 / 48))
-    assert np.abs(np.diag(larger) / np.diag(np.linalg.inv(PRECISION)) - 1.0).max() > 0.1
 
 
 def test_moments_with_mini_batches_tend_to_the_posterior_and_to_additive_noise():
@@ -547,12 +500,6 @@ def test_steps_that_explore_have_no_noise_to_remove():
     assert pdmp.sample(process, steps=20, seed=1, initial=[1.0, 1.0]).stats["mean_noise_removed"] == 0.0
 
 
-@plain_only
-def test_rmsprop_starts_at_the_mode_where_all_gradients_are_zero():
-    process = discrete.SGLD(PLANE, 0.01, metric=RMSprop(eps=1.0, include_gamma=True))
-    assert np.all(np.isfinite(path(process, [0.0, 0.0], 5)[1]))
-
-
 def test_a_correction_is_not_for_clipped_gradients():
     with pytest.raises(ValueError, match="not with clipping"):
         discrete.SGLD(Noisy(PLANE, 1.0), 0.1, correction="corrected", clip_norm=1.0)
@@ -564,10 +511,3 @@ def test_a_correction_warns_of_batches_that_are_not_independent():
     with pytest.warns(UserWarning, match="cancels over an epoch"):
         discrete.SGLD(batch, 0.1, correction="corrected")
     discrete.SGLD(batch, 0.1)
-
-
-def test_a_path_in_one_dimension_is_drawn():
-    run = pdmp.sample(discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.1), steps=20, seed=1)
-    (axes,) = pdmp.plots.trajectory(run).axes
-    times, path = run.trajectories[0].times, run.trajectories[0].positions
-    np.testing.assert_array_equal(axes.lines[0].get_xydata()[:20], np.column_stack([times, path[:, 0]])[:20])

@@ -10,7 +10,7 @@ from scipy import special, stats
 import discrete
 import pdmp
 from discrete.barker import softplus
-from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
+from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import ADAPTING, DATA
 from tests.checks import new_chain, run_chain
@@ -162,18 +162,6 @@ def test_every_step_of_barker(increments, signs):
     assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
     assert found["mean_scale"] == pytest.approx(math.exp(log_factor), rel=1e-9)
     np.testing.assert_allclose(chain.finish().times, np.mean(scale**2) * np.arange(1, 61), rtol=1e-12)
-
-
-@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
-def test_every_state_is_held_for_the_nominal_step_also_the_rejected_ones(make):
-    held = 0.9 if make is discrete.MALA else 0.81
-    times = run_chain(make(MODEL, 0.9), START, 7, steps=40, warmup=0.5).finish().times
-    np.testing.assert_allclose(times, held * np.arange(1, 41), rtol=1e-12)
-    process = make(MODEL, discrete.schedules.polynomial(0.9, 1.0, 0.5))
-    state = process.begin(START, stream(7))
-    for k in range(5):
-        assert process.clock(state, 0, 0.0, None)[0] == pytest.approx(held * (k + 1), rel=1e-12)
-        process.jump(state, 0, 0.0, stream(7))
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -343,20 +331,6 @@ def test_proposals_without_density_are_rejected_before_their_gradient_is_asked_f
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Cost
-
-
-@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
-def test_a_step_costs_one_gradient_and_one_potential_of_all_data(make):
-    model = data()
-    state, _ = steps_in_python(make(Full(model), 0.1), [1.0, 1.0], 30)
-    assert state.counts[DATA] == (30 + 1) * 2 * 6
-    memory, x = state.memory, state.x
-    assert memory.potential[0] == pytest.approx(model.potential(x), rel=1e-12)
-    np.testing.assert_allclose(memory.gradient, model.gradient(x), rtol=1e-9)
-
-
-# ---------------------------------------------------------------------------------------------------------------
 # Adaptation
 
 
@@ -427,20 +401,6 @@ def test_the_acceptance_rate_before_any_step_after_the_warm_up_is_unknown():
 def test_slips_are_errors_before_the_run(make, error, text):
     with pytest.raises(error, match=text):
         make()
-
-
-def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
-    precision = np.array([[2.0, 0.6], [0.6, 30.0]])
-    model = Gaussian(np.array([1.0, -1.0]), precision)
-    largest = np.linalg.eigvalsh(precision)[-1]
-    mala = discrete.MALA(model).resolve(np.zeros(2))
-    assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
-    assert mala.duration == mala.schedule.step(0)
-    white = discrete.MALA(model, metric=pdmp.Metric(covariance=np.linalg.inv(precision))).resolve(np.zeros(2))
-    assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
-    barker = discrete.Barker(model).resolve(np.zeros(2))
-    assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
-    assert barker.duration == pytest.approx(barker.schedule.step(0) ** 2)
 
 
 class Apart(pdmp.Model):

@@ -14,7 +14,7 @@ import discrete
 import pdmp
 from discrete import threads as threads_module
 from discrete.laws import langevin_covariance
-from pdmp.gradients import Minibatch, Noisy
+from pdmp.gradients import Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import DATA
 from tests.checks import minibatch_law, new_chain, plain_only, run_chain
@@ -170,12 +170,6 @@ def test_both_chains_are_hamiltonian_recursions_with_shared_increments(scheme, e
     np.testing.assert_allclose(chain.state.v, np.concatenate([p, q]), rtol=1e-10, atol=1e-12)
 
 
-def test_each_chain_counts_its_data():
-    model = LinearGaussian(np.arange(1.0, 7.0)[:, None], np.zeros(6))
-    run = pdmp.sample(discrete.SGRRLD(Minibatch(model, 4), 1e-3), steps=5, seed=1, initial=[0.0])
-    assert run.stats["data_terms"] == 4 * 3 * 5
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_chains_meet_at_exactly_the_same_times_the_fine_one_first(schedule):
     times, kinds, *_ = rows(discrete.SGRRLD(EXACT, SCHEDULES[schedule][0]), np.zeros(2), 500)
@@ -205,17 +199,6 @@ def test_the_increments_have_unit_covariance_and_their_stated_correlation(correl
     expected = np.block([[np.eye(4), sigma.T], [sigma, np.eye(4)]])
     assert np.max(np.abs(found - expected)) < 6.0 * math.sqrt(2.0 / n)  # 6 standard errors of the diagonal, 8 off it
     assert correlation != "matrix" or np.max(np.abs(sigma - sigma.T)) > 0.5
-
-
-@pytest.mark.slow
-def test_with_the_same_noise_the_chains_stay_within_order_gamma():
-    apart = []
-    for gamma in (1e-2, 1e-3, 1e-4):
-        _, kinds, fine, coarse = rows(discrete.SGRRLD(EXACT, gamma), MEAN, round(1.0 / gamma))
-        apart.append(np.abs(fine - coarse)[kinds == COARSE].max() / gamma)
-    assert max(apart) < 5.0
-    independent = rows(discrete.SGRRLD(EXACT, 1e-3, correlation=0.0), MEAN, 1_000)
-    assert np.abs(independent[2] - independent[3])[independent[1] == COARSE].max() > 0.1
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -400,14 +383,6 @@ def test_a_negative_variance_is_returned_with_a_warning():
 # Orders and conventions
 
 
-def test_the_fine_chain_in_the_other_convention():
-    """h/4 and α/2: the same friction per time."""
-    process = discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, beta_hat=0.02)
-    for chain, h, alpha in ((process.coarse, 0.04, 0.3), (process.fine, 0.01, 0.15)):
-        eps = chain.schedule.step(0)
-        np.testing.assert_allclose((eps**2, eps * chain.friction), (h, alpha), rtol=1e-12)
-
-
 def test_both_conventions_give_the_same_path():
     ours = rows(discrete.SGRRHMC(NOISY, 0.2, 1.5, scheme="explicit"), MEAN, 20)
     theirs = rows(discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, scheme="explicit"), MEAN, 20)
@@ -576,17 +551,6 @@ def test_statistics_of_an_extrapolation_are_the_fine_chain_s():
     fine = run.trajectories[0].positions[:-1]
     assert len(fine) == 400
     assert run.stats["mean_clipped"] == pytest.approx(np.mean((np.abs(fine) > 0.4).any(axis=1)))
-
-
-def test_the_chosen_step_of_an_extrapolation_is_by_its_own_law():
-    model = Gaussian([0.0], [1.0])
-    recipe, noisy = discrete.SGRRLD.recipe, Noisy(model, 1e-6)
-    step = recipe.processes(discrete.SGRRLD, model, noisy, np.zeros(1), 0.1)["SGRRLD"].schedule.step(0)
-
-    def error(gamma):
-        return abs(2.0 * 2.0 / (2.0 - 0.5 * gamma) - 2.0 / (2.0 - gamma) - 1.0)
-
-    assert error(step) <= 0.1 < error(1.06 * step)
 
 
 class Accompanied(discrete.SGLD):

@@ -110,16 +110,6 @@ def test_a_loaded_run_and_the_grid(tmp_path):
         np.testing.assert_allclose(times[i], r.warmup + (rows + 1) * r.grid.spacing[0])
 
 
-@needs_arviz
-@pytest.mark.exact
-def test_dims_and_coords_of_the_model():
-    model = positive()
-    model.dims, model.coords = {"beta": ["what"]}, {"what": ["a", "b"]}
-    data = pdmp.sample(pdmp.ZigZag(model), events=300, seed=1).to_arviz(40)
-    assert data.posterior["beta"].dims == ("chain", "draw", "what")
-    assert list(data.posterior["what"].to_numpy()) == ["a", "b"] and "observed_data" not in groups(data)
-
-
 @pytest.mark.exact
 def test_arviz_from_version_one(monkeypatch):
     calls = []
@@ -301,16 +291,6 @@ def test_intervals_by_hand():
 
 
 @pytest.mark.exact
-def test_quantiles_of_parameters():
-    run = pdmp.sample(pdmp.ZigZag(positive()), events=3_000, chains=2, seed=1)
-    np.testing.assert_allclose(run.quantile(0.9, "tau"), np.exp(run.quantile(0.9)[0]), rtol=0.02)
-    assert run.quantile([0.1, 0.9], "beta").shape == (2, 2) and run.hdi(0.8, "beta").shape == (2, 2)
-    assert run.hdi(0.8, "tau").shape == (2,) and run.hdi().shape == (3, 2)
-    np.testing.assert_allclose(run.quantile(0.9), [1.28] * 3, atol=0.25)  # N(0, 1)
-    np.testing.assert_allclose(run.hdi(0.95), [[-1.96, 1.96]] * 3, atol=0.4)
-
-
-@pytest.mark.exact
 @pytest.mark.filterwarnings("ignore:the extrapolated variance")
 def test_copies_and_stores():
     run = pdmp.sample(Coupled(), steps=200, seed=1)
@@ -324,51 +304,12 @@ def test_copies_and_stores():
 
 
 @pytest.mark.exact
-def test_natural_parameters_in_the_summary():
-    run = pdmp.sample(pdmp.ZigZag(positive()), events=1_200, chains=2, seed=1)
-    summary, draws = run.summary(), pdmp.diagnostics.averages.diagnostic_draws(run)
-    rows = {row["name"]: row for row in summary.rows}
-    assert list(rows) == ["log(tau)", "beta[0]", "beta[1]", "tau"]
-    tau = np.exp(draws[..., :1])
-    weights = (run.end - run.warmup) / (run.end - run.warmup).sum()
-    mean = float(weights @ tau.mean(axis=1)[:, 0])
-    sd = float(np.sqrt(weights @ ((tau - mean) ** 2).mean(axis=1)[:, 0]))
-    ess = draws_ess(tau, "mean")[0]
-    assert rows["tau"]["mean"] == pytest.approx(mean) and rows["tau"]["sd"] == pytest.approx(sd)
-    assert rows["tau"]["ess"] == pytest.approx(ess) and rows["tau"]["mcse"] == pytest.approx(sd / np.sqrt(ess))
-    assert rows["tau"]["rhat"] == pytest.approx(pdmp.diagnostics.rhat(tau)[0])
-    for j, name in enumerate(list(rows)[:3]):
-        ends = [rows[name]["2.5%"], rows[name]["97.5%"]]
-        assert ends == list(run.quantile([0.025, 0.975])[:, j])
-        assert ends == pytest.approx(np.quantile(run.draws(8_000)[..., j], [0.025, 0.975]), abs=0.05 * rows[name]["sd"])
-    # The draws of the shorter chain count for less.
-    pooled, each = tau.ravel(), np.repeat(weights / tau.shape[1], tau.shape[1])
-    order = np.argsort(pooled)
-    upto = np.cumsum(each[order])
-    for end, q in (("2.5%", 0.025), ("97.5%", 0.975)):
-        assert rows["tau"][end] == pytest.approx(np.interp(q, upto - 0.5 * each[order], pooled[order]))
-
-
-@pytest.mark.exact
-def test_natural_parameters_of_one_position():
-    run = pdmp.sample(pdmp.ZigZag(positive()), events=200, seed=1)
-    found = run.constrain(run.mean())
-    assert found["beta"].shape == (2,) and found["tau"] == pytest.approx(np.exp(run.mean()[0]))
-
-
-@pytest.mark.exact
 def test_intervals_pool_chains_by_their_lengths():
     draws = np.stack([np.full((50, 1), 1.0), np.full((50, 1), 2.0), np.full((50, 1), 3.0)])
     parts = ordered(draws, [1.0, 1.0, 8.0])
     assert quantiles(0.5, *parts) == 3.0 and quantiles(np.array([0.05, 0.15]), *parts)[:, 0].tolist() == [1.0, 2.0]
     out = np.where(np.arange(1_000) % 100 == 0, 1.0, 0.0).reshape(2, 500, 1)  # a coefficient that is nearly always out
     assert quantiles(np.array(ENDS), *ordered(out, [1.0, 1.0]))[:, 0].tolist() == [0.0, 0.0]
-
-
-@pytest.mark.exact
-def test_a_summary_without_draws_has_no_intervals():
-    moments = pdmp.sample(Ticks(), steps=200, seed=1, store="moments").summary()
-    assert np.isnan(moments.rows[0]["2.5%"]) and "%" not in repr(moments).splitlines()[0]
 
 
 @pytest.mark.exact

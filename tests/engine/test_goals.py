@@ -53,25 +53,6 @@ def scripted(monkeypatch, means, sds=(math.inf,), rhats=(1.0,)):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize(
-    ("process", "warmup", "looks"),
-    [
-        (Telegraph(), 0.0, [500, 625, 782, 978]),
-        (Telegraph(), 0.5, [1_000, 1_125, 1_282]),
-        (Telegraph(), 0.9, [5_000, 5_125]),
-        (Walls(100), 0.0, [1_000, 1_250]),  # ten proposals of each clock
-        (Coupled(), 0.0, [501, 627, 786]),  # whole steps of three ticks
-    ],
-)
-def test_looks_are_a_quarter_apart(process, warmup, looks):
-    goal = Goal(process, warmup, ess=1.0)
-    found = [goal.first]
-    while len(found) < len(looks):
-        found.append(goal.after(found[-1]))
-    assert found == looks
-
-
-@pytest.mark.exact
 def test_a_run_stops_at_the_first_look_that_reaches_the_goal(monkeypatch):
     looks = scripted(monkeypatch, means=[10.0, 39.9, 40.0])
     run = pdmp.sample(Telegraph(), ess=40, chains=2, seed=1)
@@ -98,16 +79,6 @@ def test_both_goals_must_be_reached(monkeypatch):
     looks = scripted(monkeypatch, means=[1.0, 1.0, 1.0, 50.0], rhats=[1.0])
     pdmp.sample(Telegraph(), ess=40, rhat=1.01, chains=2, seed=1)
     assert len(looks) == 4
-
-
-@pytest.mark.exact
-def test_the_worst_coordinate_is_named():
-    goal = Goal(Telegraph(), 0.0, ess=10.0, rhat=1.1)
-    goal.draws, goal.rhats = {"mean": np.array([5.0, 9.0]), "sd": np.array([7.0, 3.0])}, np.array([1.2, 1.05])
-    assert goal.least() == (3.0, "sd", 1) and goal.largest() == (1.2, 0)
-    goal.draws["mean"][0] = goal.rhats[1] = math.nan
-    assert goal.least() == (0.0, "mean", 0) and goal.largest() == (math.inf, 1)
-    assert not goal.reached()
 
 
 @pytest.mark.exact

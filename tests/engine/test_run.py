@@ -139,12 +139,6 @@ def test_warmup_is_excluded(name):
 
 
 @pytest.mark.exact
-def test_warmup_of_steps_is_whole_steps():
-    run = pdmp.sample(Coupled(), steps=10, warmup=0.25, seed=2)
-    assert run.warmup[0] == 3 * 0.5
-
-
-@pytest.mark.exact
 def test_a_part_of_a_budget():
     """Counts are rounded up, but not for the rounding errors of fractions; events to whole steps."""
     part = chain_module.Budget(time=7.0, events=101, proposals=33, data=7, seconds=3.0).part(0.3)
@@ -383,6 +377,8 @@ def test_moments_keep_no_path():
     for call in (lambda: run.draws(10), lambda: run.at(1.0), lambda: run.expectation(np.sum), lambda: run.trajectories):
         with pytest.raises(ValueError, match='`store="moments"`'):
             call()
+    with pytest.raises(ValueError, match="`method` 'bulk' needs draws"):
+        run.ess("bulk")
     grid = pdmp.sample(Telegraph(), time=50.0, seed=8, store="grid", draws=10)
     for call in (lambda: grid.at(1.0), lambda: grid.trajectories):
         with pytest.raises(ValueError, match='`store="grid"`'):
@@ -510,46 +506,11 @@ def test_a_negative_extrapolated_variance_is_told():
 # -- diagnostics, tables, files -------------------------------------------------------------------------------------
 
 
-def test_ess_and_rhat():
-    long = pdmp.sample(Walls(), time=4_000.0, chains=4, seed=11)
-    moments = pdmp.sample(Walls(), time=4_000.0, chains=4, seed=11, store="moments")
-    assert long.ess().shape == long.rhat().shape == (3,)
-    assert np.all(np.abs(long.rhat() - 1.0) < 0.02) and np.all(np.abs(moments.rhat() - 1.0) < 0.02)
-    np.testing.assert_array_equal(long.ess(), pdmp.diagnostics.ess(long))
-    np.testing.assert_allclose(
-        pdmp.diagnostics.ess(long.draws(16_000)[:, :, :1]), long.ess()[:1], rtol=0.2
-    )  # draws differ
-    apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
-    assert np.all(apart.rhat() > 1.2)
-    apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3], store="moments")
-    assert np.all(apart.rhat() > 1.2)
-    with pytest.raises(ValueError, match="`method` 'bulk' needs draws"):
-        moments.ess("bulk")
-    with pytest.raises(ValueError, match="`draws` must have shape"):
-        pdmp.diagnostics.ess(np.zeros(7))
-
-
 @pytest.mark.exact
 def test_too_short_for_diagnostics():
     run = pdmp.sample(Telegraph(), events=2, seed=1)
     assert np.all(np.isnan(run.ess())) and np.all(np.isnan(run.rhat()))
     assert "nan" in repr(run.summary())
-
-
-@pytest.mark.exact
-def test_summary_and_stats():
-    run = pdmp.sample(Ticks(), steps=2_000, chains=2, seed=13)
-    table = run.summary()
-    assert [row["name"] for row in table.rows] == ["beta[0]", "beta[1]", "sigma"]
-    assert repr(table).splitlines()[0].split() == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
-    assert len(repr(table).splitlines()) == 6 and "per data pass" in repr(table)
-    assert "fewer than 400 effective draws of beta[0], beta[1], sigma" in repr(table).splitlines()[-1]
-    row = table.rows[2]
-    assert row["mcse"] == pytest.approx(row["sd"] / math.sqrt(row["ess"]))
-    stats = run.stats
-    assert stats["events"] == {"step": 4_000} and stats["data_terms"] == 40_000 and stats["data_passes"] == 400.0
-    assert stats["stopped"] == ["events", "events"] and stats["seconds"] > 0.0
-    assert repr(run).startswith("<Run: Ticks on Data of dimension 3, 2 chains, 4,000 events")
 
 
 @pytest.mark.exact
@@ -582,15 +543,6 @@ def test_files_that_are_not_runs(tmp_path):
         pdmp.load(tmp_path / "text.npz")
     with pytest.raises(FileNotFoundError):
         pdmp.load(tmp_path / "nothing.npz")
-
-
-def test_to_arviz():
-    run = pdmp.sample(Ticks(), steps=400, chains=2, seed=13)
-    posterior = run.to_arviz(100).posterior
-    assert posterior["beta"].shape == (2, 100, 2) and posterior["sigma"].shape == (2, 100)
-    np.testing.assert_array_equal(posterior["sigma"], run.draws(100)[:, :, 2])
-    assert posterior.attrs["inference_library"] == "pdmp" and posterior.attrs["sampler"] == "Ticks"
-    assert posterior.attrs["seed"] == "13"
 
 
 # -- failures, interruptions ----------------------------------------------------------------------------------------

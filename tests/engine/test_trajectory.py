@@ -56,15 +56,6 @@ def local(seed=0, d=5, k=200, kind="linear"):
 # -- reading ------------------------------------------------------------------------------------------------------
 
 
-def test_arrays():
-    path = make()
-    assert path.times.shape == (41,) and path.times[0] == 0.0
-    assert path.positions.shape == path.velocities.shape == (41, 3)
-    assert path.kinds.shape == (40,) and path.events == ("a", "b")
-    assert make("constant").velocities is None
-    assert "40 rows, dim=3, linear" in repr(path)
-
-
 @pytest.mark.parametrize("kind", ["linear", "constant"])
 def test_positions_at_events_are_the_stored_ones(kind):
     path = make(kind)
