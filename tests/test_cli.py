@@ -95,31 +95,6 @@ def small_problem():
     return pdmp.models.LogisticRegression(X, np.arange(40) % 2), np.zeros(2)
 
 
-def test_compare_chosen_samplers_and_seed(small, command):
-    call = "compare small.csv --target label --quick --data-passes 200 --samplers 'bps, sgbd corrected' --seed "
-    tables = []
-    for seed in (1, 1, 2):
-        code, out, _ = command(call + str(seed))
-        assert code == 0
-        rows = written(small)
-        assert [row["sampler"] for row in rows] == ["BPS", "SGBD corrected"]
-        tables.append([{k: v for k, v in row.items() if k != "seconds"} for row in rows])
-    assert tables[0] == tables[1] != tables[2]
-
-
-def test_quick_takes_a_tenth(small, command, monkeypatch):
-    monkeypatch.setattr(cli, "MOST_PASSES", 1_000)
-    code, _, _ = command("compare --data small.csv --target label --quick --samplers BPS")
-    assert code == 0
-    assert float(written(small)[0]["data_passes"]) == pytest.approx(100, abs=0.5)
-
-
-@pytest.mark.exact
-@pytest.mark.parametrize(("n", "passes"), [(50, 10_000), (455, 10_000), (16_152, 2_000), (88_163, 300), (10**7, 200)])
-def test_default_passes(n, passes):
-    assert cli.default_passes(n) == passes
-
-
 @pytest.mark.exact
 def test_executors_are_passed_on(small, command, monkeypatch):
     seen = []
@@ -139,52 +114,6 @@ def test_executors_are_passed_on(small, command, monkeypatch):
     seen.clear()
     command("compare --data small.csv --target label --samplers BPS")
     assert seen == [None, None]
-
-
-@pytest.mark.exact
-@pytest.mark.parametrize(
-    ("call", "passed"),
-    [
-        ("sample BPS", {}),
-        ("sample BPS --data-passes 70", {"data_passes": 70.0}),
-        ("sample BPS --gradients 60", {"data_passes": None, "gradients": 60.0}),
-        ("sample BPS --ess 30", {"data_passes": None, "ess": 30.0}),
-        ("sample BPS --rhat 1.3", {"data_passes": None, "rhat": 1.3}),
-        ("sample BPS --chains 3", {"chains": 3}),
-        ("sample BPS --seed 7", {"seed": 7}),
-        ("compare --samplers BPS", {}),
-        ("compare --samplers BPS --data-passes 70", {"data_passes": 70.0}),
-        ("compare --samplers BPS --quick", {"data_passes": 1_000.0, "effective": 1_000.0}),
-        ("compare --samplers BPS --quick --data-passes 70", {"data_passes": 70.0, "effective": 1_000.0}),
-        ("compare --samplers BPS --seed 7", {"seed": 7, "first": 7}),
-        ("tune SGLD", {}),
-        ("tune SGLD --budget 80", {"budget": 80.0}),
-        ("tune SGLD --metric fssd", {"metric": "fssd"}),
-        ("tune SGLD --seed 7", {"seed": 7}),
-    ],
-)
-def test_options_of_a_run_are_passed_on(call, passed, small, command, monkeypatch):
-    default = {
-        "sample": {"data_passes": 10_000, "gradients": None, "ess": None, "rhat": None, "chains": 4, "seed": 0},
-        "compare": {"data_passes": 10_000, "seed": 0, "effective": 3_000.0, "first": 0, "reference": "found"},
-        "tune": {"budget": 1_000.0, "metric": "ksd", "seed": 0},
-    }[call.split()[0]]
-    seen = {}
-
-    def stop(*given, **options):
-        seen.update(options, budget=given[-1])
-        raise cli.UserError("seen")
-
-    def reference(model, *, ess, seed, **_):
-        seen.update(effective=ess, first=seed)
-        return "found"
-
-    monkeypatch.setattr(comparison, "_prepare", lambda *given: None)
-    monkeypatch.setattr(comparison, "reference", reference)
-    for owner, name in ((cli, "run_sample"), (comparison, "compare"), (cli.tuning, "mamba")):
-        monkeypatch.setattr(owner, name, stop)
-    assert command(f"{call} --data small.csv --target label")[2].endswith("pdmp: seen\n")
-    assert {name: seen[name] for name in default} == default | passed
 
 
 def test_compiling_is_said(small, command, monkeypatch):
@@ -262,31 +191,6 @@ def test_one_process_of_a_sampler_that_has_several(small, command, monkeypatch):
     for label, process in processes.items():
         command(f"sample '{label.lower()}' small.csv --target label")
         assert repr(seen.pop()) == repr(process)
-
-
-@pytest.mark.exact
-def test_what_was_done_to_a_table_is_said(here, command, monkeypatch):
-    """An index of pandas, semicolons, missing values, text and truth values, in one call."""
-    rng = np.random.default_rng(0)
-    lines = [";y;age;town;alone;note"]
-    for k in range(60):
-        lines.append(f"{k};{k % 2};{'' if k == 7 else rng.integers(20, 80)};{'AB'[k // 3 % 2]};{k % 5 == 0};n{k}")
-    (here / "table.csv").write_text("\n".join(lines), encoding="utf-8-sig")
-    code, out, err = command(
-        "sample BPS table.csv --target y --one-hot --drop note --drop-missing --gradients 5 --chains 1"
-    )
-    assert code == 0, err
-    assert out.splitlines()[:8] == [
-        "table.csv: y",
-        "values are separated by semicolons",
-        "left out: the first column, which has no name, as the index of the rows",
-        "left out: column 'note'",
-        "left out: 1 of 60 rows, with missing values in 'age' (1)",
-        "coded: column 'alone', true as 1 and false as 0",
-        "encoded: 'town', 2 values, as 1 column of zeros and ones",
-        "Bayesian logistic regression: N = 47 (and 12 held out), d = 4 with the intercept, features standardised, "
-        "priors N(0, 1²)",
-    ]
 
 
 @pytest.mark.exact

@@ -51,6 +51,7 @@ CASES = [
     ({"error": [0.02, np.nan]}, "too short", "the mean of b has a Monte Carlo error of nan posterior sd"),
     ({"rhat": [1.051, 1.0]}, "too short", "R-hat of a is 1.05"),
     ({"rhat": [1.0, np.nan]}, "too short", "R-hat of b is nan"),
+    ({"sd": [1.0, np.nan]}, "too short", "the extrapolated variance of b is negative"),
     ({"rhat": [1.2, 1.0], "mean": [3.0, -1.0]}, "too short", "R-hat of a is 1.2"),  # errors that cannot be trusted
     (
         {"error": [0.11, 0.01], "mean": [2.0, -1.0]},
@@ -182,39 +183,6 @@ def test_the_table_as_text(table):
     assert any("too short: R-hat above 1.05" in line for line in lines[8:])
 
 
-def test_rows_of_the_same_verdict_are_in_the_order_of_their_errors():
-    def rows(**errors):
-        return [
-            dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": k, "mean_error": e} for k, e in errors.items()
-        ]
-
-    made = Comparison(rows(a=0.3, b=math.nan, c=0.1, d=0.2), {}, TRUTH, NAMES, {}, {})
-    assert [row["sampler"] for row in made.ranked()] == ["c", "d", "a", "b"] and made.verdict_lines() == []
-    assert made.cells()[0][:2] == ["sampler", "passes"]
-    made.verdicts = {k: Verdict(w, "") for k, w in zip("abcd", ("fine", "failed", "biased", "fine"), strict=True)}
-    assert [row["sampler"] for row in made.ranked()] == ["d", "a", "c", "b"]
-    assert [row["sampler"] for row in made.rows] == ["a", "b", "c", "d"]  # as they were given, in the CSV file too
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0.0, "0.00"),
-        (3.14e-5, "0.000031"),
-        (0.00421, "0.0042"),
-        (0.0999, "0.100"),
-        (0.25, "0.25"),
-        (1.0, "1.00"),
-        (123.456, "123.46"),
-        (math.nan, "-"),
-    ],
-)
-def test_times_have_two_digits_however_short(seconds, shown):
-    row = dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": "a", "mean_error": 0.1, "seconds": seconds}
-    lines = Comparison([row], {}, TRUTH, NAMES, {}, {}).cells()
-    assert lines[2][lines[0].index("time")] == shown
-
-
 def test_the_table_as_csv(table, tmp_path):
     """Rows as they were given, at full precision."""
     table.to_csv(tmp_path / "table.csv")
@@ -291,12 +259,3 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(call, small, co
         code, _, err = command(f"{call} {where}")
         assert code == 2 and says in err and f"--{name}" in err
     assert not spies["compare"].calls and not spies["sample"].calls
-
-
-def test_an_sd_that_is_not_known_is_not_fine():
-    """The variance of coupled copies may be extrapolated to less than zero: nothing is known of that sd then."""
-    truth = Reference(np.zeros(2), np.ones(2), np.eye(2), np.zeros((4, 2)), 1.0, 1e4)
-    said = comparison._verdict(
-        np.zeros(2), np.array([1.0, np.nan]), np.full(2, 0.01), np.full(2, 1e4), np.ones(2), truth, "ab"
-    )
-    assert said == ("too short", "the extrapolated variance of b is negative")

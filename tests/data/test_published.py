@@ -393,15 +393,6 @@ def test_arrhythmia(tmp_path, monkeypatch):
     assert "QRS_angle" not in scaled.names and "QRS_angle" in data.arrhythmia(folder, columns=10, seed=1).names
 
 
-def test_names_of_the_attributes():
-    names = uci.attribute_names()
-    assert len(names) == len(set(names)) == 279
-    # numbered from 1 in the list that comes with the file
-    known = {1: "age", 15: "heart_rate", 14: "J_angle", 16: "DI_Q_width", 21: "DI_deflections", 27: "DI_diphasic_T"}
-    known |= {28: "DII_Q_width", 159: "V6_diphasic_T", 160: "DI_JJ_amplitude", 169: "DI_QRSTA", 279: "V6_QRSTA"}
-    assert all(names[number - 1] == name for number, name in known.items())
-
-
 def test_meg(tmp_path, monkeypatch):
     table = np.round(np.random.default_rng(0).normal(3.0, 20.0, (10, 50)), 4)
     header = ",".join(f'"V{k + 1}"' for k in range(50))
@@ -603,20 +594,6 @@ def test_synthetic_ratings_that_do_not_fit(arguments, match):
     options = dict(zip(("least", "test_fraction"), arguments[3:], strict=False))
     with pytest.raises(ValueError, match=match):
         data.synthetic_ratings(*arguments[:3], **options)
-
-
-def test_synthetic_presets_have_the_published_shapes(monkeypatch):
-    from pdmp.data import synthetic
-
-    asked = {}
-    monkeypatch.setattr(synthetic, "synthetic_ratings", lambda *a, **k: asked.update({k["name"]: (*a, k["stars"])}))
-    for size in ("1m", "10m", "20m"):
-        getattr(data, f"synthetic_movielens_{size}")()
-    assert asked == {
-        "synthetic movielens_1m": (6040, 3883, 1_000_209, (1, 5, 1)),
-        "synthetic movielens_10m": (71_567, 10_681, 10_000_054, (0.5, 5, 0.5)),
-        "synthetic movielens_20m": (138_493, 27_278, 20_000_263, (0.5, 5, 0.5)),
-    }
 
 
 def test_synthetic_tables():

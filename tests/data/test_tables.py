@@ -88,16 +88,6 @@ def test_split_is_fixed_and_complete(tmp_path):
         one.train.test  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("values", "labels"),
-    [(("0", "1"), (0.0, 1.0)), (("-1", "1"), (-1.0, 1.0)), (("1", "2"), (1.0, 2.0)), (("no", "yes"), ("no", "yes"))],
-)
-def test_two_valued_targets(tmp_path, values, labels):
-    lines = ["x,y"] + [f"{k % 9},{values[k % 2]}" for k in range(40)]
-    read = data.read(good(tmp_path, lines), target="y")
-    assert read.labels == labels and np.array_equal(read.y, np.arange(40) % 2)
-
-
 def test_spaces_byte_order_mark_and_blank_lines(tmp_path):
     text = "\ufeff" + "\n".join(line.replace(",", ", ") for line in rows()) + "\n\n"
     assert data.read(table(tmp_path, text), target="died").names == ("intercept", "age", "dose")
@@ -109,11 +99,6 @@ def test_cells_may_be_long(tmp_path):
     name = "dose, " + "very " * 30_000 + "small"
     read = data.read(good(tmp_path, rows(header=f'age,"{name}",died')), target="died")
     assert read.names == ("intercept", "age", name)
-
-
-def test_a_column_called_intercept(tmp_path):
-    read = data.read(good(tmp_path, rows(header="intercept,dose,died")), target="died")
-    assert read.names == ("(intercept)", "intercept", "dose")
 
 
 def towns(n=40):
@@ -362,13 +347,6 @@ def test_a_cell_that_is_no_number_is_named(tmp_path):
     few[9] = "most,1"  # twice in 40 rows
     assert data.read(good(tmp_path, few), "died", one_hot=True).names[-1] == "dose=most"
     assert_refused(good(tmp_path, few), "Row 7 of the file, table.csv: 'most' in column 'dose'")
-
-
-def test_truth_values_are_numbers(tmp_path):
-    lines = ["alone,age,died"] + [f"{k % 3 == 0},{k},{k // 2 % 2 == 0}" for k in range(40)]
-    found = data.read(good(tmp_path, lines), "died", standardise=False)
-    assert np.array_equal(found.X[:, 1], np.arange(40) % 3 == 0) and found.labels == ("False", "True")
-    assert found.changes == ("coded: column 'alone', true as 1 and false as 0",)
 
 
 @pytest.mark.parametrize("positive", ["False", "false", False])
@@ -805,15 +783,6 @@ def test_memory_mapped_is_refused(tmp_path, numbers, monkeypatch):
 
 
 # -- bundled -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [("breast_cancer", (569, 31)), ("wine", (178, 14)), ("digits", (1797, 62)), ("diabetes", (442, 11))],
-)
-def test_scikit_learn_sets(name, shape):
-    read = data.problem(name)
-    assert read.X.shape == shape and set(read.y) == {0.0, 1.0} and np.all(np.isfinite(read.X))
 
 
 def test_randhie():

@@ -182,13 +182,6 @@ def test_event_rates_of_each_chain_and_of_all(plane):
     assert [t.get_text() for t in axes.get_legend().get_texts()] == ["chain 0", "chain 1"]
 
 
-def test_event_rates_without_a_skeleton():
-    run = pdmp.sample(Telegraph(), initial=[0.0, 0.0], events=300, seed=3, store="moments")
-    axes = plots.event_rates(run)
-    counts = run.stats["events"]
-    assert np.array_equal(axes.containers[0][0].get_ydata(), [counts[k] / run.end[0] for k in ("first", "second")])
-
-
 def test_nothing_of_event_rates_is_cut_and_unknown_errors_are_hollow(plane):
     runs = [
         plane,

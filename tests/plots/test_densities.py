@@ -72,11 +72,6 @@ def test_references(plane, ticks):
             plots.marginals(plane, reference=wrong)
 
 
-def test_a_reference_in_one_dimension(line):
-    (panel,) = plots.marginals(line, reference=np.arange(50.0))
-    assert stairs(panel)[-1].get_data().values.sum() > 0.0
-
-
 @pytest.fixture(scope="module")
 def selection():
     """A coefficient that is certain, one that is certainly 0 for much of the time, and a third."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 import pdmp
 from pdmp import plots
@@ -59,29 +58,6 @@ def test_only_events_that_change_the_velocities_shown_are_marked(wide):
     changed = np.flatnonzero(np.any(np.diff(v[:, [3, 7]], axis=0) != 0.0, axis=1)) + 1
     assert 0 < len(changed) < 150
     np.testing.assert_allclose(labelled(axes, "event").get_xydata(), path.positions[changed][:, [3, 7]])
-
-
-def test_a_path_in_one_dimension_is_against_time(line):
-    (axes,) = plots.trajectory(line).axes
-    path = line.trajectories[0]
-    np.testing.assert_allclose(axes.lines[0].get_xydata()[:50], np.column_stack([path.times, path.positions])[:50])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("process time", "x[0]")
-    given = plots.trajectory(line, ax=pyplot.subplots()[1])
-    assert np.array_equal(given.lines[0].get_xydata(), axes.lines[0].get_xydata())
-
-
-def test_fixed_steps_are_dots_in_the_plane_and_steps_against_time(ticks):
-    plane, above, _ = plots.trajectory(ticks, events=20).axes
-    assert {one.get_marker() for one in plane.lines[:2]} == {"None", "."}
-    assert above.lines[0].get_drawstyle() == "steps-post" and not plane.figure.legends
-    assert {one.get_drawstyle() for one in plots.trace(ticks)[1].lines} == {"steps-post"}
-
-
-def test_of_many_coordinates_the_most_correlated_are_in_the_plane(wide):
-    figure = plots.trajectory(wide)
-    i, j = plots.style.most_correlated(wide, 2)
-    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == (f"x[{i}]", f"x[{j}]")
-    assert figure.get_suptitle().endswith(f"\nx[{i}] and x[{j}]: the most correlated of 50 coordinates")
 
 
 @pytest.mark.parametrize("given", [[0], [0, 0], [0, 1, 2]])
@@ -159,16 +135,6 @@ def test_a_long_path_in_short(name, request, monkeypatch):
         last = edges[k + 1] if path.moving else np.nextafter(edges[k + 1], 0.0)
         y = path.at(np.concatenate([[edges[k]], inside, np.linspace(edges[k], last, 200)]))[:, 1]
         np.testing.assert_allclose([x[2 * k], x[2 * k + 1]], [y.min(), y.max()], atol=1e-9)
-
-
-def test_a_path_that_cannot_be_read_whole(wide, monkeypatch):
-    monkeypatch.setattr(paths, "PATH_NUMBERS", 50 * 90)
-    monkeypatch.setattr(paths, "VERTICES", 80)
-    path = wide.trajectories[0]
-    ((times, x),) = paths.path_lines(path, [1], 0.0, 0.001 * path.end)
-    assert len(times) <= 80  # few events: all of them
-    ((times, x),) = paths.path_lines(path, [1], 0.0, path.end)
-    assert len(times) == 2 * paths.COLUMNS and np.isfinite(x).all()
 
 
 def test_a_chain_that_ended_before(plane):
