@@ -24,7 +24,6 @@ def test_events_are_marked_by_kind(chain, plane):
     first = np.searchsorted(path.times, path.warmup, side="right")
     axes, above, below = figure.axes
     rows = np.arange(first, first + 50)
-    styles = set()
     for kind, name in enumerate(path.events):
         at = rows[path.kinds[rows - 1] == kind]
         assert len(at) > 3
@@ -33,14 +32,9 @@ def test_events_are_marked_by_kind(chain, plane):
             np.testing.assert_allclose(
                 labelled(panel, name).get_xydata(), np.column_stack([path.times[at], path.positions[at, column]])
             )
-        styles.add((labelled(axes, name).get_marker(), labelled(axes, name).get_color()))
-    assert len({marker for marker, _ in styles}) == len({colour for _, colour in styles}) == 2
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["bounce", "refresh"]
     line = axes.lines[0].get_xydata()
     np.testing.assert_allclose(line[0], path.at(path.warmup))
     np.testing.assert_allclose(line[1:], path.positions[rows])
-    assert figure.get_suptitle() == "BPS: 50 events"
-    assert (axes.get_xlabel(), axes.get_ylabel(), below.get_xlabel()) == ("x[0]", "x[1]", "process time")
 
 
 def test_the_last_piece_of_a_path_that_is_shown_whole(plane):

@@ -117,10 +117,7 @@ def test_chains_that_are_refused(given, plane):
             draw(plane, chain=given)
 
 
-def test_draws_are_as_many_as_are_asked_for(plane):
-    assert style.draws_of(plane).shape == (2, style.DRAWS, 2) and style.draws_of(plane, 300).shape == (2, 300, 2)
-    grid = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="grid", draws=40, seed=1)
-    assert np.array_equal(style.draws_of(grid), grid.draws(int(grid.records[0].grid.used[0])))
+def test_a_page_needs_the_path():
     moments = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="moments", seed=1)
     with pytest.raises(ValueError, match='needs the path, of which `store="moments"` keeps none'):
         plots.overview(moments)

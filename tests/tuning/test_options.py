@@ -124,9 +124,6 @@ def test_every_option_changes_the_path(name):
     assert not np.array_equal(one, other)
 
 
-SAMPLERS = [getattr(discrete, name) for name in ("SGLD", "SGBD", "SGHMC", "SGNHT", "MSGNHT", "BADODAB", "BAOAB", "UBU")]
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The settings of the paper's figures
 
