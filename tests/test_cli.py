@@ -81,12 +81,10 @@ def test_compare_on_a_real_table(here, command):
     labels = [row["sampler"] for row in rows]
     extra = list(comparison.extra_rows(small_problem()[0]))
     assert labels == [*comparison.configured(*small_problem()), *extra] and extra[0] == "auto"
-    assert len(labels) == 8 + len(extra)
     assert "auto: too short (the warm-up alone takes" in out
     for row in rows[:8]:
         assert float(row["data_passes"]) == pytest.approx(100, abs=0.5)
         assert 0.0 < float(row["mean_error"]) < 2.0 and 0.0 < float(row["log_loss"]) < 0.3
-        assert row["sampler"] in out
     assert np.array_equal(data.read("cancer.csv", "label").X, data.problem("breast_cancer").X)
 
 
@@ -150,11 +148,6 @@ def test_list(command):
     assert len(lines) == len(names) and all(
         line[2 + width : 4 + width] == "  " and line[4 + width] != " " for line in lines
     )
-
-
-@pytest.mark.exact
-def test_version(command):
-    assert command("--version") == (0, f"pdmp {pdmp.__version__}\n", "")
 
 
 @pytest.mark.exact

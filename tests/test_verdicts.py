@@ -190,16 +190,6 @@ def test_the_table_as_csv(table, tmp_path):
         assert found == {name: str(row[name]) for name in Comparison.COLUMNS}
 
 
-def test_the_table_as_json(table):
-    found = json.loads(json.dumps(table.to_dict(), allow_nan=False))
-    assert found["title"] == "a title" and found["names"] == NAMES and found["notes"] == table.notes
-    assert found["reference"] == {"text": "", "rhat": 1.0, "ess": 1e8}
-    assert [row["sampler"] for row in found["rows"]] == [row["sampler"] for row in table.ranked()]
-    exact, broken = found["rows"][0], found["rows"][-1]
-    assert exact["mean_error"] == table.rows[2]["mean_error"] and broken["mean_error"] is None
-    assert (exact["verdict"], exact["reason"]) == table.verdicts["exact"] and broken["verdict"] == "failed"
-
-
 # -- the command -----------------------------------------------------------------------------------------------------
 
 CALL = "compare small.csv --target label --samplers BPS --seed 7 --quick"

@@ -94,16 +94,6 @@ def test_one_chain_is_compared_in_halves(line, monkeypatch):
     assert band.get_height() == pytest.approx(2.0 * 2.0 * np.sqrt(2.0 * 0.25 / 250.0))
 
 
-def test_ranks_of_all_draws_of_a_grid():
-    run = pdmp.sample(Walls(1), initial=[0.0], events=200, chains=2, store="grid", draws=30, seed=1)
-    (axes,) = plots.ranks(run, bins=2).axes
-    n = pdmp.diagnostics.averages.diagnostic_draws(run).shape[1]
-    x = run.draws(n)[:, :, 0]
-    low = [np.mean([np.mean(x < value) + 0.5 / x.size < 0.5 for value in one]) for one in x]
-    shares = [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
-    np.testing.assert_allclose([s[0] for s in shares], 2.0 * np.array(low))
-
-
 # -- autocorrelation -------------------------------------------------------------------------------------------------
 
 

@@ -36,16 +36,6 @@ def test_histograms_are_densities_of_the_draws(plane):
         assert each[0].get_edgecolor() != each[1].get_edgecolor()
 
 
-def test_one_chain_of_several(plane):
-    (panel,) = plots.marginals(plane, [1], chain=1)
-    pooled, one = stairs(panel)
-    np.testing.assert_allclose(pooled.get_data().values, one.get_data().values)
-    np.testing.assert_allclose(
-        one.get_data().values * np.diff(one.get_data().edges),
-        np.histogram(plane.draws(style.DRAWS)[1, :, 1], one.get_data().edges)[0] / style.DRAWS,
-    )
-
-
 def test_references(plane, ticks):
     seen = []
 

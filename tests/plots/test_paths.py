@@ -6,7 +6,7 @@ import pytest
 import pdmp
 from pdmp import plots
 from pdmp.plots import paths
-from tests.toys import Ellipses, Walls
+from tests.toys import Ellipses
 
 pytestmark = pytest.mark.exact
 
@@ -136,12 +136,3 @@ def test_a_chain_that_ended_before(plane):
     panel = plots.trace(plane, [0], between=(0.5 * (plane.end.min() + late), late))[0]
     lengths = [len(one.get_xdata()) for one in panel.lines if one.get_marker() == "None"]
     assert len(lengths) == 2 and panel.get_xlim()[1] == late
-
-
-def test_points_of_a_grid_are_joined():
-    run = pdmp.sample(Walls(2), initial=[0.0, 1.0], events=400, store="grid", draws=40, seed=1)
-    panel = plots.trace(run)[1]
-    n = int(run.records[0].grid.used[0])
-    np.testing.assert_allclose(
-        panel.lines[0].get_xydata(), np.column_stack([pdmp.diagnostics.draw_times(run, n)[0], run.draws(n)[0, :, 1]])
-    )
