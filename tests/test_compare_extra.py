@@ -33,27 +33,6 @@ class Chains(NUTS):
         return start + np.where(np.arange(count) % 2, 1.0, -1.0)[:, None], 100 + 3 * np.arange(1, count + 1)
 
 
-@pytest.mark.slow
-def test_the_automatic_sampler_spends_the_same():
-    table = pdmp.compare(
-        {"auto": LAW, "BPS": pdmp.BPS(LAW)}, data_passes=400, reference=TRUTH, chains=2, seed=1, initial=START
-    )
-    row = table.rows[0]
-    process = pdmp.auto(LAW, chains=2, seed=1, initial=START)
-    spent = process.prepared.gradients / 2
-    run = pdmp.sample(process, data_passes=400 - spent, chains=2, seed=1)
-    assert row["data_passes"] == pytest.approx(spent + run.stats["data_passes"] / 2) == pytest.approx(400, abs=20)
-    means = np.array([one.mean() for one in pdmp.diagnostics.split(run)])
-    errors = np.abs(means - TRUTH.mean) / TRUTH.sd
-    assert row["mean_error"] == pytest.approx(errors.mean(), rel=1e-12)
-    assert row["ess_per_pass"] == pytest.approx(run.ess().min() / 2 / row["data_passes"], rel=1e-12)
-    assert row["setting"] == f"HMC, step {process.step:.2g}"
-    passes, _ = table.errors_by_pass["auto"]
-    assert passes[0] > spent and passes[-1] == pytest.approx(row["data_passes"])
-    assert "Warm-ups of auto and NUTS count among their passes." in table.notes
-    assert table.rows[1]["data_passes"] == pytest.approx(400, abs=20)
-
-
 def test_each_chain_pays_its_share_of_the_warmup(monkeypatch):
     """Of the gradients of all chains, which leave it the rest of its passes."""
 
@@ -72,14 +51,6 @@ def test_each_chain_pays_its_share_of_the_warmup(monkeypatch):
     assert passes[0] == pytest.approx(30 + 0.01 * run.stats["data_passes"] / 3) and passes[-1] == row["data_passes"]
     table = pdmp.compare({"auto": LAW}, data_passes=30, reference=TRUTH, chains=3, seed=1, initial=[0.5, -1.0])
     assert table.verdicts["auto"] == ("too short", "the warm-up alone takes 30 data passes, and there are 30")
-
-
-def test_a_warmup_that_takes_all():
-    table = pdmp.compare({"auto": LAW}, data_passes=30, reference=TRUTH, chains=2, seed=1, initial=START)
-    assert math.isnan(table.rows[0]["data_passes"]) and not table.errors_by_pass
-    word, reason = table.verdicts["auto"]
-    assert word == "too short" and reason.startswith("the warm-up alone takes") and reason.endswith("there are 30")
-    assert not any("failed" in note for note in table.notes)
 
 
 def test_nuts_stops_where_its_gradients_are_spent(monkeypatch):

@@ -150,13 +150,6 @@ def test_numbers_that_are_not_finite_are_null():
 
 
 @pytest.mark.parametrize(
-    ("code", "call"), [(0, "list"), (0, "--version"), (2, "sample Nobody"), (2, "list --nothing"), (0, "sample --help")]
-)
-def test_exit_codes(code, call, command, installed):  # noqa: F811
-    assert command(call)[0] == code
-
-
-@pytest.mark.parametrize(
     ("typed", "offered"), [("sample Boom", "Boomerang"), ("compare --problem win", "wine"), ("co", "compare")]
 )
 def test_completion(typed, offered, monkeypatch, capsys, installed):  # noqa: F811

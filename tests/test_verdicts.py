@@ -51,6 +51,7 @@ CASES = [
     ({"error": [0.02, np.nan]}, "too short", "the mean of b has a Monte Carlo error of nan posterior sd"),
     ({"rhat": [1.051, 1.0]}, "too short", "R-hat of a is 1.05"),
     ({"rhat": [1.0, np.nan]}, "too short", "R-hat of b is nan"),
+    ({"sd": [1.0, np.nan]}, "too short", "the extrapolated variance of b is negative"),
     ({"rhat": [1.2, 1.0], "mean": [3.0, -1.0]}, "too short", "R-hat of a is 1.2"),  # errors that cannot be trusted
     (
         {"error": [0.11, 0.01], "mean": [2.0, -1.0]},
@@ -160,59 +161,23 @@ def test_root_mean_square_errors_by_pass(table):
     means = np.array([path.mean() for path in run.trajectories])
     assert rms[-1] == pytest.approx(np.sqrt(np.mean(((means - TRUTH.mean) / TRUTH.sd) ** 2)), rel=1e-9)
     assert np.all(rms >= table.errors_by_pass["exact"][1])
+    early = []  # on its way the curve is of time averages up to there
+    for path in run.trajectories:
+        until = path.warmup + (passes[7] / passes[-1] - 0.02) / 0.98 * (path.end - path.warmup)
+        early.append(np.abs(path.mean(path.warmup, until) - TRUTH.mean) / TRUTH.sd)
+    assert table.errors_by_pass["exact"][1][7] == pytest.approx(np.mean(early), rel=1e-9)
 
 
 def test_the_table_as_text(table):
-    title, heading, units, *lines = repr(table).splitlines()
-    assert title == "a title" and [line.split("  ")[0] for line in lines[:4]] == [
-        *("exact", "small steps", "large steps", "broken")  # by verdict, the worst last
-    ]
-    assert heading.split()[:4] == ["sampler", "verdict", "passes", "time"]
+    _, heading, units, *lines = repr(table).splitlines()
     for line, row in zip(lines, table.ranked(), strict=False):  # each with its own verdict and numbers
         label, word, passes = [cell.strip() for cell in line.split("  ") if cell.strip()][:3]
         assert (label, word) == (row["sampler"], table.verdicts[row["sampler"]].word)
         shown = "-" if math.isnan(row["mean_error"]) else f"{row['mean_error']:.3f}"
         assert passes == ("-" if shown == "-" else f"{row['data_passes']:,.0f}") and shown in line.split()
-    assert units.split("  ")[-1].strip() != "" and units.split()[:5] == ["of", "data", "s", "number", "number"]
     # A unit stands under its heading, the right ends in line.
     for name, unit in (("time", "s"), ("mean err", "post. sd"), ("sd err", "relative"), ("ESS/pass", "draws")):
         assert units[: heading.index(name) + len(name)].endswith(f" {unit}")
-    assert lines[4] == f"exact: fine ({table.verdicts['exact'].reason})"
-    assert [line.partition(": ")[0] for line in lines[4:8]] == ["exact", "small steps", "large steps", "broken"]
-    assert any("too short: R-hat above 1.05" in line for line in lines[8:])
-
-
-def test_rows_of_the_same_verdict_are_in_the_order_of_their_errors():
-    def rows(**errors):
-        return [
-            dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": k, "mean_error": e} for k, e in errors.items()
-        ]
-
-    made = Comparison(rows(a=0.3, b=math.nan, c=0.1, d=0.2), {}, TRUTH, NAMES, {}, {})
-    assert [row["sampler"] for row in made.ranked()] == ["c", "d", "a", "b"] and made.verdict_lines() == []
-    assert made.cells()[0][:2] == ["sampler", "passes"]
-    made.verdicts = {k: Verdict(w, "") for k, w in zip("abcd", ("fine", "failed", "biased", "fine"), strict=True)}
-    assert [row["sampler"] for row in made.ranked()] == ["d", "a", "c", "b"]
-    assert [row["sampler"] for row in made.rows] == ["a", "b", "c", "d"]  # as they were given, in the CSV file too
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (0.0, "0.00"),
-        (3.14e-5, "0.000031"),
-        (0.00421, "0.0042"),
-        (0.0999, "0.100"),
-        (0.25, "0.25"),
-        (1.0, "1.00"),
-        (123.456, "123.46"),
-        (math.nan, "-"),
-    ],
-)
-def test_times_have_two_digits_however_short(seconds, shown):
-    row = dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": "a", "mean_error": 0.1, "seconds": seconds}
-    lines = Comparison([row], {}, TRUTH, NAMES, {}, {}).cells()
-    assert lines[2][lines[0].index("time")] == shown
 
 
 def test_the_table_as_csv(table, tmp_path):
@@ -223,16 +188,6 @@ def test_the_table_as_csv(table, tmp_path):
     for found, row in zip(rows, table.rows, strict=True):
         assert list(found) == list(Comparison.COLUMNS)
         assert found == {name: str(row[name]) for name in Comparison.COLUMNS}
-
-
-def test_the_table_as_json(table):
-    found = json.loads(json.dumps(table.to_dict(), allow_nan=False))
-    assert found["title"] == "a title" and found["names"] == NAMES and found["notes"] == table.notes
-    assert found["reference"] == {"text": "", "rhat": 1.0, "ess": 1e8}
-    assert [row["sampler"] for row in found["rows"]] == [row["sampler"] for row in table.ranked()]
-    exact, broken = found["rows"][0], found["rows"][-1]
-    assert exact["mean_error"] == table.rows[2]["mean_error"] and broken["mean_error"] is None
-    assert (exact["verdict"], exact["reason"]) == table.verdicts["exact"] and broken["verdict"] == "failed"
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -291,12 +246,3 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(call, small, co
         code, _, err = command(f"{call} {where}")
         assert code == 2 and says in err and f"--{name}" in err
     assert not spies["compare"].calls and not spies["sample"].calls
-
-
-def test_an_sd_that_is_not_known_is_not_fine():
-    """The variance of coupled copies may be extrapolated to less than zero: nothing is known of that sd then."""
-    truth = Reference(np.zeros(2), np.ones(2), np.eye(2), np.zeros((4, 2)), 1.0, 1e4)
-    said = comparison._verdict(
-        np.zeros(2), np.array([1.0, np.nan]), np.full(2, 0.01), np.full(2, 1e4), np.ones(2), truth, "ab"
-    )
-    assert said == ("too short", "the extrapolated variance of b is negative")

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 import pdmp
 from pdmp import plots
 from pdmp.plots import paths
-from tests.toys import Ellipses, Walls
+from tests.toys import Ellipses
 
 pytestmark = pytest.mark.exact
 
@@ -25,7 +24,6 @@ def test_events_are_marked_by_kind(chain, plane):
     first = np.searchsorted(path.times, path.warmup, side="right")
     axes, above, below = figure.axes
     rows = np.arange(first, first + 50)
-    styles = set()
     for kind, name in enumerate(path.events):
         at = rows[path.kinds[rows - 1] == kind]
         assert len(at) > 3
@@ -34,14 +32,9 @@ def test_events_are_marked_by_kind(chain, plane):
             np.testing.assert_allclose(
                 labelled(panel, name).get_xydata(), np.column_stack([path.times[at], path.positions[at, column]])
             )
-        styles.add((labelled(axes, name).get_marker(), labelled(axes, name).get_color()))
-    assert len({marker for marker, _ in styles}) == len({colour for _, colour in styles}) == 2
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["bounce", "refresh"]
     line = axes.lines[0].get_xydata()
     np.testing.assert_allclose(line[0], path.at(path.warmup))
     np.testing.assert_allclose(line[1:], path.positions[rows])
-    assert figure.get_suptitle() == "BPS: 50 events"
-    assert (axes.get_xlabel(), axes.get_ylabel(), below.get_xlabel()) == ("x[0]", "x[1]", "process time")
 
 
 def test_the_last_piece_of_a_path_that_is_shown_whole(plane):
@@ -59,29 +52,6 @@ def test_only_events_that_change_the_velocities_shown_are_marked(wide):
     changed = np.flatnonzero(np.any(np.diff(v[:, [3, 7]], axis=0) != 0.0, axis=1)) + 1
     assert 0 < len(changed) < 150
     np.testing.assert_allclose(labelled(axes, "event").get_xydata(), path.positions[changed][:, [3, 7]])
-
-
-def test_a_path_in_one_dimension_is_against_time(line):
-    (axes,) = plots.trajectory(line).axes
-    path = line.trajectories[0]
-    np.testing.assert_allclose(axes.lines[0].get_xydata()[:50], np.column_stack([path.times, path.positions])[:50])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("process time", "x[0]")
-    given = plots.trajectory(line, ax=pyplot.subplots()[1])
-    assert np.array_equal(given.lines[0].get_xydata(), axes.lines[0].get_xydata())
-
-
-def test_fixed_steps_are_dots_in_the_plane_and_steps_against_time(ticks):
-    plane, above, _ = plots.trajectory(ticks, events=20).axes
-    assert {one.get_marker() for one in plane.lines[:2]} == {"None", "."}
-    assert above.lines[0].get_drawstyle() == "steps-post" and not plane.figure.legends
-    assert {one.get_drawstyle() for one in plots.trace(ticks)[1].lines} == {"steps-post"}
-
-
-def test_of_many_coordinates_the_most_correlated_are_in_the_plane(wide):
-    figure = plots.trajectory(wide)
-    i, j = plots.style.most_correlated(wide, 2)
-    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == (f"x[{i}]", f"x[{j}]")
-    assert figure.get_suptitle().endswith(f"\nx[{i}] and x[{j}]: the most correlated of 50 coordinates")
 
 
 @pytest.mark.parametrize("given", [[0], [0, 0], [0, 1, 2]])
@@ -161,27 +131,8 @@ def test_a_long_path_in_short(name, request, monkeypatch):
         np.testing.assert_allclose([x[2 * k], x[2 * k + 1]], [y.min(), y.max()], atol=1e-9)
 
 
-def test_a_path_that_cannot_be_read_whole(wide, monkeypatch):
-    monkeypatch.setattr(paths, "PATH_NUMBERS", 50 * 90)
-    monkeypatch.setattr(paths, "VERTICES", 80)
-    path = wide.trajectories[0]
-    ((times, x),) = paths.path_lines(path, [1], 0.0, 0.001 * path.end)
-    assert len(times) <= 80  # few events: all of them
-    ((times, x),) = paths.path_lines(path, [1], 0.0, path.end)
-    assert len(times) == 2 * paths.COLUMNS and np.isfinite(x).all()
-
-
 def test_a_chain_that_ended_before(plane):
     late = plane.end.max()
     panel = plots.trace(plane, [0], between=(0.5 * (plane.end.min() + late), late))[0]
     lengths = [len(one.get_xdata()) for one in panel.lines if one.get_marker() == "None"]
     assert len(lengths) == 2 and panel.get_xlim()[1] == late
-
-
-def test_points_of_a_grid_are_joined():
-    run = pdmp.sample(Walls(2), initial=[0.0, 1.0], events=400, store="grid", draws=40, seed=1)
-    panel = plots.trace(run)[1]
-    n = int(run.records[0].grid.used[0])
-    np.testing.assert_allclose(
-        panel.lines[0].get_xydata(), np.column_stack([pdmp.diagnostics.draw_times(run, n)[0], run.draws(n)[0, :, 1]])
-    )

@@ -124,26 +124,6 @@ def test_proposals_are_those_of_the_clock_that_is_asked_for(clock):
     np.testing.assert_allclose(found.others, others)
 
 
-def test_constant_rate_and_bound():
-    axes = plots.rate_and_bound(Telegraph(), 12, initial=[0.0, 0.0], seed=2, skip=5)
-    rate = axes.collections[0].get_paths()[0].vertices
-    assert set(np.round(rate[:, 1], 12)) == {0.0, HALF}
-    bounds = [one for one in axes.lines if one.get_color() == "black"]
-    assert all(np.all(one.get_ydata() == 1.0) for one in bounds)
-    accepted, thinned = ([one for one in axes.lines if one.get_label() == name][0] for name in ("accepted", "thinned"))
-    found = piece(Telegraph(), 12, initial=[0.0, 0.0], seed=2, skip=5)
-    assert np.array_equal(accepted.get_xdata(), found.proposals[found.accepted])
-    assert np.array_equal(thinned.get_xdata(), found.proposals[~found.accepted])
-    assert axes.get_ylabel() == "rate of second" and axes.get_xlim() == (found.times[0], found.times[-1])
-    (others,) = [one for one in axes.lines if one.get_label() == "events of other clocks"]
-    path = pdmp.sample(Telegraph(), initial=[0.0, 0.0], seed=2, time=found.times[-1] + 1e-9).trajectories[0]
-    first, second = (path.times[1:][path.kinds == kind] for kind in (0, 1))
-    np.testing.assert_allclose(accepted.get_xdata(), second[second > found.times[0]])
-    assert len(accepted.get_xdata()) + len(thinned.get_xdata()) == 12 and len(thinned.get_xdata()) > 0
-    np.testing.assert_allclose(others.get_xdata(), first[first > found.times[0]])
-    assert [t.get_text() for t in axes.get_legend().get_texts()][0] == "rate, mean of estimates"  # it states no rates
-
-
 def test_a_rate_that_is_estimated():
     """SBPS: the mean over mini-batches, (v·∇Û)₊, near the true rate where the noise is small."""
     process = pdmp.SBPS(pdmp.gradients.Noisy(PLANE, 0.01), refresh_rate=0.1)
@@ -154,22 +134,6 @@ def test_a_rate_that_is_estimated():
     exact = [max(float(a @ PLANE.gradient(x)), 0.0) for a, x in zip(v, path.at(middle), strict=True)]
     np.testing.assert_allclose(found.rates[2::6], exact, atol=0.05)
     assert found.estimated and max(exact) > 0.3
-
-
-def test_a_run_goes_on_where_it_ended(plane):
-    axes = plots.rate_and_bound(pdmp.sample(Telegraph(), initial=[0.0, 3.0], events=30, seed=1), 5, skip=2)
-    assert len(axes.lines) > 3
-    seen = []
-    module = plots.proposals
-    real, module.piece = module.piece, lambda process, *given: seen.append(given) or real(process, *given)
-    try:
-        run = pdmp.sample(Telegraph(), initial=[0.0, 3.0], events=30, seed=1, chains=2)
-        plots.rate_and_bound(run, 5, 1, chain=1, seed=9, skip=3)
-    finally:
-        module.piece = real
-    ((proposals, clock, initial, seed, skip),) = seen
-    assert (proposals, clock, seed, skip) == (5, 1, 9, 3)
-    np.testing.assert_array_equal(initial, run.trajectories[1].at(run.end[1]))
 
 
 def test_what_has_no_bound_to_draw(plane, tmp_path):

@@ -103,19 +103,6 @@ def test_the_coordinates_with_the_fewest_effective_draws():
     assert style.choose(run, 2, 1) == ([2], "") and style.choose(run, "x[2]", 1) == ([2], "")
 
 
-def test_the_most_correlated_coordinates(monkeypatch):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((2, 400, 6))
-    x[..., 4] = -x[..., 1] + 0.1 * rng.standard_normal((2, 400))  # a negative correlation counts as well
-    x[..., 0] = x[..., 4] + 1.0 * rng.standard_normal((2, 400))
-    x[..., 5] = 3.0  # never moved
-    assert style.choose(told(draws=x), None, 2, "correlation")[0] == [1, 4]
-    run = told(draws=x, ess=np.arange(6.0))
-    assert style.choose(run, None, 3, "correlation") == ([0, 1, 4], "3 of 6 coordinates: the most correlated")
-    monkeypatch.setattr(style, "CANDIDATES", 3)  # among those with the fewest effective draws
-    assert style.choose(run, None, 2, "correlation")[0] == [0, 1]
-
-
 @pytest.mark.parametrize("given", [[6], [-1], ["beta"], [0.5], []])
 def test_coordinates_that_are_refused(given):
     said = r"`coordinates` must be some of 0 … 5, or their names, got \[.*; the names are 'x\[0\]', "
@@ -130,10 +117,7 @@ def test_chains_that_are_refused(given, plane):
             draw(plane, chain=given)
 
 
-def test_draws_are_as_many_as_are_asked_for(plane):
-    assert style.draws_of(plane).shape == (2, style.DRAWS, 2) and style.draws_of(plane, 300).shape == (2, 300, 2)
-    grid = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="grid", draws=40, seed=1)
-    assert np.array_equal(style.draws_of(grid), grid.draws(int(grid.records[0].grid.used[0])))
+def test_a_page_needs_the_path():
     moments = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="moments", seed=1)
     with pytest.raises(ValueError, match='needs the path, of which `store="moments"` keeps none'):
         plots.overview(moments)
@@ -175,28 +159,6 @@ def test_what_is_drawn_on_several_axes_is_returned(name, shape, plane):
     made = getattr(plots, name)(plane)
     panels = made.axes if name == "ranks" else np.ravel(made)  # `ranks` has always returned its figure
     assert len(panels) == np.prod(shape) and all(isinstance(panel, Axes) for panel in panels)
-
-
-@pytest.mark.parametrize("name", ["trace", "marginals", "ranks", "pairs", "autocorrelation"])
-def test_of_many_coordinates_some_are_shown_and_the_picture_says_which(name, wide):
-    made = getattr(plots, name)(wide)
-    figure = made if name == "ranks" else np.ravel(made)[0].figure
-    count, by = {"ranks": (6, "rhat"), "pairs": (4, "correlation")}.get(name, (4, "ess"))
-    chosen, text = style.choose(wide, None, count, by)
-    assert figure.get_suptitle() == text and text.startswith(f"{count} of 50 coordinates: ")
-    names = {wide.names()[k] for k in chosen}
-    shown = {t for a in figure.axes for t in (a.get_xlabel(), a.get_ylabel(), a.get_title())}
-    if name == "autocorrelation":
-        shown = {t.get_text().partition(":")[0] for t in figure.axes[0].get_legend().get_texts()}
-    assert names <= shown and not {n for n in wide.names() if n not in names} & shown
-
-
-def test_of_many_coordinates_as_many_are_shown_as_axes_are_given(wide):
-    axes = pyplot.subplots(1, 2)[1]
-    plots.marginals(wide, axes=axes)
-    chosen, text = style.choose(wide, None, 2)
-    assert [a.get_xlabel() for a in axes] == [wide.names()[k] for k in chosen]
-    assert axes[0].get_title(loc="left") == text
 
 
 def test_the_style_of_the_user_is_left_alone(line):
@@ -319,29 +281,3 @@ def test_labels_of_logarithmic_axes_are_apart_and_enough(size, first):
                 assert all(a[1] + 1.0 < b[0] for a, b in zip(boxes, boxes[1:], strict=False)), (low, high, side)
                 assert all(len(t.label1.get_text()) > 0 for t in ticks)
                 assert not any(t.label1.get_text() for t in axis.get_minor_ticks())
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0001, "0.0001"),
-        (0.25, "0.25"),
-        (20.0, "20"),
-        (5_000.0, "5,000"),
-        (100_000.0, "100,000"),
-        (1e6, "$10^{6}$"),
-        (2e6, r"$2\times10^{6}$"),
-        (1e-5, "$10^{-5}$"),
-        (5e-6, r"$5\times10^{-6}$"),
-    ],
-)
-def test_numbers_on_logarithmic_axes(value, text):
-    assert style.log_number(value, None) == text == style.log_number(np.nextafter(value, 0.0), None)
-
-
-def test_long_names_are_cut_where_they_stay_apart():
-    """Those that look alike when they are cut are not."""
-    short, long = "age", "interaction of income and region[north-east]"
-    alike = ["x" * 20 + middle + "y" * 20 for middle in "ab"]
-    run = SimpleNamespace(names=lambda: [short, "z" * 26, long, *alike])
-    assert style.short_names(run) == [short, "z" * 26, "interaction … north-east]", *alike]

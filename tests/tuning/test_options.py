@@ -12,7 +12,7 @@ import pdmp
 from discrete.sghmc import EXPLICIT
 from pdmp import tuning
 from pdmp.gradients import ControlVariate, Minibatch
-from tests.checks import in_quick, plain_only
+from tests.checks import plain_only
 from tests.examples.helpers_papers import FOLDER, load
 
 pytestmark = [pytest.mark.exact, plain_only]
@@ -110,44 +110,6 @@ def test_every_option_of_an_arm_reaches_the_process_that_runs(search, ran):
         steps, data = int(run.events[0]), run.stats["data_terms"]
         assert steps == round(row["spent"]) and data == steps * arm["size"]
     assert options(next(p for p, run in ran if run is found.run)) == found.best
-
-
-@pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
-@pytest.mark.parametrize("name", GRID)
-def test_every_option_changes_the_path(name):
-    """Of two arms that differ in one option alone, from the same seed."""
-    base = {key: values[0] for key, values in GRID.items()}
-    one, other = (
-        pdmp.sample(leapfrog(**base | {name: value}), steps=12, seed=2, initial=[0.0, 0.0]).trajectories[0].positions
-        for value in GRID[name]
-    )
-    assert not np.array_equal(one, other)
-
-
-SAMPLERS = [getattr(discrete, name) for name in ("SGLD", "SGBD", "SGHMC", "SGNHT", "MSGNHT", "BADODAB", "BAOAB", "UBU")]
-
-
-@pytest.mark.parametrize(
-    "sampler", in_quick(SAMPLERS, *SAMPLERS[:2], SAMPLERS[-1]), ids=lambda sampler: sampler.__name__
-)
-def test_the_arms_that_a_sampler_offers(sampler):
-    """Steps around the automatic one of each batch, with the friction or diffusion that belongs to it."""
-    mode = MODEL.mode()
-    make, arms = sampler.recipe.arms(sampler, MODEL, mode)
-    name = sampler.step_name
-    assert {arm["size"] for arm in arms} == {2, 4} and len(arms) == 12
-    for size in (2, 4):
-        some = [arm for arm in arms if arm["size"] == size]
-        chosen = sampler(Minibatch(MODEL, size)).resolve(mode)
-        factors = np.array([arm[name] for arm in some]) / chosen.schedule.step(0)
-        np.testing.assert_allclose(factors, [0.125, 0.25, 0.5, 1.0, 2.0, 4.0], rtol=1e-6)
-        for arm in some:
-            process = make(**arm)
-            assert process.provider.size == size and process.schedule.step(0) == pytest.approx(arm[name], rel=1e-12)
-            for key in ("friction", "diffusion"):
-                assert (key in arm) == hasattr(process, key)
-                if key in arm:
-                    assert getattr(process, key) == arm[key] == pytest.approx(getattr(chosen, key), rel=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------------------------

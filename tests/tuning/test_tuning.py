@@ -1,6 +1,5 @@
 """Successive halving on synthetic scores, and tuning of real chains with a clock that can be repeated."""
 
-import concurrent.futures
 import math
 import sys
 import time
@@ -170,8 +169,6 @@ def test_scores_are_of_the_draws_of_their_round():
     assert rows[0][1:] == (6, 30.0) and rows[-1][1:] == (18, 120.0)
     times = t + (path.end - t) * np.arange(1, 19) / 18
     assert any(np.array_equal(x, path.at(times)) for x in last)
-    everything = tuning.mamba(langevin, arms, budget=120, metric="ksd", clock="steps", seed=5, thin=5, window="all")
-    assert [row["draws"] for row in everything.table] == [6] * 9 + [24] * 3
 
 
 def test_the_same_seed_gives_the_same_table_on_any_number_of_workers():
@@ -184,21 +181,6 @@ def test_the_same_seed_gives_the_same_table_on_any_number_of_workers():
 def test_a_sensible_step_wins(metric):
     found = tuning.mamba(langevin, ARMS, budget=3_000, metric=metric, clock="steps", seed=8)
     assert found.best["step"] in (1e-2, 0.1)
-    assert "best: step=" in str(found) and len(str(found).splitlines()) == len(found.table) + 2
-
-
-def test_what_diverges_drops_out_and_is_named():
-    arms = tuning.grid(step=[3.0, 0.1, 30.0, 300.0])
-    found = tuning.mamba(langevin, arms, budget=6_000, clock="steps", seed=9)
-    assert found.best == {"step": 0.1}
-    assert {row["step"]: row["why"] for row in found.table if row["round"] == 0} == {
-        3.0: "diverged",
-        0.1: "",
-        30.0: "diverged",
-        300.0: "diverged",
-    }
-    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
-        tuning.mamba(langevin, tuning.grid(step=[30.0, 300.0]), budget=6_000, clock="steps", seed=9)
 
 
 @pytest.mark.parametrize("metric", ["ksd", "fssd"])
@@ -226,46 +208,6 @@ def test_a_score_reads_no_further_than_the_path():
     path = found.run.trajectories[0]
     assert len(seen) == 1 and len(seen[0]) == steps
     np.testing.assert_array_equal(seen[0][-1], path.at(path.end))
-
-
-def test_the_table_and_the_picture_of_a_search(tmp_path):
-    found = tuning.mamba(langevin, tuning.grid(step=[0.4, 0.1, 0.05, 30.0] * 3), 600, clock="steps", seed=1)
-    found.to_csv(tmp_path / "tuning.csv")
-    rows = (tmp_path / "tuning.csv").read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "step,round,spent,score,kept,draws,why" and len(rows) == len(found.table) + 1
-    (axes,) = pdmp.plots.tuning(found).axes
-    best = [line for line in axes.lines if line.get_linewidth() > 1.0]
-    scores = [row["score"] for row in found.table if row["step"] == found.best["step"] and row["kept"]]
-    assert len(best) == 1 and best[0].get_ydata()[-1] == found.score == scores[-1]
-    assert axes.get_xlabel() == "steps spent by a setting" and "3 failed" in axes.get_title(loc="left")
-
-
-def test_what_processes_offer_to_tune():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((500, 2))
-    model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0).astype(float))
-    mode = model.mode()
-    make, arms = discrete.SGHMC.recipe.arms(discrete.SGHMC, model, mode)
-    assert [arm["size"] for arm in arms] == [5] * 6 + [50] * 6
-    chosen = discrete.SGHMC(pdmp.gradients.Minibatch(model, 50)).resolve(mode)
-    assert make(**arms[9]).schedule.step(0) == pytest.approx(chosen.schedule.step(0), rel=1e-9)
-    assert arms[9]["friction"] == pytest.approx(chosen.friction) and make(**arms[9]).friction == arms[9]["friction"]
-    make, arms = discrete.SGBD.recipe.arms(discrete.SGBD, model, mode)
-    assert set(arms[0]) == {"size", "scale"} and make(**arms[0]).provider.size == 5
-    make, arms = pdmp.SBPS.recipe.arms(pdmp.SBPS, model, mode)
-    assert len(arms) == 10 and make(**arms[-1]).k == 4.0
-    make, arms = discrete.SGLD.recipe.arms(discrete.SGLD, MODEL, MODEL.mean)
-    assert set(arms[0]) == {"step"} and make(**arms[0]).provider.exact
-    for sampler in (pdmp.ZigZag, discrete.MALA, discrete.SGD):
-        assert sampler.recipe.arms(sampler, model, mode) is None
-
-
-def test_processes_of_both_kinds_and_any_hyper_parameter():
-    def make(sampler, rate):
-        return pdmp.BPS(MODEL, refresh_rate=rate) if sampler == "BPS" else pdmp.ZigZag(MODEL)
-
-    found = tuning.mamba(make, tuning.grid(sampler=["BPS", "Zig-Zag"], rate=[0.1, 1.0]), 300, clock="steps", seed=11)
-    assert found.best["sampler"] in ("BPS", "Zig-Zag")
 
 
 def test_settings_with_other_targets_are_compared_by_losses_only():
@@ -383,20 +325,6 @@ def test_the_window_that_is_all_begins_at_the_start():
     assert found.score >= 10.0  # of the last round
 
 
-def test_every_round_runs_on_the_executor():
-    class Counting(concurrent.futures.ThreadPoolExecutor):
-        jobs = 0
-
-        def submit(self, *args, **kwargs):
-            self.jobs += 1
-            return super().submit(*args, **kwargs)
-
-    arms = tuning.grid(step=[0.1] * 9)
-    with Counting(1) as executor:
-        tuning.mamba(langevin, arms, 120, lambda x, m: 1.0, clock="steps", seed=1, thin=5, executor=executor)
-    assert executor.jobs >= 12  # nine arms, then three
-
-
 @pytest.mark.exact
 def test_arms_in_other_processes_are_the_same():
     from tests.engine.helpers_executors import Elsewhere
@@ -431,13 +359,6 @@ def test_compilation_costs_no_budget(monkeypatch):
     assert begun == [0.0, 0.0]
     assert found.clock == "seconds" and all(row["draws"] >= 3 for row in found.table)
     assert found.run.stats["seconds"] < 0.3 < found.run.info["wall_seconds"]
-
-
-def test_the_failure_bound_of_unequal_gaps():
-    total = 3 * tuning.schedule(3, 10_000.0)[0].each
-    expected = 5.0 * math.exp(-total / (4.0 * 3.0 * 8.0 * 2.0))  # H₂ = 2 / 0.5²
-    for gaps in ([0.5, 2.0], [2.0, 0.5], np.array([2.0, 0.5])):  # in any order
-        assert tuning.failure_bound(gaps, 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
 
 
 #: It has no mode.

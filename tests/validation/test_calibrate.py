@@ -315,14 +315,3 @@ def test_a_pymc_model_holds_its_prior(monkeypatch):
         pymc.Normal("x")
     with pytest.raises(ValueError, match="`model` has no observed variables to simulate"):
         calibrate(empty)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("pymc") is None, reason="pymc is not installed: pip install 'pdmp[pymc]'")
-def test_pdmp_on_a_pymc_model():
-    import pymc
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = calibrate(coin(pymc), replicates=5, draws=8, chains=2, ess=40, gradients=2_000, seed=1)
-    assert found.ranks.shape == (5, 1) and len(np.unique(found.ranks)) > 1

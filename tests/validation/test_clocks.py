@@ -135,7 +135,7 @@ def test_the_nodes_are_those_of_gauss_and_kronrod():
 
 
 @plain_only
-def test_a_true_process_passes_and_its_table_says_so():
+def test_a_true_process_passes():
     found = check_clocks(Switches(), initial=[0.0, 0.0], events=8_000, seed=1)
     assert found.p > 1e-3
     first, second = found.clocks
@@ -146,8 +146,6 @@ def test_a_true_process_passes_and_its_table_says_so():
     assert second.acceptance == pytest.approx(0.6, abs=0.03)
     assert second.resolution == pytest.approx(4.95 / math.sqrt(second.n))
     assert found.resolution == second.resolution > first.resolution
-    text = str(found)
-    assert "Switches" in text and "8,000 events" in text and f"{first.n:,}" in text and f"{second.mean:.4f}" in text
 
 
 class Mixed(Switches):
