@@ -163,36 +163,6 @@ def test_effects_of_groups_by_choice():
         fit.predict(effects="zero")
 
 
-def test_what_is_usual_in_a_column_of_two_tables():
-    """As of both in one; few distinct numbers are so in all rows, kept or not; groups of the second come behind."""
-    from pdmp.formulas.kept import Kept
-
-    t = table().assign(k=np.arange(N) % 3, m=np.arange(N) % 3 - 1.5 * (np.arange(N) > 50), clinic=20 - table().clinic)
-    t = t[["y", "age", "dose", "k", "m", "area", "clinic"]]
-    fit = made("y ~ age + dose + k + m + area + (1 | clinic)", data=t)
-    for first, second in ((t[:25], t[25:]), (t[25:], t[:25]), (t.sort_values("age")[:40], t.sort_values("age")[40:])):
-        both, whole = Kept(first, [fit.design]).extended(second, [fit.design]), Kept(t, [fit.design])
-        assert both.n == N and set(both.columns) == set(whole.columns) == {"age", "dose", "k", "m", "area"}
-        for name, column in whole.columns.items():
-            assert both.columns[name][1:5] == pytest.approx(column[1:5], rel=1e-12, nan_ok=True)
-            assert both.columns[name].distinct == column.distinct and set(both.columns[name].levels or ()) == set(
-                column.levels or ()
-            )
-        labels = first.clinic.unique().tolist(), second.clinic.unique().tolist()
-        assert list(both.groupings["clinic"]) == [*sorted(labels[0]), *sorted(set(labels[1]) - set(labels[0]))]
-        assert np.array_equal(both.rows.y, [*first.y, *second.y]) and np.array_equal(both.places, np.arange(N))
-    assert whole.columns["k"].distinct == (0, 1, 2) and whole.columns["m"].distinct == ()  # six, three in each part
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pdmp.formulas.kept.ROWS", 20)
-        chosen = np.sort(np.random.default_rng(0).choice(N, 20, replace=False))
-        odd = t.assign(k=np.where(np.isin(np.arange(N), chosen), t.k, 9.5))
-        assert Kept(odd, [fit.design]).columns["k"].distinct == ()
-        whole, both = Kept(t, [fit.design]), Kept(t[:45], [fit.design]).extended(t[45:], [fit.design])
-        for found in (whole, both):
-            assert len(found.places) == 20 and np.array_equal(found.rows.y, t.y.to_numpy()[found.places])
-        assert np.array_equal(whole.places, chosen) and 0 < np.sum(both.places >= 45) < 15
-
-
 def test_correlations_of_three_columns_stand_in_their_places():
     from pdmp.formulas.fit import _correlations
 

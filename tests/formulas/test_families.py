@@ -577,55 +577,6 @@ def assert_alike(one, other):
     assert astuple(one) == pytest.approx(astuple(other), rel=1e-12)
 
 
-#: What a logarithm is around by default, by its number: the mean of the prior of the number, or its scale.
-TYPICAL = {"sigma": 1.0, "nu": 20.0, "alpha": 1.0, "kappa": 5.0, "discrimination": 1.0, "mu2": 1.0}
-TYPICAL |= {("beta_binomial", "phi"): 100.0, ("beta", "phi"): 10.0, ("weibull", "shape"): 2.0, "shape": 5.0}
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_default_priors_of_every_family(name, monkeypatch):
-    """What the reference says: in the units of responses that have one, for rows whose offset is 0."""
-    monkeypatch.setattr(general, "modelled", lambda *known: None)
-    family, data = FAMILIES[name], table(FAMILIES[name])
-    formulas = formulas_of(family)
-    priors = made(formulas, family, data)[2]
-    y = np.log(data["y"]) if name == "lognormal" else data["y"]
-    has_unit = family.named[0] in family.units
-    s, log_s = (y.std(ddof=0), math.log(y.std(ddof=0))) if has_unit or name == "inverse_gaussian" else (1.0, 0.0)
-    of_columns = {column: np.std(values) for column, values in data[["x", "w"]].items()}
-    of_columns |= {f"area[{level}]": (data["area"] == level).std(ddof=0) for level in "bc"}
-    unit = 2.5 * s if has_unit else 2.5
-    wanted = {} if family.arrange else {"Intercept": Normal(0.0, 2.5)}
-    if has_unit:
-        wanted["Intercept"] = Normal((y - 0.02 * data["w"]).mean(), unit)
-    elif family.links.get("mu", family.links.get("mu1")) == "log":
-        wanted["Intercept"] = Normal(math.log(y.sum() / exp(0.02 * data["w"]).sum()), unit)
-    elif name == "von_mises":
-        wanted["Intercept"] = StudentT(1.0, 0.0, 1.0)
-    wanted |= {column: Normal(0.0, unit / of_columns[column]) for column in ("x", "area[b]", "area[c]")}
-    wanted |= {"sd(g)": HalfNormal(unit), "sd(x|g)": HalfNormal(unit / of_columns["x"]), "cor(1, x|g)": LKJ(1.0)}
-    for one in (one for one in formulas if one != "y"):
-        width, has_own = 1.0, one in family.units
-        if family.links[one] == "log":
-            middle = TYPICAL.get((name, one), TYPICAL.get(one))
-            intercept = Normal(math.log(middle) + (log_s if has_own else 0.0), 2.5)
-        elif has_own:
-            width, intercept = unit, Normal(y.mean(), unit)
-        else:
-            width, intercept = 2.5, Normal(0.0, 1.5)
-        wanted |= {f"{one}: Intercept": intercept, f"{one}: w": Normal(0.0, width / of_columns["w"])}
-        wanted[f"{one}: sd(h)"] = HalfNormal(width)
-    usual = {"sigma": HalfStudentT(4.0, s), "nu": Gamma(2.0, 10.0), "zi": Normal(0.0, 1.5), "alpha": HalfCauchy(1.0)}
-    usual |= {"sigma1": usual["sigma"], "sigma2": usual["sigma"]}
-    usual |= {"alpha": Normal(0.0, 4.0)} if name == "skew_normal" else {}
-    cuts = [f"cut[{k}]" for k in (1, 2, 3)]
-    wanted |= dict.fromkeys(cuts, StudentT(3.0, 0.0, 2.5)) if family.arrange else {}
-    wanted |= {one: usual[one] for one in family.named if one not in formulas and one in usual}
-    assert set(priors) == set(wanted)
-    for one, prior in wanted.items():
-        assert_alike(priors[one], prior)
-
-
 @pytest.mark.parametrize("name", LAWS)
 def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
     monkeypatch.setattr(general, "modelled", lambda *known: None)
@@ -638,37 +589,6 @@ def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
     assert "1 of 6 groups of h have one row" in notes and "area is relative to a" in notes
     for one, prior in priors.items():
         assert_alike(prior, others[one])
-
-
-def test_default_priors():
-    """Of other links, and those that are given."""
-    data = table(FAMILIES["gamma"])
-    assert made({"y": "y ~ x + (1 + x | g)", "shape": "~ w"}, "gamma", data)[3] == []
-    sd_y = data["y"].std(ddof=0)
-    _, _, priors, _, _, _ = made("y ~ 1", "inverse_gaussian", data)
-    assert_alike(priors["shape"], HalfCauchy(5.0 * sd_y))
-    _, _, priors, _, _, _ = made("y ~ 1", "lognormal", data)
-    assert_alike(priors["sigma"], HalfStudentT(4.0, np.log(data["y"]).std(ddof=0)))
-    _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link="identity")
-    assert_alike(priors["Intercept"], Normal(data["y"].mean(), 2.5 * sd_y))
-    assert_alike(priors["shape"], HalfCauchy(5.0))
-    _, _, priors, _, _, _ = made("y ~ 1", "gamma", data, link={"mu": "inverse"})
-    m = data["y"].mean()
-    assert_alike(priors["Intercept"], Normal(m**-1, 2.5 * m**-2 * sd_y))
-    around_0 = data.assign(y=np.arange(N) % 2 * 4.0 - 2.0)
-    _, _, priors, _, _, _ = made("y ~ 1", "gaussian", around_0, link="inverse")
-    assert_alike(priors["Intercept"], Normal(0.5, 2.5 * 2.0**-2 * 2.0))
-    given = {"zi": Normal(1.0, 0.5), "x": Normal(0.0, 0.1)}
-    _, _, priors, _, _, _ = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), priors=given)
-    assert priors["zi"] == given["zi"] and priors["x"] == given["x"]
-    by_link = made("y ~ x", "zero_inflated_poisson", table(FAMILIES["poisson"]), {"logit(zi)": given["zi"]})[2]
-    assert by_link["zi"] == given["zi"]
-    given = {"area": Normal(0.1, 1.0), "sigma: area": Normal(0.2, 0.5), "cor(g)": LKJ(2.0), "sigma: cor(h)": LKJ(3.0)}
-    formulas = {"y": "y ~ area + (1 + x | g)", "sigma": "~ area + (1 + w | h)"}
-    _, _, priors, _, _, _ = made(formulas, "gaussian", data, given)
-    named = {"cor(1, x|g)": "cor(g)", "sigma: cor(1, w|h)": "sigma: cor(h)"}
-    named |= {f"{one}[{level}]": one for one in ("area", "sigma: area") for level in "bc"}
-    assert {one: priors[one] for one in named} == {one: given[own] for one, own in named.items()}
 
 
 def test_what_data_say_of_effects(monkeypatch):

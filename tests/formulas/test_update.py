@@ -431,17 +431,3 @@ def test_draws_of_the_priors_of_any_family():
         assert drawn.replicated.shape == (40, N)
     with pytest.raises(ValueError, match="the prior of 'x' is Flat: it has no draws"):
         pdmp.regression("p ~ x", t, "gamma", priors={"x": Flat()}, sample=False).prior_predictive()
-
-
-@pytest.mark.slow
-def test_prior_draws_for_arviz():
-    pytest.importorskip("arviz")
-    t = table()
-    for formula, family in [("p ~ x + (1 | g)", "gamma"), ("y ~ x", "gaussian")]:
-        prepared = pdmp.regression(formula, t, family, sample=False, seed=4)
-        found = prepared.to_arviz(30, seed=1)
-        assert np.allclose(np.asarray(found["prior"]["x"])[0], prepared.run.natural(30)["x"])
-        name = formula[0]
-        expected = prepared.predict(kind="response", draws=30, seed=1)
-        assert np.array_equal(found["prior_predictive"][name][0], expected)
-        assert np.array_equal(found["observed_data"][name], t[name])
