@@ -8,26 +8,18 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.formulas import batches, checks, fitting, sources
+from pdmp.formulas import batches, checks, sources
 from pdmp.formulas.design import read_labels
 from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions import blocks
 from pdmp.models.regressions.design import is_mapped
 from tests.formulas.test_regression import (
-    BITS,
-    RETURNED,
     SUMS,
     N,
-    above_its_mean,
     made,
-    numbered_anew,
-    original,
     shifted,
-    small_numbers,
-    sorted_rows,
     table,
-    whole_numbers,
 )
 
 pandas = pytest.importorskip("pandas")
@@ -100,74 +92,12 @@ def test_what_is_so_in_one_batch_alone(tmp_path):
         made("c ~ w", "poisson", write(data.assign(c=[0.5, *data.c[1:]]), tmp_path, "csv"))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_numbers_are_floats_before_anything_is_computed(kind, tmp_path):
-    data = pandas.DataFrame(whole_numbers()).astype(BITS["numpy"] | {"x": "int64"})
-    formula = "y ~ x:z + I(x**5) + I(u - w) + C(k) + (x:z | k)"
-    one = made(formula, data=write(data, tmp_path, kind))[0]
-    other = made(formula, data=data.astype({name: float for name in "xzuw"}))[0]
-    assert one.columns == other.columns and [g.levels for g in one.groups] == [g.levels for g in other.groups]
-    x = 0.3 * np.random.default_rng(0).standard_normal(other.dim)
-    assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "term, kind",  # in turn, as functions know nothing of the kind of file
-    [
-        (term, ("csv", "parquet")[k % 2])
-        for k, term in enumerate([term for term in RETURNED if "scale" not in term][::5])
-    ],
-)
-def test_what_functions_return_is_a_float(term, kind, tmp_path):
-    data = pandas.DataFrame(small_numbers())
-    by_hand = np.asarray(RETURNED[term](data), float)
-    model = made(f"y ~ {term}", data=write(data, tmp_path, kind))[0]
-    assert is_mapped(model.X)
-    np.testing.assert_allclose(original(model)[:, -1], by_hand, rtol=1e-12, atol=1e-9 * np.abs(by_hand).max())
-
-
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("function", [sorted_rows, numbered_anew, above_its_mean])
-def test_values_of_other_rows_are_refused(function, missing, tmp_path):
-    data = pandas.DataFrame(small_numbers()).astype({"x": float})
-    data.loc[[4, 9] if missing else [], "x"] = np.nan
-    with pytest.raises(
-        ValueError, match=rf"{function.__name__}\(...\) returns a pandas Series whose index is not that"
-    ):
-        made(f"y ~ z + {function.__name__}(x)", data=write(data, tmp_path, "csv"))
-
-
-def test_an_offset_has_the_unit_of_the_response(tmp_path):
-    data = table()
-    one = made("y ~ w", "gaussian", write(data, tmp_path, "parquet"), offset="x")[0]
-    other = made("y ~ w", "gaussian", data, offset="x")[0]
-    x = other.initial + 0.3
-    assert is_mapped(one.offset) and np.allclose(one.margins(x), other.margins(x))
-    assert np.allclose(one.margins(x), one.constrain(x)["Intercept"] + one.constrain(x)["w"] * data.w + data.x)
-    assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
-
-
-def test_a_fit_from_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # none for rows in files
-    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
-    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
-    data, options = table(), {"events": 60, "chains": 1, "seed": 1, "progress": False}
-    for formula in ("c ~ x", "c ~ x + (1 | g)"):
-        fit = pdmp.regression(formula, write(data, tmp_path, "parquet"), "poisson", **options)
-        usual = pdmp.regression(formula, data, "poisson", **options)
-        assert np.allclose(fit.run.process.anchor, usual.run.process.anchor, atol=1e-8)
-        assert np.allclose(fit.predict(data, draws=20).mean(), usual.predict(data, draws=20).mean(), rtol=0.2)
-
-
 MISTAKES = [
     ("c ~ scale(x)", {}, "scale(...) needs the whole column"),
     ("c ~ I(x - np.mean(x))", {}, "`formula` has a function of whole columns"),
     ("I(c - np.min(c)) ~ x", {}, "`formula` has a function of whole columns, 'I(c - np.min(c))'"),
     ("c ~ w + (1 | np.sign(x - np.mean(x)))", {}, "`formula` has a function of whole columns"),
-    ("c ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
-    ("c ~ x", {"weights": "ee"}, "`weights` names 'ee'"),
     ("y ~ x", {}, "the response 'y' must hold counts"),
-    ("b ~ x", {}, "the column 'b' must hold numbers"),
 ]
 
 
@@ -251,17 +181,6 @@ def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path,
         other = made(f"y ~ {column}", data=path)[0]
     assert one.columns == other.columns == ("Intercept", *columns)
     assert np.allclose(one.X, other.X) and np.array_equal(one.y, other.y)
-
-
-def test_types_that_differ_between_files(tmp_path, monkeypatch):
-    """A category that has numbers in the first file and text in the second one: text in both."""
-    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
-    (tmp_path / "a.csv").write_text(FIRST)
-    (tmp_path / "b.csv").write_text("y,unused,h\n1.0,abc,x\n2.0,abc,2\n")
-    with pytest.warns(match="'h' holds numbers but for 'x'"):
-        model = made("y ~ h", data=tmp_path / "*.csv")[0]
-    assert model.columns == ("Intercept", "h[1]", "h[2]", "h[x]") and model.n_data == 62
-    assert np.isclose(model.X[:, 2] * model.scale[2] + model.centre[2], 1.0).sum() == 21
 
 
 def test_a_column_that_a_file_has_nothing_in(tmp_path, monkeypatch):

@@ -256,18 +256,6 @@ def same_growth(memory, alone, spread):
     assert np.allclose(alone.growth.factors, memory.growth.factors[:, :shells], rtol=1e-5)
 
 
-def test_slopes_of_fixed_columns_are_looked_for_in_all_blocks(tmp_path):
-    from formulae.environment import Environment
-
-    data = table().assign(z=lambda t: t.x)
-    data.loc[N - 1, "z"] += 1.0
-    described = fitting.describe("c ~ x + z + (1 + x | g)")
-    source = sources.open_source(folder_of(data, tmp_path / "t"))
-    roles = dict.fromkeys(("offset", "exposure", "weights"))
-    rows = batches.read_in_batches(source, described, "count", roles, Environment([{"np": np}])).rows
-    assert rows.are_fixed([0, 1]) and not rows.are_fixed([0, 2])
-
-
 def test_totals_of_blocks(tmp_path, monkeypatch):
     """What priors and checks see: that of the table in memory."""
     from formulae.environment import Environment
@@ -361,7 +349,6 @@ def test_a_fit(tmp_path):
     """Chains from a folder: bitwise the same by workers and without."""
     folder, options = folder_of(table(), tmp_path / "t"), {"events": 40, "chains": 1, "seed": 1, "progress": False}
     one = pdmp.regression("b ~ x", folder, "bernoulli", **options)
-    assert "sampled by the Zig-Zag process, exact" in one.notes[-1]
     data = sources.open_source(folder)
     other = pdmp.regression("b ~ x", str(folder), "bernoulli", folder=tmp_path, **options)
     assert np.array_equal(one["x"], other["x"]) and len(data.parts) == 3
@@ -515,19 +502,6 @@ def test_files_are_written_and_read_by_ranges(tmp_path):
         assert np.array_equal(files.read(name, 2, 7), rows[2:7]) and files.read(name, 2, 7).dtype == rows.dtype
     files.remove("a")
     assert "a" not in files and files.mapped("a").shape == (0,) and not pathlib.Path(files.path("a")).exists()
-
-
-@pytest.mark.slow
-def test_the_command_takes_a_folder(tmp_path, monkeypatch, capsys):
-    from pdmp import cli
-
-    monkeypatch.chdir(tmp_path)
-    folder_of(table(), tmp_path / "visits")
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["fit", "b ~ x", "visits", "--family", "bernoulli", "--ess", "20", "--chains", "1"])
-    assert stop.value.code == 0
-    assert f"b ~ x, bernoulli with the logit link, {N} rows" in (out := capsys.readouterr().out)
-    assert "the folder was read in batches of 5 rows" in out
 
 
 def test_a_result_that_was_taken_is_kept_no_longer(monkeypatch):
