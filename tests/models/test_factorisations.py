@@ -96,6 +96,33 @@ def test_the_slab_is_the_density_of_each_coordinate_at_0(name):
 
 
 @plain_only
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_over_batches_are_those_of_their_terms(name):
+    model, x, generator = MODELS[name](), point(MODELS[name]()), rng(2)
+    each = model.term_gradients(x, np.arange(model.n_data))
+    rows, v, scratch = generator.integers(0, model.n_data, 70), generator.normal(size=model.dim), np.zeros(model.dim)
+    n = 67  # more than a block of 64, and not all that is in `rows`
+    batch = each[rows[:n]]
+    out = np.ones(model.dim)
+    model.add_batch_gradient(x, rows, n, out)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    out = np.ones(model.dim)
+    model.add_block_gradient(x, 3, model.n_data - 2, out)
+    close(out, 1.0 + each[3 : model.n_data - 2].sum(axis=0), 1e-11)
+    out, squares = np.ones(model.dim), np.ones(model.dim)
+    model.add_batch_squares(x, rows, n, scratch, out, squares)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    close(squares, 1.0 + (batch**2).sum(axis=0), 1e-11)
+    out, projections = np.ones(model.dim), batch @ v
+    first, second = model.add_batch_projection(x, v, rows, n, scratch, out)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    close([first, second], [projections.sum(), projections @ projections], 1e-11)
+    y, weights = point(model, 8), generator.random(n)
+    model.weighted_difference(x, y, rows, weights, n, scratch, out)
+    close(out, weights @ (batch - model.term_gradients(y, rows[:n])), 1e-11)
+
+
+@plain_only
 @pytest.mark.parametrize("name", [*FACTORISATIONS, "ica"])
 def test_second_derivatives(name):
     model, x = MODELS[name](), point(MODELS[name]())

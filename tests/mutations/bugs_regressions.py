@@ -13,7 +13,7 @@ BUGS = [
     Bug(f"regressions: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
         ("straight lines: the bound of the other label", STRAIGHT, "above * low - below * high, above * high - below * low", "below * low - above * high, below * high - above * low", "tests/expressions/test_straight.py::test_bounds_hold_and_are_reached"),
-        ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", f"{ANSWERS}[regressions.poisson, sparse, intercept, scales and offset]"),
+        ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", f"{ANSWERS}[regressions.poisson_dense_scales_and_offset]"),
         ("spikes: no spread between models", SPIKES, "seconds += p * np.outer(here - mean, here - mean)", "seconds += 0.0", f"{TESTS}::test_enumeration_against_marginal_likelihoods"),
     ]
 ]  # fmt: skip
@@ -33,6 +33,6 @@ LOGISTIC, TERMS = (f"pdmp/models/regressions/{name}.py" for name in ("logistic",
 BUGS += [
     Bug(f"one logistic regression: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", f"{ANSWERS}[regressions.logistic, sparse]"),
+        ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", f"{ANSWERS}[regressions.logistic_sparse]"),
     ]
 ]  # fmt: skip
