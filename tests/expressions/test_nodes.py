@@ -8,8 +8,8 @@ from scipy import special
 
 import pdmp
 from pdmp.expressions import nodes as n
-from pdmp.expressions.nodes import DERIVATIVES, FUNCTION_NAMES, Graph, trace
-from pdmp.expressions.tape import OPERATIONS, Tape, value_of
+from pdmp.expressions.nodes import FUNCTION_NAMES, Graph, trace
+from pdmp.expressions.tape import Tape
 
 pytestmark = pytest.mark.exact
 
@@ -224,26 +224,6 @@ def differences(nodes, point, h=1e-4):
     own = Tape(nodes)
     move = lambda s: own(np.zeros((0, 1)), np.array([[point[0] + s], [point[1]]]))[:, 0]  # noqa: E731
     return (8.0 * (move(h) - move(-h)) - (move(2 * h) - move(-2 * h))) / (12.0 * h)
-
-
-@pytest.mark.parametrize("name", sorted(OPERATIONS))
-def test_derivatives_of_functions_up_to_the_third(name):
-    graph = Graph()
-    x, z = graph.make(n.VARIABLE, 0), graph.make(n.VARIABLE, 1)
-    node, chain = graph.function(name, x * z + 0.1), []
-    while len(chain) < 4:
-        chain.append(node)
-        if node.kind == n.FUNCTION and node.args[0] not in DERIVATIVES:
-            break
-        try:
-            node = node.derivative(0)
-        except TypeError as error:
-            assert "derivative of so high an order" in str(error)
-            break
-    for point in ((0.9, 0.8), (0.35, 1.9)):
-        found = Tape(chain)(np.zeros((0, 1)), np.array(point).reshape(2, 1))[:, 0]
-        assert found[0] == pytest.approx(value_of(OPERATIONS[name], point[0] * point[1] + 0.1), rel=1e-14)
-        assert np.allclose(found[1:], differences(chain, point)[:-1], rtol=1e-7, atol=1e-8)
 
 
 def test_derivatives_of_what_functions_are_combined_to():

@@ -1,7 +1,6 @@
 """Generated methods against the formulas by hand that they replace, in many digits; bounds; fingerprints."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -156,9 +155,3 @@ def test_another_expression_is_another_fingerprint():
         return fingerprint(made.values())
 
     assert of(1.0) == of(1.0) and of(1.0) != of(2.0)
-
-
-def test_models_are_pickled_with_their_numbers():
-    model = pdmp.models.NegativeBinomialRegression(X, [0, 3], size=R)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.gradient([0.4]) == model.gradient([0.4])

@@ -79,45 +79,6 @@ def test_far_out_waves_may_be_anything(name):
         assert low <= -1.0 and high >= 1.0
 
 
-@pytest.mark.parametrize(
-    "name, place, value",
-    [
-        ("expit1", 0.0, 0.25),
-        ("expit2", math.log(2.0 - math.sqrt(3.0)), math.sqrt(3.0) / 18.0),
-        ("expit2", math.log(2.0 + math.sqrt(3.0)), -math.sqrt(3.0) / 18.0),
-        ("expit3", 0.0, -0.125),
-        ("expit3", math.log(5.0 - math.sqrt(24.0)), 1.0 / 24.0),
-        ("expit3", math.log(5.0 + math.sqrt(24.0)), 1.0 / 24.0),
-        ("expit4", 0.842632952, 0.12768392),
-        ("expit4", -0.842632952, -0.12768392),
-        ("expit4", 3.144318407, -0.01906522),
-        ("expit4", -3.144318407, 0.01906522),
-        ("mills2", 1.002369364, 0.29571881),
-        ("bessel3", 1.028885461, -0.22446168),
-        ("lgamma", 1.4616321449683623, -0.12148629053584961),
-        ("sin", math.pi / 2, 1.0),
-        ("sin", -math.pi / 2, -1.0),
-        ("sin", 21.5 * math.pi, -1.0),
-        ("cos", 0.0, 1.0),
-        ("cos", 3.0 * math.pi, -1.0),
-        ("abs", 0.0, 0.0),
-    ],
-)
-def test_extremes_count_where_they_are_within_and_only_there(name, place, value):
-    operation = OPERATIONS[name]
-    largest = int(value_of(operation, place) > value_of(operation, place + 0.2))
-    for width in (0.05, 0.4):
-        for a, b in ((place - width, place + 0.03), (place - 0.03, place + width)):
-            found = enclosure_of(operation, a, b)[largest]
-            assert found >= value if largest else found <= value
-            assert found == pytest.approx(value, abs=1e-4)
-    for a, b in ((place - 0.6, place - 0.1), (place + 0.1, place + 0.6)):
-        found = enclosure_of(operation, a, b)[largest]
-        assert found < value if largest else found > value
-        ends = [value_of(operation, a), value_of(operation, b)]
-        assert found == pytest.approx(max(ends) if largest else min(ends), abs=1e-7)
-
-
 @pytest.mark.parametrize("name", ["expit2", "expit3", "expit4"])
 def test_rounding_errors_near_zeros_are_within(name):
     """There the values are small differences: their errors are relative to what is subtracted."""
@@ -374,22 +335,6 @@ def test_derivatives_up_to_the_third_never_leave_their_enclosures(loss, centre, 
             assert np.all(~(here[:, 1] < ends[:, 0]) & ~(here[:, 0] > ends[:, 1])), (point, here, ends)
 
 
-def test_an_instruction_never_overwrites_what_it_reads():
-    graph = Graph()
-    x, y, z = (graph.make(n.VARIABLE, k) for k in range(3))
-    node = (n.expit(x * y) * n.exp(z - x) + n.sin(y * z)) ** 2 * n.softplus(x + y + z)
-    own = Tape([node, node.derivative(0), node.derivative(0).derivative(1)], affine=True)
-    written, live = set(), {}
-    for position, row in enumerate(own.code.tolist()):
-        operands = tape._operands(row)
-        assert row[1] not in operands and all(a in written for a in operands)
-        written.add(row[1])
-        live[row[1]] = position
-    assert own.registers == len(written) < len(own.code)
-    depends = [row[0] == tape.TAKE for row in own.code.tolist()]
-    assert not any(depends[: own.fixed])
-
-
 def test_what_depends_on_data_alone_comes_first():
     graph = Graph()
     y, x = graph.make(n.DATA, 0), graph.make(n.VARIABLE, 0)
@@ -397,27 +342,6 @@ def test_what_depends_on_data_alone_comes_first():
     assert own.fixed >= 4
     names = own.code[:, 0].tolist()
     assert tape.LGAMMA in names[: own.fixed] and tape.LOG in names[: own.fixed] and tape.EXP in names[own.fixed :]
-
-
-def test_expansions_leave_the_rest_beyond_the_second_order():
-    graph = Graph()
-    y, x, z = graph.make(n.DATA, 0), graph.make(n.VARIABLE, 0), graph.make(n.VARIABLE, 1)
-    loss = n.exp(x + 0.3 * z) - y * x * z + z**3
-    first = [loss.derivative(k) for k in range(2)]
-    second = [loss.derivative(0).derivative(0), loss.derivative(0).derivative(1), loss.derivative(1).derivative(1)]
-    tapes = Tape([loss]), Tape(first), Tape([*first, *second])
-    code, number = np.concatenate([t.code for t in tapes]), np.concatenate([t.number for t in tapes])
-    results, places, at, begin = np.concatenate([t.results for t in tapes]), np.zeros((3, 4), np.int64), 0, 0
-    for k, one in enumerate(tapes):
-        places[k] = begin, begin + len(one.code), at, begin + one.fixed
-        begin, at = begin + len(one.code), at + len(one.results)
-    data, there, here = np.array([[2.0]]), np.array([[0.1], [0.4]]), np.array([[0.5], [-0.3]])
-    rho, room = np.empty(2), np.zeros((max(t.registers for t in tapes), 1))
-    gradient = lambda p: Tape(first)(data, p)[:, 0]  # noqa: E731
-    h = Tape(second)(data, there)[:, 0]
-    expected = gradient(here) - gradient(there) - np.array([[h[0], h[1]], [h[1], h[2]]]) @ (here - there)[:, 0]
-    tape.expand(code, number, results, places, 2, data, here, there.copy(), room, rho)
-    assert np.allclose(rho, expected, atol=1e-13)
 
 
 # -- special functions ----------------------------------------------------------------------------------------------

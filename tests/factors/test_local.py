@@ -10,7 +10,7 @@ from scipy import sparse
 import pdmp
 from pdmp.factors.bounds import BEGIN, END, LEFT, WIDTH, FactorGrid
 from pdmp.factors.graph import FactorGraph, from_model
-from pdmp.factors.shared_clock import PRIOR, TERMS, column_tables, draw_row
+from pdmp.factors.shared_clock import PRIOR, TERMS
 from pdmp.gradients import ControlVariate
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
@@ -255,16 +255,6 @@ def test_a_refreshment_redraws_what_it_says_and_the_clocks_that_see_it(refresh):
     assert never.native.clock(state, n, 1.0, rng())[0] == math.inf
 
 
-def test_local_rates_add_up_to_more_than_the_global_one():
-    """Σ (v·∇U_f)₊ >= (v·∇U)₊, with equality for a single factor."""
-    whole, state = begun(pdmp.LocalBPS(GAUSSIAN, FactorGraph([[0, 1, 2]], 3)), v=[-0.3, 1.0, -2.0])
-    parts, other = begun(pdmp.LocalBPS(GAUSSIAN), v=[-0.3, 1.0, -2.0])
-    along = state.v @ GAUSSIAN.gradient(START)
-    assert along > 0.0
-    assert whole.native.rate(state, 0, 0.0, rng()) == pytest.approx(along, rel=1e-12)
-    assert sum(parts.native.rate(other, f, 0.0, rng()) for f in range(2)) >= along
-
-
 def test_the_grid_narrows_the_cells_of_the_factor_that_it_underestimates():
     process, state = begun(PROCESSES["LocalBPS grid"](), v=[1.0, 1.0, 1.0])
     widths = state.memory.cells[:, WIDTH]
@@ -306,24 +296,6 @@ def test_a_cell_of_the_grid_bounds_the_rate_and_serves_until_its_coordinates_tur
         assert cells[f, BEGIN] == 0.1 * end
         state.moved[:] = 0.0
     assert rung > 10
-
-
-def test_the_width_of_cells_follows_how_many_pass():
-    process, state = begun(PROCESSES["LocalBPS grid"](), v=[0.8, -1.0, 0.5])
-    cells = state.memory.cells
-    width = cells[3, WIDTH]
-    process.native.clock(state, 3, 0.0, Draw(exponential=1e9))
-    assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1))
-    process.native.clock(state, 3, 0.0, Draw(exponential=0.0))
-    assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1 - 0.25 / 1.2))
-    assert cells[3, 2] == 2.0 and np.all(np.delete(cells[:, 2], 3) == 0.0)
-
-
-def test_grid_violations_are_few_and_counted():
-    run = pdmp.sample(PROCESSES["LocalBPS grid"](), events=400, seed=6, initial=START, store="moments")
-    assert run.stats["horizons"] > 0 and run.stats["proposals"] > run.stats["total_events"]
-    assert run.stats["bound_violations"] <= 4
-    assert not PROCESSES["LocalBPS grid"]().exact_bounds
 
 
 def test_the_automatic_refreshment_is_a_part_of_the_bounce_rate():
@@ -520,29 +492,6 @@ def test_what_proposals_look_at_is_counted():
         assert 25 < counts[DATA] <= counts[PROPOSALS]
     counts = run_chain(PROCESSES["LocalBPS rows"](), START, 5, events=50).state.counts
     assert 49 * 12 < counts[DATA] <= 50 * 12 + counts[PROPOSALS]
-
-
-def test_tighter_bounds_reject_less():
-    accepted = []
-    for name in ("LocalBPS columns", "LocalBPS rows"):
-        stats = pdmp.sample(PROCESSES[name](), events=600, seed=3, initial=START, store="moments").stats
-        accepted.append(stats["total_events"] / stats["proposals"])
-    assert accepted[0] + 0.05 < accepted[1]
-
-
-def test_alias_tables_of_columns():
-    weights = np.array([[1.0, 0.0, 0.0], [2.0, 5.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
-    tables, start, totals = column_tables(weights)
-    assert start.tolist() == [0, 3, 5, 5] and totals.tolist() == [6.0, 6.0, 0.0]
-    for j in (0, 1):
-        drawn = np.zeros(4)
-        for row in tables[start[j] : start[j + 1]]:  # each uniformly, then by its threshold
-            drawn[int(row[1])] += row[0]
-            drawn[int(row[2])] += 1.0 - row[0]
-        np.testing.assert_allclose(drawn / drawn.sum(), weights[:, j] / 6.0, atol=1e-14)
-        generator = rng(j)
-        rows = np.array([plain(draw_row)(tables, start, j, generator) for _ in range(6_000)])
-        assert np.abs(np.bincount(rows, minlength=4) / 6_000 - weights[:, j] / 6.0).max() < 0.04  # six standard errors
 
 
 def test_what_data_that_share_a_clock_refuse():

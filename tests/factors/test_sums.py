@@ -8,12 +8,12 @@ from scipy import sparse
 
 import pdmp
 from pdmp.factors.bounds import FactorWithin
-from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of, prior_range
+from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
 from pdmp.flow import Elliptic, Linear
-from pdmp.models.priors import HalfNormal, Normal, StudentT, second_derivative
+from pdmp.models.priors import HalfNormal, Normal, StudentT
 from pdmp.process import DATA
 from pdmp.thinning.enclosures import Enclosures
-from tests.checks import assert_unbiased, in_ci, plain, replicate
+from tests.checks import assert_unbiased, in_ci, replicate
 
 pytestmark = pytest.mark.exact
 
@@ -183,30 +183,6 @@ def test_terms_of_three_functionals():
             assert native.rate_of(state, j, 0.0) == pytest.approx(a, rel=1e-10)
             scale = 1.0 + abs(v[j]) * np.abs(model.hessian(x)).max()
             assert -1e-9 * scale < b - v[j] * slopes[j] < 1e-5 * scale
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_functionals_and_their_derivatives_stay_where_they_are_swept(seed):
-    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, metric=pdmp.Metric(covariance=1.0 / WEIGHTS), thinning="local")
-    sums, state, flow = process.thinning.sums.native, state_of(process, seed), Elliptic(MEAN)
-    room = state.memory.bound.sweep
-    a = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.0, 0.5, 0.0])  # of the row of `bent`
-    for s in (0.2, 1.5):
-        sums.sweep(state, 3, 7, 1.3, s, room)
-        for u in np.linspace(0.0, s, 30):
-            x, v = path(flow, state, 1.3 + u)
-            for f in range(2):
-                assert room.low_eta[f, 0] <= a[f] @ x <= room.high_eta[f, 0]
-                assert room.low_slope[f, 0] <= a[f] @ v <= room.high_slope[f, 0]
-
-
-def test_second_derivatives_of_priors_are_in_their_range():
-    for law in (Normal(0.5, 1.2), StudentT(4.0, 0.3, 0.8), HalfNormal(1.0)):
-        kind, *numbers = law.coded()
-        for end in (-2.0, 0.3, 2.0):
-            low, high = plain(prior_range)(kind, *numbers, end)
-            found = [second_derivative(kind, *numbers, x) for x in np.linspace(end - 9.0, end, 400)]
-            assert low <= min(found) and max(found) <= high
 
 
 def test_a_coordinate_that_a_functional_has_twice_counts_twice():

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pdmp.gradients import ControlVariate
-from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, AliasTables, table_of_block
+from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, table_of_block
 from pdmp.models import LinearGaussian, LogisticRegression
 from pdmp.models.numerical import Numerical, term_partial_bounds, term_partial_lipschitz
-from pdmp.native.classes import entry
 from tests.checks import plain_only
 from tests.gradients.helpers_gradients import Bowl, calls, quartic
 
@@ -60,22 +59,6 @@ def test_a_draw_takes_the_column_or_its_alias():
             assert weight == pytest.approx(8.0 / [1.0, 2.0, 5.0][i])
             drawn[i] += 1.0 / 9000
     assert_allclose(drawn, [1 / 8, 2 / 8, 5 / 8], atol=1e-3)
-
-
-@entry
-def draw_many(alias, columns, rows, weights, rng):
-    for k in range(rows.shape[0]):
-        columns[k] = alias.column(rng)
-        rows[k], weights[k] = alias.resolve(columns[k], rng)
-
-
-def test_columns_are_uniform_and_draws_have_their_probabilities():
-    weights = np.array([1.0, 2.0, 0.0, 5.0, 0.1])
-    columns, rows, inverse = np.zeros(4000, np.int64), np.zeros(4000, np.int64), np.zeros(4000)
-    draw_many(AliasTable(weights).native, columns, rows, inverse, np.random.default_rng(7))
-    assert_allclose(np.bincount(columns, minlength=5) / 4000, 0.2, atol=0.04)  # six standard errors
-    assert_allclose(np.bincount(rows, minlength=5) / 4000, weights / 8.1, atol=0.05)
-    assert_allclose(inverse, 8.1 / weights[rows], rtol=1e-14)
 
 
 def test_bad_weights():
@@ -191,21 +174,6 @@ def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(meth
         assert extra[0, 1] == pytest.approx((each @ v).var(ddof=1) / 3.0, rel=1e-9)
     if method == "gradient_and_sd":
         assert_allclose(extra[0], each.std(axis=0, ddof=1) / np.sqrt(3.0), rtol=1e-9)
-
-
-@pytest.mark.exact
-def test_tables_of_groups_draw_from_their_own():
-    first, weights = [0, 3, 3, 8], np.array([1.0, 0.0, 3.0, 2.0, 2.0, 0.5, 4.0, 0.25])
-    items = np.array([9, 4, 7, 1, 0, 2, 8, 3])
-    tables = AliasTables(items, first, weights)
-    assert tables.totals.tolist() == [4.0, 0.0, 8.75]
-    rng, n = np.random.default_rng(3), 6_000
-    for g in (0, 2):
-        own = slice(first[g], first[g + 1])
-        drawn = np.bincount([tables.native.draw(g, rng) for _ in range(n)], minlength=10)[items[own]]
-        p = weights[own] / tables.totals[g]
-        assert drawn.sum() == n
-        assert np.all(np.abs(drawn / n - p) < 5.5 * np.sqrt(p * (1.0 - p) / n) + 1e-12)
 
 
 class Fetched:

@@ -247,13 +247,6 @@ def test_a_bound_that_is_not_a_number_stays_so(which):
     assert math.isnan(larger(larger(values[0], values[1]), values[2])) and larger(2.0, 3.0) == larger(3.0, 2.0) == 3.0
 
 
-def test_distances_from_an_anchor_are_in_its_units():
-    provider = ControlVariate(MODEL, 1, anchor=POINTS[0], scale=SCALE)
-    away, spread = provider.anchor_distances(POINTS[0] + [1.0, 3.0], np.array([0.5, 8.0]))
-    assert BANKS["uniform", 1].anchor_distances(POINTS[0], np.ones(2)) is None  # of several anchors
-    assert away == pytest.approx(1.0 / 0.25 + 9.0 / 4.0) and spread == pytest.approx(0.5 / 0.25 + 8.0 / 4.0)
-
-
 def test_no_anchor_moves_after_the_warmup_nor_where_that_is_not_asked_for():
     for renew, adapting in ((True, 0), (False, 1)):
         anchors, bank, counts = following(renew=renew)

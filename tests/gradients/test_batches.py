@@ -10,7 +10,6 @@ from pdmp.gradients.provider import sample_variance
 from pdmp.models import LinearGaussian, LogisticRegression, from_function
 from pdmp.native.classes import entry
 from pdmp.process import DATA, KINDS
-from tests.gradients.helpers_gradients import Quartic
 
 pytestmark = pytest.mark.exact
 
@@ -92,18 +91,6 @@ def test_the_seed_of_a_layout(seed):
     a = np.random.default_rng(1).standard_normal((12, 1))
     with pytest.raises(ValueError, match="`seed` must be a whole number"):
         Minibatch(LinearGaussian(a, a[:, 0]), 3, draw="reshuffle", seed=seed)
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_a_layout_is_that_of_its_seed(seed):
-    """In a copy in its order, or as a list of rows."""
-    a, order = np.random.default_rng(1).standard_normal((12, 2)), np.random.default_rng(seed).permutation(12)
-    batches = Minibatch(LinearGaussian(a, a[:, 0]), 3, draw="reshuffle", seed=seed)
-    x = np.array([0.3, -1.0])
-    np.testing.assert_allclose(
-        batches.packed.term_gradients(x, np.arange(12)), batches.model.term_gradients(x, order), rtol=1e-12
-    )
-    np.testing.assert_array_equal(Minibatch(Quartic(a), 3, draw="reshuffle", seed=seed).drawing.layout, order)
 
 
 def test_a_variance_from_sums_is_never_negative():

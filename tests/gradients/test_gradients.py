@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 import pdmp
-from pdmp.gradients import LEAST_VARIANCE, ControlVariate, Full, Minibatch, Noisy, Provider, as_provider
+from pdmp.gradients import LEAST_VARIANCE, ControlVariate, Full, Minibatch, Noisy, as_provider
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.classes import entry
@@ -272,22 +272,6 @@ def test_noisy_adds_normal_numbers_of_its_scale(method):
         assert_array_equal(told, np.tile(scale, (5, 1)))
 
 
-@pytest.mark.exact
-def test_full_is_the_gradient():
-    for model in (logistic(20, 2), quartic(20, 2), Bowl()):
-        provider, x = as_provider(model), np.array([0.3, -0.4])
-        assert isinstance(provider, Full) and provider.model is model and provider.exact
-        for method in ("gradient", "gradient_and_projection", "gradient_and_sd"):
-            out, told, counted = calls(provider, method, x, np.array([2.0, 1.0]), times=2)
-            assert_allclose(out, np.tile(model.gradient(x), (2, 1)), rtol=1e-13, atol=1e-13)
-            assert counted == 2 * max(model.n_data, 1) == 2 * provider.terms_per_call
-            if method == "gradient_and_projection":
-                assert_allclose(told[:, 0], out @ [2.0, 1.0], rtol=1e-13)
-                assert_array_equal(told[:, 1], LEAST_VARIANCE * (1.0 + told[:, 0] ** 2))
-            elif method == "gradient_and_sd":
-                assert_array_equal(told, 0.0)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # One and the same, however it is run
 
@@ -310,22 +294,6 @@ def test_chains_do_not_share_memory_and_providers_can_be_sent():
         assert provider.packed is provider.packed
     sent = pickle.loads(pickle.dumps(logistic(100_000, 3)))
     assert sent.design.data.ctypes.data % 64 == 0
-
-
-@pytest.mark.exact
-def test_attributes():
-    model = logistic(50, 3)
-    expected = {"iid": True, "distinct": True, "reshuffle": False, "epoch": False}
-    for draw, independent in expected.items():
-        provider = Minibatch(model, 7, draw)
-        assert isinstance(as_provider(provider), Provider) and as_provider(provider) is provider
-        assert (provider.dim, provider.n_data, provider.terms_per_call) == (3, 50, 7)
-        assert provider.independent == independent and not provider.exact and provider.anchor is None
-        assert provider.has_variance and provider.model is model
-        assert not Minibatch(model, 1, draw).has_variance
-    assert not Minibatch(quartic(3, 1), 2, "epoch").has_variance  # blocks of one and of two
-    assert not ControlVariate(model, 1, np.zeros(3)).has_variance
-    assert Minibatch(quartic(3, 1), 10).terms_per_call == 10  # with replacement, more than there are
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -404,23 +372,6 @@ def test_logistic_keeps_nan():
         assert np.all(np.isnan(batch_sums(which, x, np.ones(3), np.arange(70))[0]))
 
 
-@pytest.mark.exact
-def test_float32_storage_is_only_storage():
-    rng = np.random.default_rng(2)
-    X, y = rng.standard_normal((100, 5)).astype(np.float32), np.arange(100) % 2
-    double, single = LogisticRegression(X, y), LogisticRegression(X, y, dtype=np.float32)
-    assert single.design.data.nbytes < double.design.data.nbytes or single.design.data.shape[1] == 16
-    x = rng.standard_normal(5)
-    for draw in ("iid", "reshuffle"):
-        here, there = (calls(Minibatch(m, 30, draw), "gradient", x, times=9)[0] for m in (double, single))
-        assert_allclose(here, there, rtol=1e-12, atol=1e-11)
-    # Rounding 6e-8 of each feature; the gradients are sums of a hundred of them.
-    X = rng.standard_normal((100, 5))
-    rounded = LogisticRegression(X, y, dtype="float32").gradient(x)
-    exact = LogisticRegression(X, y).gradient(x)
-    assert 0.0 < np.abs(rounded - exact).max() < 1e-5
-
-
 @entry
 def slopes(model, v, out):
     model.partial_curvature_bounds(v, out)
@@ -430,20 +381,6 @@ def slopes(model, v, out):
 def bounds(model, v):
     out = np.full(model.dim, 9.0)
     return slopes(model.native, v, out), out
-
-
-@pytest.mark.exact
-@pytest.mark.parametrize("n, d", [(30, 4), (3, 6)])
-def test_slope_bounds_hold(n, d):
-    model = logistic(n, d, prior_scale=2.0)
-    assert (model.gram.shape[0] == 0) == (d > n)
-    rng = np.random.default_rng(3)
-    for _ in range(30):
-        v = rng.standard_normal(d)
-        directional, partial = bounds(model, v)
-        for x in rng.standard_normal((40, d)) * rng.uniform(0.0, 3.0, (40, 1)):
-            slope = v * (model.hessian(x) @ v)
-            assert np.all(slope <= partial * (1.0 + 1e-12)) and slope.sum() <= directional * (1.0 + 1e-12)
 
 
 @pytest.mark.exact

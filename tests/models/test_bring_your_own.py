@@ -242,15 +242,6 @@ def test_pymc_names_transforms_and_natural_parameters(pymc_model):
 
 
 @needs("pymc")
-def test_pymc_run(pymc_model):
-    _, model = pymc_model
-    run = pdmp.sample(pdmp.BPS(model), events=60, chains=2, seed=3)
-    posterior = run.to_arviz(20).posterior
-    assert posterior["theta"].shape == (2, 20, 8) and posterior["w"].shape == (2, 20, 3)
-    assert run.names()[:3] == ["mu", "log(tau)", "z[0]"]
-
-
-@needs("pymc")
 def test_pymc_refuses():
     import pymc
 

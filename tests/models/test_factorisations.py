@@ -8,7 +8,6 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.gradients import Minibatch
 from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
 from pdmp.models.factorisations import bayesian_nn
 from pdmp.models.numerical import quick_mode
@@ -78,30 +77,12 @@ def point(model, seed=1):
     return 0.6 * rng(seed).standard_normal(model.dim)
 
 
-def differences(function, x, h=1e-6):
-    return np.array([(function(x + h * e) - function(x - h * e)) / (2.0 * h) for e in np.eye(len(x))])
-
-
 def close(found, expected, tolerance):
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(1.0, np.abs(expected).max()))
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Derivatives
-
-
-@plain_only
-@pytest.mark.parametrize("name", MODELS)
-def test_gradients_are_those_of_the_potential(name):
-    model, x = MODELS[name](), point(MODELS[name]())
-    close(model.gradient(x), differences(model.potential, x), 1e-6)
-    prior = np.zeros(model.dim)
-    model.add_prior_gradient(x, prior)
-    close(prior, differences(model.prior_potential, x), 1e-6)
-    for i in (0, 17, model.n_data - 1):
-        close(model.term_gradients(x, i)[0], differences(lambda p, i=i: model.term_potential(p, i), x), 1e-6)
-    total = math.fsum(model.term_potential(x, i) for i in range(model.n_data)) + model.prior_potential(x)
-    assert model.potential(x) == pytest.approx(total, rel=1e-12)
 
 
 @plain_only
@@ -118,9 +99,7 @@ def test_the_slab_is_the_density_of_each_coordinate_at_0(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_sums_over_batches_are_those_of_their_terms(name):
     model, x, generator = MODELS[name](), point(MODELS[name]()), rng(2)
-    each, prior = model.term_gradients(x, np.arange(model.n_data)), np.zeros(model.dim)
-    model.add_prior_gradient(x, prior)
-    close(model.gradient(x), each.sum(axis=0) + prior, 1e-11)
+    each = model.term_gradients(x, np.arange(model.n_data))
     rows, v, scratch = generator.integers(0, model.n_data, 70), generator.normal(size=model.dim), np.zeros(model.dim)
     n = 67  # more than a block of 64, and not all that is in `rows`
     batch = each[rows[:n]]
@@ -141,26 +120,6 @@ def test_sums_over_batches_are_those_of_their_terms(name):
     y, weights = point(model, 8), generator.random(n)
     model.weighted_difference(x, y, rows, weights, n, scratch, out)
     close(out, weights @ (batch - model.term_gradients(y, rows[:n])), 1e-11)
-    for j in range(model.dim):
-        assert model.term_partial(x, 11, j, scratch) == pytest.approx(each[11, j], abs=1e-12)
-
-
-@plain_only
-@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "relu"])
-def test_batches_are_unbiased(name):
-    """The mean over an epoch of blocks is the gradient, and so is that of a copy in another order."""
-    model, x = MODELS[name](), point(MODELS[name]())
-    for draw in ("epoch", "reshuffle"):
-        batch, generator = Minibatch(model, 9, draw=draw), rng(3)
-        memory, total, counts = batch.memory(generator), np.zeros(model.dim), np.zeros(20, np.int64)
-        for _ in range(batch.blocks):
-            out = np.zeros(model.dim)
-            batch.native.gradient(x, memory, generator, out, counts)
-            total += out / batch.blocks
-        close(total, model.gradient(x), 1e-10)
-    assert model.rearranged(np.arange(model.n_data)) is model
-    other = model.rearranged(np.arange(model.n_data)[::-1])
-    close(other.term_gradients(x, 2), model.term_gradients(x, model.n_data - 3), 1e-14)
 
 
 @plain_only
@@ -364,20 +323,6 @@ def test_ica_scores_and_starts():
 
 
 @plain_only
-@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "softmax"])
-def test_starts_are_no_saddles(name):
-    model = MODELS[name]()
-    assert np.abs(model.gradient(model.initial)[: RANK * USERS]).min() > 0.0
-    assert model.potential(model.initial) < model.potential(model.initial + 2.0)
-    if name in ("bpmf", "ppmf"):  # what is known given the factors
-        last = 2 * RANK if name == "bpmf" else USERS + ITEMS
-        np.testing.assert_allclose(model.gradient(model.initial)[-last:], 0.0, atol=1e-9) if name == "ppmf" else None
-        prior = np.zeros(model.dim)
-        model.add_prior_gradient(model.initial, prior)
-        np.testing.assert_allclose(prior[-last:], 0.0, atol=1e-9)
-
-
-@plain_only
 def test_the_mode_of_much_data_is_searched_for_with_batches():
     users = np.zeros(400_000, int)
     big = MatrixFactorization(users, users, users + 1.0, 3)
@@ -408,41 +353,6 @@ def test_data_are_kept_small():
     model = mf()
     assert model.data.itemsize == 12
     assert [model.data[n].dtype for n in ("user", "item", "rating")] == [np.int32, np.int32, np.float32]
-
-
-@plain_only
-@pytest.mark.parametrize("sampler", ["zigzag", "bps"])
-def test_rates_along_a_line_are_the_polynomials_that_the_model_says(sampler):
-    model, x, v = mf(), point(mf()), point(mf(), 4)
-    out = np.zeros((model.dim if sampler == "zigzag" else 1, 4))
-    model.add_prior_coefficients(x, v, out)
-    for i in range(model.n_data):
-        model.add_term_coefficients(x, v, i, out)
-    for s in (0.0, 0.7, -1.3):
-        rates = v * model.gradient(x + s * v)
-        close(out @ s ** np.arange(4), rates if sampler == "zigzag" else [rates.sum()], 1e-11)
-
-
-@plain_only
-def test_factors_of_the_matrix_are_local():
-    model, x = mf(), point(mf())
-    indptr, indices = model.factors()
-    assert len(indptr) == N + model.dim + 1
-    total = np.zeros(model.dim)
-    for f in range(len(indptr) - 1):
-        out = np.zeros(model.dim)
-        model.add_factor_gradient(x, f, out)
-        assert set(np.flatnonzero(out)) <= set(indices[indptr[f] : indptr[f + 1]].tolist())
-        total += out
-    close(total, model.gradient(x), 1e-11)
-    for j in range(model.dim):
-        e, gradient = np.eye(model.dim)[j], np.zeros(model.dim)
-        model.add_prior_gradient(x, gradient)
-        assert model.prior_partial(x, j) == pytest.approx(gradient[j])
-        assert model.prior_partial_curvature_bound(2.0 * e, j) == pytest.approx(
-            4.0 * model.slab_density()[j] ** 2 * 2.0 * np.pi
-        )
-        assert model.prior_curvature_bound(2.0 * e) == pytest.approx(model.prior_partial_curvature_bound(2.0 * e, j))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -88,19 +88,6 @@ def test_the_end_of_what_is_not_censored_in_between_is_not_read():
         FAMILIES["weibull"].rows([1.0], mu=rows.at[0], shape=rows.at[1], censored=[2], upper=[np.nan])
 
 
-def test_predictions_and_densities_of_several_families():
-    p = pdmp.Parameters(a=1, b=1)
-    counts, numbers = (
-        FAMILIES["poisson"].rows([2.0, 1.0], mu=p.a),
-        FAMILIES["gaussian"].rows([0.5] * 3, mu=p.b, sigma=p.a),
-    )
-    model = sum_of_terms(p, [counts, numbers])
-    x = np.array([0.3, -0.7])
-    np.testing.assert_allclose(model.predict(x), [np.exp(0.3)] * 2 + [-0.7] * 3)
-    expected = [*stats.poisson.logpmf([2, 1], np.exp(0.3)), *stats.norm.logpdf([0.5] * 3, -0.7, np.exp(0.3))]
-    np.testing.assert_allclose(model.pointwise_log_likelihood(x), expected)
-
-
 def test_masked_entries_are_refused():
     p, y = pdmp.Parameters(m=1, s=1), np.ma.masked_values([1.0, -9.0], -9.0)
     with pytest.raises(ValueError, match="`y` has masked entries"):
@@ -248,28 +235,6 @@ def test_no_row_is_above_its_bound(name):
                     worst = max(worst, found / bound if s == 0 and bound > 0.0 else 0.0)
     # Nor is the bound absurd; random directions rarely come near it, and a normal mean alone has no remainder.
     assert worst > 0.01
-
-
-def test_predictions_of_own_and_other_rows():
-    p = pdmp.Parameters(beta=2, log_shape=1)
-    X, y = np.array([[1.0, 0.5], [1.0, -1.0], [1.0, 2.0]]), np.array([1.0, 2.0, 3.0])
-    model = sum_of_terms(p, [families.gamma.rows(y, mu=X @ p.beta, shape=p.log_shape)])
-    draws = np.array([[0.1, 0.2, 1.0], [0.3, -0.1, 0.5]])
-    np.testing.assert_allclose(model.predict(draws), exp(draws[:, :2] @ X.T))
-    new = families.gamma.rows([1.0], mu=np.array([[1.0, 3.0]]) @ p.beta, shape=p.log_shape)
-    np.testing.assert_allclose(model.predict(draws[0], new), exp([0.7]))
-    many = np.tile(draws[0], (20_000, 1))
-    found = model.predict(many, kind="response", seed=3)
-    np.testing.assert_array_equal(found, model.predict(many, kind="response", seed=3))
-    mean = exp(X @ draws[0, :2])
-    assert np.all(np.abs(found.mean(axis=0) / mean - 1.0) < 5.0 * exp(-0.5) / math.sqrt(20_000))
-    np.testing.assert_allclose(found.std(axis=0) / mean, exp(-0.5), rtol=0.05)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(draws), model.predict(draws))
-    effects = pdmp.terms(lambda u: 0.5 * u**2, at=[p.beta[np.arange(2)]])
-    with_effects = sum_of_terms(p, [effects, families.gamma.rows(y, mu=X @ p.beta, shape=p.log_shape)])
-    found, other = (m.pointwise_log_likelihood(draws) for m in (with_effects, model))
-    np.testing.assert_allclose(found, other)
 
 
 def test_other_links():

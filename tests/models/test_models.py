@@ -172,17 +172,6 @@ def test_gaussian_against_dense_algebra(name):
         assert np.array_equal(indices[indptr[i] : indptr[i + 1]], np.flatnonzero(Q[i]))
 
 
-def test_full_and_sparse_products_agree():
-    full = Gaussian(1.0, dense_precision(11))
-    rows = copy.copy(full)
-    rows.full = np.zeros((0, 0))
-    assert full.full.shape == (11, 11)
-    x, v = points(full, 2)
-    moved = np.zeros(11)
-    for a, b in zip(plain(full, x, v, moved), plain(rows, x, v, moved), strict=True):
-        assert np.allclose(a, b, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", [*GAUSSIANS, "linear"])
 def test_slopes_are_exact(name):
     model = MODELS[name]()

@@ -79,16 +79,6 @@ def test_mini_batches_are_refused_by_name():
     assert np.allclose(from_pymc(model).gradient([0.5]), 0.5 + 2.0 * (0.5 - Y).sum())
 
 
-def test_discrete_parameters_are_refused_by_name():
-    import pymc
-
-    with pymc.Model() as model:
-        kind = pymc.Bernoulli("kind", 0.5)
-        pymc.Normal("level", kind, 1.0)
-    with pytest.raises(TypeError, match=r"`process` has variables of whole numbers \(kind\)"):
-        pdmp.sample(model)
-
-
 def test_a_checkpoint_knows_the_data(tmp_path):
     import pymc
 

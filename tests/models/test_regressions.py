@@ -5,7 +5,6 @@ import itertools
 import math
 import os
 import pathlib
-import pickle
 import subprocess
 import sys
 import types
@@ -29,7 +28,7 @@ from pdmp.models import (
     StudentTRegression,
     numerical,
 )
-from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
+from pdmp.models.numerical import term_partial_lipschitz
 from pdmp.models.regressions.design import read_design, row_norms
 from pdmp.native.classes import entry
 from tests.checks import plain_only
@@ -37,13 +36,6 @@ from tests.checks import plain_only
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 N = 150  # two whole blocks of rows, and a part of one
-
-
-def add_parts(model, x, v, out):
-    """The convex and concave parts of all rates."""
-    model.add_prior_parts(x, v, out)
-    for i in range(model.n_data):
-        model.add_term_parts(x, v, i, out)
 
 
 def rng(seed=0):
@@ -148,14 +140,6 @@ def test_derivatives(name):
         assert_allclose(gradient, differences(model.potential, x), atol=1e-6 * max(1.0, np.abs(gradient).max()))
         hessian = model.hessian(x)
         assert_allclose(hessian, differences(model.gradient, x), atol=1e-6 * np.abs(hessian).max())
-        terms, prior = model.term_gradients(x, np.arange(model.n_data)), np.zeros(model.dim)
-        model.add_prior_gradient(x, prior)
-        assert_allclose(terms.sum(axis=0) + prior, gradient, rtol=1e-10, atol=1e-10 * np.abs(terms).sum())
-        i = 7
-        term = differences(lambda y, i=i: model.term_potential(y, i), x)
-        assert_allclose(terms[i], term, atol=1e-6 * max(1.0, np.abs(term).max()))
-        potentials = [model.term_potential(x, i) for i in range(model.n_data)]
-        assert math.isclose(math.fsum(potentials) + model.prior_potential(x), model.potential(x), rel_tol=1e-12)
 
 
 @plain_only
@@ -191,105 +175,8 @@ def test_the_likelihood_is_that_of_scipy(name):
         assert_allclose(stats.nbinom.mean(2.5, 2.5 / (2.5 + means)), means)
 
 
-@plain_only
-def test_extreme_margins_stay_finite():
-    X = np.array([[1.0], [1.0]])
-    for cls, y in [(ProbitRegression, [0, 1]), (NegativeBinomialRegression, [0, 3]), (StudentTRegression, [0.0, 1.0])]:
-        model = cls(X, y)
-        for x in (-1e3, -40.0, 40.0, 1e3):
-            assert math.isfinite(model.potential([x])) and np.isfinite(model.gradient([x])).all(), (cls, x)
-    assert PoissonRegression(X, [0, 1]).gradient([1e4])[0] > 1e300  # finite, and uphill
-    logistic = LogisticRegression(X, [0, 1], np.inf)
-    assert_allclose(logistic.potential([800.0]), 800.0)
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Layouts: copied, sparse, in a file
-
-
-@plain_only
-@pytest.mark.parametrize(("name", "d"), [("logistic", 70), ("Poisson", 3), ("Poisson", 8), ("NIG", 11)])
-def test_batches_are_sums_of_terms_in_every_layout(name, d, tmp_path):
-    rows, factors = rng(3).integers(0, N, 140), rng(4).random(140)
-    reference = None
-    for kind, X in layouts(tmp_path, d).items():
-        if name == "NIG":
-            model = NormalInverseGammaRegression(X, targets(features(d))["real"])
-        else:
-            model = build(name, X, d=d, prior_scale=0.5, offset=np.linspace(-1.0, 1.0, N))
-        x, y, v = 0.2 * rng(5).standard_normal((3, model.dim))
-        terms, others = model.term_gradients(x, rows), model.term_gradients(y, rows)
-        close = {"rtol": 1e-11, "atol": 1e-11 * np.abs(terms).sum(axis=0).max()}
-        out, scratch, squares = np.ones(model.dim), np.zeros(model.dim), np.zeros(model.dim)
-        model.add_batch_gradient(x, rows, 140, out)
-        assert_allclose(out, 1.0 + terms.sum(axis=0), **close, err_msg=kind)
-        model.batch_difference(x, y, rows, 140, scratch, out)
-        assert_allclose(out, (terms - others).sum(axis=0), **close, err_msg=kind)
-        model.weighted_difference(x, y, rows, factors, 140, scratch, out)
-        assert_allclose(out, factors @ (terms - others), **close, err_msg=kind)
-        model.weighted_difference(x, x, rows, factors, 140, scratch, out)
-        assert not np.any(out)
-        out[:] = 0.0
-        first, second = model.add_batch_projection(x, v, rows, 140, scratch, out)
-        assert_allclose(out, terms.sum(axis=0), **close, err_msg=kind)
-        assert_allclose([first, second], [(terms @ v).sum(), ((terms @ v) ** 2).sum()], rtol=1e-9)
-        out[:] = 0.0
-        model.add_batch_squares(x, rows, 140, scratch, out, squares)
-        assert_allclose(out, terms.sum(axis=0), **close, err_msg=kind)
-        assert_allclose(squares, (terms**2).sum(axis=0), rtol=1e-11)
-        out[:] = 0.0
-        model.add_block_gradient(x, 5, 140, out)
-        assert_allclose(out, model.term_gradients(x, np.arange(5, 140)).sum(axis=0), **close, err_msg=kind)
-        values = [model.gradient(x), model.hessian(x), terms, model.potential(x), model.predict(x, X)]
-        reference = values if reference is None else reference
-        for found, expected in zip(values, reference, strict=True):
-            assert_allclose(found, expected, rtol=1e-10, atol=1e-9, err_msg=kind)
-        if name != "NIG":
-            scratch = np.zeros(d)
-            assert_allclose(model.term_partial(x, 7, 2, scratch), model.term_gradients(x, 7)[0, 2], rtol=1e-12)
-            change = model.term_partial_difference(x, y, 7, 2, scratch)
-            assert_allclose(change, (model.term_gradients(x, 7) - model.term_gradients(y, 7))[0, 2], rtol=1e-9)
-
-
-@plain_only
-def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
-    X = features()
-    y = targets(X)["binary"]
-    usual = LogisticRegression(X, y, prior_scale=2.0, intercept=True)
-    for other in (sparse.coo_matrix(X), mapped(tmp_path, np.column_stack([X, np.ones(N)]), np.float64)):
-        scale = [2.0, 2.0, 2.0, np.inf]
-        model = LogisticRegression(other, y, scale, intercept=sparse.issparse(other))
-        assert isinstance(model, LogisticRegression) and usual.signed and not model.signed
-        x, v = points(usual, 2)
-        assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
-        assert_allclose(model.gradient(x), usual.gradient(x), rtol=1e-11)
-        assert_allclose(model.curvature_bound(v), usual.curvature_bound(v), rtol=1e-12)
-        found, expected = np.zeros(4), np.zeros(4)
-        model.partial_curvature_bounds(v, found), usual.partial_curvature_bounds(v, expected)
-        assert_allclose(found, expected, rtol=1e-12)
-        for rows in (1, 4):
-            found, expected = np.zeros((rows, 3)), np.zeros((rows, 3))
-            add_parts(model, x, v, found), add_parts(usual, x, v, expected)
-            assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-        assert_allclose(term_partial_bounds(model, 0, N), term_partial_bounds(usual, 0, N))
-        assert_allclose(
-            term_partial_lipschitz(model, 0, N, [1.0, 2, 3, 4]), term_partial_lipschitz(usual, 0, N, [1, 2, 3, 4])
-        )
-        for one, two in zip(model.hessian_bounds(), usual.hessian_bounds(), strict=True):
-            assert_allclose(one, two, atol=1e-12)
-        root = np.diag([1.0, 2.0, 0.5, 1.0])
-        assert_allclose(model.term_gradient_norms(root, 3, 9), usual.term_gradient_norms(root, 3, 9))
-        assert_allclose(model.term_lipschitz_norms(root, 3, 9), usual.term_lipschitz_norms(root, 3, 9))
-        assert_allclose(model.largest_term_gradient(), usual.largest_term_gradient())
-        for i, j, sign in itertools.product((0, 3), (0, 3), (-1.0, 1.0)):
-            assert model.signed_term_bound(i, j, sign) == usual.signed_term_bound(i, j, sign)
-        for f in (0, 9, N + 1):
-            assert_allclose(model.factor_rate_bound(x, v, f), usual.factor_rate_bound(x, v, f), rtol=1e-12)
-        assert_allclose(model.log_likelihood(points(usual, 2)), usual.log_likelihood(points(usual, 2)), rtol=1e-12)
-        assert_allclose(model.mode(), usual.mode(), atol=1e-7)
-    found = usual.log_likelihood(points(usual, 2), X[:4], y[:4], pointwise=True)
-    assert_allclose(found, usual.log_likelihood(points(usual, 2), pointwise=True)[:, :4])
-    assert usual.variables == {"coefficients": (3,), "intercept": ()} and usual.precision[-1] == 0.0
 
 
 @plain_only
@@ -298,9 +185,7 @@ def test_logistic_regression_with_an_offset():
     y, offset = targets(X)["binary"], np.linspace(-1.0, 1.0, N)
     model, x = LogisticRegression(X, y, offset=offset), np.array([0.2, -0.4, 0.3])
     expected = stats.bernoulli.logpmf(y, special.expit(X @ x + offset))
-    assert_allclose(model.log_likelihood(x, pointwise=True), expected, rtol=1e-10)
     assert_allclose(model.potential(x), 0.5 * x @ x - expected.sum(), rtol=1e-12)
-    assert_allclose(model.gradient(x), differences(model.potential, x), rtol=1e-6)
     with pytest.raises(ValueError, match="`offset` must have shape"):
         model.log_likelihood(x, X, y, True)  # `pointwise`, by position
 
@@ -404,22 +289,6 @@ def test_dependent_columns_make_a_flat_prior_improper(n):
         NormalInverseGammaRegression(near, rng(seed + 50).standard_normal(n), prior_covariance=np.inf)
 
 
-@plain_only
-def test_a_copy_in_another_order():
-    order = rng(7).permutation(N)
-    for model in (build("Poisson", offset=np.linspace(0.0, 1.0, N)), normal_inverse_gamma(), build("probit")):
-        other, x = model.rearranged(order), points(model)[0]
-        assert_allclose(other.term_gradients(x, [0, 5]), model.term_gradients(x, order[[0, 5]]))
-        assert_allclose(other.gradient(x), model.gradient(x), rtol=1e-9, atol=1e-10)
-        assert model.rearranged(np.arange(N)) is model
-        again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
-        assert again.design.data.ctypes.data % 64 == 0
-        assert np.array_equal(again.gradient(x), model.gradient(x))
-    rows = build("negative binomial", sparse.csr_array(features()))
-    x = points(rows)[0]
-    assert_allclose(rows.rearranged(order).term_gradients(x, [0, 5]), rows.term_gradients(x, order[[0, 5]]))
-
-
 def test_large_matrices_are_looked_at_in_pieces(monkeypatch):
     from pdmp.models.regressions import design
 
@@ -441,148 +310,26 @@ def test_large_matrices_are_looked_at_in_pieces(monkeypatch):
 
 @plain_only
 @pytest.mark.parametrize("name", BOUNDED)
-def test_bounds_on_single_terms_hold_in_20000_states(name):
-    """And are reached: to 1 % somewhere, so that none is needlessly large."""
-    model, generator = build(name), rng(8)
-    kinds = {"binary": [-1.0, 1.0], "count": [0.0, 1.0, 2.0, 7.0, 40.0], "real": [-3.0, 0.0, 0.5]}[FAMILIES[name][1]]
-    z = 4.0 * generator.standard_normal(20_000)
-    z[::5] *= 8.0
-    y = generator.choice(kinds, len(z))
-    second = np.array([model.second_derivative(a, b) for a, b in zip(z, y, strict=True)])
-    low, high = (np.broadcast_to(bound, len(z)) for bound in model.second_derivative_bounds(y))
-    tiny = 1e-12 * np.abs(second).max()
-    assert np.all(low <= second + tiny) and np.all(second <= high + tiny)
-    for kind in kinds:
-        own = y == kind
-        assert second[own].max() > 0.99 * high[own][0]
-        assert second[own].min() <= 0.99 * low[own][0] + tiny
-    if name in BOUNDED_SLOPES:
-        first = np.array([model.first_derivative(a, b) for a, b in zip(z, y, strict=True)])
-        low, high = (np.broadcast_to(bound, len(z)) for bound in model.first_derivative_bounds(y))
-        assert np.all(low <= first + 1e-12) and np.all(first <= high + 1e-12)
-        for kind in kinds:
-            own = y == kind
-            assert first[own].max() >= 0.99 * high[own][0] - 1e-9 and first[own].min() <= 0.99 * low[own][0] + 1e-9
-
-
-@plain_only
-@pytest.mark.parametrize("name", BOUNDED)
-def test_bounds_of_the_clocks_hold(name):
-    """Assembled over the data, in 100 states each: of the whole gradient, of its coordinates and of single terms."""
+def test_bounds_of_terms_in_other_coordinates_hold(name):
+    """What `Model.check_bounds` does not look at: norms in other coordinates, and without the Gram matrix."""
     model, generator = build(name, n=20, prior_scale=[2.0, 0.5, 1.0], offset=np.linspace(-1.0, 1.0, 20)), rng(9)
-    without_gram = copy.copy(model)
+    without_gram, scale = copy.copy(model), np.array([1.0, 0.3, 2.0])
     without_gram.gram = np.zeros((0, 0))
-    lower, upper = model.hessian_bounds()
-    scale = np.array([1.0, 0.3, 2.0])
     lipschitz, root = term_partial_lipschitz(model, 0, 20, scale), rng(3).standard_normal((3, 3))
-    lipschitz_norms = model.term_lipschitz_norms(root, 0, 20)
-    tiny = 1e-9
-    tightest = 0.0
+    lipschitz_norms, tiny, tightest = model.term_lipschitz_norms(root, 0, 20), 1e-9, 0.0
     for _ in range(100):
         x, y = 2.0 * generator.standard_normal((2, 3))
         v = generator.standard_normal(3)
-        hessian = model.hessian(x)
-        slope, slopes = model.curvature_bound(v), np.full(3, np.nan)
-        model.partial_curvature_bounds(v, slopes)
-        assert v @ hessian @ v <= slope + tiny and math.isclose(slope, without_gram.curvature_bound(v), rel_tol=1e-12)
-        assert np.all(v * (hessian @ v) <= slopes + tiny)
-        assert v @ lower @ v - tiny <= v @ hessian @ v <= v @ upper @ v + tiny
-        assert v @ upper @ v <= slope * (1.0 + 1e-12)
-        prior = model.prior_curvature_bound(v)
-        assert math.isclose(prior, v @ (v * model.precision))
-        assert math.isclose(prior, sum(model.prior_partial_curvature_bound(v, j) for j in range(3)))
-        assert_allclose([model.prior_partial(x, j) for j in range(3)], model.precision * x)
+        assert math.isclose(model.curvature_bound(v), without_gram.curvature_bound(v), rel_tol=1e-12)
         change = model.term_gradients(x, range(20)) - model.term_gradients(y, range(20))
         distance = np.linalg.norm((x - y) / scale)
-        assert np.all(np.abs(change) <= lipschitz * distance + tiny)
         tightest = max(tightest, (np.abs(change) / np.maximum(lipschitz * distance, 1e-300)).max())
         there = model.term_gradients(root @ x, range(20)) - model.term_gradients(root @ y, range(20))
         assert np.all(np.linalg.norm(there @ root, axis=1) <= lipschitz_norms * np.linalg.norm(x - y) + tiny)
-        for f in (0, 7, 19, 20, 21, 22):
-            a, b = model.factor_rate_bound(x, v, f)
-            for s in (0.0, 0.3, 2.0):
-                out = np.zeros(3)
-                model.add_factor_gradient(x + s * v, f, out)
-                assert v @ out <= a + b * s + tiny and (f < 20 or v @ out >= a + b * s - tiny)  # a prior's is a line
         if name in BOUNDED_SLOPES:
             terms = model.term_gradients(x, range(20))
-            assert np.all(np.abs(terms) <= term_partial_bounds(model, 0, 20) + tiny)
-            assert np.linalg.norm(terms, axis=1).max() <= model.largest_term_gradient() + tiny
             assert np.all(np.linalg.norm(terms @ root, axis=1) <= model.term_gradient_norms(root, 0, 20) + tiny)
-            signed = [
-                [max(s * g, 0) <= model.signed_term_bound(3, j, s) + tiny for s in (-1.0, 1.0)]
-                for j, g in enumerate(terms[3])
-            ]
-            assert np.all(signed)
-    assert tightest > 0.3
-
-
-@plain_only
-@pytest.mark.parametrize("name", ["Poisson", "NIG", "law"])
-def test_bounds_on_a_piece_of_the_path_hold(name):
-    """In 150 pieces, at 9 places each; and are the slope itself for a piece of length zero where they can be."""
-    model = build("Poisson", n=20) if name == "Poisson" else normal_inverse_gamma()
-    model, generator = model.law if name == "law" else model, rng(10)
-    for _ in range(150):
-        x, v = generator.standard_normal((2, model.dim))
-        s = generator.exponential()
-        most, parts = model.curvature_bound_within(x, v, s), np.full(model.dim, np.nan)
-        model.partial_curvature_bounds_within(x, v, s, parts)
-        for u in np.linspace(0.0, s, 9):
-            product = model.hessian(x + u * v) @ v
-            room = 1e-9 * (1.0 + abs(most))
-            assert v @ product <= most + room and np.all(v * product <= parts + 1e-9 * (1.0 + np.abs(parts)))
-        product = model.hessian(x) @ v
-        model.partial_curvature_bounds_within(x, v, 0.0, parts)
-        assert_allclose(model.curvature_bound_within(x, v, 0.0), max(v @ product, 0.0), rtol=1e-9, atol=1e-9)
-        expected = v * product if name == "Poisson" else np.maximum(v * product, 0.0)
-        assert_allclose(parts, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
-
-
-@plain_only
-@pytest.mark.parametrize("name", ["logistic", "Poisson"])
-def test_convex_and_concave_parts(name):
-    model, generator = build(name, n=20, offset=np.linspace(-1.0, 1.0, 20)), rng(11)
-    h = 1e-4
-    for _ in range(50):
-        x, v = generator.standard_normal((2, 3))
-        for rows in (1, 3):
-            tables = []
-            for s in (-h, 0.0, h):
-                out = np.zeros((rows, 3))
-                add_parts(model, x + s * v, v, out)
-                tables.append(out)
-            before, here, after = tables
-            gradient = model.gradient(x)
-            assert_allclose(here[:, 0] + here[:, 1], v * gradient if rows == 3 else v @ gradient, rtol=1e-9, atol=1e-9)
-            assert_allclose(here[:, 2], (after - before)[:, 1] / (2.0 * h), rtol=1e-4, atol=1e-4)
-            second = after - 2.0 * here + before
-            assert np.all(second[:, 0] >= -1e-10) and np.all(second[:, 1] <= 1e-10)
-
-
-@plain_only
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: pdmp.ZigZag(build("probit", n=8)),
-        lambda: pdmp.BPS(build("Student-t", n=8)),
-        lambda: pdmp.ZigZag(pdmp.gradients.Minibatch(build("negative binomial", n=8), 1)),
-        lambda: pdmp.ZigZag(pdmp.gradients.ControlVariate(build("probit", sparse.csr_array(features(n=8)), n=8), 1)),
-        lambda: pdmp.ZigZag(build("Poisson", n=8), thinning=pdmp.thinning.ConcaveConvex()),
-        lambda: pdmp.BPS(build("Poisson", n=8), thinning=pdmp.thinning.LocalHessian()),
-        lambda: pdmp.LocalBPS(build("negative binomial", n=8)),
-        lambda: pdmp.LocalBPS(build("probit", n=8)),
-        lambda: pdmp.ZigZag(LogisticRegression(sparse.csr_array(features(n=8)), targets(features(n=8))["binary"])),
-        lambda: pdmp.BPS(normal_inverse_gamma().law, thinning=pdmp.thinning.LocalHessian()),
-        lambda: pdmp.Sticky(
-            pdmp.ZigZag(SpikeAndSlabLogisticRegression(features(n=8), targets(features(n=8))["binary"], intercept=True))
-        ),
-    ],
-)
-def test_processes_run_on_the_bounds(make):
-    """A rate above a bound that is a theorem stops a run."""
-    run = pdmp.sample(make(), events=30, seed=1)
-    assert run.stats["bound_violations"] == 0 and np.isfinite(run.mean()).all()
+    assert 0.3 < tightest <= 1.0 + tiny
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -761,27 +508,14 @@ def test_sticky_processes_take_the_spikes_from_the_model():
     assert_allclose(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.5).kappa, slab)  # what is said counts
     assert model.prior_inclusion()[3] == 1.0
     X, y = features(), targets(features())["binary"]
-    for data in (X, sparse.csr_array(X)):
-        model = SpikeAndSlabLogisticRegression(data, y, slab_scale=0.7, inclusion=0.2, intercept=True)
-        assert isinstance(model, SpikeAndSlabLogisticRegression) and isinstance(model, LogisticRegression)
-        assert model.signed != sparse.issparse(data)
-        assert_allclose(pdmp.Sticky(pdmp.ZigZag(model)).kappa, [slab / 4.0] * 3 + [0.0])
-        x = points(model)[0]
-        reference = LogisticRegression(X, y, prior_scale=0.7, intercept=True)
-        assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
     # arrays: an entry for the intercept too, which is always in the model; what is given stays as it is
     scales, given = np.array([0.5, 1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.4, 0.5])
     model = SpikeAndSlabLogisticRegression(X, y, slab_scale=scales, inclusion=given, intercept=True)
     assert model.prior_inclusion().tolist() == [0.2, 0.3, 0.4, 1.0] and given[3] == 0.5
     kappa = given / (1.0 - given) / (scales * math.sqrt(2.0 * math.pi))
     assert_allclose(pdmp.Sticky(pdmp.ZigZag(model)).kappa, [*kappa[:3], 0.0])
-    reference = LogisticRegression(X, y, prior_scale=scales, intercept=True)
-    assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
-    assert_allclose(model.prior_potential(x), 0.5 * np.sum((x / scales) ** 2), rtol=1e-12)
     with pytest.raises(ValueError, match=r"`inclusion` must be a number or of shape \(4,\), got shape \(3,\)"):
         SpikeAndSlabLogisticRegression(X, y, inclusion=given[:3], intercept=True)
-    model = SpikeAndSlabLogisticRegression(X, y, inclusion=[0.2, 0.3, 1.0], always=[0])
-    assert model.prior_inclusion().tolist() == [1.0, 0.3, 1.0]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -996,14 +730,6 @@ def test_kernels_in_compiled_code(kind, tmp_path):
     assert_allclose(out, 2.0 * terms.sum(axis=0), rtol=1e-12)
     assert_allclose(squares, (terms**2).sum(axis=0), rtol=1e-12)
     assert_allclose([first, second], [(terms @ v).sum(), ((terms @ v) ** 2).sum()], rtol=1e-12)
-
-
-def test_the_law_as_a_target_is_public():
-    law = NormalInverseGamma([0.0], [[2.0]], 3.0, 1.5)
-    mean, covariance = law.posterior()
-    assert covariance[0, 0] == 1.5 / 2.0 / 2.0
-    assert_allclose(mean[1], math.log(1.5) - special.digamma(3.0))
-    assert np.isinf(NormalInverseGamma([0.0], [[2.0]], 0.5, 1.0).posterior()[1][0, 0])
 
 
 def many_rows(kind, folder=None, n=2_000):

@@ -105,39 +105,6 @@ def test_potential_and_derivatives(name):
     assert np.allclose(model.curvatures(x[0]), np.diag(model.hessian(x[0])), rtol=1e-12)
 
 
-@pytest.mark.parametrize("rows", [1, None])
-def test_parts_of_the_cox_process_are_convex_and_concave(rows):
-    model, h = cox(), 1e-3
-    x, v = points(model)[:2]
-
-    def parts(t):
-        table = np.zeros((rows or model.dim, 3))
-        model.native.add_prior_parts(x + t * v, v, table)
-        for i in range(model.n_data):
-            model.native.add_term_parts(x + t * v, v, i, table)
-        return table
-
-    for t in (0.0, 0.4, 1.5):
-        before, here, after = parts(t - h), parts(t), parts(t + h)
-        rates = v * model.gradient(x + t * v)
-        assert np.allclose(here[:, :2].sum(axis=1), rates.sum() if rows else rates, rtol=1e-11)
-        assert np.allclose(here[:, 2], (after[:, 1] - before[:, 1]) / (2.0 * h), rtol=1e-5, atol=1e-8)
-        bend = before + after - 2.0 * here
-        assert np.all(bend[:, 0] > -1e-12) and np.all(bend[:, 1] < 1e-12)
-    assert np.any(np.abs(bend[:, 0]) > 1e-9) and np.any(np.abs(bend[:, 1]) > 1e-9)
-
-
-def test_curvature_of_a_mixture_is_below_its_bound():
-    model, rng = MODELS["mixture"](), np.random.default_rng(3)
-    largest = 0.0
-    for _ in range(2_000):
-        x, v = 3.0 * rng.standard_normal(2), rng.standard_normal(2)
-        bound, found = model.native.curvature_bound(v), v @ model.hessian(x) @ v
-        assert found <= bound * (1.0 + 1e-12)
-        largest = max(largest, found / bound)
-    assert largest > 0.99  # it is the least one
-
-
 def test_field_is_the_laplacian_of_its_graph():
     graph = nx.Graph([("a", "b", {"weight": 2.0}), ("b", "c"), ("c", "c")])
     graph.add_node("d")
@@ -250,25 +217,6 @@ def test_cox_process_predicts_and_is_generated():
     assert np.linalg.norm(model.gradient(model.mode())) < 1e-3
 
 
-def test_where_a_cox_process_starts():
-    """At the log density of the counts and a half, where that is above the field's mean; at the mean elsewhere."""
-    model = LogGaussianCox([0, 1, 40, 5], np.ones(4), mean=[-3.0, 1.0, 0.3, 0.9], area=2.5)
-    expected = [math.log(0.5 / 2.5), 1.0, math.log(40.5 / 2.5), 0.9]
-    np.testing.assert_allclose(model.initial, expected, rtol=1e-12)
-
-
-def test_covariances_of_a_mixture_in_short():
-    """One number, one for each part, and variances of each part and coordinate are matrices written briefly."""
-    means, variances = [[-1.0, 0.5], [1.0, 0.0], [0.0, 2.0]], np.array([[1.0, 2.0], [0.3, 0.5], [4.0, 0.7]])
-    for short, full in (
-        (variances, [np.diag(row) for row in variances]),
-        (variances[:, 0], [row[0] * np.eye(2) for row in variances]),
-        (0.49, [0.49 * np.eye(2)] * 3),
-    ):
-        brief, model = (GaussianMixture(means, c, weights=[1.0, 2.0, 5.0]) for c in (short, full))
-        assert np.array_equal(brief.precisions, model.precisions) and np.array_equal(brief.offsets, model.offsets)
-
-
 def test_toys_of_the_tests_are_these():
     for which, model in (
         (BANANA, Banana()),
@@ -279,15 +227,6 @@ def test_toys_of_the_tests_are_these():
             assert np.allclose(plane.gradient(x), model.gradient(x), rtol=1e-11)
         assert np.allclose(plane.moments()[0], model.moments()[0])
         assert np.allclose(plane.moments()[1], np.diag(model.moments()[1]))
-
-
-@pytest.mark.parametrize("name", ["banana", "funnel", "schools"])
-def test_modes(name):
-    model = MODELS[name]()
-    mode = model.mode()
-    assert np.linalg.norm(model.gradient(mode)) < 1e-6
-    if name == "funnel":
-        assert mode[0] == -0.5 * 3 * 1.5**2
 
 
 # ---------------------------------------------------------------------------------------------------------------

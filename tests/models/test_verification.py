@@ -1,6 +1,5 @@
 """`Model.check_gradient` and `Model.check_bounds`: what is right passes, what is wrong is named."""
 
-import functools
 import math
 import warnings
 
@@ -12,7 +11,7 @@ import pdmp
 from pdmp.engine import preflight
 from pdmp.models import verification
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.verification import CHECKS, check_gradient, directions, first_of, slopes_differ
+from pdmp.models.verification import CHECKS, check_gradient, slopes_differ
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic
 
@@ -395,35 +394,6 @@ def test_a_potential_that_is_finite_nowhere_is_refused():
             check()
 
 
-#: Compiled methods that follow from others, of which models have faster ones: each, off by a hundredth.
-WAYS = ["total_potential", "add_block_gradient", "add_batch_gradient", "batch_difference", "weighted_difference"]
-WAYS += ["add_batch_projection", "add_batch_squares", "term_partial", "term_partial_difference"]
-
-
-def off(function, share):
-    """The function, with what it returns or writes off by a share of it."""
-
-    def wrong(*arguments):
-        out = arguments[-1] if isinstance(arguments[-1], np.ndarray) else np.zeros(0)
-        before = out.copy()
-        answer = function(*arguments)
-        out += share * (out - before)
-        if isinstance(answer, tuple):
-            return tuple((1.0 + share) * a for a in answer)
-        return None if answer is None else (1.0 + share) * answer
-
-    return wrong
-
-
-@pytest.mark.parametrize("method", WAYS)
-def test_a_faster_way_that_differs_is_named(method, monkeypatch):
-    model = MODELS["LogisticRegression"]
-    assert model.has(method)
-    monkeypatch.setattr(type(model)._tuple, method, off(type(model)._methods[method], 0.01))
-    with pytest.raises(ValueError, match=f"`{method}` of LogisticRegression differs from what its terms and its prior"):
-        model.check_gradient()
-
-
 def test_both_sums_of_a_batch_are_compared(monkeypatch):
     model = MODELS["LogisticRegression"]
     right = type(model)._methods["add_batch_squares"]
@@ -445,45 +415,6 @@ def test_a_batch_is_as_many_rows_as_are_said(monkeypatch):
     monkeypatch.setattr(type(model)._tuple, "add_batch_gradient", wrong)
     with pytest.raises(ValueError, match="`add_batch_gradient` of LogisticRegression differs from what its terms"):
         model.check_gradient()
-
-
-#: A model that has the capability, and by how much it is made wrong.
-WRONG = {
-    "curvature_bound": ("Gaussian", -0.01),
-    "partial_curvature_bounds": ("LinearGaussian", -0.01),
-    "curvature_bound_within": ("PoissonRegression", -0.1),
-    "partial_curvature_bounds_within": ("PoissonRegression", -0.1),
-    "directional_derivative_bound": (Cone(2), -0.1),
-    "partial_derivative_bounds": (Cone(2), -0.1),
-    "hessian_product": ("Gaussian sparse", 0.001),
-    "affine_partial": ("Gaussian", 0.001),
-    "prior_partial": ("LogisticRegression", 0.001),
-    "prior_partial_curvature_bound": ("LogisticRegression", -0.01),
-    "prior_curvature_bound": ("PoissonRegression", -0.01),
-    "add_prior_parts": ("LogisticRegression", 0.001),
-    "add_prior_coefficients": ("Banana", 0.001),
-    "term_gradient_bounds": ("LogisticRegression", -0.05),
-    "term_lipschitz": ("LinearGaussian", -0.05),
-    "signed_term_bound": ("LogisticRegression", -0.05),
-    "add_term_parts": ("LogisticRegression", 0.001),
-    "affine_factor": ("LinearGaussian", 0.001),
-    "factor_rate_bound": ("LogisticRegression", -0.05),
-    "ray_derivatives": (PACKED["LogisticRegression packed"], 0.001),
-    "ray_bound": (PACKED["LogisticRegression packed"], -0.5),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_capability_is_named(name, monkeypatch):
-    model, share = WRONG[name]
-    model = MODELS[model] if isinstance(model, str) else model
-    model.check_bounds()
-    monkeypatch.setattr(type(model)._tuple, name, off(type(model)._methods[name], share))
-    with pytest.raises(
-        ValueError, match=rf"^`{name}` of {type(model).__name__} does not hold \(.*\): at x = .*found\.$"
-    ):
-        model.check_bounds()
 
 
 @pytest.mark.parametrize(
@@ -530,15 +461,6 @@ def test_every_capability_is_tried():
     with_others = {"add_factor_gradient"}
     with_others |= {"potential_and_gradient", "ray_room", "ray_begin", "ray_gradient", "ray_turn"}
     assert set(CHECKS) | with_others == set(CAPABILITIES)
-    python = {
-        "sparse_hessian",
-        "hessian_bounds",
-        "prior_hessian_bounds",
-        "largest_term_gradient",
-        "neighbours",
-        "factors",
-    }
-    assert set(CHECKS) == set(WRONG) | python | {"add_term_coefficients"}
 
 
 def test_the_search_finds_what_chance_does_not():
@@ -600,16 +522,3 @@ def test_a_bend_is_no_kink():
             lambda y: 0.5 * y[0] ** 2, np.zeros(1), 0.0, np.full(1, slope), np.ones(1), resolution, [0]
         )
         assert (found is not None) == wrong
-
-
-def test_the_slopes_that_are_told_are_partial_derivatives():
-    """A direction has a length and a sign of its own in each coordinate."""
-    x = np.array([0.3, -40.0, 7.0])
-    gradient, eps = x * [1.0, 1.5, 1.0], float(np.finfo(float).eps)
-    groups, lengths = directions(gradient, x, 2, eps)
-    for sign in (1.0, -1.0):
-        v = sign * lengths
-        here = 0.5 * float(x @ x)
-        differs = functools.partial(slopes_differ, lambda y: 0.5 * float(y @ y), x, here, gradient, v, eps)
-        j, slope, quotient = first_of(differs, groups)
-        assert j == 1 and slope == pytest.approx(-60.0, rel=1e-9) and quotient == pytest.approx(-40.0, rel=1e-6)

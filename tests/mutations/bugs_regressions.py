@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-TESTS = "tests/models/test_regressions.py"
+TESTS, ANSWERS = "tests/models/test_regressions.py", "tests/test_answers.py::test_an_answer_is_what_was_recorded"
 GLM = "pdmp/models/regressions/glm.py"
 STRAIGHT = "pdmp/expressions/straight.py"
 SPIKES = "pdmp/models/regressions/spike_and_slab.py"
 
 BUGS = [
-    Bug(f"regressions: {name}", file, old, new, (f"{TESTS}::{test}",))
+    Bug(f"regressions: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("straight lines: the bound of the other label", STRAIGHT, "above * low - below * high, above * high - below * low", "below * low - above * high, below * high - above * low", "test_bounds_on_single_terms_hold_in_20000_states"),
-        ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", "test_batches_are_sums_of_terms_in_every_layout"),
-        ("spikes: no spread between models", SPIKES, "seconds += p * np.outer(here - mean, here - mean)", "seconds += 0.0", "test_enumeration_against_marginal_likelihoods"),
+        ("straight lines: the bound of the other label", STRAIGHT, "above * low - below * high, above * high - below * low", "below * low - above * high, below * high - above * low", "tests/expressions/test_straight.py::test_bounds_hold_and_are_reached"),
+        ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", f"{ANSWERS}[regressions.poisson_dense_scales_and_offset]"),
+        ("spikes: no spread between models", SPIKES, "seconds += p * np.outer(here - mean, here - mean)", "seconds += 0.0", f"{TESTS}::test_enumeration_against_marginal_likelihoods"),
     ]
 ]  # fmt: skip
 
@@ -30,10 +30,9 @@ BUGS += [
 
 
 LOGISTIC, TERMS = (f"pdmp/models/regressions/{name}.py" for name in ("logistic", "logistic_terms"))
-LAYOUT, OFFSET = "test_logistic_regression_is_the_same_in_every_layout", "test_logistic_regression_with_an_offset"
 BUGS += [
-    Bug(f"one logistic regression: {name}", file, old, new, (f"{TESTS}::{test}",))
+    Bug(f"one logistic regression: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", LAYOUT),
+        ("labels of sparse features are all 1", LOGISTIC, "return 1.0 if self.signed else self.target[i]", "return 1.0", f"{ANSWERS}[regressions.logistic_sparse]"),
     ]
 ]  # fmt: skip

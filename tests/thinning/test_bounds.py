@@ -19,7 +19,6 @@ from pdmp.thinning import (
     Polynomial,
     grid,
 )
-from pdmp.thinning.bound import draw_component
 from pdmp.thinning.piecewise import positive_arrival
 from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
@@ -81,27 +80,6 @@ def test_exact_bounds_lie_above_the_rate(name, sampler):
 
 
 @plain_only
-@pytest.mark.parametrize("name", EXACT)
-def test_arrivals_integrate_the_bound_to_their_exponential(name):
-    """With one signed rate, t(e) is the inverse of the integral of the bound, so dt / de is one over the bound."""
-    model, bound = EXACT[name]
-    process = pdmp.BPS(model, thinning=bound).resolve(np.zeros(2))
-    e = np.linspace(1e-9, 0.5, 200)
-    compared = 0
-    for x, v in starts(process, 4):
-        found = np.array([p for p in proposals(process, x, v, e)])
-        inside = (found[:, 1] > 0.0) & (found[:, 1] < CERTAIN)
-        times, levels, area = found[inside, 0], found[inside, 1], e[inside]
-        if len(times) < 40:
-            continue
-        assert np.all(np.diff(times) > 0.0)
-        steps = 0.5 * (levels[1:] + levels[:-1]) * np.diff(times)
-        np.testing.assert_allclose(steps.sum(), area[-1] - area[0], rtol=2e-3)
-        compared += 1
-    assert compared >= 2
-
-
-@plain_only
 @pytest.mark.parametrize("name", ["concave-convex, quartic", "concave-convex, logistic", "polynomial"])
 def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
     model, bound = EXACT[name]
@@ -136,13 +114,6 @@ def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
         else:
             assert top == pytest.approx(x**3 + 3.0 * x**2 * bend)
             assert top == pytest.approx(y**3 + 3.0 * y**2 * (bend - 0.8))
-
-
-@plain_only
-def test_a_component_is_drawn_in_proportion_to_its_positive_part():
-    """Rounding may leave something of the sum: that is the last one's."""
-    rates = np.array([-1.0, 2.0, 0.0, 3.0])
-    assert [draw_component(rates, u) for u in (0.0, 1.999, 2.0, 4.999, 5.0)] == [1, 1, 3, 3, 3]
 
 
 def test_positive_arrival_is_that_of_the_clipped_line():
@@ -305,13 +276,6 @@ def test_the_search_for_the_maximum_narrows_its_bracket(where):
 
 # ---------------------------------------------------------------------------------------------------------------
 # No bound given, bad input
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_any_function_with_a_gradient_needs_no_bound(sampler):
-    model = pdmp.models.from_function(lambda x: (np.logaddexp(x, -x).sum(), np.tanh(x)), dim=2)
-    run = pdmp.sample(SAMPLERS[sampler](model), events=300, seed=1)
-    assert run.stats["total_events"] == 300 and run.stats["bound_violations"] < 10
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -105,10 +105,6 @@ def test_segments_agree_with_the_affine_formula_and_with_their_integral():
         assert segment_arrival(left, right, width, total * (1.0 + 1e-9) + 1e-300) == math.inf
 
 
-def test_an_empty_segment_has_no_arrival():
-    assert segment_arrival(0.0, 0.0, 1.0, 1e-9) == math.inf
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # The adaptive grid
 
