@@ -791,7 +791,8 @@ def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_ha
     from pdmp.formulas.predictive_checks import PredictiveCheck
 
     few, many = np.array([3.0, 5.0, 5.0]), np.array([[1.0, 4.0, 5.0], [2.0, 2.0, 7.0], [5.0, 5.0, 4.0]])
-    for observed, replicated, first in ((few, many, 1), (many[0], np.array([few, few]), 1)):
+    above = np.array([4.0, 9.0, 4.0])  # than all that is replicated
+    for observed, replicated, first in ((few, many, 1), (many[0], np.array([few, few]), 1), (above, many, 1)):
         frame = PredictiveCheck("rootogram", "c", observed, replicated, 0.5).to_dataframe()
         assert frame.c[0] == first and frame.observed.sum() == 3 and len(set(frame.observed)) > 1
         for k, seen, drawn in zip(frame.c, frame.observed, frame.replicated, strict=True):
