@@ -119,3 +119,9 @@ def test_bad_input(name):
     make, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_far_away_nothing_overflows():
+    model = MixtureSum.generated(5)
+    for x in ([400.0, -400.0], [1e5, 0.0]):
+        assert np.all(np.isfinite(model.gradient(x))) and math.isfinite(model.potential(x))

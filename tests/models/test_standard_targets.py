@@ -274,3 +274,8 @@ def test_bad_input(make, message):
 def test_a_field_needs_a_graph():
     with pytest.raises(TypeError, match="`graph` must be a networkx graph, got list"):
         GaussianMarkovRandomField([(0, 1)])
+
+
+def test_the_mode_of_a_funnel():
+    """Where all but the first are 0: the largest of -x²/2s² - 3x/2."""
+    assert MODELS["funnel"]().mode()[0] == -0.5 * 3 * 1.5**2
