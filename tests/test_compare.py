@@ -212,3 +212,15 @@ def test_labels_are_moved_apart():
             places = np.array(apart(wanted, 0.06))
             assert np.all(np.diff(places) > 0.06 - 1e-9)
     assert apart(np.array([0.2, 0.8]), 0.06) == [0.2, 0.8]
+
+
+def test_a_failing_sampler_does_not_stop_the_others(model, reference, processes):
+    broken = discrete.SGLD(processes["Langevin"].provider, step=1e300)
+    made = pdmp.compare({"broken": broken, "Zig-Zag": pdmp.ZigZag(model)}, data_passes=50, reference=reference, seed=1)
+    assert math.isnan(made.rows[0]["mean_error"]) and made.rows[1]["mean_error"] > 0.0
+    assert list(made.errors_by_pass) == ["Zig-Zag"] and any(n.startswith("broken failed: ") for n in made.notes)
+    assert " - " in repr(made)
+    plots.compare(made)
+    nothing = pdmp.compare({"broken": broken}, data_passes=50, reference=reference, seed=1)
+    with pytest.raises(ValueError, match="every sampler of this comparison failed"):
+        plots.compare(nothing)

@@ -142,3 +142,24 @@ def test_nutpie_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(ImportError, match=r"`NUTS` needs nutpie: pip install 'pdmp\[nutpie\]'"):
         NUTS(LAW)
+
+
+@pytest.mark.slow
+def test_the_automatic_sampler_spends_the_same():
+    table = pdmp.compare(
+        {"auto": LAW, "BPS": pdmp.BPS(LAW)}, data_passes=400, reference=TRUTH, chains=2, seed=1, initial=START
+    )
+    row = table.rows[0]
+    process = pdmp.auto(LAW, chains=2, seed=1, initial=START)
+    spent = process.prepared.gradients / 2
+    run = pdmp.sample(process, data_passes=400 - spent, chains=2, seed=1)
+    assert row["data_passes"] == pytest.approx(spent + run.stats["data_passes"] / 2) == pytest.approx(400, abs=20)
+    means = np.array([one.mean() for one in pdmp.diagnostics.split(run)])
+    errors = np.abs(means - TRUTH.mean) / TRUTH.sd
+    assert row["mean_error"] == pytest.approx(errors.mean(), rel=1e-12)
+    assert row["ess_per_pass"] == pytest.approx(run.ess().min() / 2 / row["data_passes"], rel=1e-12)
+    assert row["setting"] == f"HMC, step {process.step:.2g}"
+    passes, _ = table.errors_by_pass["auto"]
+    assert passes[0] > spent and passes[-1] == pytest.approx(row["data_passes"])
+    assert "Warm-ups of auto and NUTS count among their passes." in table.notes
+    assert table.rows[1]["data_passes"] == pytest.approx(400, abs=20)
