@@ -137,6 +137,7 @@ def test_draws_of_a_whitened_reference_have_its_mean_and_covariance(monkeypatch)
 
 
 @pytest.mark.exact
+@pytest.mark.slow
 def test_a_comparison_in_other_processes_is_the_same():
     from tests.engine.helpers_executors import Elsewhere
 

@@ -88,8 +88,9 @@ def test_what_was_interrupted_is_printed_and_ends_with_130(option, small, comman
     assert (json.loads(out)["stopped"] == "interrupted") if option else "intercept" in out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("select", ["", pytest.param("--select a", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("select", ["", "--select a"])
 def test_fit_as_json(select, small, command, monkeypatch, few_radii):  # noqa: F811
     pytest.importorskip("formulae")
     made, real = [], formulas.regression

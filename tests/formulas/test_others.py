@@ -9,11 +9,13 @@ from tests.formulas.helpers_others import BAMBI, BRMS, PAGE, error_of, page, tab
 pytestmark = pytest.mark.exact
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is_found():
     """`python -m tests.formulas.helpers_others` writes it anew."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
+@pytest.mark.slow
 def test_what_is_refused_has_something_that_runs():
     data, nothing = table(), []
     for one in BRMS + BAMBI:

@@ -126,7 +126,10 @@ def assert_same(one, other):
     assert np.array_equal(one.initial, other.initial)
 
 
-@pytest.mark.parametrize(("formula", "family", "options"), FORMULAS, ids=[formula for formula, *_ in FORMULAS])
+@pytest.mark.parametrize(
+    ("formula", "family", "options"),
+    [pytest.param(*one, id=one[0], marks=pytest.mark.slow if k % 3 else ()) for k, one in enumerate(FORMULAS)],
+)
 def test_parts_are_one_table(formula, family, options, tmp_path):
     """A file, a folder of three, a glob of them, partitions of Dask, with workers and without: the same bits."""
     import dask.dataframe
