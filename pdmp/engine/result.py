@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import html
 import importlib
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from pdmp.models.base import Model
     from pdmp.process import Process
 
+SHIFTED = 0.25  #: difference of means, in standard deviations, of selected positions that is said
 ANSWERS = "pdmp.automatic.tempering.answers"  #: of tempered runs, which a floor above gives
 #: What methods of the past are called.
 MOVED = {
@@ -671,7 +673,8 @@ class Run:
         n : int, default 100
         method : {"stein", "time"}
             "stein": draws selected one by one, each so as to reduce the Stein discrepancy most, some perhaps more than
-            once (`pdmp.diagnostics.stein_thin`); draws from before convergence are avoided. "time": equally spaced.
+            once (`pdmp.diagnostics.stein_thin`); draws from before convergence are avoided, but shares of modes that
+            lie apart are not kept, which a warning says. "time": equally spaced.
         candidates : int, default 5000
             Number of draws to select from, all chains together.
         target : Model, optional
@@ -702,7 +705,17 @@ class Run:
         kept = np.array([int(r.counts[EVENTS]) if of_skeleton else int(r.grid.used[0]) for r in used])
         most = int(np.min((kept - 1) / shares))  # of each chain as many as it has
         x = self._draws_of_all(max(min(candidates, most), 1))
-        return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
+        chosen = x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
+        with np.errstate(all="ignore"):
+            off = np.nan_to_num(np.abs(chosen.mean(axis=0) - x.mean(axis=0)) / x.std(axis=0))
+        j = int(np.argmax(off))
+        if off[j] > max(SHIFTED, 2.0 / math.sqrt(n)):
+            warn(
+                f"the positions have a mean of x[{j}] of {chosen[:, j].mean():.4g}, and the draws that they are selected "
+                f"from {x[:, j].mean():.4g} ± {x[:, j].std():.3g}: a Stein discrepancy does not see how much of the law "
+                'each of several modes has. Take method="time", unless the draws are from before convergence.'
+            )
+        return chosen
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the run to one file (NPZ, without pickle), which `pdmp.load` reads."""

@@ -50,6 +50,9 @@ class Prior:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if isinstance(value, np.integer | np.floating):  # the largest count of a table, say
+                value = value.item()
+                object.__setattr__(self, field.name, value)
             at_least = -math.inf if field.name == "mean" else 0.0
             real = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not real or not at_least < value or abs(value) > LARGEST:
@@ -275,6 +278,9 @@ class BetaBernoulli:
 
     def __post_init__(self) -> None:
         for name, value in (("a", self.a), ("b", self.b)):
+            if isinstance(value, np.integer | np.floating):
+                value = value.item()
+                object.__setattr__(self, name, value)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= LARGEST:
                 raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
 

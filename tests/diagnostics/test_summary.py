@@ -14,7 +14,7 @@ from pdmp.diagnostics.summary import (
     sd_errors,
     short_warning,
 )
-from pdmp.engine import preflight
+from pdmp.engine import preflight, result
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
 from tests.toys import Ticks, Walls
@@ -310,3 +310,14 @@ def test_stein_thinning_of_a_run():
         pdmp.sample(Walls(), time=20.0, seed=1).thin(5)
     with pytest.raises(ValueError, match='`method` must be "stein" or "time"'):
         run.thin(5, method="best")
+
+
+def test_positions_of_one_mode_alone_are_said(monkeypatch):
+    """Half of the draws have x₁ > 0: a selection of these is spoken of, and one of all is not."""
+    run = pdmp.sample(pdmp.ZigZag(Gaussian([0.0, 0.0], [1.0, 1.0])), events=400, seed=3, chains=2)
+    monkeypatch.setattr(result, "stein_thin", lambda x, slopes, n, **options: np.argsort(x[:, 1])[-n:])
+    with pytest.warns(UserWarning, match=r"a mean of x\[1\] of [\d.]+, and the draws .* ± [\d.]+: .*\"time\"") as said:
+        run.thin(30, candidates=90)
+    assert len(said) == 1
+    monkeypatch.setattr(result, "stein_thin", lambda x, slopes, n, **options: np.arange(len(x))[:: len(x) // n][:n])
+    assert run.thin(30, candidates=90).shape == (30, 2)  # a warning would be an error

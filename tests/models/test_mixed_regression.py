@@ -11,6 +11,7 @@ from scipy import special, stats
 from pdmp.expressions.tape import CURVATURE, GRADIENT, LOSS
 from pdmp.models.priors import (
     LKJ,
+    BetaBernoulli,
     Exponential,
     Flat,
     Gamma,
@@ -369,6 +370,11 @@ def test_priors(prior, law):
 def test_numbers_of_priors_are_checked(call):
     with pytest.raises(ValueError, match="of (Normal|HalfNormal) must be"):
         call()
+
+
+def test_numbers_of_priors_may_be_those_of_numpy():
+    made = Normal(np.float32(0.5), np.int64(2)), BetaBernoulli(np.uint8(3), np.float32(1.5))
+    assert repr(made) == "(Normal(mean=0.5, sd=2), BetaBernoulli(a=3, b=1.5))"
 
 
 def labels(law=LogitLaw, n=8, **options):
