@@ -712,8 +712,8 @@ class Run:
         if off[j] > max(SHIFTED, 2.0 / math.sqrt(n)):
             warn(
                 f"the positions have a mean of x[{j}] of {chosen[:, j].mean():.4g}, and the draws that they are from "
-                f"{x[:, j].mean():.4g} ± {x[:, j].std():.3g}: a Stein discrepancy does not see how much of the law each "
-                'of several modes has. Take method="time", unless the draws are from before convergence.'
+                f"{x[:, j].mean():.4g} ± {x[:, j].std():.3g}: a Stein discrepancy does not see how much of the law "
+                'each of several modes has. Take method="time", unless the draws are from before convergence.'
             )
         return chosen
 
