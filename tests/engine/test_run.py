@@ -126,8 +126,8 @@ def test_a_process_that_looks_now_and_then_spends_its_data(monkeypatch):
     """Rates of a normal law are inverted: the bouncy particle sampler computes its line anew after some bounces."""
     monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 600)
     process = pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0]))
-    run = pdmp.sample(process, data_passes=5.0, seed=1)
-    assert run.stopped == "data_passes" and run.stats["proposals"] > 600
+    run = pdmp.sample(process, data_passes=40.0, seed=1)
+    assert run.stopped == "data_passes" and run.stats["proposals"] > 6_000
 
 
 # -- warm-up ------------------------------------------------------------------------------------------------------
