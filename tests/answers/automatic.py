@@ -401,6 +401,9 @@ def metrics():
     }
     given |= {
         "far": learnt(far=True, change=0.6),
+        "bent": learnt(far=True, widest=2.3),
+        "bent, as long as it may": learnt(far=True, widest=5.0),
+        "wide, near normal": learnt(widest=2.3),
         "changed": learnt(change=0.6),
         "asked": learnt(far=True, target_acceptance=0.7),
     }
