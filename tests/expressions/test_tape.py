@@ -404,3 +404,9 @@ def test_values_at_the_ends_of_what_is_defined():
         assert value_of(OPERATIONS[name], end) == value
     for name, beyond in (("log", -0.1), ("log1p", -1.1), ("lgamma", -0.5)):
         assert math.isnan(value_of(OPERATIONS[name], beyond))
+
+
+def test_an_exponential_is_infinite_where_it_would_be_cut_off():
+    """A potential that grows must not seem flat, of one number as of many."""
+    assert tape.value_of(tape.EXP, 709.0) == math.inf
+    assert tape.value_of(tape.EXP, 700.0) == pytest.approx(math.exp(700.0), rel=1e-12)
