@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.formats import listed
 from pdmp.formulas import sources
 from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
 from pdmp.formulas.sources import (
@@ -34,7 +33,16 @@ from pdmp.formulas.sources import (
     batches,
     texts_and_numbers,
 )
-from pdmp.formulas.table import check_names, check_roles, import_pandas, linear_offset, numbers, with_truth_values
+from pdmp.formulas.table import (
+    check_names,
+    check_roles,
+    import_pandas,
+    left_out,
+    linear_offset,
+    numbers,
+    weigh,
+    with_truth_values,
+)
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
 
@@ -131,13 +139,9 @@ def _read(source, described, kind, roles, environment, files, place):
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
     with place.passes.over("reading"):
-        some, total, kept, missing, types = _scan(source, used, keys, place)
-    n, notes = sum(kept), []
-    if n < total:
-        where = listed([name for name in used if missing[name]])
-        if n == 0:
-            raise ValueError(f"`data`: every row has a missing value, in {where}.")
-        notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
+        some, total, kept, idle, missing, types = _scan(source, used, keys, place, roles["weights"])
+    n = sum(kept)
+    notes = left_out(total, idle, total - idle - n, [name for name in used if missing[name]])
     check_columns(described, some)
     recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
     design, y_of, said = recipe.coding
@@ -185,17 +189,18 @@ class Chooser:
         return table[chosen]
 
 
-def _scan(source, used, keys, place, types=None):
-    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column.
+def _scan(source, used, keys, place, weights, types=None):
+    """The first rows and one of each level; how many there are, complete by part, of weight 0; missing by column.
 
     And the types of columns of CSV files, where the first rows would say otherwise. `types`: those known already.
     """
     types = dict(types or {})
-    chooser, some, total, kept, missing = Chooser(keys), [], 0, [], dict.fromkeys(used, 0)
+    chooser, some, total, kept, idle, missing = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0)
     kinds = {name: set() for name in used}
-    items = [(part,) for part in source.parts]
-    for table, rows, complete, absent, other, texts in place.map(_scan_part, (used, keys, dict(types)), items):
+    items, common = [(part,) for part in source.parts], (used, keys, weights, dict(types))
+    for table, rows, complete, unused, absent, other, texts in place.map(_scan_part, common, items):
         total += rows
+        idle += unused
         kept.append(complete)
         for name in used:
             missing[name] += absent[name]
@@ -207,30 +212,35 @@ def _scan(source, used, keys, place, types=None):
             some.append(chooser.choose(table, complete))
     mixed = [name for name in used if len(kinds[name]) == 2]
     if mixed:  # numbers of one file are text as those of the others are
-        return _scan(source, used, keys, place, types | dict.fromkeys(mixed, "string"))
+        return _scan(source, used, keys, place, weights, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return _stacked(some), total, kept, missing, types
+    return _stacked(some), total, kept, idle, missing, types
 
 
 def _scan_part(common, part):
-    used, keys, types = common
+    used, keys, weights, types = common
     while True:  # from the beginning, when a value has another type than the first rows
         try:
-            return (*_scan_rows(used, keys, types, part), types, texts_and_numbers(part, used, types))
+            return (*_scan_rows(used, keys, weights, types, part), types, texts_and_numbers(part, used, types))
         except OtherType as found:
             types = types | {found.name: found.kind}
 
 
-def _scan_rows(used, keys, types, part):
-    chooser, some, total, missing = Chooser(keys), [], 0, dict.fromkeys(used, 0)
-    for table in batches(part, used, whole=True, types=types):
-        total += len(table)
-        absent = table.isna()
+def _scan_rows(used, keys, weights, types, part):
+    chooser, some, total, idle, missing = Chooser(keys), [], 0, 0, dict.fromkeys(used, 0)
+    for table in batches(part, used, types=types):
+        out = weigh(table, weights)
+        total, idle = total + len(table), idle + int(out.sum())
         for name in used:
-            missing[name] += int(absent[name].sum())
-        some.append(chooser.choose(with_truth_values(table[~absent.any(axis=1).to_numpy()])))
-    return _stacked(some), total, chooser.rows, missing
+            missing[name] += int(table[name][~out].isna().sum())
+        some.append(chooser.choose(_complete(table, weights)))
+    return _stacked(some), total, chooser.rows, idle, missing
+
+
+def _complete(table, weights):
+    """The rows that are used."""
+    return with_truth_values(table[~(weigh(table, weights) | table.isna().any(axis=1).to_numpy())])
 
 
 def _stacked(tables):
@@ -298,6 +308,9 @@ def _code(common, part, first, kept):
     roles, place, wrong, low, high = recipe.roles, first, [], np.inf, -np.inf
     sizes = [np.zeros(len(g.levels), np.int64) for g in design.groups]
     for table in batches(part, recipe.used, types=recipe.types):
+        table = _complete(table, roles["weights"])
+        if not len(table):
+            continue
         X, offset, groups = design.new(table)
         coded = np.zeros((len(table), width))
         p = X.shape[1]
@@ -357,7 +370,7 @@ class Rows:
     @np.errstate(over="ignore", invalid="ignore")
     def totals(self, design, sizes):
         """Means, spreads and products of the columns: of two blocks by those of each (Chan, Golub & LeVeque, 1983)."""
-        n, mean, square, low, high, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0
+        n, mean, square, low, high, exposure = 0.0, 0.0, 0.0, np.inf, -np.inf, 0.0  # n: the sum of weights
         products, size = 0.0, np.zeros(self.p)  # of the columns over their sizes
         for m, other, spread, least, most, gram, top, risk in self._map(_moments, self.p):
             change = other - mean
@@ -370,26 +383,26 @@ class Rows:
             products += np.outer(shift, shift) * (n * m / (n + m))
             n, exposure = n + m, exposure + risk
             low, high = np.minimum(low, least), np.maximum(high, most)
-        values = self.p + 4 + 2 * np.arange(self.groups)
+        values, each = self.p + 4 + 2 * np.arange(self.groups), self.n / n
         sd, largest = np.sqrt(square / n), np.maximum(np.abs(low), np.abs(high))
         if design.intercept is None:  # about 0
             about = mean[: self.p] / np.where(size > 0.0, size, 1.0)
             products = products + n * np.outer(about, about)
         p = self.p
         return Totals(
-            rows=n,
+            rows=self.n,
             y_mean=float(mean[p]),
-            y_sum=float(mean[p] * n),
+            y_sum=float(mean[p] * self.n),
             y_sd=float(sd[p]),
             y_largest=float(largest[p]),
             excess=float(mean[p] - mean[p + 1]),
-            exposure=float(exposure),
+            exposure=float(exposure * each),
             any_offset=bool(largest[p + 1] > 0.0),
             weights=(float(low[p + 2]), float(high[p + 2])),
             mean=mean[:p],
             sd=sd[:p],
             largest=largest[:p],
-            products=products,
+            products=products * each,
             value_sd=sd[values],
             value_largest=largest[values],
             value_square=sd[values] ** 2 + mean[values] ** 2,
@@ -440,19 +453,20 @@ def _each(common, where):
 
 
 def _moments(rows, files, first, p):
-    """Of a block: rows, means, sums of squares about them, smallest, largest; of fixed columns products; Σ e^offset.
+    """Of a block: weights, means, sums of squares about them, smallest, largest; of fixed columns products; Σ e^offset.
 
     The products are of the columns about their means over their sizes, max |x|, which follow.
     """
+    weight = rows[:, p + 2 : p + 3]
     low, high = rows.min(axis=0), rows.max(axis=0)
     top = np.maximum(np.abs(low), np.abs(high))[:p]
     with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused afterwards
-        mean = rows.mean(axis=0)
+        mean = (weight * rows).sum(axis=0) / weight.sum()
         part = (rows[:, :p] - mean[:p]) / np.where(top > 0.0, top, 1.0)
-        products = np.einsum("ij,ik->jk", part, part)  # no BLAS, whose sums depend on its threads
-        squares = ((rows - mean) ** 2).sum(axis=0)
-        exposure = float(np.exp(rows[:, p + 1]).sum())
-    return len(rows), mean, squares, low, high, products, top, exposure
+        products = np.einsum("ij,ik->jk", weight * part, part)  # no BLAS, whose sums depend on its threads
+        squares = (weight * (rows - mean) ** 2).sum(axis=0)
+        exposure = float(weight[:, 0] @ np.exp(rows[:, p + 1]))
+    return float(weight.sum()), mean, squares, low, high, products, top, exposure
 
 
 def _are_fixed(rows, files, first, common):

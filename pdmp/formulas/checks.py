@@ -57,6 +57,7 @@ def check_sizes(design: Design, totals: Totals) -> None:
     """Refuse columns whose squares are not finite numbers."""
     named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
     named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
+    named.append(("weights", totals.weights[1]))
     for name, size in named:
         if size > LARGEST:
             raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")

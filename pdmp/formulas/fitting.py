@@ -114,12 +114,11 @@ def regression(
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
 
-    Rows with a missing value in a column that is used are left out, unless it is imputed. Columns are standardised
-    inside, and reported in their own units. Effects of groups are normal, each column with a standard deviation of its
-    own. Those of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of ``(1 + x || g)``, or of two
-    terms, are independent.
-    They are as far centred as the data say what each is (`pdmp.models.regressions.standardised_effects`), or centred
-    where rows are sub-sampled, see below.
+    Rows with a missing value in a column that is used are left out, unless it is imputed, as are those of weight 0.
+    Columns are standardised inside, and reported in their own units. Effects of groups are normal, each column with a
+    standard deviation of its own. Those of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of
+    ``(1 + x || g)``, or of two terms, are independent. They are as far centred as the data say what each is
+    (`pdmp.models.regressions.standardised_effects`), or centred where rows are sub-sampled, see below.
 
     Parameters
     ----------
@@ -159,7 +158,9 @@ def regression(
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional
-        A column that multiplies each row's log-likelihood, not negative.
+        A column that multiplies each row's log-likelihood, not negative. Rows of weight 0 are left out, whatever they
+        hold, and one of weight 2 is as two rows: in units, in the means and standard deviations of default priors, and
+        in "the means of the other columns". Knots of smooths, and `Fit.loo`, count rows, whatever their weights.
     exposure : str, optional
         Of counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
@@ -267,7 +268,7 @@ def regression(
     check_imputed(found, asked.sides, asked.imputed, column_of(asked.response.text), environment)
     if is_unknown(found):
         check_asked(asked, found, priors, link)
-        found, asked = expanded(found, asked, data)
+        found, asked = expanded(found, asked, data, roles["weights"])
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
     refused = {name: value for name, value in refused.items() if value is not None}
 
@@ -458,11 +459,11 @@ def make_model(
         table = read_table(data)
         check_names(described.names, table, "`formula`")
         used = described.names | check_roles(roles, table)
-        table, left_out = complete_rows(table, used)
+        table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table)
         design = Design(described, table, environment)
         y, coded = design.read_response(table, environment, family.response)
-        notes = [note for note in (left_out, coded) if note]
+        notes = [*said, *filter(None, [coded])]
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
@@ -472,9 +473,6 @@ def make_model(
     notes += design.baselines()
     if family.response == "count" and len(y) and np.max(y) <= 1.0:
         notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
-    if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
-        raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
-
     check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
     scale, named = Scale(family, family.named[0], totals), Priors(priors)

@@ -40,13 +40,14 @@ from pdmp.formulas.table import (
     linear_offset,
     numbers,
     read_table,
+    weigh,
 )
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.mixed import GroupColumn
+from pdmp.models.regressions.mixed import GroupColumn, sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
@@ -318,7 +319,7 @@ def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
                 )
 
 
-def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
+def expanded(family: Family, asked: Asked, data: Any, weights: str | None) -> tuple[Family, Asked]:
     """A family of categories without an order with those of the data, and a formula for each but the first.
 
     It is that of the response, unless the category has one of its own.
@@ -330,6 +331,8 @@ def expanded(family: Family, asked: Asked, data: Any) -> tuple[Family, Asked]:
             raise in_memory(family, asked)
         table, column = read_table(data), column_of(asked.response.text)
         check_names([column], table, "`formula`")
+        check_roles({"weights": weights}, table)
+        table = table[~weigh(table, weights)]
         names = [str(label) for label in labels_of(table[column])[1:]]
         if not names:
             raise ValueError(f"the response {column!r} is {labels_of(table[column])[0]} in every row.")
@@ -389,7 +392,7 @@ def make_general_model(
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     if asked.imputed:
         check_terms(described, asked.imputed, roles | columns)
-    table, left_out = complete_rows(table, used, imputed=asked.imputed)
+    table, notes = complete_rows(table, used, imputed=asked.imputed, weights=roles["weights"])
     imputed = [read_imputed(name, table) for name in asked.imputed]
     complete = ~np.isin(np.arange(len(table)), [row for one in imputed for row in one.rows])
     table = table.assign(**{one.name: one.filled for one in imputed})
@@ -400,10 +403,8 @@ def make_general_model(
     n = len(table)
     rest = {name: np.full(n, value) for name, value in constant.items()}
     rest |= {name: data_beside(name, table, column) for name, column in columns.items()}
-    notes = [note for note in (left_out, coded) if note]
+    notes += filter(None, [coded])
     weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
-    if weight is not None and not (weight.min() >= 0.0 and weight.max() > 0.0):
-        raise ValueError(f"`weights`: the column {roles['weights']!r} must not be negative, nor 0 in every row.")
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
@@ -426,10 +427,12 @@ def make_general_model(
         slopes = [(one, slopes_of(design, table, one)) for one in imputed if one.name in named_in(sides[name])]
         for one, slope in slopes:  # of default priors: those of rows where the column is known
             own, known = np.any(slope, axis=0), np.isin(np.arange(n), one.rows, invert=True)
-            totals.sd[own] = design.X[known][:, own].std(axis=0)
+            own_weight = None if weight is None else weight[known]
+            totals.sd[own] = [sd_of(column[known], own_weight) for column in design.X[:, own].T]
         check_sizes(design, totals)
         scale = Scale(family, name, totals) if own_column is None else Scale(gaussian, "mu", totals)
-        predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first))
+        shares = None if own_column is not None else weight
+        predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first, shares))
         predictors[-1].imputes, predictors[-1].slopes = own_column, slopes
         check_groups(predictors[-1].groups, notes)
         noise = None if family.response in ("count", "label") or not constants_ else constants_[0]
@@ -445,7 +448,7 @@ def make_general_model(
     constants, by_name = {}, {}
     for one in predictors:
         by_name |= one.priors
-    sd = float(np.std(family.stored(y))) or 1.0
+    sd = sd_of(np.asarray(family.stored(y)), weight) or 1.0
     for name in constants_:
         default = prior_of_constant(family, name, sd)
         link = family.links[name]

@@ -30,7 +30,7 @@ from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed, gaussian
 from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
-from pdmp.models.regressions.mixed import GroupColumn, standardise
+from pdmp.models.regressions.mixed import GroupColumn, mean_of, standardise
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
 from pdmp.models.regressions.standardised_effects import (
     EffectSet,
@@ -177,6 +177,8 @@ class Predictor:
     offset : ndarray, shape (n,)
     has_cuts : bool
         Whether the family has cuts, and the predictor thus no intercept.
+    weight : ndarray, shape (n,), optional
+        Of the rows, in the means and standard deviations of columns.
 
     Attributes
     ----------
@@ -201,10 +203,11 @@ class Predictor:
         named: Priors,
         offset: np.ndarray,
         has_cuts: bool,
+        weight: np.ndarray | None = None,
     ) -> None:
         self.parameter, self.prefix, self.unit = parameter, prefix, scale.unit
         X = np.array(design.X, dtype=float)
-        self.centre, self.scale = standardise(X, design.intercept)
+        self.centre, self.scale = standardise(X, design.intercept, weight)
         kept = [j for j in range(X.shape[1]) if not (has_cuts and j == design.intercept)]
         self.intercept = None if has_cuts else design.intercept
         self.columns, self.offset = [design.columns[j] for j in kept], offset if np.any(offset) else None
@@ -235,7 +238,7 @@ class Predictor:
                 own = [prefix + f"cor({one.grouping})", *(names if len(names) == 1 else ())]
                 one.prior = named.find(LKJ(1.0), *own)
                 self.priors |= dict.fromkeys(names, one.prior)
-        squares = [np.mean(g.value**2) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
+        squares = [np.mean(mean_of(g.value**2, weight)) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
         self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
     def extended(

@@ -32,7 +32,6 @@ from pdmp.formulas.table import (
     not_utf8,
     one_line,
     unchanged,
-    with_truth_values,
 )
 from pdmp.native.threads import each
 
@@ -211,8 +210,8 @@ def _is_text(types, kind):
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """Tables of pandas with these columns of a part; of the rows without missing values, unless `whole`.
+def batches(part: Any, names: list[str], types: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """Tables of pandas with these columns of a part.
 
     `types`: of columns of CSV files, "float64" or "string", where the first rows would say otherwise.
     """
@@ -224,8 +223,6 @@ def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str
                     table[name] = table[name].astype(object)
             for pass_ in _SHOWN:
                 pass_.add(len(table))
-            if not whole:
-                table = with_truth_values(table[~table.isna().any(axis=1).to_numpy()])
             if len(table):
                 yield table
     except OSError as error:

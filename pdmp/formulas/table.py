@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -190,10 +190,24 @@ def is_numeric(column: Any) -> bool:
     return bool(import_pandas().api.types.is_numeric_dtype(column))
 
 
+def weigh(table: Any, weights: str | None) -> np.ndarray:
+    """Which rows have weight 0, (n,): they are left out, whatever else they hold; a `ValueError` for negative ones."""
+    idle = np.zeros(len(table), bool)
+    if weights is not None:
+        known = table[weights].notna().to_numpy()
+        values = numbers(table[known], weights, "`weights`")
+        if np.any(values < 0.0):
+            raise ValueError(
+                f"`weights`: the column {weights!r} must not be negative, nor 0 in every row, got {values.min():g}."
+            )
+        idle[known] = values == 0.0
+    return idle
+
+
 def complete_rows(
-    table: Any, names: Iterable[str], asked: str = "`data`", imputed: Iterable[str] = ()
-) -> tuple[Any, str]:
-    """The rows in which none of these columns but `imputed` is missing, and a sentence on what was left out, or "".
+    table: Any, names: Iterable[str], asked: str = "`data`", imputed: Iterable[str] = (), weights: str | None = None
+) -> tuple[Any, list[str]]:
+    """The rows with a weight above 0 in which none of these columns but `imputed` is missing; what was left out.
 
     Raises
     ------
@@ -201,17 +215,26 @@ def complete_rows(
         If no row is left.
     """
     names = [name for name in table.columns if name in set(names)]
-    table = table[names]
+    idle = weigh(table, weights)
+    table = table[names][~idle]
     missing = table.isna()
     missing[list(imputed)] = False
     rows = missing.any(axis=1).to_numpy()
-    if not rows.any():
-        return with_truth_values(table), ""
-    where = listed([name for name in names if missing[name].any()])
-    if rows.all():
-        raise ValueError(f"{asked}: every row has a missing value, in {where}.")
-    said = f"{int(rows.sum()):,} of {len(rows):,} rows have missing values, in {where}, and are left out"
+    said = left_out(len(idle), int(idle.sum()), int(rows.sum()), [name for name in names if missing[name].any()], asked)
     return with_truth_values(table[~rows]), said
+
+
+def left_out(n: int, idle: int, missing: int, names: Sequence[str], asked: str = "`data`") -> list[str]:
+    """What is said of the rows that are left out: of weight 0, and of the others those with missing values."""
+    said = [f"{idle:,} of {n:,} rows have weight 0, and are left out"] if idle else []
+    if missing:
+        said.append(f"{missing:,} of {n:,} rows have missing values, in {listed(list(names))}, and are left out")
+    if idle == n:
+        raise ValueError(f"`weights`: the column must not be negative, nor 0 in every row of {asked}.")
+    if missing + idle == n:
+        also = " or weight 0" * bool(idle)
+        raise ValueError(f"{asked}: every row has a missing value, in {listed(list(names))}{also}.")
+    return said
 
 
 def with_truth_values(table: Any) -> Any:

@@ -8,11 +8,15 @@ import numpy as np
 
 from pdmp.formulas.smooths import summed, whole
 from pdmp.models.regressions.design import products
+from pdmp.models.regressions.mixed import mean_of, sd_of
 from pdmp.native.threads import chunks, each
 
 
 class Totals(NamedTuple):
-    """Sums over the rows, in the units of the data; of p fixed columns and K group columns."""
+    """Sums over the rows, in the units of the data; of p fixed columns and K group columns.
+
+    Weights are as if their mean was 1: then a row of weight 2 is as two rows.
+    """
 
     rows: int
     y_mean: float
@@ -41,32 +45,38 @@ class Totals(NamedTuple):
 
     @classmethod
     def _of(cls, design, X, values, y, offset, weight):
-        mean, largest = X.mean(axis=0), np.abs(X).max(axis=0)
+        mean, largest = mean_of(X, weight), np.abs(X).max(axis=0)
         return cls(
             rows=len(y),
-            y_mean=float(y.mean()),
-            y_sum=float(y.sum()),
-            y_sd=float(y.std()),
+            y_mean=float(mean_of(y, weight)),
+            y_sum=float(mean_of(y, weight) * len(y)),
+            y_sd=sd_of(y, weight),
             y_largest=float(np.abs(y).max()),
-            excess=float(np.mean(y - offset)),
-            exposure=float(np.exp(offset).sum()),
+            excess=float(mean_of(y - offset, weight)),
+            exposure=float(mean_of(np.exp(offset), weight) * len(y)),
             any_offset=bool(np.any(offset)),
             weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
             mean=mean,
-            sd=np.array([X[:, j].std() for j in range(X.shape[1])]),
+            sd=np.array([sd_of(X[:, j], weight) for j in range(X.shape[1])]),
             largest=largest,
-            products=_products(X, 0.0 if design.intercept is None else mean, np.where(largest > 0.0, largest, 1.0)),
-            value_sd=np.array([value.std() for value in values]),
+            products=_products(
+                X, 0.0 if design.intercept is None else mean, np.where(largest > 0.0, largest, 1.0), weight
+            ),
+            value_sd=np.array([sd_of(value, weight) for value in values]),
             value_largest=np.array([np.abs(value).max() for value in values]),
-            value_square=np.array([np.mean(value**2) for value in values]),
+            value_square=np.array([mean_of(value**2, weight) for value in values]),
             sizes=[summed(g.level, np.ones(g.value.shape), len(g.levels)).astype(np.int64) for g in design.groups],
         )
 
 
-def _products(X, centre, scale):
+def _products(X, centre, scale, weight):
     """Products of columns that are centred and divided: neither a mean far from 0 nor a small unit rounds them away."""
-    ranges = chunks(*X.shape)
+    ranges, w = chunks(*X.shape), None if weight is None else weight / weight.mean()
     if len(ranges) == 1:
         part = (X - centre) / scale
-        return part.T @ part
-    return sum(each(lambda first, stop: products((X[first:stop] - centre) / scale), ranges))
+        return part.T @ (part if w is None else w[:, None] * part)
+
+    def some(first, stop):
+        return products((X[first:stop] - centre) / scale, None if w is None else w[first:stop])
+
+    return sum(each(some, ranges))

@@ -71,9 +71,9 @@ def read_further(
     for design in designs.values():
         names |= set().union(*design.names_of_columns().values()) | set(design.model.response.term.var_names)
     check_names({name for name in names if name}, table, "the fit", "`new`")
-    table, left_out = complete_rows(table, names, "`new`")
+    table, said = complete_rows(table, names, "`new`", weights=origin.roles["weights"])
     added = f"{len(table):,} rows were added to {fit.n_rows:,}, whose priors and units are kept"
-    return table, [added, *([f"of the new rows, {left_out}"] if left_out else [])]
+    return table, [added, *(f"of the new rows, {one}" for one in said)]
 
 
 def added_to(
@@ -106,12 +106,7 @@ def joined_groups(before: GroupColumn, new: Groups) -> GroupColumn:
 
 def further_weights(table: Any, roles: Mapping[str, str | None]) -> np.ndarray | None:
     """Of the new rows, or None."""
-    if roles["weights"] is None:
-        return None
-    weights = numbers(table, roles["weights"], "`weights`")
-    if weights.min() < 0.0:
-        raise ValueError(f"`weights`: the column {roles['weights']!r} must not be negative, got {weights.min():g}.")
-    return weights
+    return None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
 
 
 def padded(natural: Mapping[str, np.ndarray], groups: Sequence[GroupColumn], prefix: str = "") -> dict[str, np.ndarray]:

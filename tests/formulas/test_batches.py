@@ -357,3 +357,27 @@ def test_categories_of_numbers_are_no_numbers(tmp_path):
         found, wanted = made(formula, data=path)[0], made(formula, data=data)[0]
         assert set(found.columns) == set(wanted.columns)
         assert [g.levels for g in found.groups] == [g.levels for g in wanted.groups]
+
+
+def test_rows_of_weight_0_are_not_read(tmp_path):
+    """Their levels and numbers neither: of files, as of tables in memory."""
+    data = with_late_levels()
+    out = data.iloc[[0, 1, 2]].assign(x=[1e9, np.nan, -1e8], treated="never", g="nowhere", y=1e9, e=0.0)
+    both = pandas.concat([data[:9], out, data[9:]], ignore_index=True)
+    found = {}
+    for name, part in (("one", data), ("other", both)):
+        (tmp_path / name).mkdir()
+        found[name] = made(
+            "y ~ x + w + treated + (1 | g)", "gaussian", write(part, tmp_path / name, "csv"), weights="e"
+        )
+    (one, _, priors, notes), (other, _, same, said) = found.values()
+    assert said[1:] == [
+        "3 of 27 rows have weight 0, and are left out",
+        *(note.replace("of 24", "of 27") for note in notes[1:]),
+    ]
+    assert [g.levels for g in one.groups] == [g.levels for g in other.groups] and one.columns == other.columns
+    codes = [[prior.coded() for prior in own.values()] for own in (priors, same)]
+    np.testing.assert_allclose(*codes, rtol=1e-12)  # sums of other blocks
+    assert other.potential(one.initial) == pytest.approx(one.potential(one.initial), rel=1e-12)
+    with pytest.raises(ValueError, match="nor 0 in every row"):
+        made("y ~ x", data=write(data.assign(e=0.0), tmp_path, "csv"), weights="e")

@@ -226,7 +226,8 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
     assert {one: priors[one] for one in priors if named[one] in given} == {
         one: given[own] for one, own in named.items() if own in given
     }
-    means = {"x": data["x"].mean(), "w": data["w"].mean()} | {a: (data["area"] == a).mean() for a in "bc"}
+    columns = {"x": data["x"], "w": data["w"]} | {a: data["area"] == a for a in "bc"}
+    means = {column: np.average(values, weights=data["weight"]) for column, values in columns.items()}
     excess = []
     for k in range(2):
         x = near(model, k)

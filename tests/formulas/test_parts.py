@@ -265,7 +265,7 @@ def test_totals_of_blocks(tmp_path, monkeypatch):
 
     from pdmp.formulas.design import Design
 
-    data, environment = with_late_levels().dropna(), Environment([{"np": np}])
+    data, environment = with_late_levels().dropna().assign(h=lambda t: t.h + 1), Environment([{"np": np}])
     roles = {"offset": "x", "exposure": "e", "weights": "h"}
     described = fitting.describe("c ~ w + np.log(e) + (1 + w | g)")
     source = sources.open_source(folder_of(data, tmp_path / "t", (0, 7, 8, len(data))))
@@ -330,7 +330,7 @@ def test_rows_of_large_files_are_asked_for(kind, tmp_path, monkeypatch):
     found = {}
     for share in (1.0, 0.0):
         monkeypatch.setattr(design, "KEPT_SHARE", share)
-        model = made_by("c ~ x + w", "poisson", data, {"weights": "h"})[0]
+        model = made_by("c ~ x + w", "poisson", data, {"weights": "e"})[0]
         at = laplace(model)
         options = {} if kind is RegressionBoomerang else {"metric": pdmp.Metric(scales=at.sd)}
         process = kind(model, at.mean, **options)

@@ -331,7 +331,7 @@ def test_an_update(monkeypatch):
             "`new`: the groups of 'g' are text or categories, and numbers in the data of the fit",
         ),
         (lambda t: t.assign(area="sea"), "sea"),
-        (lambda t: t.assign(k=-1.0), "`weights`: the column 'k' must not be negative, got -1"),
+        (lambda t: t.assign(k=-1.0), "`weights`: the column 'k' must not be negative, nor 0 in every row, got -1"),
         (lambda t: t.assign(x=np.nan), "`new`: every row has a missing value, in 'x'"),
         (lambda t: t[:0], "`new` has no rows"),
         (lambda t: t.assign(x=np.inf), "not finite"),
@@ -419,3 +419,73 @@ def test_draws_of_the_priors_of_any_family():
             np.testing.assert_allclose(there[name][0], value, rtol=1e-7, atol=1e-9, err_msg=name)
     with pytest.raises(ValueError, match="the prior of 'x' is Flat: it has no draws"):
         pdmp.regression("p ~ x", t, "gamma", priors={"x": Flat()}, sample=False).prior_predictive()
+
+
+def nowhere(data):
+    """Rows of weight 0 between the others, with placeholders: values, groups, levels and responses that no row has."""
+    out = data.iloc[[0, 1, 2]].assign(k=0.0, x=[1e9, -3e8, np.nan], w=1e9, g=99, h="nowhere", area="sea", e=1e7)
+    out = out.assign(n=10**6, y=[1e9, -1e9, 0.0], p=1e9, c=10**6, m=10**6, b="neither", early=1e9, late=1e9)
+    both = pandas.concat([data[:5], out, data[5:]], ignore_index=True)
+    return both.assign(o=pandas.Categorical(both.o, data.o.cat.categories, True))
+
+
+@pytest.mark.parametrize(
+    "formula, family",
+    [
+        pytest.param("y ~ scale(x) * area + s(w, k=5) + (1 + x | g)", "gaussian", marks=pytest.mark.slow),
+        ("y ~ x + area + (1 | h)", "student_t"),
+        ("c | rate(e) ~ mo(n) + x", "negative_binomial"),
+        pytest.param("m | trials(n) ~ gp(x)", "binomial", marks=pytest.mark.slow),
+        ("b ~ scale(x) + offset(w)", "bernoulli"),
+        pytest.param("o ~ x + area", "cumulative", marks=pytest.mark.slow),
+        ("h ~ x", "categorical"),
+        ({"y": "y ~ mi(x) + w", "x": "x | mi() ~ w"}, "gaussian"),
+    ],
+)
+def test_rows_of_weight_0_are_not_read(formula, family):
+    """The same priors, law, predictions, LOO and further rows as without them."""
+    t = table()
+    t.loc[3, "x"] = np.nan if "mi(" in str(formula) else t.x[3]
+    (one, first), (other, second) = (unsampled(formula, data, family, weights="k") for data in (t, nowhere(t)))
+    assert f"3 of {N + 3} rows have weight 0, and are left out" in other.notes and other.n_rows == N
+    assert one.priors == other.priors and repr(one.kept.columns) == repr(other.kept.columns)
+    x = one.run.draws(3).reshape(-1, one.model.dim)
+    np.testing.assert_array_equal([one.model.potential(v) for v in x], [other.model.potential(v) for v in x])
+    asked = {"kind": "probability" if one.categories else "mean", "draws": 4, "seed": 1}
+    np.testing.assert_array_equal(one.predict(**asked), other.predict(**asked))
+    if "mi(" in str(formula):
+        return
+    rows = np.arange(N)
+    np.testing.assert_array_equal(one.log_likelihoods(x, rows), other.log_likelihoods(x, rows))
+    more = t[::3]
+    of_more = [
+        (general if isinstance(fit, general.FamilyFit) else fitting).extended_model(origin, fit, data)
+        for fit, origin, data in ((one, first, more), (other, second, nowhere(more)))
+    ]
+    a, b = (found[0] for found in of_more)
+    assert a.dim == b.dim and a.n_data == b.n_data
+    np.testing.assert_array_equal(a.potential(a.initial), b.potential(a.initial))
+
+
+@pytest.mark.parametrize("formula, family", [("y ~ x + area + (1 + x || h)", "student_t"), ("c ~ x + w", "poisson")])
+def test_a_row_of_weight_2_is_as_two_rows(formula, family):
+    """In the units and the default priors too; and the scale of weights decides neither."""
+    t = table().assign(k=lambda t: 1.0 + t.g % 3)
+    one, _ = unsampled(formula, t, family, weights="k")
+    other, _ = unsampled(formula, t.loc[t.index.repeat(t.k.astype(int))], family)
+    x = one.run.draws(3).reshape(-1, one.model.dim)
+    np.testing.assert_allclose([one.model.potential(v) for v in x], [other.model.potential(v) for v in x], rtol=1e-11)
+    small, _ = unsampled(formula, t.assign(k=1e-9 * t.k), family, weights="k")
+    for name in one.priors:
+        codes = [np.array(fit.priors[name].coded()) for fit in (one, other, small)]
+        np.testing.assert_allclose(codes[1:], [codes[0]] * 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "weights, says", [([0.0], "nor 0 in every row"), ([1.0, -1.0], "-1"), ([np.inf], "not finite")]
+)
+def test_weights_that_are_none(weights, says):
+    t = table().assign(k=np.resize(weights, N))
+    for family in ("gaussian", "skew_normal"):
+        with pytest.raises(ValueError, match=f"`weights`: the column.* {says}"):
+            pdmp.regression("y ~ x", t, family, weights="k", sample=False)

@@ -223,11 +223,12 @@ class MixedRegression(Model):
         n = len(X)
         self.y = y = read_vector("y", y, n)
         if before is None:
-            self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
-            self.response_scale = spread_of(y) if scale_response else 1.0
-            self.centre, self.scale = standardise(X, intercept)
+            weight = None if weights is None else read_vector("weights", weights, n)
+            self.response_centre = float(mean_of(y, weight)) if scale_response and intercept is not None else 0.0
+            self.response_scale = spread_of(y, weight) if scale_response else 1.0
+            self.centre, self.scale = standardise(X, intercept, weight)
             # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
-            self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
+            self.group_scale = np.array([math.sqrt(mean_of(g.value**2, weight)) or 1.0 for g in groups])
         else:
             for name in ("response_centre", "response_scale", "centre", "scale", "group_scale"):
                 setattr(self, name, getattr(before, name))
@@ -680,7 +681,20 @@ def _write_margins(model, x, first, out):
         out[i] = model.margin(x, first + i)
 
 
-def standardise(X, intercept):
+def mean_of(values, weight=None):
+    """Means over the rows, of which one of weight 2 is as two."""
+    if weight is None:
+        return values.mean(axis=0)
+    share = weight / weight.max()  # their sum may be too large
+    return (share / share.sum()) @ values
+
+
+def sd_of(values, weight=None):
+    """The standard deviation of (n,) values, of rows with weights as for `mean_of`."""
+    return float(values.std() if weight is None else np.sqrt(mean_of((values - mean_of(values, weight)) ** 2, weight)))
+
+
+def standardise(X, intercept, weight=None):
     """Centre and divide the columns of X, in place; what was subtracted, and by what they were divided."""
     n, p = X.shape
     centre, scale = np.zeros(p), np.ones(p)
@@ -688,16 +702,17 @@ def standardise(X, intercept):
         for j in range(p):
             if j != intercept:
                 column = np.array(X[:, j])  # contiguous, as it is read several times
-                centre[j] = column.mean() if intercept is not None else 0.0
-                scale[j] = spread_of(column)
+                centre[j] = mean_of(column, weight) if intercept is not None else 0.0
+                scale[j] = spread_of(column, weight)
                 X[:, j] = (column - centre[j]) / scale[j]
         return centre, scale
     rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
+    share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
     for s in rows:
-        mean += X[s].sum(axis=0) / n
+        mean += share[s] @ X[s]
         largest = np.maximum(largest, np.abs(X[s]).max(axis=0))
     for s in rows:
-        square += ((X[s] - mean) ** 2).sum(axis=0) / n
+        square += share[s] @ (X[s] - mean) ** 2
     spread = np.sqrt(square)
     scale = np.where(spread > 1e-12 * largest, spread, np.where(largest > 0.0, largest, 1.0))
     if intercept is not None:
@@ -707,8 +722,8 @@ def standardise(X, intercept):
     return centre, scale
 
 
-def spread_of(values):
+def spread_of(values, weight=None):
     """Standard deviation, or the size of a constant column, or 1."""
-    spread = float(values.std())
+    spread = sd_of(values, weight)
     largest = float(np.abs(values).max())
     return spread if spread > 1e-12 * largest else (largest or 1.0)
