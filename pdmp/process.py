@@ -99,6 +99,7 @@ class Prepared(NamedTuple):
     choice: str | None = None  #: what was chosen and why
     gradients: int = 0  #: gradients and potentials that were evaluated for it
     cautions: tuple[str, ...] = ()  #: what it warned of, which a summary repeats
+    improper: str = ""  #: what was said of a density that cannot be normalised, if it was: no longer run mends that
 
 
 @inlined

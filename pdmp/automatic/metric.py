@@ -34,6 +34,7 @@ from pdmp.metric import Diagonal, LowRank, Sparse, from_root, lower
 from pdmp.models.base import Model
 from pdmp.models.light_tails import LightTailed
 from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
+from pdmp.models.propriety import in_words, largest_first
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
@@ -61,6 +62,7 @@ RANK = 50  #: largest number of such directions
 HESSIANS, ENTRIES, DIRECTIONS = 50, 100, 16
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
+ESCAPED = 1e4  #: how many times further out than starts points are that a ridge without an end has taken there
 #: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Near normal steps are around the
 #: Gaussian that was learnt, and a quarter of its period, the longest path, is an independent draw of it. Far from
 #: normal longer ones serve means and standard deviations, and smaller steps reach more of it.
@@ -446,6 +448,20 @@ def _failure(model, window, run, why):
     )
 
 
+def escaped(model: Model, x: np.ndarray, starts: np.ndarray) -> str:
+    """`along_ridge` of points (chains, d) that are further out than starts by far, or ""."""
+    is_far = np.all(np.isfinite(x)) and np.ptp(x, axis=0).max() > ESCAPED * max(1.0, np.abs(starts).max())
+    return along_ridge(model, x) if is_far else ""
+
+
+def along_ridge(model: Model, x: np.ndarray) -> str:
+    """What is said of points (n, d) that are further apart in one direction than floats tell of the others."""
+    z = x / np.abs(x).max()
+    v = np.linalg.svd(z - z.mean(axis=0))[2][0]
+    where = in_words(v / v[largest_first(v)[0]], coordinate_names(model.variables, model.transforms))
+    return f"its points go ever further along {where}: the density is improper along that combination"
+
+
 def learn_metric(
     model: Model,
     starts: Starts,
@@ -488,7 +504,8 @@ def learn_metric(
         run = run_window(process, points, child, length, WARMUP if step is None else LATER)
         was_far, was_known = far, known
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
-            raise _failure(model, k, run, "its gradient is not finite where the chains went")
+            why = escaped(model, ends(run, points), starts.points)
+            raise _failure(model, k, run, why or "its gradient is not finite where the chains went")
         out = astray(run, starts) if k < MOVES else np.zeros(run.chains, bool)
         x, gradients = spaced_points(model, run, moved, out)
         spent += gradients_of(run) + len(x)
@@ -520,7 +537,7 @@ def learn_metric(
                 try:
                     residual = residual_gradient(gaussian, x, gradients)
                 except np.linalg.LinAlgError:
-                    raise _failure(model, k, run, "its points lie in a plane, as of an improper posterior") from None
+                    raise _failure(model, k, run, along_ridge(model, x)) from None
                 far = dense and residual > FAR
                 settled = change <= (FAR_TOLERANCE if far else TOLERANCE)
                 found = None if graph is None else mean_hessian(model, x)

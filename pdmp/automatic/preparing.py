@@ -19,7 +19,7 @@ from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_seed
-from pdmp.engine.preflight import check_methods, check_propriety, check_target
+from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper
 from pdmp.errors import warn
 from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
@@ -160,13 +160,13 @@ def auto(
         if cheaper.process is not None:
             return with_more(cheaper.process, spent)
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
-    names = names_of(target)
-    cautions = list(filter(None, [starts.warning(names)]))
+    names, said_improper = names_of(target), improper(target)
+    cautions = [] if said_improper else list(filter(None, [starts.warning(names)]))
     for text in cautions:
         warn(text)
     own = sampler in (None, HMC) and not options and metric == "full"
     learnt = learn_metric(target, starts, for_metric, target_acceptance, own)
-    found, further = hidden_modes(target, starts, learnt, for_modes)
+    found, further = ([], 0) if said_improper else hidden_modes(target, starts, learnt, for_modes)
     spent += further
     said = modes.warning(found, learnt, names)
     if said is not None:
@@ -180,8 +180,8 @@ def auto(
     spent += further
     if isinstance(process, HMC) and learnt.neck is not None:
         process.neck = names[learnt.neck]
-    choice = "; ".join(filter(None, (describe(process, learnt, len(found)), cheaper.said)))
-    process.prepared = Prepared(learnt.points, choice, spent, tuple(cautions))
+    choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found)), cheaper.said)))
+    process.prepared = Prepared(learnt.points, choice, spent, tuple(cautions), said_improper)
     return process
 
 
@@ -248,8 +248,11 @@ def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tu
     return process, metric._replace(points=ends(run, metric.points)), gradients_of(run)
 
 
-def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
-    """One sentence on what was learnt, and how."""
+def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
+    """One sentence on what was learnt, and how.
+
+    `hidden`: modes that no chain is in; None where none were looked for.
+    """
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
     if isinstance(metric.mass, Sparse):
         kind = "the mean of the sparse Hessian"
@@ -262,7 +265,9 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
     away = "; no other mode was found: paths miss one that is narrow and far"
-    if hidden:
+    if hidden is None:
+        away = "; other modes of what is improper were not looked for"
+    elif hidden:
         away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"

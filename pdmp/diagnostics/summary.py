@@ -267,6 +267,9 @@ def _neck(run):
 def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
+    if improper := run.info.get("improper"):  # chains that drift apart, and slowly, say no more than that
+        found, heavy, apart = [improper, *found], {}, np.zeros(d, bool)
+        ess, rhat, loose = np.full(d, math.inf), np.zeros(d), np.zeros(d)
     found += run.info.get("wrong_gradient", [])
     found += [f"{text}." for text in run.info.get("doubts", [])]
     light = ~apart

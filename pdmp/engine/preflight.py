@@ -189,11 +189,7 @@ def check_propriety(model, initial=None, process=None):
     flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
     if is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
         return 0
-    known, walls, count = model, [], 0  # by whom what is found is known the next time
-    while process is not None:
-        if process.walled:
-            known, walls = process, [*walls, process.check_inside]
-        process = getattr(process, "inner", None)
+    (known, walls), count = _judged_by(model, process), 0
     if known not in _judged:
         inside = (lambda x: all(_passes(check, x) for check in walls)) if walls else None
         start = _first_start(model, initial)
@@ -206,6 +202,22 @@ def check_propriety(model, initial=None, process=None):
     if found is not None:
         warn(found.text)
     return count
+
+
+def improper(model, process=None):
+    """What `check_propriety` has said of a density that cannot be normalised, or ""; arguments as there."""
+    found = _judged.get(_judged_by(model, process)[0])
+    return found.text if found is not None and found.of_density else ""
+
+
+def _judged_by(model, process):
+    """By whom what is found is known the next time, and checks of the walls of a process."""
+    known, walls = model, []
+    while process is not None:
+        if process.walled:
+            known, walls = process, [*walls, process.check_inside]
+        process = getattr(process, "inner", None)
+    return known, walls
 
 
 def _passes(check, x):

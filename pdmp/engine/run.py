@@ -465,12 +465,14 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
             looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
             info["wrong_gradient"] = next(filter(None, (look(run) for look in looks)), [])
             texts += info["wrong_gradient"]
-            texts += tail_warning(run)
-            info["doubts"] = run.process.report.doubts(run, None if goal is None else goal.ess)
+            texts += [] if info.get("improper") else tail_warning(run)
+            asked = None if goal is None else goal.ess
+            info["doubts"] = [] if info.get("improper") else run.process.report.doubts(run, asked)
             texts += info["doubts"]
-            if (goal is None or goal.ess is None) and not are_short.get():
+            if (goal is None or goal.ess is None) and not are_short.get() and not info.get("improper"):
                 texts += short_warning(run)
-            run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])
+            said = [*texts, *info.get("cautions", []), info.get("improper", "")]
+            run.said = frozenset(text.rstrip(".") for text in said)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
         broken = broken or error
     if broken is not None:

@@ -70,6 +70,9 @@ BEGINS = 3.0
 NECKS = 1000
 #: Steps of Newton's method to each mode.
 NEWTON = 8
+#: Places of a coordinate, in units of its width, where its marginal density is computed to the end; and by how much its
+#: powers between the last ones differ, relatively.
+MARGINAL, SAME = 10.0 ** np.arange(0.5, 5.1, 0.5), 0.02
 #: By what factor a derivative along another coordinate grows to the last of these places, at least.
 NARROWER = 30.0
 #: Far beyond where U grows on a ray it must grow at these places as well, of a direction that was computed nearer.
@@ -96,6 +99,7 @@ class Improper(NamedTuple):
 
     text: str
     certain: bool  #: U falls at least linearly, as far as numbers go
+    of_density: bool = True  #: it is of all of it, not of a part whose sign may be wrong
 
 
 class Ray(NamedTuple):
@@ -150,7 +154,35 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
-        return of(model, lambda part: _Search(part, x, inside))
+        found = of(model, lambda part: _Search(part, x, inside))
+        return None if found is None else found._replace(of_density=False)
+
+
+def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) -> float:
+    """The power like which the marginal density of coordinate j falls off, infinite where it is none.
+
+    All else is integrated out by Laplace's method, at places of the coordinate that are ever further out: a scale that
+    grows with it makes its tail heavy, as that of a mean with few data, and no ray shows that.
+
+    Parameters
+    ----------
+    model : Model
+    centre, scale : ndarray, shape (d,)
+        Where the density is, and how wide it is there.
+    j : int
+    """
+    rest, found = np.delete(np.arange(len(centre)), j), []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for side in (1.0, -1.0):
+            search, x = _Search(model, centre, None), centre.copy()
+            search.scale, search.last, levels = scale, math.inf, []
+            for r in MARGINAL:
+                x[j] = centre[j] + side * r * scale[j]
+                levels.append(search.marginal(x, rest))
+            near, far = (levels[k] - levels[k - 2] for k in (-3, -1))
+            found.append(far / math.log(MARGINAL[-1] / MARGINAL[-3]) if abs(far - near) < SAME * far else math.inf)
+    return min(found)
 
 
 def _wrong_sign_of_terms(model, search):
@@ -682,15 +714,19 @@ class _Search:
     def where(self, v, others):
         """The direction in words, with others along coordinates."""
         if np.count_nonzero(v) > 1:
-            names = self.names()
-            parts = [f"{v[j]:+.2g} {names[j]}" for j in largest_first(v)[:3] if abs(v[j]) > 1e-6]
-            return f"the direction {' '.join(parts)}{' …' if len(v) > 3 else ''}"
+            return in_words(v, self.names())
         names, sides = self.names(), {}
         for w in others:
             if np.count_nonzero(w) == 1:
                 j = int(np.flatnonzero(w)[0])
                 sides.setdefault(j, set()).add(w[j] > 0.0)
         return ", ".join(f"{names[j]} → {'±' if len(s) == 2 else '' if True in s else '-'}∞" for j, s in sides.items())
+
+
+def in_words(v: np.ndarray, names: list[str]) -> str:
+    """A direction (d,) by its largest entries."""
+    parts = [f"{v[j]:+.2g} {names[j]}" for j in largest_first(v)[:3] if abs(v[j]) > 1e-6]
+    return f"the direction {' '.join(parts)}{' …' if len(v) > 3 else ''}"
 
 
 def largest_first(v):

@@ -461,7 +461,7 @@ def test_points_in_a_plane_are_a_failure_in_words(monkeypatch):
     singular = metric.fitted_gaussian(*2 * (rng().standard_normal((40, 2)),), True)
     singular.root[:] = [[1.0, 0.0], [-1.0, 0.0]]
     monkeypatch.setattr(metric, "fitted_gaussian", lambda *_: singular)
-    with pytest.raises(pdmp.SamplingError, match="failed in window 1: its points lie in a plane, as of an improper"):
+    with pytest.raises(pdmp.SamplingError, match="window 1: its points go ever further along .* is improper along"):
         learn_metric(model, find_starts(model, 2, rng()), seed())
 
 
@@ -487,3 +487,16 @@ def with_an_exit(x):
     if x[0] > 1.95:
         sys.exit("above 1.95")
     return up_to_two(x)
+
+
+def ridge(x, a=np.array([1.0, 1000.0])):
+    return 0.5 * (a @ x) ** 2, a * (a @ x)
+
+
+@pytest.mark.filterwarnings("ignore")  # that it is improper may be seen before the run too
+def test_a_ridge_without_an_end_is_a_failure_that_names_it():
+    model = pdmp.models.from_function(ridge, 2)
+    with pytest.raises(
+        pdmp.SamplingError, match=r"along the direction \+1 x\[0\] -0.001 x\[1\]: the density is improper along that"
+    ):
+        pdmp.auto(model, seed=1)

@@ -135,3 +135,32 @@ def test_a_run_of_a_model_says_so_at_its_end():
     # A process of the user's own has it in the summary.
     own = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
     assert tail_warning(own) == [] and any("have no variance: " in w for w in own.summary().warnings)
+
+
+def few_data(n):
+    """n normal observations with flat priors on the mean and log σ: the mean has n - 1 degrees of freedom."""
+    y = np.linspace(1.0, 3.0, n)
+
+    def both(x):
+        rest = y - x[0]
+        e = math.exp(-2.0 * x[1])
+        return n * x[1] + 0.5 * (rest @ rest) * e, np.array([-rest.sum() * e, n - (rest @ rest) * e])
+
+    return pdmp.models.from_function(both, 2)
+
+
+@pytest.mark.parametrize("n, heavy", [(2, {0: 1.0}), (3, {0: 2.0}), (4, {})])
+def test_a_scale_that_grows_with_a_coordinate_makes_its_tail_heavy(n, heavy):
+    """Which no straight line shows, nor draws that have not come far out."""
+    draws = np.random.default_rng(1).standard_t(n - 1, (1, 2_000, 2))
+    draws[..., 1] = 0.5 * np.log1p(draws[..., 0] ** 2)
+    assert tail_indices(few_data(n), np.array([2.0, 0.3]), np.ones(2), [0, 1])[0][0] == math.inf
+    assert heavy_tails(draws, np.arange(2), None, few_data(n)) == pytest.approx(heavy, abs=0.02)
+    funnel = pdmp.models.from_function(
+        lambda x: (
+            0.5 * x[1] ** 2 / 9.0 + 0.5 * x[0] ** 2 * math.exp(-x[1]) + 0.5 * x[1],
+            np.array([x[0] * math.exp(-x[1]), x[1] / 9.0 - 0.5 * x[0] ** 2 * math.exp(-x[1]) + 0.5]),
+        ),
+        2,
+    )
+    assert heavy_tails(draws, np.arange(2), None, funnel) == {}  # far out as draws are: it has all moments

@@ -594,3 +594,22 @@ def test_a_plateau_along_a_diagonal(height, sign):
 
     found, _ = find_improper(pdmp.models.from_function(both, 2), np.zeros(2))
     assert f"does not grow along the direction +1 x[0] {sign:+.0f} x[1]: the posterior is improper" in found.text
+
+
+def two_wells_beside_a_flat_coordinate(x):
+    return (x[0] ** 2 - 4.0) ** 2, np.array([4.0 * x[0] * (x[0] ** 2 - 4.0), 0.0])
+
+
+def test_of_an_improper_posterior_nothing_else_is_said():
+    """No other modes, no longer runs, no tails."""
+    model = pdmp.models.from_function(two_wells_beside_a_flat_coordinate, 2)
+    with pytest.warns(UserWarning) as heard:
+        run = pdmp.sample(model, gradients=400, seed=1, progress=False)
+    [said] = {str(w.message) for w in heard}
+    assert "does not grow along x[1]" in said and "improper" in said
+    assert [text for text in run.summary().warnings if "mode" in text or "as long" in text or "R-hat" in text] == []
+    assert "improper" in run.summary().warnings[0] and "other modes of what is improper" in run.info["choice"]
+    process = pdmp.BPS(pdmp.models.from_function(two_wells_beside_a_flat_coordinate, 2))
+    with pytest.warns(UserWarning, match="improper") as heard:
+        run = pdmp.sample(process, events=60, chains=2, seed=1, initial=[2.0, 0.0], progress=False)
+    assert len({str(w.message) for w in heard}) == 1 and "improper" in run.summary().warnings[0]
