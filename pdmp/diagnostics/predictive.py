@@ -25,6 +25,7 @@ def _labels_and_probabilities(y, p, geometric=False):
     """Labels (n,) as integers and probabilities (n, classes), the mean over draws or their geometric mean."""
     arguments.refuse_unreal("y", y)
     arguments.refuse_unreal("p", p)
+    arguments.same_rows(y=y, p=p)
     y, p = np.asarray(y), np.asarray(p, dtype=float)
     if y.ndim != 1 or len(y) == 0:
         raise ValueError(f"`y` must be labels of shape (n,), got {y.shape}.")
@@ -188,6 +189,7 @@ def rmse(
 
     arguments.refuse_unreal("y", y)
     arguments.refuse_unreal("predictions", predictions)
+    arguments.same_rows(y=y, predictions=predictions)
     y, predictions = np.asarray(y, dtype=float), np.atleast_2d(np.asarray(predictions, dtype=float))
     if predictions.shape[1:] != y.shape:
         raise ValueError(f"`predictions` must have shape (draws, {len(y)}), got {predictions.shape}.")

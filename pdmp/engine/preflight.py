@@ -28,6 +28,7 @@ import weakref
 import numpy as np
 from numba.core import config
 
+from pdmp.data.formats import listed
 from pdmp.engine.storage import copied
 from pdmp.errors import warn
 from pdmp.models.adapters.function import FunctionModel
@@ -162,9 +163,42 @@ def check_target(model):
     try:
         if check_gradient(model, points=3, data=6, seed=0, seconds=0.2):
             check_equations(model, REHEARSED_DATA)
+        check_last_row(model)
     except (AttributeError, NameError, TypeError, LookupError):
         return  # `rehearse` names the line
     _compared.add(model)
+
+
+def check_last_row(model):
+    """Warn where `n_data` seems one too small: arrays have one row more, which no term reads, nor the prior.
+
+    A row that is read by another term, as of a time series, or of pointers into sparse rows, is none.
+    """
+    n, fields = model.n_data, {name: getattr(model, name, None) for name in type(model)._annotations}
+    rows = {name: len(value) for name, value in fields.items() if isinstance(value, np.ndarray) and value.ndim}
+    longer = [name for name, size in rows.items() if size == n + 1]
+    if not (longer and 1 < n <= REHEARSED_DATA and n not in rows.values() and n + 1 != model.dim and model.divisible):
+        return
+    other = copy.copy(model)
+    for name in longer:
+        changed = np.array(getattr(model, name))
+        changed[-1] = np.nan if changed.dtype.kind == "f" else ~changed[-1]
+        other.__dict__[name] = changed
+    x, both = np.array(model.initial, float), (_plain(model, {}), _plain(other, {}))
+    with np.errstate(all="ignore"):
+        for i in range(-1, n):  # the prior first
+            values = []
+            for one in both:
+                try:
+                    values.append(one.prior_potential(x) if i < 0 else one.term_potential(x, i))
+                except (LookupError, ArithmeticError, ValueError):  # an index that was changed
+                    return
+            if not np.array_equal(*values, equal_nan=True):
+                return
+    warn(
+        f"{listed(longer)} of {type(model).__name__} {'has' if len(longer) == 1 else 'have'} {n + 1:,} rows, and no "
+        f"term reads the last: `n_data` = {n:,} seems one too small."
+    )
 
 
 def check_propriety(model, initial=None, process=None):
@@ -206,7 +240,8 @@ def check_propriety(model, initial=None, process=None):
 
 def improper(model, process=None):
     """What `check_propriety` has said of a density that cannot be normalised, or ""; arguments as there."""
-    found = _judged.get(_judged_by(model, process)[0])
+    known = _judged_by(model, process)[0]
+    found = _judged.get(known) if isinstance(known, (Model, Process)) else None
     return found.text if found is not None and found.of_density else ""
 
 

@@ -843,6 +843,8 @@ class Design:
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
+            if table[name].dtype.kind == "c" or import_pandas().api.types.infer_dtype(table[name]) == "complex":
+                raise ValueError(f"`new`: the column {name!r} holds complex numbers: {AS_REAL}.")
         self._check_truth(table, names)
         table = _as_fitted(table, self._first)
         self._check_types(table, names)

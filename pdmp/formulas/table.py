@@ -12,7 +12,7 @@ import numpy as np
 
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import refuse_unreal, same_rows
 
 #: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
 MISSING = (
@@ -144,6 +144,7 @@ def _of_columns(data, asked, pandas):
     for name, column in data.items():
         if len(shape := getattr(column, "shape", ())) > 1:
             raise ValueError(f"{asked}: the column {name!r} must have one value for each row, got an array of {shape}.")
+    same_rows(**{f"{asked[1:-1]}[{name!r}]": column for name, column in data.items()})
     if len(set(sizes.values())) > 1:
         said = ", ".join(f"{name!r} of {size:,}" for name, size in list(sizes.items())[:8])
         raise ValueError(f"{asked}: its columns must have one length, got {said} rows.")

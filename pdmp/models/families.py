@@ -47,14 +47,10 @@ from pdmp.expressions.nodes import (
 )
 from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior, StudentT
 from pdmp.models.sums_of_terms import Terms
+from pdmp.native.arguments import real, refuse_unreal, same_rows
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 LARGEST = math.exp(40.0)  #: mean of a count that is drawn
-
-
-def _refuse_masked(name, values):
-    if np.ma.is_masked(values):
-        raise ValueError(f"`{name}` has masked entries: leave these rows out.")
 
 
 @dataclass(frozen=True)
@@ -292,6 +288,7 @@ class Family:
         TypeError, ValueError
             For a parameter that is missing or unknown, and for responses outside of the family's range.
         """
+        same_rows(y=y, **{name: given.get(name) for name in self.data})
         y = self.read(y)
         known = (*self.named, *(self.data if self.arrange is None else ()))
         for name in given:
@@ -300,11 +297,11 @@ class Family:
         for name in known:
             if name not in given and self.data.get(name) is None:
                 raise TypeError(f"{self.name} needs `{name}`.")
-        for name in self.data:
-            _refuse_masked(name, given.get(name))
-        columns = {
-            name: np.broadcast_to(np.asarray(given[name], float), y.shape) for name in self.data if name in given
-        }
+        columns = {name: real(name, given[name]) for name in self.data if name in given}
+        for name, values in columns.items():
+            if values.shape not in ((), y.shape):
+                raise ValueError(f"`{name}` must be a number, or of shape {y.shape} as `y` is, got {values.shape}.")
+            columns[name] = np.broadcast_to(values, y.shape)
         self._check(y, columns)
         if self.arrange is None:
             at = drawn_at = [given[name] for name in self.links]
@@ -326,7 +323,7 @@ class Family:
 
     def read(self, y: ArrayLike) -> np.ndarray:
         """Responses (N,), or a `ValueError`."""
-        _refuse_masked("y", y)
+        refuse_unreal("y", y)
         y = np.asarray(y)
         if y.ndim != 1 or y.dtype.kind not in "fiub" or not len(y):
             raise TypeError(f"`y` must be numbers of shape (N,), got {y.dtype} of {y.shape}.")
@@ -412,7 +409,7 @@ class Family:
         -------
         ndarray
         """
-        y, further = np.asarray(y, float), (*data, *list(self.data.values())[len(data) :])
+        y, further = real("y", y), (*data, *list(self.data.values())[len(data) :])
         with np.errstate(all="ignore"):
             found = -np.asarray(self.loss(self.stored(y), *further, *eta), float)
             return found + self.log_constant(y, further)

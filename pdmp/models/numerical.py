@@ -11,7 +11,7 @@ from pdmp.models.called import GRADIENT, POTENTIAL, add_gradient, total_potentia
 from pdmp.models.descent import find_mode
 from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.addresses import record_of
-from pdmp.native.arguments import count, refuse_unreal
+from pdmp.native.arguments import count, real, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import chunks, each
@@ -99,7 +99,7 @@ class Numerical:
 
         It is minus the potential of the datum's term, up to those constants that the potential leaves out.
         """
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         points = np.ascontiguousarray(draws.reshape(-1, self.dim))

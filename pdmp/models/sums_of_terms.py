@@ -51,7 +51,7 @@ from pdmp.models.priors import (
     second_derivatives,
 )
 from pdmp.models.transforms import Log, Transform
-from pdmp.native.arguments import one_of, refuse_unreal
+from pdmp.native.arguments import one_of, real, refuse_unreal, same_rows
 from pdmp.native.classes import compiled, entry, inlined, positive_part, readable
 from pdmp.native.threads import added, chunks, each
 
@@ -86,10 +86,12 @@ class Terms(Derivatives):
                 )
             if not functional.is_of(at[0].sizes):
                 raise ValueError("`at` has functionals of different `pdmp.Parameters`.")
+        same_rows(**{f"data[{j}]": values for j, values in enumerate(data)})
         arrays = [_read_data(j, values) for j, values in enumerate(data)]
-        lengths = {len(a) for a in arrays if a.size > 1} | {f.n for f in at if f.n > 1}
+        lengths = {len(a) for a in arrays} | {f.n for f in at if f.n > 1}
         if len(lengths) > 1:
-            raise ValueError(f"`data` and `at` must have equally many rows, got {sorted(lengths)}.")
+            said = "; what is the same in all rows is a number in the loss" * (1 in lengths)
+            raise ValueError(f"`data` and `at` must have equally many rows, got {sorted(lengths)}{said}.")
         self.loss, self.at, self.n = loss, tuple(at), lengths.pop() if lengths else 1
         self.own_data = len(arrays) > 0  #: beside offsets
         offsets = [k for k, f in enumerate(at) if f.offset is not None]
@@ -693,7 +695,7 @@ class SumOfTerms(PriorOfEach, Model):
             For rows that know no mean or draw.
         """
         one_of("kind", kind, ("mean", "response"))
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
         known = [observed for _, observed in self._families()] if rows is None else [rows.observed]
@@ -995,8 +997,6 @@ def _one(arrays):
 
 
 def _read_data(j, values):
-    if np.ma.is_masked(values):
-        raise ValueError(f"`data[{j}]` has masked entries: leave these rows out.")
     refuse_unreal(f"data[{j}]", values)
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim > 1:

@@ -20,6 +20,8 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from pdmp.native.arguments import real
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -44,11 +46,11 @@ class Transform:
 
     def constrain(self, x):
         """y for an array x, of any shape."""
-        return np.array(x, float)
+        return np.array(real("x", x))
 
     def unconstrain(self, y):
         """x for an array y; the inverse of `constrain`."""
-        return np.array(y, float)
+        return np.array(real("y", y))
 
     def log_jacobian(self, x):
         """Parts of log |det dy/dx|, in the shape of x: their sum over the variable is the logarithm."""
@@ -106,10 +108,10 @@ class Log(Transform):
         return self.lower + np.exp(x)
 
     def unconstrain(self, y):
-        return np.log(np.asarray(y, float) - self.lower)
+        return np.log(real("y", y) - self.lower)
 
     def log_jacobian(self, x):
-        return np.array(x, float)
+        return np.array(real("x", x))
 
     def log_jacobian_gradient(self, x):
         return np.ones_like(x, float)
@@ -137,10 +139,10 @@ class Upper(Transform):
         return self.upper - np.exp(x)
 
     def unconstrain(self, y):
-        return np.log(self.upper - np.asarray(y, float))
+        return np.log(self.upper - real("y", y))
 
     def log_jacobian(self, x):
-        return np.array(x, float)
+        return np.array(real("x", x))
 
     def log_jacobian_gradient(self, x):
         return np.ones_like(x, float)
@@ -168,18 +170,18 @@ class Interval(Transform):
             raise ValueError(f"`lower` and `upper` must be finite and in this order, got {self.lower}, {self.upper}.")
 
     def constrain(self, x):
-        share = 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x, float)))
+        share = 0.5 * (1.0 + np.tanh(0.5 * real("x", x)))
         return self.lower + (self.upper - self.lower) * share
 
     def unconstrain(self, y):
-        y = np.asarray(y, float)
+        y = real("y", y)
         return np.log(y - self.lower) - np.log(self.upper - y)
 
     def log_jacobian(self, x):
-        return math.log(self.upper - self.lower) - np.logaddexp(0.0, x) - np.logaddexp(0.0, -np.asarray(x, float))
+        return math.log(self.upper - self.lower) - np.logaddexp(0.0, x) - np.logaddexp(0.0, -real("x", x))
 
     def log_jacobian_gradient(self, x):
-        return -np.tanh(0.5 * np.asarray(x, float))
+        return -np.tanh(0.5 * real("x", x))
 
     def label(self, name):
         return f"logit({name})" if (self.lower, self.upper) == (0.0, 1.0) else f"interval({name})"
@@ -197,17 +199,17 @@ class Ordered(Transform):
     """
 
     def constrain(self, x):
-        steps = np.array(x, float)
+        steps = np.array(real("x", x))
         steps[..., 1:] = np.exp(steps[..., 1:])
         return np.cumsum(steps, axis=-1)
 
     def unconstrain(self, y):
-        x = np.array(y, float)
+        x = np.array(real("y", y))
         x[..., 1:] = np.log(np.diff(x, axis=-1))
         return x
 
     def log_jacobian(self, x):
-        parts = np.array(x, float)
+        parts = np.array(real("x", x))
         parts[..., 0] = 0.0
         return parts
 
@@ -229,7 +231,7 @@ class Simplex(Transform):
     """
 
     def constrain(self, x):
-        x = np.asarray(x, float)
+        x = real("x", x)
         full = np.concatenate([x, -x.sum(axis=-1, keepdims=True)], axis=-1)
         y = np.exp(full - full.max(axis=-1, keepdims=True))
         return y / y.sum(axis=-1, keepdims=True)
@@ -303,7 +305,7 @@ def check_transforms(transforms, variables):
 
 def split(draws, variables, transforms=()):
     """Natural parameters, each (..., *shape), of draws (..., dim): the parts of x, in order, transformed."""
-    draws, transforms = np.asarray(draws, float), dict(transforms)
+    draws, transforms = real("draws", draws), dict(transforms)
     natural, first = {}, 0
     dim = sum(math.prod(shape) for shape in variables.values())
     if draws.ndim == 0 or draws.shape[-1] != dim:

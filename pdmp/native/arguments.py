@@ -152,6 +152,28 @@ def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> Non
             raise ValueError(f"`{name}` must be {must}, its column {column!r} holds {held}.")
 
 
+def real(name: str, value: ArrayLike) -> np.ndarray:
+    """A value as an array of floats, or a `ValueError` for what a conversion makes other numbers of."""
+    refuse_unreal(name, value)
+    return np.asarray(value, dtype=float)
+
+
+def same_rows(**given: object) -> None:
+    """Raise a `ValueError` for arguments whose rows have different labels, as those of pandas have: one of two tables.
+
+    Values are taken by their places in the end, so that they would be those of other rows. What has no labels, as an
+    array, is taken by place; `given` are arguments by name, None for nothing.
+    """
+    labelled = {name: value.index for name, value in given.items() if hasattr(getattr(value, "index", None), "equals")}
+    for name, index in labelled.items():
+        first, other = next(iter(labelled.items()))
+        if not index.equals(other):
+            raise ValueError(
+                f"`{name}` has other row labels than `{first}`, and would be taken by place: select its rows by label, "
+                f"{name}.loc[{first}.index], or give {name}.to_numpy() if the places are meant."
+            )
+
+
 def per_coordinate(
     name: str, value: ArrayLike | str, dim: int, zero: bool = False, also: Iterable[str] = ()
 ) -> np.ndarray | str:
@@ -175,6 +197,7 @@ def per_coordinate(
 
 def matrix(name: str, value: ArrayLike, dtype: DTypeLike = float, columns: str = "d", copy: bool = True) -> np.ndarray:
     """A finite matrix (N, `columns`) in C order, N and `columns` at least 1, or a `ValueError`."""
+    refuse_unreal(name, value)
     try:
         array = np.array(value, dtype, order="C") if copy else np.ascontiguousarray(value, dtype)
     except (TypeError, ValueError):

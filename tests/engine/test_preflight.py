@@ -1021,3 +1021,36 @@ def test_proposals_come_at_the_rate_that_a_bound_states(options, found):
     slight = abs(found - 1.0) < 0.1
     assert slight == (999 < int(many.replace(",", "")) <= 14_999)
     assert float(mean) == pytest.approx(found, rel=0.03 if slight else 0.15)
+
+
+class Rows(pdmp.Model):
+    """(x - yᵢ)²/2 of each row, or of each pair of neighbours (yᵢ₊₁ - x yᵢ)²/2."""
+
+    y: np.ndarray
+    pairs: bool
+
+    def __init__(self, y, n_data, pairs=False):
+        super().__init__(dim=1, n_data=n_data)
+        self.y, self.pairs = np.asarray(y, float), pairs
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        rest = self.y[i + 1] - x[0] * self.y[i] if self.pairs else x[0] - self.y[i]
+        return 0.5 * rest * rest
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += -self.y[i] * (self.y[i + 1] - x[0] * self.y[i]) if self.pairs else x[0] - self.y[i]
+
+
+def test_a_number_of_data_that_is_one_off_is_said():
+    """One too small by a warning, one too large by an error; and pairs of a time series are one fewer than its rows."""
+    y = np.arange(6.0)
+    with pytest.warns(UserWarning, match="'y' of Rows has 6 rows, and no term reads the last: `n_data` = 5 seems one"):
+        preflight.check_target(Rows(y, 5))
+    for model in (Rows(y, 6), Rows(y, 4), Rows(y, 5, pairs=True)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            preflight.check_target(model)
+    with pytest.raises(TypeError, match="index 6 is out of bounds"):
+        pdmp.sample(pdmp.BPS(Rows(y, 7)), events=10, seed=1, progress=False)

@@ -90,13 +90,13 @@ def test_the_end_of_what_is_not_censored_in_between_is_not_read():
 
 def test_masked_entries_are_refused():
     p, y = pdmp.Parameters(m=1, s=1), np.ma.masked_values([1.0, -9.0], -9.0)
-    with pytest.raises(ValueError, match="`y` has masked entries"):
+    with pytest.raises(ValueError, match="`y` has 1 masked entries"):
         FAMILIES["gaussian"].rows(y, mu=p.m, sigma=p.s)
-    with pytest.raises(ValueError, match="`trials` has masked entries"):
+    with pytest.raises(ValueError, match="`trials` has 1 masked entries"):
         FAMILIES["binomial"].rows([0.0, 1.0], mu=p.m, trials=np.ma.masked_values([3.0, -9.0], -9.0))
     with pytest.raises(ValueError, match="`X` has 1 masked entries"):
         np.ma.masked_values([[1.0], [-9.0]], -9.0) @ p.m
-    with pytest.raises(ValueError, match=r"`data\[0\]` has masked entries"):
+    with pytest.raises(ValueError, match=r"`data\[0\]` has 1 masked entries"):
         pdmp.terms(lambda y, m: (y - m) ** 2, [y], [p.m])
 
 
@@ -365,3 +365,11 @@ def test_families_of_models_in_other_processes(copied):
         other.predict(x)
     with pytest.raises(ValueError, match=r"^these rows know no constants: they are of a pdmp\.Family of another"):
         other.pointwise_log_likelihood(x)
+
+
+def test_further_data_are_a_number_or_one_for_each_row():
+    p = pdmp.Parameters(m=1)
+    with pytest.raises(ValueError, match=r"`trials` must be a number, or of shape \(3,\) as `y` is, got \(1,\)"):
+        FAMILIES["binomial"].rows([0.0, 1.0, 2.0], mu=p.m, trials=[5.0])
+    with pytest.raises(ValueError, match=r"equally many rows, got \[1, 3\]"):
+        FAMILIES["poisson"].rows([2.0], mu=np.ones((3, 1)) @ p.m)

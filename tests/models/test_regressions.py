@@ -806,3 +806,47 @@ def test_the_mode_of_many_rows_without_what_serves(monkeypatch):
     for part in (None, types.SimpleNamespace(mode=lambda x: None), types.SimpleNamespace(mode=lambda x: x + 30.0)):
         monkeypatch.setattr(type(model), "some_rows", lambda self, rows, part=part: part)
         np.testing.assert_allclose(model.mode(), exact, rtol=1e-9)
+
+
+def test_rows_of_other_labels_and_complex_numbers_are_refused():
+    """By one rule, wherever rows stand beside rows; and new rows with the columns in another order."""
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(features(2), columns=["a", "b"])
+    y = pandas.Series(targets(X.to_numpy())["count"])
+    turned, x, p = y.iloc[::-1], np.array([0.2, -0.1]), pdmp.Parameters(b=2, s=1)
+    model, normal = PoissonRegression(X, y, offset=0.1 * y), NormalInverseGammaRegression(X, y)
+    others = [
+        lambda: PoissonRegression(X, turned),
+        lambda: PoissonRegression(X, y, offset=turned),
+        lambda: PoissonRegression(X.to_numpy(), y, offset=turned),
+        lambda: NormalInverseGammaRegression(X, turned),
+        lambda: SpikeAndSlabLinearRegression(X, turned),
+        lambda: pdmp.models.LinearGaussian(X, turned),
+        lambda: model.predict(x, X, turned),
+        lambda: model.log_likelihood(x, X, turned),
+        lambda: pdmp.terms(lambda y, k, m: k * (y - m) ** 2, [y, turned], [p.s]),
+        lambda: pdmp.families.binomial.rows(y, mu=p.s, trials=turned + 9.0),
+        lambda: pdmp.regression("y ~ x", {"y": y, "x": turned}),
+    ]
+    for call in others:
+        with pytest.raises(ValueError, match="has other row labels than .*, and would be taken by place"):
+            call()
+    assert PoissonRegression(X, turned.to_numpy()).n_data == N
+    for call in (lambda: model.predict(x, X[["b", "a"]]), lambda: normal.predict(np.append(x, 0.0), X[["b", "a"]])):
+        with pytest.raises(ValueError, match="`X` must have the columns a, b, in this order, got b, a"):
+            call()
+    unreal = [
+        lambda: model.predict(x + 0j, X),
+        lambda: model.predict(x, X + 1j),
+        lambda: model.predict(x, X, y * 1j),
+        lambda: model.pointwise_log_likelihood(x + 1j),
+        lambda: normal.constrain(np.append(x, 1j)),
+        lambda: PoissonRegression(X + 1j, y),
+        lambda: LogisticRegression(X, (y > 0) + 0j),
+        lambda: PoissonRegression(X, y, prior_scale=[1.0, 1j]),
+        lambda: pdmp.models.Gaussian([0.0, 1j], [1.0, 1.0]),
+        lambda: pdmp.families.poisson.log_density(y + 0j, 0.1),
+    ]
+    for call in unreal:
+        with pytest.raises(ValueError, match="complex numbers"):
+            call()

@@ -221,13 +221,8 @@ def test_a_pickled_model_is_the_same():
     assert again.name_of_row(141) == MODEL.name_of_row(141) == "row 1 of bent"
 
 
-def test_rows_that_are_broadcast_are_the_same_as_those_written_out():
-    p = pdmp.Parameters(b=2)
-    short = pdmp.terms(lambda y, z: (y - z) ** 2, [2.0], [X @ p.b])
-    long = pdmp.terms(lambda y, z: (y - z) ** 2, [np.full(N, 2.0)], [np.asarray(X) @ p.b + 0.0])
-    x = np.array([0.3, -0.2])
-    assert short.n == long.n == N
-    assert sum_of_terms(p, short).potential(x) == pytest.approx(sum_of_terms(p, [long]).potential(x))
+def test_rows_of_no_data_and_of_sparse_matrices():
+    p, x = pdmp.Parameters(b=2), np.array([0.3, -0.2])
     one = sum_of_terms(p, pdmp.terms(lambda z: z**2, at=[p.b[1]]))
     assert one.n_data == 1 and one.gradient(x).tolist() == [0.0, -0.4]
     dense, thin = X_SPARSE.toarray(), sparse.csr_array(X_SPARSE)
@@ -385,3 +380,11 @@ def test_arrays_that_are_changed_afterwards(shared, monkeypatch):
         assert np.shares_memory(functional.values, own)
     else:
         assert before[:2] == after[:2] and np.array_equal(before[2], after[2])
+
+
+@pytest.mark.parametrize("y", [1.0, [1.0]])
+def test_one_response_is_not_that_of_all_rows(y):
+    p = pdmp.Parameters(beta=2, scale=1)
+    for data, at in (([y], [np.ones((3, 2)) @ p.beta]), ([y, np.ones(3)], [p.scale])):
+        with pytest.raises(ValueError, match=r"equally many rows, got \[1, 3\]; what is the same in all rows is"):
+            pdmp.terms(lambda *values: values[0] * values[-1], data, at)

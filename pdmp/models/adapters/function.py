@@ -26,7 +26,7 @@ from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
-from pdmp.native.arguments import count
+from pdmp.native.arguments import count, real
 from pdmp.native.classes import compiled, fingerprint
 from pdmp.native.explanations import explained
 
@@ -280,7 +280,7 @@ class FunctionModel(Model):
     def constrain(self, draws):
         if not self.constrains:
             return super().constrain(draws)
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         found = self.callback.constrain(draws.reshape(-1, self.dim))
         return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
@@ -295,7 +295,7 @@ class FunctionModel(Model):
     def log_likelihoods(self, draws):
         if not hasattr(self.callback, "log_likelihoods"):
             return {}
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
         return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 

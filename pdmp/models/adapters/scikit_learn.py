@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.regressions.by_law import PoissonRegression
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.models.regressions.normal_inverse_gamma import NormalInverseGammaRegression
+from pdmp.native.arguments import real, same_rows
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -90,6 +91,7 @@ def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
         raise ValueError(
             f"`X` must have the {coefficients.size} columns that the estimator was fitted to, got {columns}."
         )
+    same_rows(X=X, y=y)
     model = make(estimator, X, y)
     x = coefficients.ravel()
     if estimator.fit_intercept:
@@ -146,7 +148,7 @@ def _ridge(estimator, X, y):
     if alpha.size != 1:
         raise ValueError(f"`estimator` must have one alpha, got {alpha.size}.")
     covariance = 1.0 / float(alpha[0]) if alpha[0] > 0.0 else math.inf
-    y = np.asarray(y, dtype=float)
+    y = real("y", y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     intercept = bool(estimator.fit_intercept)
     return NormalInverseGammaRegression(X, y, 0.0, covariance, shape=0.0, scale=0.0, intercept=intercept)

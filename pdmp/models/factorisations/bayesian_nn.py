@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
-from pdmp.native.arguments import count, matrix, one_of, positive
+from pdmp.native.arguments import count, matrix, one_of, positive, real
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import exp
@@ -410,7 +410,7 @@ class BayesianNN(IsotropicPrior):
 
     def _each(self, x, X):
         """Log probabilities (..., n, K) at points x (..., dim)."""
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
         X = self.data if X is None else matrix("X", X, self.data.dtype, "P", copy=False)

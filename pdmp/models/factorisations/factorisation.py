@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.derived import reordered
-from pdmp.native.arguments import count
+from pdmp.native.arguments import count, real
 from pdmp.native.classes import compiled, vectorised
 from pdmp.native.prefetch import prefetch
 
@@ -263,7 +263,7 @@ class Factorisation(Model):
 
     def _each(self, x, n):
         """Points x (..., dim) one after the other, each with a row of the array (..., n) for what is said of it."""
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
         out = np.zeros((*x.shape[:-1], n))

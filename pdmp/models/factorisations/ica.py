@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
-from pdmp.native.arguments import matrix, positive
+from pdmp.native.arguments import matrix, positive, real
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import BLOCK, exp
@@ -309,7 +309,7 @@ class ICA(IsotropicPrior):
         return math.pi / math.sqrt(3.0) * found.components_.ravel()
 
     def _each(self, x, X):
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
         X = self.data if X is None else matrix("X", X, columns="D")

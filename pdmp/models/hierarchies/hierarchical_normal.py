@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.transforms import Log
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 
 SCHOOLS_Y = (28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0)  #: effects of coaching, by school
@@ -60,7 +61,7 @@ class HierarchicalNormal(Model):
     def __init__(
         self, y: ArrayLike, sigma: ArrayLike, mu_scale: float = 5.0, tau_scale: float = 5.0, centred: bool = False
     ) -> None:
-        self.y, self.sigma = np.array(y, dtype=float), np.array(sigma, dtype=float)
+        self.y, self.sigma = np.array(real("y", y)), np.array(real("sigma", sigma))
         if self.y.ndim != 1 or len(self.y) == 0 or self.sigma.shape != self.y.shape:
             raise ValueError(f"`y` and `sigma` must have one shape (J,), got {self.y.shape} and {self.sigma.shape}.")
         if not np.all(np.isfinite(self.y)):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.targets.gaussian import DENSE, Gaussian
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import positive, real
 from pdmp.native.classes import compiled
 
 
@@ -60,7 +60,7 @@ class LogGaussianCox(Model):
     def __init__(
         self, counts: ArrayLike, precision: ArrayLike, mean: ArrayLike | None = 0.0, area: float = 1.0
     ) -> None:
-        counts = np.array(counts, dtype=float)
+        counts = np.array(real("counts", counts))
         if counts.size == 0 or not np.all(counts >= 0.0) or not np.all(counts == np.floor(counts)):
             raise ValueError("`counts` must be whole numbers that are not negative, at least one of them.")
         self.shape, self.area = counts.shape, positive("area", area)
@@ -184,7 +184,7 @@ class LogGaussianCox(Model):
 
     def predict(self, x: ArrayLike) -> np.ndarray:
         """Expected counts at fields `x` (..., cells): (..., *shape)."""
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         return self.area * np.exp(x).reshape(*x.shape[:-1], *self.shape)
 
     def observed_data(self) -> dict[str, np.ndarray]:
@@ -194,6 +194,6 @@ class LogGaussianCox(Model):
         """log p(counts | x), summed over the cells, for `x` of shape (cells,); the model's counts by default."""
         from scipy.special import gammaln
 
-        y = self.counts if counts is None else np.asarray(counts, float).ravel()
+        y = self.counts if counts is None else real("counts", counts).ravel()
         x = self.check(x)
         return float(np.sum(y * (x + math.log(self.area)) - self.area * np.exp(x) - gammaln(y + 1.0)))

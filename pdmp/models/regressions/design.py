@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from pdmp.data.memory import machine_memory
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import Compiled, compiled, entry, inlined, vectorised
 from pdmp.native.prefetch import LINE, ask, prefetch
 from pdmp.native.threads import chunks, each
@@ -462,6 +463,15 @@ def name_coefficients(variables, X):
     return named | {name: shape for name, shape in variables.items() if name in taken}
 
 
+def check_columns(variables, X):
+    """Refuse a table of new rows whose columns are not those by which `name_coefficients` has named `variables`."""
+    further = {name: shape for name, shape in variables.items() if name in ("intercept", "variance")}
+    found = name_coefficients({"coefficients": ()} | further, X)
+    if "coefficients" not in variables and "coefficients" not in found and list(found) != list(variables):
+        ours, theirs = ([name for name in names if name not in further] for names in (variables, found))
+        raise ValueError(f"`X` must have the columns {', '.join(ours)}, in this order, got {', '.join(theirs)}.")
+
+
 def is_mapped(X):
     """Whether an array lies in a memory-mapped file."""
     while isinstance(X, np.ndarray):
@@ -506,6 +516,7 @@ def read_design(X, dtype=None, intercept=False):
         return _sparse(X, dtype, intercept)
     if is_mapped(X):
         return _mapped(X, dtype, intercept)
+    refuse_unreal("X", X)
     try:
         X = np.ascontiguousarray(X, dtype=float)
     except (TypeError, ValueError):

@@ -33,6 +33,7 @@ from pdmp.models.base import Model
 from pdmp.models.derived import PriorOfEach, reordered
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import (
+    check_columns,
     data_and_coordinates,
     gram,
     is_mapped,
@@ -43,6 +44,7 @@ from pdmp.models.regressions.design import (
     row_norms,
     with_ones,
 )
+from pdmp.native.arguments import real, refuse_unreal, same_rows
 from pdmp.native.classes import Compiled, compiled, entry, positive_part, readable, vectorised
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import CHUNK, added, chunks, each
@@ -243,9 +245,10 @@ class LinearPredictions:
 
     def margins(self, x: ArrayLike, X: ArrayLike | None = None, offset: ArrayLike | None = None) -> np.ndarray:
         """Margins of the model's data, or of others, for positions x (..., d): shape (..., n)."""
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        same_rows(X=X, offset=offset)
         X = self.X if X is None else self._columns(X)
         flat = x.reshape(-1, self.dim)[:, : self.X.shape[1]]
         z = np.asarray((X @ flat.T).T if sparse.issparse(X) else flat @ X.T).reshape(*x.shape[:-1], X.shape[0])
@@ -253,7 +256,8 @@ class LinearPredictions:
 
     def _columns(self, X):
         """New features with as many columns as there are coefficients."""
-        X, columns = X if sparse.issparse(X) else np.asarray(X, dtype=float), self.X.shape[1] - self.intercept
+        check_columns(self.variables, X)
+        X, columns = X if sparse.issparse(X) else real("X", X), self.X.shape[1] - self.intercept
         if X.ndim != 2 or X.shape[1] != columns:
             raise ValueError(f"`X` must have shape (n, {columns}), got {X.shape}.")
         return with_ones(X) if self.intercept else X
@@ -305,6 +309,7 @@ class LinearPredictions:
         if X is None:
             y, offset = self.y, self.offset
         else:
+            same_rows(X=X, y=y)
             y = self.read_target(y, X.shape[0] if hasattr(X, "shape") else len(X))
         found = self.log_density_at(x, self.margins(x, X, offset), y)
         if pointwise:
@@ -380,6 +385,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         dtype: DTypeLike | None = None,
     ) -> None:
         table = X
+        same_rows(X=X, y=y, offset=offset)
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         y = self.read_target(y, n)
@@ -693,6 +699,7 @@ def _gradient_and_second_derivatives(model, x, first, stop, gradient, out):
 
 def read_vector(name, values, n):
     """`values` as a finite float array (n,), or a `ValueError` that names them."""
+    refuse_unreal(name, values)
     try:
         array = np.array(values, dtype=float)
     except (TypeError, ValueError):
@@ -706,6 +713,7 @@ def read_vector(name, values, n):
 
 def read_labels(y, n):
     """Labels in {0, 1} or {-1, +1}, both present, as 0.0 and 1.0, or a `ValueError`."""
+    refuse_unreal("y", y)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"`y` must have shape ({n},), one label for each row of `X`, got {labels.shape}.")
@@ -748,7 +756,7 @@ def read_counts(y, n):
 
 def read_prior(prior_scale, d, intercept=False):
     """Precisions (d,) of the Gaussian prior with these standard deviations, or a `ValueError`."""
-    scale = np.array(prior_scale, dtype=float)
+    scale = np.array(real("prior_scale", prior_scale))
     if scale.shape not in ((), (d,)):
         raise ValueError(f"`prior_scale` must be a number or of shape ({d},), got shape {scale.shape}.")
     if not np.all(scale > 0.0):

@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.priors import derivative, potential
 from pdmp.models.regressions.design import read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 from pdmp.native.vectors import exp
 
@@ -244,7 +245,7 @@ class GroupIntercepts(MixedRegression):
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""
-        draws = np.array(draws, dtype=float)
+        draws = np.array(real("draws", draws))
         if draws.shape[-1:] == (self.dim,):
             for columns in self.groupings():
                 own, part = slice(self.first[columns[0]], self.first[columns[-1] + 1]), list(columns)

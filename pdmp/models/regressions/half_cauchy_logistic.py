@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.logistic_terms import LogisticTerms
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import positive, real
 
 
 class HalfCauchyLogistic(LogisticTerms):
@@ -38,7 +38,7 @@ class HalfCauchyLogistic(LogisticTerms):
     """
 
     def __init__(self, x: ArrayLike, prior_scale: float = 1.0):
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if x.ndim != 1 or x.size == 0:
             raise ValueError(f"`x` must have shape (N,), N at least 1, got {x.shape}.")
         super().__init__(x[:, None], np.ones(len(x)), positive("prior_scale", prior_scale))

@@ -21,7 +21,7 @@ from pdmp.models.regressions.design import (
     stays,
 )
 from pdmp.models.targets.gaussian import Gaussian
-from pdmp.native.arguments import matrix, positive
+from pdmp.native.arguments import matrix, positive, real, same_rows
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.explanations import explained
 
@@ -79,9 +79,10 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
 
     def __init__(self, A: ArrayLike, x: ArrayLike, noise_scale: float = 1.0, prior_scale: float = 1.0):
         table = A
+        same_rows(A=A, x=x)
         A, design = read_design(A) if stays(A) else (matrix("A", A), None)
         n, d = A.shape
-        y = np.array(x, dtype=float)
+        y = np.array(real("x", x))
         if y.shape != (n,):
             raise ValueError(f"`x` must have one entry for each row of `A`, shape ({n},); got {y.shape}.")
         if not np.all(np.isfinite(y)):
@@ -250,14 +251,15 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
 
     def predict(self, x: ArrayLike, A: ArrayLike) -> np.ndarray:
         """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
-        x = np.asarray(x, dtype=float)
+        x = real("x", x)
         if sparse.issparse(A):
             return np.asarray((A @ x.reshape(-1, self.dim).T).T).reshape(*x.shape[:-1], A.shape[0])
-        return x @ np.asarray(A, dtype=float).T
+        return x @ real("A", A).T
 
     def log_likelihood(self, x: ArrayLike, A: ArrayLike, y: ArrayLike | None) -> np.ndarray:
         """Log density of each observation in y, shape (n,), at positions x, shape (..., d): shape (..., n)."""
-        residuals = np.asarray(y, dtype=float) - self.predict(x, A)
+        same_rows(A=A, y=y)
+        residuals = real("y", y) - self.predict(x, A)
         return 0.5 * (math.log(self.noise_precision / (2.0 * math.pi)) - self.noise_precision * residuals**2)
 
     def observed_data(self) -> dict[str, np.ndarray]:

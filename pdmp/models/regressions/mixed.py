@@ -27,6 +27,7 @@ from pdmp.models.regressions.blocks import Blocks, Coded
 from pdmp.models.regressions.design import Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
+from pdmp.native.arguments import real
 from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
@@ -219,7 +220,7 @@ class MixedRegression(Model):
             if not X.flags.writeable:
                 raise ValueError("a memory-mapped `X` is standardised in place, and this one is read-only.")
         else:
-            X = np.array(X, dtype=float)
+            X = np.array(real("X", X))
         n = len(X)
         self.y = y = read_vector("y", y, n)
         if before is None:
@@ -626,7 +627,7 @@ class MixedRegression(Model):
             Coefficients by column, ``sd(g)`` and ``sd(x|g)``, effects ``1|g`` and ``x|g`` of shape (..., groups), and
             the dispersions.
         """
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         s, p = self.response_scale, self.n_fixed
@@ -648,7 +649,7 @@ class MixedRegression(Model):
 
     def margins(self, draws: ArrayLike) -> np.ndarray:
         """Linear predictors of the model's rows, in the units of the data: (..., n_data) of draws (..., dim)."""
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         z = draws[..., : self.n_fixed] @ self.X.T
         if self.offset.size:
             z = z + self.offset
@@ -659,7 +660,7 @@ class MixedRegression(Model):
 
     def dispersions(self, draws: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
-        draws, found = np.asarray(draws, dtype=float), []
+        draws, found = real("draws", draws), []
         for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
             unit = math.log(self.response_scale) if name == "sigma" else 0.0
             found.append(draws[..., self.dim - self.n_dispersions + k] + unit)

@@ -25,6 +25,7 @@ from scipy import special
 from pdmp.expressions.special import log_ndtr, mills
 from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.sums_of_terms import SumOfTerms
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 
 TINY = 1e-300  #: sum of exponential variables, at least
@@ -109,7 +110,7 @@ class MonotonicEffects(MovedCoordinates):
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws with steps, (..., dim), from draws of x."""
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         y = draws.copy()
@@ -121,7 +122,7 @@ class MonotonicEffects(MovedCoordinates):
 
     def coordinates(self, natural: ArrayLike) -> np.ndarray:
         """x (..., dim) of what `natural_draws` gives, with a mean of -log Φ(-w) of 1."""
-        x = np.array(natural, dtype=float)
+        x = np.array(real("natural", natural))
         for one in self.sets:
             size = x[..., [one.size]]
             parts = np.maximum(x[..., one.steps] / np.where(size == 0.0, 1.0, size), TINY)

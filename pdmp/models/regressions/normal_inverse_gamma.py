@@ -13,7 +13,7 @@ from pdmp.models.derived import reordered
 from pdmp.models.regressions.design import gram, name_coefficients, read_design
 from pdmp.models.regressions.glm import LinearPredictions, read_vector
 from pdmp.models.transforms import Log
-from pdmp.native.arguments import number, positive
+from pdmp.native.arguments import number, positive, real, same_rows
 from pdmp.native.classes import Compiled, compiled, vectorised
 from pdmp.native.definite import definite, is_definite
 from pdmp.native.vectors import BLOCK, buffer, exp
@@ -53,7 +53,7 @@ class NormalInverseGamma(Model):
     weight: float
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike, shape: float, scale: float) -> None:
-        mean, precision = np.array(mean, dtype=float), np.array(precision, dtype=float, order="C")
+        mean, precision = np.array(real("mean", mean)), np.array(precision, dtype=float, order="C")
         d, shape, scale = len(np.atleast_1d(mean)), positive("shape", shape), positive("scale", scale)
         if mean.shape != (d,) or precision.shape != (d, d) or not np.isfinite(mean.sum() + precision.sum()):
             raise ValueError(
@@ -314,6 +314,7 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
         dtype: DTypeLike | None = None,
     ) -> None:
         table = X
+        same_rows(X=X, y=y)
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         variables = {"coefficients": (d - bool(intercept),), "intercept": (), "variance": ()}
@@ -322,7 +323,7 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
         super().__init__(d + 1, n, name_coefficients(variables, table), transforms={"variance": Log()})
         self.X, self.design, self.y, self.intercept = X, design, read_vector("y", y, n), bool(intercept)
         self.shape, self.scale = number("shape", shape, least=0.0), number("scale", scale, least=0.0)
-        mean = np.array(prior_mean, dtype=float)
+        mean = np.array(real("prior_mean", prior_mean))
         if mean.shape not in ((), (d,)) or not np.all(np.isfinite(mean)):
             raise ValueError(f"`prior_mean` must be a finite number or of shape ({d},), got {prior_mean}.")
         self.prior_mean = np.broadcast_to(mean, (d,)).copy()
@@ -446,13 +447,13 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
         return z
 
     def log_density_at(self, x: np.ndarray, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        gamma = np.asarray(x, dtype=float)[..., -1:]
+        gamma = real("x", x)[..., -1:]
         return -HALF_LOG_2PI - 0.5 * (gamma + np.exp(-gamma) * (y - z) ** 2)
 
 
 def _prior_precision(covariance, d, intercept):
     """V⁻¹ (d, d) and its rank, or a `ValueError`."""
-    V = np.array(covariance, dtype=float)
+    V = np.array(real("covariance", covariance))
     wanted = "`prior_covariance` must be positive, a number or of shape (d,) or (d, d)"
     if V.shape == (d, d) and V.ndim == 2:
         if not np.all(np.isfinite(V)) or not np.allclose(V, V.T, rtol=1e-12, atol=0.0):

@@ -42,6 +42,7 @@ from pdmp.models.regressions.spread_coordinate import (
     middle_of,
     rise,
 )
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 from pdmp.native.vectors import exp
 
@@ -208,7 +209,7 @@ class PartlyCentred(MovedRows, MixedRegression):
 
     def centred_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws of (β, log τ, u, a, c), (..., dim), from those of x."""
-        draws = np.array(draws, dtype=float)
+        draws = np.array(real("draws", draws))
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         for k in range(self.n_groups):

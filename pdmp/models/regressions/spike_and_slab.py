@@ -18,7 +18,7 @@ from pdmp.models.regressions.design import name_coefficients
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
-from pdmp.native.arguments import coordinates, positive
+from pdmp.native.arguments import coordinates, positive, real, same_rows
 
 #: Models are enumerated up to so many coefficients that may be 0.
 ENUMERATED = 16
@@ -40,7 +40,7 @@ class _SpikeAndSlab:
 
     def set_spikes(self, inclusion: ArrayLike, always: ArrayLike) -> None:
         """Check and keep the prior inclusion probabilities, 1 for those in `always`."""
-        values = np.array(inclusion, dtype=float)
+        values = np.array(real("inclusion", inclusion))
         if values.shape not in ((), (self.dim,)):
             raise ValueError(f"`inclusion` must be a number or of shape ({self.dim},), got shape {values.shape}.")
         values = np.broadcast_to(values, (self.dim,)).copy()
@@ -106,8 +106,9 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
             )
         if np.ndim(X) != 2 or 0 in np.shape(X):
             raise ValueError(f"`X` must have shape (N, d), N and d at least 1; got {np.shape(X)}.")
+        same_rows(X=X, y=y)
         y = read_vector("y", y, len(X))
-        super().__init__(np.array(X, dtype=float), y, noise_scale, positive("slab_scale", slab_scale))
+        super().__init__(np.array(real("X", X)), y, noise_scale, positive("slab_scale", slab_scale))
         self.variables = name_coefficients({"coefficients": (self.dim,)}, X)
         self.set_spikes(inclusion, always)
 
@@ -205,7 +206,7 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
     ) -> None:
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
-            values = np.array(inclusion, dtype=float)
+            values = np.array(real("inclusion", inclusion))
             inclusion = np.append(np.broadcast_to(values, (self.dim - 1,)), 1.0) if values.ndim == 0 else values
             if len(inclusion) == self.dim:
                 inclusion[-1] = 1.0

@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.regressions.moved_coordinates import MovedCoordinates
 from pdmp.models.regressions.spread_coordinate import coordinate_of, log_rise_derivative, log_spread, log_spreads, rise
 from pdmp.models.sums_of_terms import SumOfTerms
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 
 LARGEST_LOG = 300.0  #: of standard deviations, so that their squares are numbers
@@ -476,7 +477,7 @@ class StandardisedEffects(MovedCoordinates):
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws of (β, t, w, u, …), (..., dim), from draws of x."""
-        draws = np.asarray(draws, dtype=float)
+        draws = real("draws", draws)
         if draws.shape[-1:] != (self.dim,):
             raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
         x = draws.reshape(-1, self.dim)
@@ -486,7 +487,7 @@ class StandardisedEffects(MovedCoordinates):
 
     def coordinates(self, natural: ArrayLike) -> np.ndarray:
         """x (..., dim) of (β, t, w, u, …): the inverse of `natural_draws`."""
-        natural = np.asarray(natural, dtype=float)
+        natural = real("natural", natural)
         y = natural.reshape(-1, self.dim)
         x = y.copy()
         x[:, self.fixed] += y[:, self.sheared] @ self.by.T

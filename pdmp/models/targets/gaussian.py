@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled, inlined
 from pdmp.native.definite import definite, factor_of, symmetric
 
@@ -79,7 +80,7 @@ class Gaussian(Model):
     def __init__(self, mean: ArrayLike | None, precision: ArrayLike) -> None:
         self.indptr, self.indices, self.data = _rows(precision)
         d = len(self.indptr) - 1
-        mean = np.array(mean, dtype=float)
+        mean = np.array(real("mean", mean))
         if mean.ndim == 0:
             mean = np.full(d, float(mean))
         if mean.shape != (d,):
@@ -265,7 +266,7 @@ def _rows(precision):
     """The checked precision matrix as (indptr, indices, data)."""
     if hasattr(precision, "tocsr"):
         return _sparse_rows(precision)
-    matrix = np.array(precision, dtype=float)
+    matrix = np.array(real("precision", precision))
     if matrix.ndim not in (1, 2) or matrix.size == 0 or matrix.shape[0] != matrix.shape[-1]:
         raise ValueError(f"`precision` must have shape (d,) or (d, d), or be sparse; got {matrix.shape}.")
     if not np.all(np.isfinite(matrix)):

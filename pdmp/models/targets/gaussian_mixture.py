@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 
 
@@ -48,7 +49,7 @@ class GaussianMixture(Model):
         if self.means.ndim != 2 or self.means.size == 0:
             raise ValueError(f"`means` must have shape (K, d), K and d at least 1; got {self.means.shape}.")
         k, d = self.means.shape
-        covariances = np.array(covariances, dtype=float)
+        covariances = np.array(real("covariances", covariances))
         if covariances.shape in ((), (k,)):
             covariances = np.broadcast_to(covariances, (k,))[:, None, None] * np.eye(d)
         elif covariances.shape == (k, d):
@@ -58,7 +59,7 @@ class GaussianMixture(Model):
                 f"`covariances` must be a number or have shape ({k},), ({k}, {d}) or ({k}, {d}, {d}), as `means` says; "
                 f"got {covariances.shape}."
             )
-        weights = np.ones(k) if weights is None else np.array(weights, dtype=float)
+        weights = np.ones(k) if weights is None else np.array(real("weights", weights))
         if weights.shape != (k,):
             raise ValueError(f"`weights` must have shape ({k},), as `means` says; got {weights.shape}.")
         for name, array in (("means", self.means), ("covariances", covariances), ("weights", weights)):
@@ -138,7 +139,7 @@ class GaussianMixture(Model):
 
     def responsibilities(self, x: ArrayLike) -> np.ndarray:
         """Probabilities that points `x` (..., d) are of each component, (..., K)."""
-        z = np.asarray(x, dtype=float)[..., None, :] - self.means
+        z = real("x", x)[..., None, :] - self.means
         logs = self.offsets - 0.5 * np.einsum("...ki,kij,...kj->...k", z, self.precisions, z)
         shares = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return shares / shares.sum(axis=-1, keepdims=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import positive, real
 from pdmp.native.classes import compiled
 
 
@@ -54,7 +54,7 @@ class Hyperboloid(Model):
     prior_precision: float
 
     def __init__(self, y: ArrayLike, noise_scale: float = 1.0, prior_scale: ArrayLike = 100.0) -> None:
-        y = np.array(y, dtype=float)
+        y = np.array(real("y", y))
         if y.ndim != 1 or y.size == 0 or not np.all(np.isfinite(y)):
             raise ValueError(f"`y` must be a vector of at least one finite number, got shape {y.shape}.")
         super().__init__(dim=2, n_data=len(y), variables={"w": (2,)}, initial=[1.0, 0.1])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.native.arguments import matrix, one_of, positive
+from pdmp.native.arguments import matrix, one_of, positive, real
 from pdmp.native.classes import compiled, inlined
 
 
@@ -123,7 +123,7 @@ class MixtureSum(Model):
 
     def marginal(self, k: int, w: ArrayLike) -> np.ndarray:
         """Density of coordinate k, normalised by quadrature, at the points `w` of any shape."""
-        w = np.asarray(w, dtype=float)
+        w = real("w", w)
         grid = np.linspace(-1.0 - 12.0 * self.width, 1.0 + 12.0 * self.width, 8_001)
         u = self._marginal_potential(k, np.concatenate([grid, w.ravel()]))
         least = u[: len(grid)].min()
