@@ -161,9 +161,9 @@ def check_target(model):
     if isinstance(model, FunctionModel) or not is_users(model) or model in _compared:
         return
     try:
+        check_last_row(model)
         if check_gradient(model, points=3, data=6, seed=0, seconds=0.2):
             check_equations(model, REHEARSED_DATA)
-        check_last_row(model)
     except (AttributeError, NameError, TypeError, LookupError):
         return  # `rehearse` names the line
     _compared.add(model)
@@ -172,33 +172,51 @@ def check_target(model):
 def check_last_row(model):
     """Warn where `n_data` seems one too small: arrays have one row more, which no term reads, nor the prior.
 
-    A row that is read by another term, as of a time series, or of pointers into sparse rows, is none.
+    A row that is read by another term, as of a time series, or of pointers into sparse rows, is none. Where it is one
+    too large, a `ValueError`: compiled code would read what lies beyond the arrays.
     """
     n, fields = model.n_data, {name: getattr(model, name, None) for name in type(model)._annotations}
     rows = {name: len(value) for name, value in fields.items() if isinstance(value, np.ndarray) and value.ndim}
-    longer = [name for name, size in rows.items() if size == n + 1]
-    if not (longer and 1 < n <= REHEARSED_DATA and n not in rows.values() and n + 1 != model.dim and model.divisible):
+    shorter, longer = ([name for name, size in rows.items() if size == n + k] for k in (-1, 1))
+    if not (1 < n <= REHEARSED_DATA and n not in rows.values() and model.divisible and (shorter or longer)):
         return
-    other = copy.copy(model)
+    x, own, other = np.array(model.initial, float), _plain(model, {}), copy.copy(model)
     for name in longer:
-        changed = np.array(getattr(model, name))
+        changed = np.array(fields[name])
         changed[-1] = np.nan if changed.dtype.kind == "f" else ~changed[-1]
         other.__dict__[name] = changed
-    x, both = np.array(model.initial, float), (_plain(model, {}), _plain(other, {}))
+    both = own, _plain(other, {})
     with np.errstate(all="ignore"):
-        for i in range(-1, n):  # the prior first
-            values = []
-            for one in both:
-                try:
-                    values.append(one.prior_potential(x) if i < 0 else one.term_potential(x, i))
-                except (LookupError, ArithmeticError, ValueError):  # an index that was changed
-                    return
+        if shorter and _reads_beyond(own, x, n):
+            raise ValueError(
+                f"{listed(shorter)} of {type(model).__name__} {_rows(shorter, n - 1)}, and `n_data` is {n:,}."
+            )
+        for i in range(-1, n if longer else -1):  # the prior first
+            try:
+                values = [one.prior_potential(x) if i < 0 else one.term_potential(x, i) for one in both]
+            except (LookupError, ArithmeticError, ValueError):  # an index that was changed
+                return
             if not np.array_equal(*values, equal_nan=True):
                 return
-    warn(
-        f"{listed(longer)} of {type(model).__name__} {'has' if len(longer) == 1 else 'have'} {n + 1:,} rows, and no "
-        f"term reads the last: `n_data` = {n:,} seems one too small."
-    )
+    if longer and n + 1 != model.dim:
+        warn(
+            f"{listed(longer)} of {type(model).__name__} {_rows(longer, n + 1)}, and no term reads the last: `n_data` "
+            f"= {n:,} seems one too small."
+        )
+
+
+def _rows(names, n):
+    return f"{'has' if len(names) == 1 else 'have'} {n:,} rows"
+
+
+def _reads_beyond(model, x, n):
+    """Whether the last term reads beyond arrays, and the others do not."""
+    model.term_potential(x, n - 2)
+    try:
+        model.term_potential(x, n - 1)
+    except IndexError:
+        return True
+    return False
 
 
 def check_propriety(model, initial=None, process=None):

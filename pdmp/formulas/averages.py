@@ -15,7 +15,7 @@ import numpy as np
 from pdmp.formulas.effects import SCALES
 from pdmp.formulas.estimates import Estimates, shown
 from pdmp.formulas.grids import check_at, check_groups, chosen_values, columns_of, names_of, several
-from pdmp.formulas.table import read_table
+from pdmp.formulas.table import numbers, read_table
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) 
         raise ValueError(f"`slopes`: {name!r} is a category: ask for contrasts({name!r}).")
     others = check_by(by, fit, name)
     on, lists = over(fit, at, data, effects, scale, draws, seed, others)
-    values = on.rows[name].to_numpy(dtype=float)
+    values = numbers(on.rows, name, "`data`")
     # Not beyond the smallest and the largest value, where a function of the formula may not be defined.
     low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))
     step = STEP * (high - low)

@@ -1052,5 +1052,5 @@ def test_a_number_of_data_that_is_one_off_is_said():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             preflight.check_target(model)
-    with pytest.raises(TypeError, match="index 6 is out of bounds"):
+    with pytest.raises(ValueError, match="'y' of Rows has 6 rows, and `n_data` is 7"):
         pdmp.sample(pdmp.BPS(Rows(y, 7)), events=10, seed=1, progress=False)

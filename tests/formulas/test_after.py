@@ -986,3 +986,11 @@ def test_truth_values_of_a_fit_are_no_other_numbers():
         with pytest.raises(ValueError, match=f"^`new`: {re.escape(says)}"):
             prepared.predict(changed, draws=5)
     prepared.predict(new.drop(columns="g"), effects="zero", draws=5)
+
+
+def test_slopes_by_a_column_of_complex_numbers(counts):
+    rows = counts.kept.rows
+    with pytest.raises(ValueError, match="`data`: the column 'age' must be real, got complex numbers"):
+        counts.slopes("age", data=rows.assign(age=rows.age + 1j))
+    with pytest.raises(ValueError, match="`new`: the column 'age' holds complex numbers"):
+        counts.predict(rows.assign(age=rows.age + 1j))
