@@ -402,7 +402,8 @@ def contents(process, of_ours=False):
                 others = () if ours else [a for a in values if not isinstance(a, (*HASHED, Compiled))]
                 found.append((f"`{field}` of {name}", [*known, fingerprint(others)] if others else known))
         if config.DISABLE_JIT and not ours:
-            found += [(f"what `{k}` of {name} names outside of it", known) for k, known in named_by_methods(cls).items()]
+            named = named_by_methods(cls).items()
+            found += [(f"what `{method}` of {name} names outside of it", known) for method, known in named]
     return found
 
 

@@ -592,6 +592,8 @@ def test_what_methods_name_is_not_written_to_in_plain_python():
         with pytest.raises(TypeError, match=r"^what `\w+` of Mine names outside of it is written to while a run goes"):
             pdmp.sample(mine(clock=clock)(), time=10.0, seed=1)
 
+    SEEN[0] = 1
+
     def late(self, state, i, now, rng):
         SEEN[0] += now > 50.0
         return now + SEEN[0] * rng.standard_exponential(), pdmp.CERTAIN
@@ -633,9 +635,7 @@ def turns_late(self, state, i, now, rng):
 
 
 def test_an_array_in_a_field_that_is_written_to_late_is_said_after_the_run():
-    with pytest.warns(
-        UserWarning, match=r"^`short` of Mine is written to while a run goes on, so that no `seed`"
-    ):
+    with pytest.warns(UserWarning, match=r"^`short` of Mine is written to while a run goes on, so that no `seed`"):
         pdmp.sample(mine(jump=turns_late)(), time=60.0, seed=1)
     pdmp.sample(mine(jump=turns_late)(), time=40.0, seed=1)  # without a warning
 

@@ -9,7 +9,7 @@ from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.native import classes, fingerprints
-from pdmp.native.classes import Compiled, named_by_methods, check_current, entry, inlined, vectorised
+from pdmp.native.classes import Compiled, check_current, entry, inlined, named_by_methods, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
 
