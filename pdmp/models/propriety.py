@@ -350,8 +350,9 @@ def _is_straight(search, block):
     for _ in range(2):
         p, v = search.near(), _direction(search, block)
         values = np.array([search.potential(p + t * search.scale * v) for t in STRAIGHT_PLACES])
-        slopes = np.diff(values) / np.diff(STRAIGHT_PLACES)
-        if not np.all(np.abs(slopes - slopes[0]) < 1e-6 * np.abs(slopes[0])):
+        known = ~np.isnan(values)  # 0 times an exponential, far out
+        slopes = np.diff(values[known]) / np.diff(STRAIGHT_PLACES[known])
+        if len(slopes) < 4 or not np.all(np.abs(slopes - slopes[0]) < 1e-6 * np.abs(slopes[0])):
             return False
     return True
 
