@@ -362,13 +362,11 @@ def _rows_that_fall(search, blocks, rows):
     found = set()
     for block in blocks:
         for side in (1.0, -1.0):
-            v, p = side * _direction(search, block), search.near()
+            v = side * _direction(search, block)
             for place, i in enumerate(rows.tolist()):
                 row = search.of_row(i)
-                far = row.potential(p + SIGNED_PLACES[-1] * search.scale * v)
-                if place not in found and not far >= row.potential(p) and _falls_from_all(row, v, LINEAR):
-                    if not _is_straight(row, block):
-                        found.add(place)
+                if place not in found and _falls_from_all(row, v, LINEAR) and not _is_straight(row, block):
+                    found.add(place)
     return sorted(found) if 2 * len(found) < len(rows) else []
 
 
@@ -376,6 +374,8 @@ def _falls(search, v, ratio):
     """Whether U falls without end from a random point in the direction v; each time by so much more, if linearly."""
     p = search.near()
     values = [search.potential(p)]
+    if search.potential(p + SIGNED_PLACES[-1] * search.scale * v) >= values[0]:
+        return False
     for t in SIGNED_PLACES:
         if not math.isfinite(values[-1]):
             break

@@ -596,7 +596,7 @@ def test_rows_of_terms_with_the_wrong_sign_are_asked_about():
 
 
 def test_terms_without_data_with_the_wrong_sign_are_asked_about():
-    """In a prior of effects, minus log tau or minus the squares; a product beside squares, and a Jacobian, are right."""
+    """In a prior of effects, minus log tau or minus the squares; a product beside squares or a Jacobian is right."""
     rng, n = np.random.default_rng(4), 60
     p, X = pdmp.Parameters(b=2, u=6, log_tau=1), rng.normal(size=(n, 2))
     y, g, own = rng.normal(size=n), np.arange(n) % 6, np.arange(6)
