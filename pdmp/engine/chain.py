@@ -44,10 +44,11 @@ FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CH
 BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: smallest number of stretches for batch means
-#: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up; and
+#: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up, or
+#: after `FIRST_CANDIDATES`, and `REPEATED` for each clock, of a chain that has never counted any since it began; and
 #: after so many, and `REPEATED` for each clock, that advance by less than `STILL` of the time each, no budget of time.
 #: Of clocks of constant rates it is a part in as many as there were candidates: 10¹³ are more than a run makes.
-IDLE_CANDIDATES = 1_000_000
+IDLE_CANDIDATES, FIRST_CANDIDATES = 1_000_000, 10_000
 REPEATED = 100
 STILL = 1e-13
 WATCHED = 64  #: after so many candidates, and later 16 to 32 times in a doubling, it is seen what events change
@@ -552,7 +553,9 @@ class Chain:
         self.stopped, self.failure = "failed", (text, now, self.position(now))
 
     def _check_hopeless(self, budget):
-        if self.stopped is not None or budget.data == NEVER or self.unspent < IDLE_CANDIDATES:
+        never = self.unspent == self.state.counts[CANDIDATES]  # since the chain began
+        most = FIRST_CANDIDATES + REPEATED * len(self.state.heap) if never else IDLE_CANDIDATES
+        if self.stopped is not None or budget.data == NEVER or self.unspent < min(most, IDLE_CANDIDATES):
             return
         if replace(self.budget, data=NEVER, step=1) == Budget():
             text = (

@@ -44,8 +44,9 @@ from pdmp.native.classes import (
     check_current,
     check_replaced,
     holds_generator,
+    named_by_methods,
 )
-from pdmp.native.fingerprints import is_standard
+from pdmp.native.fingerprints import fingerprint, is_standard
 from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved, missing_rate
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -424,7 +425,7 @@ def _differs_each_time(value):
 def rehearse(process, chain):
     """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails.
 
-    Or for an array in a field that they have written to: a run of the same seed would then not be the same again.
+    Or for what they have written to outside of the state: a run of the same seed would then not be the same again.
     """
     before = contents(process)
     _rehearse(process, chain)
@@ -435,30 +436,39 @@ def rehearse(process, chain):
 
 
 def written_to(process, before):
-    """A sentence on the first array in a field of the user's that has changed since `contents`, or None."""
-    for was, now in zip(before, contents(process), strict=True):
-        if now != was:
+    """A sentence on the first of `contents` that has changed since, or None."""
+    for was, (what, now) in zip(before, contents(process), strict=True):
+        if now != was[1]:
             return (
-                f"`self.{now[1]}` of {now[0]} is written to while a run goes on, so that no `seed` repeats "
+                f"{what} is written to while a run goes on, so that no `seed` repeats "
                 "it and chains disturb each other: keep what changes in an array of the process's `memory`."
             )
     return None
 
 
 def contents(process, of_ours=False):
-    """The fields of the user's compiled objects, or of all, and digests of the arrays in them; but for addresses."""
+    """What the user's compiled objects, or all, hold in fields but for addresses, with digests of it.
+
+    In plain Python also what the user's methods name, as variables of their module or of a function around them: in
+    compiled code these are constants.
+    """
     found = []
     for part in _parts(process, {}):
         cls, volatile = type(part), getattr(type(part), "volatile", ())
-        for field in () if is_trusted(cls.__module__) and not of_ours else cls._annotations:
+        ours, name = is_trusted(cls.__module__), cls.__name__
+        for field in () if ours and not of_ours else cls._annotations:
             value = getattr(part, field, None)
             values = value if isinstance(value, tuple) else (value,)
             if field not in volatile:
-                most = COMPARED_OURS if is_trusted(cls.__module__) else COMPARED_BYTES
+                most = COMPARED_OURS if ours else COMPARED_BYTES
                 known = [
                     _digest(a, most) if isinstance(a, np.ndarray) else repr(a) for a in values if isinstance(a, HASHED)
                 ]
-                found.append((cls.__name__, field, known))
+                others = () if ours else [a for a in values if not isinstance(a, (*HASHED, Compiled))]
+                found.append((f"`{field}` of {name}", [*known, fingerprint(others)] if others else known))
+        if config.DISABLE_JIT and not ours:
+            named = named_by_methods(cls).items()
+            found += [(f"what `{method}` of {name} names outside of it", known) for method, known in named]
     return found
 
 

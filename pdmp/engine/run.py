@@ -206,7 +206,7 @@ def _chains_of(run, process, budget):
             if was != now:
                 changed = "the function of the model is another one than in the run: what it names"
                 if isinstance(now, list):
-                    changed = next(f"`{b[1]}` of {b[0]}" for a, b in zip(was, now, strict=True) if a != b)
+                    changed = next(b[0] for a, b in zip(was, now, strict=True) if a != b)
                 raise ValueError(
                     f"{changed} has changed, and two posteriors would be averaged. Start a new run, or put back what "
                     "it was."

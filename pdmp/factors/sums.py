@@ -453,7 +453,7 @@ def graph_of_sum(model: SumOfTerms) -> FactorGraph:
 def quadratic_terms(model):
     """Of each term and prior, whether it is quadratic: its second derivatives depend on the data alone."""
     own = model.tapes[:, SECOND, DEPENDENT] == model.tapes[:, SECOND, STOP]
-    rows = np.repeat(own, [model._rows(k) for k in range(len(own))])
+    rows = np.repeat(own, [model.rows_of(k) for k in range(len(own))])
     return np.concatenate([rows, (model.kinds == NORMAL) | (model.kinds == FLAT)])
 
 
@@ -469,7 +469,7 @@ def local_graph(model, needed: bool = False) -> FactorGraph | None:
     if not isinstance(model, SumOfTerms):
         return None
     for k, layout in enumerate(model.layout):
-        n = float(model._rows(k))
+        n = float(model.rows_of(k))
         if not layout[COLUMN_STEP] and n * n * layout[WIDTH] ** 2 / model.dim > model.n_data + model.dim:
             return None  # most coordinates are in most of these rows
     graph = graph_of_sum(model)

@@ -69,7 +69,7 @@ def scaled_rows(model: Model) -> list[Scaled]:
         if shown is None:
             continue
         functionals, rates = shown
-        layout, n = model.layout[k], model._rows(k)
+        layout, n = model.layout[k], model.rows_of(k)
         columns, values = [], []
         for f in functionals:
             begin = model._entries(k, f)[0]
@@ -91,12 +91,12 @@ def scaled_rows(model: Model) -> list[Scaled]:
 def _scales_of(model, k):
     """Which functionals of kind k are scales, and at which rates c they act; None if the expression shows none."""
     m = int(model.layout[k, COUNT])
-    n = min(model._rows(k), LANES)
+    n = min(model.rows_of(k), LANES)
     rng, second = np.random.default_rng(0), np.empty((m * (m + 1) // 2, n))
     eta, other = 0.5 * rng.standard_normal((2, m, LANES))
     pairs = list(itertools.combinations_with_replacement(range(m), 2))
     narrow = [f for f in range(m) if np.diff(model._entries(k, f))[0] == 1]
-    rows = np.linspace(0, model._rows(k) - 1, n).astype(int) + model.layout[k, FIRST]
+    rows = np.linspace(0, model.rows_of(k) - 1, n).astype(int) + model.layout[k, FIRST]
 
     def curvatures(at, within):
         _write_second(model.native, k, rows, at.copy(), second, *model.scratch(LANES)[2:])

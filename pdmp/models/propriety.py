@@ -18,6 +18,7 @@ The sign of a log likelihood beside a prior that grows faster shows in the data 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import warnings
@@ -89,7 +90,13 @@ SHIFTS = (1e-4, 1e-3, 3e-3)
 SIGNED_ROWS, SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16, (3.0, 6.0, 12.0, 25.0, 50.0, 1e2, 1e3, 1e4)
 #: Points from which it falls to one side; and how much more it falls at least, from one place to ten times it, where it
 #: falls linearly: a logarithm falls as much again.
-SIGNED_POINTS, LINEAR = 4, 3.0
+SIGNED_POINTS, LINEAR, FASTER = 4, 3.0, 20.0
+#: Where it is seen whether U is a straight line; and values of coordinates that single rows of a class may cost.
+STRAIGHT_PLACES, ROW_VALUES = np.array([-1e4, -1e2, -10.0, 0.0, 10.0, 1e2, 1e4]), 20_000
+STRAIGHT = (
+    "is a straight line in all that it depends on, which minus the log density of data never is: the datum and what "
+    "depends on parameters may be in the wrong order, as in loss(z, y) for loss(y, z)."
+)
 #: Where a Newton step takes the decrement to less than this, or this times what it was, it was the last.
 NORMAL = 1e-6
 
@@ -187,10 +194,10 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
 
 def _wrong_sign_of_terms(model, search):
     """The same of a `SumOfTerms`."""
-    if not any(model.own_data):
-        return None
-    rows, used = model.terms_with_data(SIGNED_ROWS)
-    blocks, data = list(_blocks(model, np.any([*used.values()], axis=0))), search(rows)
+    everything = range(len(model.own_data))
+    data, used = model.terms_with_data(SIGNED_ROWS) if any(model.own_data) else (None, {})
+    data = None if data is None else search(data)
+    blocks = list(_blocks(model, np.any([*used.values()], axis=0)))
     for name, block in blocks:
         if _falls_whichever_way(data, block):
             k = next(k for k, own in used.items() if np.any(own & block))
@@ -200,39 +207,69 @@ def _wrong_sign_of_terms(model, search):
                 "write it and what it is added to as one loss.)",
                 True,
             )
-    for k, own in used.items() if len(used) > 1 else ():
+    whole = search(model.terms_with_data(SIGNED_ROWS, everything)[0])
+    for k, own in used.items():
+        loss = f"the loss `{model.names[k]}` of `terms[{k}]`"
         alone = search(model.terms_with_data(SIGNED_ROWS, [k])[0])
-        for name, block in blocks:
+        for name, block in blocks if len(used) > 1 else ():
             if np.any(block & own) and _falls_whichever_way(alone, block & own):
                 return Improper(
-                    f"the loss `{model.names[k]}` of `terms[{k}]` falls without end whichever way {name} goes, as the "
+                    f"{loss} falls without end whichever way {name} goes, as the "
                     "log density of data does, and other terms hide it: a loss is minus the log density, so give -f. "
                     "(Where it is to fall, as the constant of a truncated density, write it and what it is added to "
                     "as one loss.)",
                     False,
                 )
-    whole = search(model.terms_with_data(SIGNED_ROWS, range(len(model.own_data)))[0])
-    found = _falls_to_one_side(data, whole)
-    if found is None:
-        return None
-    return Improper(f"the terms with data fall {_one_sided(found)}", False)
+        if _is_straight(whole, own):
+            return Improper(f"{loss} {STRAIGHT}", False)
+        if model.observed[k] is None:
+            n = alone.model.n_data
+            places = np.linspace(0, model.rows_of(k) - 1, n).astype(int)
+            found = _rows_that_fall(alone, [block & own for _, block in _blocks(model, own)], np.arange(n))
+            if found:
+                return Improper(f"{loss} falls {_some_rows(places[found], n)}", False)
+    found = None if data is None else _falls_to_one_side(data, whole)
+    if found is not None:
+        return Improper(f"the terms with data fall {_one_sided(found)}", False)
+    without = [k for k in everything if not model.own_data[k]]
+    if without:
+        alone, prior = (search(model.terms_with_data(None, without, priors)[0]) for priors in (False, True))
+        found = _falls_fast(prior)
+        if found is not None:
+            return Improper(f"terms without data fall {_unlike_a_prior(found)}", False)
+        found = _falls_to_one_side(alone, alone, steep=True)
+        if found is not None:
+            return Improper(f"the terms without data fall {_one_sided(found)}", False)
+    return None
 
 
 def _wrong_sign_of_parts(model, search):
     """The same of a model with methods for its terms and its prior."""
     if not (model.divisible and model.n_data and model.has("prior_potential")):
         return None
-    name, prior = type(model).__name__, _Part(model, model.native.prior_potential)
-    data = _Part(model, lambda y: model.potential(y) - prior.potential(y))
-    for part, method, linear in ((data, "term_potential", False), (prior, "prior_potential", True)):
-        if _falls_whichever_way(search(part), np.ones(model.dim, bool), linear):
+    name, prior = type(model).__name__, _Prior(model)
+    data, prior = search(_Part(model, lambda y: model.potential(y) - prior.potential(y))), search(prior)
+    every = np.ones(model.dim, bool)
+    for part, method, ratio in ((data, "term_potential", 0.0), (prior, "prior_potential", LINEAR)):
+        if _falls_whichever_way(part, every, ratio):
             return Improper(
                 f"`{method}` of {name} falls without end whichever way x goes, as a log density does, and what it is "
                 "added to hides it: a potential is minus the log density, so give -f and minus its gradient.",
                 False,
             )
-    found = _falls_to_one_side(search(data), search(data))
-    return None if found is None else Improper(f"`term_potential` of {name} falls {_one_sided(found)}", False)
+    if _is_straight(data, every):
+        return Improper(f"`term_potential` of {name} {STRAIGHT}", False)
+    lines = np.eye(model.dim, dtype=bool)[np.unique(np.linspace(0, model.dim - 1, COORDINATES).astype(int))]
+    n = min(SIGNED_ROWS, model.n_data, max(1, ROW_VALUES // (len(lines) * model.dim)))
+    rows = np.linspace(0, model.n_data - 1, n).astype(int)
+    found = _rows_that_fall(data, lines, rows)
+    if found:
+        return Improper(f"`term_potential` of {name} falls {_some_rows(rows[found], n)}", False)
+    found = _falls_to_one_side(data, data)
+    if found is not None:
+        return Improper(f"`term_potential` of {name} falls {_one_sided(found)}", False)
+    found = _falls_fast(prior)
+    return None if found is None else Improper(f"`prior_potential` of {name} falls {_unlike_a_prior(found)}", False)
 
 
 def _one_sided(where):
@@ -240,6 +277,24 @@ def _one_sided(where):
     return (
         f"without end as {where}, where no density of data grows without end: the sign of a part may be wrong, such as "
         "that of a constant, log σ, which is to be added to minus the log density of a normal variable."
+    )
+
+
+def _unlike_a_prior(where):
+    """How the sentence on a prior that falls ever faster goes on."""
+    return (
+        f"faster than linearly along {where}, as no prior does, and the data hide it: the sign of a part may be wrong, "
+        "as a potential is minus the log density. (Where it is to fall, as the constant of a truncated density, write "
+        "it and what it is added to as one term with data.)"
+    )
+
+
+def _some_rows(rows, n):
+    """How the sentence on some rows that fall goes on."""
+    shown = ", ".join(str(i) for i in rows[:MENTIONED])
+    return (
+        f"without end in some rows only ({len(rows):,} of {n:,} looked at: {shown}{' …' * (len(rows) > MENTIONED)}), "
+        "where minus the log density of a datum is bounded below: a sign that depends on data may be wrong."
     )
 
 
@@ -253,6 +308,23 @@ class _Part(NamedTuple):
         return getattr(self.model, name)
 
 
+class _Prior(NamedTuple):
+    """The prior of a model alone."""
+
+    model: Any
+    n_data = 0
+
+    def potential(self, x):
+        return self.model.native.prior_potential(x)
+
+    def gradient(self, x):
+        out = np.zeros(len(x))
+        self.model.native.add_prior_gradient(x, out)
+        return out
+
+    __getattr__ = _Part.__getattr__
+
+
 def _blocks(model, used):
     """(name, coordinates as truth values) of each variable, without coordinates that are not used."""
     place = 0
@@ -263,37 +335,79 @@ def _blocks(model, used):
             yield name, block
 
 
-def _falls_whichever_way(search, block, linear=False):
-    """Whether U falls without end in every one of some directions of a block, at least linearly if asked."""
-    for _ in range(SIGNED_DIRECTIONS):
-        v = np.where(block, search.rng.choice([-1.0, 1.0], search.dim) * search.rng.uniform(0.3, 1.0, search.dim), 0.0)
-        if not _falls(search, v, linear):
-            return False
-    return True
+def _direction(search, block):
+    """A random one along the coordinates of a block."""
+    return np.where(block, search.rng.choice([-1.0, 1.0], search.dim) * search.rng.uniform(0.3, 1.0, search.dim), 0.0)
 
 
-def _falls_to_one_side(data, whole):
-    """A coordinate and a side of it towards which two sums fall, at least linearly, from random points; or None."""
+def _falls_whichever_way(search, block, ratio=0.0):
+    """Whether U falls without end in every one of some directions of a block."""
+    return all(_falls(search, _direction(search, block), ratio) for _ in range(SIGNED_DIRECTIONS))
+
+
+def _falls_from_all(search, v, ratio):
+    """Whether U falls in the direction v from every one of some points."""
+    return all(_falls(search, v, ratio) for _ in range(SIGNED_POINTS))
+
+
+def _falls_to_one_side(data, whole, steep=False):
+    """A coordinate and a side of it towards which two sums fall, at least linearly, from random points; or None.
+
+    If `steep`, only where U goes up on the other side incomparably faster, as the square does beside -log σ.
+    """
     names = data.names()
     for j in range(min(data.dim, COORDINATES, TERMS // (20 * max(data.model.n_data, 1)))):
         for side in (1.0, -1.0):
             v = side * (np.arange(data.dim) == j)
-            points = (_falls(search, v, True) for search in (data, whole) for _ in range(SIGNED_POINTS))
-            if all(points) and not _is_affine(whole, v):
+            if not all(_falls_from_all(search, v, LINEAR) for search in (data, whole)) or _is_straight(whole, v != 0.0):
+                continue
+            p = whole.near()
+            here, there, back = (whole.potential(p + t * v) for t in (0.0, 100.0, -100.0))
+            if not steep or back - here > 1e6 * (here - there):
                 return f"{names[j]} → {'-' if side < 0.0 else ''}∞"
     return None
 
 
-def _is_affine(search, v):
-    """Whether U is a straight line through a point in the direction v, as the Jacobian of a logarithm is."""
-    low, here, high = (search.potential(search.x + t * search.scale * v) for t in (-10.0, 0.0, 10.0))
-    return abs(low - 2.0 * here + high) < 1e-6 * abs(high - low)
+def _falls_fast(search):
+    """The ray, in words, along which U falls faster than linearly from random points; or None."""
+    if not search.begin():
+        return None
+    found = [v for v, _, _ in search.rays() if _falls_from_all(search, v, FASTER)]
+    found.sort(key=np.count_nonzero)
+    return search.where(found[0], found) if found else None
 
 
-def _falls(search, v, linear):
-    """Whether U falls without end from a random point in the direction v."""
-    p = search.x + 0.3 * search.scale * search.rng.uniform(-1.0, 1.0, search.dim)
+def _is_straight(search, block):
+    """Whether U is a straight line, and not level, in random directions of a block, as the Jacobian of a logarithm."""
+    for _ in range(2):
+        p, v = search.near(), _direction(search, block)
+        values = np.array([search.potential(p + t * search.scale * v) for t in STRAIGHT_PLACES])
+        known = ~np.isnan(values)  # 0 times an exponential, far out
+        slopes = np.diff(values[known]) / np.diff(STRAIGHT_PLACES[known])
+        if len(slopes) < 4 or not np.all(np.abs(slopes - slopes[0]) < 1e-6 * np.abs(slopes[0])):
+            return False
+    return True
+
+
+def _rows_that_fall(search, blocks, rows):
+    """Places in `rows` of those that fall without end in directions in which they bend, if the most do not fall."""
+    found = set()
+    for block in blocks:
+        for side in (1.0, -1.0):
+            v = side * _direction(search, block)
+            for place, i in enumerate(rows.tolist()):
+                row = search.of_row(i)
+                if place not in found and _falls_from_all(row, v, LINEAR) and not _is_straight(row, block):
+                    found.add(place)
+    return sorted(found) if 2 * len(found) < len(rows) else []
+
+
+def _falls(search, v, ratio):
+    """Whether U falls without end from a random point in the direction v; each time by so much more, if linearly."""
+    p = search.near()
     values = [search.potential(p)]
+    if search.potential(p + SIGNED_PLACES[-1] * search.scale * v) >= values[0]:
+        return False
     for t in SIGNED_PLACES:
         if not math.isfinite(values[-1]):
             break
@@ -303,7 +417,7 @@ def _falls(search, v, linear):
     falls = [a - b for a, b in itertools.pairwise(values[-4:])]
     if len(falls) < 3 or not all(fall > LEVEL for fall in falls) or not values[-1] < values[0]:
         return False
-    return not linear or falls[-1] > LINEAR * falls[-2]
+    return falls[-1] > ratio * falls[-2]
 
 
 class _Search:
@@ -348,11 +462,24 @@ class _Search:
                 return y, u
         return None
 
+    def near(self):
+        """A random point near x, wherever that is."""
+        return self.x + 0.3 * self.scale * self.rng.uniform(-1.0, 1.0, self.dim)
+
+    def of_row(self, i):
+        """The same of the term of one datum."""
+        row = copy.copy(self)
+        row.model = _Part(self.model, lambda x: self.model.native.term_potential(x, i))
+        return row
+
+    def begin(self):
+        """Find two points to begin rays at; whether there are."""
+        self.points = self.point(), self.point()
+        return None not in self.points
+
     def result(self):
-        points = self.point(), self.point()
-        if points[0] is None or points[1] is None:
+        if not self.begin():
             return None
-        self.points = points
         found = []
         for v, shell, last in self.rays():
             ray = self.along_both(v, shell, last)

@@ -607,7 +607,7 @@ class SumOfTerms(PriorOfEach, Model):
         """The coordinates of each term, and of the prior of each coordinate, in compressed rows."""
         sizes, columns = [[0]], []
         for k, layout in enumerate(self.layout):
-            n, width = self._rows(k), layout[WIDTH]
+            n, width = self.rows_of(k), layout[WIDTH]
             wide = n if layout[COLUMN_STEP] else 1
             table = np.sort(self.columns[layout[COLUMNS] :][: wide * width].reshape(wide, width), axis=1)
             first = np.diff(table, axis=1, prepend=-1) > 0
@@ -666,7 +666,7 @@ class SumOfTerms(PriorOfEach, Model):
         parts = []
         for k, observed in self._families():
             first = int(self.layout[k, FIRST])
-            parts.append(found[..., first : first + self._rows(k)] + observed.constant())
+            parts.append(found[..., first : first + self.rows_of(k)] + observed.constant())
         return np.concatenate(parts, axis=-1)
 
     def predict(
@@ -775,12 +775,13 @@ class SumOfTerms(PriorOfEach, Model):
             return None
         columns = self.columns[layout[COLUMNS] + begin : layout[COLUMNS] + end]
         if layout[VALUE_STEP]:
-            table = self.values[layout[VALUES] :][: self._rows(k) * layout[WIDTH]].reshape(-1, layout[WIDTH])
+            table = self.values[layout[VALUES] :][: self.rows_of(k) * layout[WIDTH]].reshape(-1, layout[WIDTH])
             return columns, table[first - layout[FIRST] : stop - layout[FIRST], begin:end]
         values = self.values[layout[VALUES] + begin : layout[VALUES] + end]
         return columns, np.broadcast_to(values, (stop - first, end - begin))
 
-    def _rows(self, k):
+    def rows_of(self, k: int) -> int:
+        """How many rows kind k has."""
         return int((self.layout[k + 1, FIRST] if k + 1 < len(self.layout) else self.n_data) - self.layout[k, FIRST])
 
     def _entries(self, k, f):
@@ -791,7 +792,7 @@ class SumOfTerms(PriorOfEach, Model):
         other.layout, parts = self.layout.copy(), {"columns": [], "values": [], "data": []}
         sizes = dict.fromkeys(parts, 0)
         for k, layout in enumerate(self.layout):
-            own = rows[(rows >= layout[FIRST]) & (rows < layout[FIRST] + self._rows(k))] - layout[FIRST]
+            own = rows[(rows >= layout[FIRST]) & (rows < layout[FIRST] + self.rows_of(k))] - layout[FIRST]
             other.layout[k, FIRST] = place
             place += len(own)
             for name, begin, width, step in (
@@ -809,22 +810,23 @@ class SumOfTerms(PriorOfEach, Model):
         return other
 
     def terms_with_data(
-        self, most: int, kinds: Sequence[int] | None = None
+        self, most: int | None, kinds: Sequence[int] | None = None, priors: bool = False
     ) -> tuple[SumOfTerms, dict[int, np.ndarray]]:
-        """At most so many rows of some kinds, without priors; and which coordinates each of these kinds uses.
+        """At most so many rows of some kinds; and which coordinates each of these kinds uses.
 
-        `kinds`: those that have data when omitted.
+        `kinds`: those that have data when omitted. The independent priors are left out unless `priors`.
         """
         kinds = [k for k, own in enumerate(self.own_data) if own] if kinds is None else kinds
         rows, used = [], {}
         for k, layout in enumerate(self.layout):
             if k in kinds:
-                n, width = self._rows(k), layout[WIDTH]
-                rows.append(layout[FIRST] + np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)))
+                n, width = self.rows_of(k), layout[WIDTH]
+                rows.append(layout[FIRST] + np.unique(np.linspace(0, n - 1, min(n, most or n)).astype(int)))
                 used[k] = np.zeros(self.dim, bool)
                 used[k][self.columns[layout[COLUMNS] :][: width * (n if layout[COLUMN_STEP] else 1)]] = True
         other = self.some_rows(np.concatenate(rows))
-        other.kinds = np.full_like(self.kinds, Flat().coded()[0])
+        if not priors:
+            other.kinds = np.full_like(self.kinds, Flat().coded()[0])
         return other, used
 
     def hessian(self, x: ArrayLike) -> np.ndarray:

@@ -246,7 +246,7 @@ def check_attributes(owner):
             )
 
 
-def _named_by_methods(cls):
+def named_by_methods(cls):
     """A hash of each method of a user's class with whatever it names; of what can be hashed."""
     own = {m.__name__: m for m in cls._methods.values() if m.__module__.partition(".")[0] != "pdmp"}
     found = {name: fingerprint([method], overloaded=False) for name, method in own.items()}
@@ -258,7 +258,7 @@ def check_current(cls):
 
     As in a notebook, where a number or a function that a class names is given a new value in a cell of its own.
     """
-    now = _named_by_methods(cls) if cls._compiled_with else {}
+    now = named_by_methods(cls) if cls._compiled_with else {}
     for name, before in cls._compiled_with.items():
         if now.get(name, before) != before:
             raise TypeError(
@@ -367,7 +367,7 @@ class Compiled:
         if not cls._registered and not config.DISABLE_JIT:
             # Not earlier, when the class is defined: its methods may name functions that are defined after it.
             _register(cls, cls._tuple, cls._methods)
-            cls._registered, cls._compiled_with = True, _named_by_methods(cls)
+            cls._registered, cls._compiled_with = True, named_by_methods(cls)
         values = []
         for name, annotation in cls._annotations.items():
             try:

@@ -420,6 +420,9 @@ class _Walk:
         self.code(function.__code__, resolve)
         self.value(function.__defaults__)
         self.value(tuple((function.__kwdefaults__ or {}).items()))
+        own = {name: value for name, value in vars(function).items() if not name.startswith("__")}
+        if own:
+            self.value(own)
         self.package = caller
 
     def overloads(self, things, names):

@@ -438,7 +438,11 @@ def test_the_sign_of_data_beside_other_terms():
     ):
         check_propriety(pdmp.models.sum_of_terms(p, [minus, labels[0], normal, effects], priors=priors))
     for sign in (1.0, -1.0):  # a sum that falls towards one side, as a Jacobian does
-        assert found(pdmp.terms(lambda w, c: w * c, [sign * np.arange(3.0)], [p.c])) is None
+        tilt = pdmp.terms(lambda w, c: w * c, [sign * np.arange(3.0)], [p.c])
+        assert found(tilt, labels[0], effects) is None
+        assert (
+            "`terms[0]` is a straight line in all that it depends on, which minus the log density" in found(tilt).text
+        )
     assert found(effects, layers) is None and found(layers, labels[0]) is None
     assert "`terms[2]` falls without end whichever way u goes" in found(effects, normal, labels[1]).text
     with pytest.raises(ValueError, match=r"^the loss `<lambda>` of `terms\[0\]` falls without end whichever way u"):
@@ -471,6 +475,154 @@ def test_a_constant_with_the_wrong_sign_is_asked_about():
     assert found(lambda y, m, s: s + square(y, m, s), lambda m, s: -s) is None
     # A Student's t that falls like a logarithm is seen by its directions, and no repulsion is.
     assert "falls without end whichever way b goes" in found(lambda y, m, s: -2.5 * np.log1p((y - m) ** 2) + 0.0 * s)
+
+
+def test_arguments_in_the_wrong_order_are_asked_about():
+    """Where the loss is a straight line in what depends on parameters, whatever else the model has."""
+    rng, n = np.random.default_rng(1), 40
+    p, X = pdmp.Parameters(b=2, c=2, log_s=1), rng.normal(size=(n, 2))
+    counts, numbers = rng.poisson(3.0, n).astype(float), rng.normal(size=n)
+    normal = pdmp.terms(lambda y, m, s: s + 0.5 * (y - m) ** 2 * np.exp(-2.0 * s), [numbers], [X @ p.c, p.log_s])
+
+    def found(loss, *others, data=counts):
+        rows = [*others, pdmp.terms(loss, [data], [X @ p.b])]
+        model = pdmp.models.sum_of_terms(p, rows, priors=dict.fromkeys(p.sizes, Normal(0.0, 1.0)))
+        wrong = find_wrong_sign(model, model.initial)
+        return None if wrong is None else wrong.text
+
+    labels = (counts > 2.0).astype(float)
+    exponentials = pdmp.terms(lambda m: np.exp(m), at=[X @ p.b])  # of a Poisson law in two parts
+    for loss, data in (
+        (lambda y, m: np.exp(m) - y * m, counts),
+        (lambda y, m: pdmp.terms.softplus(m) - y * m, labels),
+        (lambda y, m: m + y * np.exp(-m), counts + 1.0),
+    ):
+        for others in ((), (normal,)):
+            assert found(loss, *others, data=data) is None
+            said = found(lambda m, y, loss=loss: loss(y, m), *others, data=data)
+            assert said.startswith(f"the loss `<lambda>` of `terms[{len(others)}]` is a straight line in all that")
+            assert said.endswith("may be in the wrong order, as in loss(z, y) for loss(y, z).")
+    assert found(lambda y, m: -y * m, exponentials) is None
+    assert found(lambda y, m: np.abs(y - m)) is None
+
+
+class Labels(pdmp.Model):
+    """Logistic rows, of which some have another sign, and a normal prior or minus one; a prior that falls linearly."""
+
+    X: np.ndarray
+    y: np.ndarray
+    sign: np.ndarray
+    prior: np.ndarray
+    slope: float
+
+    def __init__(self, sign=(), prior=(1.0, 1.0, 1.0), straight=False, slope=0.0):
+        rng = np.random.default_rng(2)
+        super().__init__(dim=3, n_data=200)
+        self.X, self.y, self.sign = rng.normal(size=(200, 3)), (rng.random(200) < 0.5) * 1.0, np.ones(200)
+        self.sign[list(sign)] = -1.0
+        if straight:
+            self.sign[:] = 0.0
+        self.prior, self.slope = np.array(prior), slope
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        z = self.X[i, 0] * x[0] + self.X[i, 1] * x[1] + self.X[i, 2] * x[2]
+        return self.sign[i] * (max(z, 0.0) + math.log1p(math.exp(-abs(z)))) - self.y[i] * z
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        z = self.X[i, 0] * x[0] + self.X[i, 1] * x[1] + self.X[i, 2] * x[2]
+        for j in range(3):
+            out[j] += (self.sign[i] / (1.0 + math.exp(-z)) - self.y[i]) * self.X[i, j]
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = self.slope * x[0]
+        for j in range(3):
+            total += 0.5 * self.prior[j] * x[j] * x[j]
+        return total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        out[0] += self.slope
+        for j in range(3):
+            out[j] += self.prior[j] * x[j]
+
+
+def test_rows_of_a_class_and_coordinates_of_its_prior_with_the_wrong_sign_are_asked_about():
+    """A prior that is flat or falls linearly in a coordinate, as a Jacobian does, is nothing wrong."""
+
+    def found(**options):
+        model = Labels(**options)
+        assert np.isfinite(model.potential(np.ones(3)))
+        wrong = find_wrong_sign(model, model.initial)
+        return None if wrong is None else wrong.text
+
+    assert found() is None and found(prior=(1.0, 0.0, 0.0)) is None and found(slope=-9.0, prior=(0.0, 1.0, 1.0)) is None
+    assert found(prior=(1.0, 1.0, -0.01)).startswith(
+        "`prior_potential` of Labels falls faster than linearly along x[2] → ±∞, as no prior does, and the data hide it"
+    )
+    assert "along x[0] → ±∞, x[1] → ±∞, as no" in found(prior=(-1.0, -1.0, 1.0))
+    assert found(sign=(7, 90, 199)).startswith(
+        "`term_potential` of Labels falls without end in some rows only (3 of 200 looked at: 7, 90, 199), where minus"
+    )
+    assert found(straight=True).startswith("`term_potential` of Labels is a straight line in all that it depends on")
+    with pytest.warns(UserWarning, match=r"`term_potential` of Labels falls without end in some rows only \(1 of 200"):
+        check_propriety(Labels(sign=(90,)))
+
+
+def test_rows_of_terms_with_the_wrong_sign_are_asked_about():
+    """Data without a scale of their own, as returns of exactly 0, let single rows fall in a straight line."""
+    rng, n = np.random.default_rng(3), 60
+    p, X = pdmp.Parameters(b=2, h=n, log_tau=1), rng.normal(size=(n, 2))
+    y, returns = (rng.random(n) < 0.5) * 1.0, rng.normal(size=n)
+    returns[::7] = 0.0
+    sign = np.where(np.arange(n) % 29 == 5, -1.0, 1.0)
+    prior = pdmp.terms(lambda h, t: t + 0.5 * h**2 * np.exp(-2.0 * t), at=[p.h[np.arange(n)], p.log_tau])
+
+    def found(*rows):
+        model = pdmp.models.sum_of_terms(p, rows, priors={"b": Normal(0.0, 1.0), "log_tau": Normal(0.0, 1.0)})
+        wrong = find_wrong_sign(model, model.initial)
+        return None if wrong is None else wrong.text
+
+    def labels(sign):
+        return pdmp.terms(lambda s, y, z: s * (pdmp.terms.softplus(z) - y * z), [sign, y], [X @ p.b])
+
+    seen = pdmp.terms(lambda y, h: 0.5 * h + 0.5 * y**2 * np.exp(-h), [returns], [p.h[np.arange(n)]])
+    assert found(labels(sign**2), prior) is None and found(seen, prior) is None
+    assert found(prior, labels(sign)).startswith(
+        "the loss `<lambda>` of `terms[1]` falls without end in some rows only (2 of 60 looked at: 5, 34), where"
+    )
+
+
+def test_terms_without_data_with_the_wrong_sign_are_asked_about():
+    """In a prior of effects, minus log tau or minus the squares; a product beside squares or a Jacobian is right."""
+    rng, n = np.random.default_rng(4), 60
+    p, X = pdmp.Parameters(b=2, u=6, log_tau=1), rng.normal(size=(n, 2))
+    y, g, own = rng.normal(size=n), np.arange(n) % 6, np.arange(6)
+    normal = pdmp.terms(lambda y, m: 50.0 * (y - m) ** 2, [y], [X @ p.b + p.u[g]])
+
+    def found(*rows):
+        model = pdmp.models.sum_of_terms(
+            p, [normal, *rows], priors={"b": Normal(0.0, 1.0), "log_tau": Normal(0.0, 1.0)}
+        )
+        wrong = find_wrong_sign(model, model.initial)
+        return None if wrong is None else wrong.text
+
+    def effects(a, b):
+        return pdmp.terms(lambda u, t: a * t + b * u**2 * np.exp(-2.0 * t), at=[p.u[own], p.log_tau])
+
+    squares = pdmp.terms(lambda u: u**2, at=[p.u[own]])
+    products = pdmp.terms(lambda u, v: -0.99 * u * v, at=[p.u[own], p.u[np.roll(own, 1)]])
+    jacobian = pdmp.terms(lambda t: -t, at=[p.log_tau])
+    right = effects(1.0, 0.5)
+    assert found(right) is None and found(right, jacobian) is None and found(squares, products) is None
+    text = (
+        "the terms without data fall without end as log_tau → ∞, where no density of data grows without end: the sign"
+    )
+    assert found(effects(-1.0, 0.5)).startswith(text)
+    for wrong in ((effects(1.0, -0.5),), (products,), (pdmp.terms(lambda u: -0.5 * u**2, at=[p.u[own]]),)):
+        assert found(*wrong).startswith("terms without data fall faster than linearly along ")
 
 
 class Parts(pdmp.Model):

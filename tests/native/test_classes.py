@@ -9,7 +9,7 @@ from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.native import classes, fingerprints
-from pdmp.native.classes import Compiled, _named_by_methods, check_current, entry, inlined, vectorised
+from pdmp.native.classes import Compiled, check_current, entry, inlined, named_by_methods, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
 
@@ -308,7 +308,7 @@ def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monke
     mean = descended()
     if not JIT:  # then nothing is compiled, and everything as it is now
         assert not Named._compiled_with
-        monkeypatch.setattr(Named, "_compiled_with", _named_by_methods(Named))
+        monkeypatch.setattr(Named, "_compiled_with", named_by_methods(Named))
         assert Named._compiled_with
     check_current(Named)
     new = {"SCALE": 4.0, "SCALES": np.array([4.0]), "inlined_half": inlined(lambda x: 2.0 * x)}[name]
@@ -331,7 +331,7 @@ def test_what_has_changed_is_not_compiled_for_further_callers(monkeypatch):
     monkeypatch.setattr(classes, "overload_method", overload_method)
     monkeypatch.setattr(Named, "_compiled_with", {})
     classes._register(Named, type("Other", (Named._tuple,), {}), Named._methods)
-    monkeypatch.setattr(Named, "_compiled_with", _named_by_methods(Named))
+    monkeypatch.setattr(Named, "_compiled_with", named_by_methods(Named))
     for name, method in Named._methods.items():
         assert chosen[name]() is method
     monkeypatch.setitem(globals(), "SCALES", np.array([4.0]))
@@ -366,11 +366,11 @@ def test_a_compiled_method_that_a_plain_one_hides_is_not_compiled():
 
 @pytest.mark.exact
 def test_what_a_library_tells_numba_later_changes_nothing_that_is_compiled(monkeypatch):
-    before = _named_by_methods(Named)
+    before = named_by_methods(Named)
     monkeypatch.setattr(fingerprints._Overloads, "found", lambda *_: [("elsewhere", "f", halved, None)])
-    assert _named_by_methods(Named) == before and before.keys() == {"potential", "add_gradient"}
+    assert named_by_methods(Named) == before and before.keys() == {"potential", "add_gradient"}
     assert fingerprints.fingerprint([halved]) != fingerprints.fingerprint([halved], overloaded=False)
-    assert not _named_by_methods(LogisticRegression)
+    assert not named_by_methods(LogisticRegression)
 
 
 @pytest.mark.exact
