@@ -233,7 +233,7 @@ def real_processes():
     "name",
     [
         "ZigZag",
-        "SGLD",
+        pytest.param("SGLD", marks=[pytest.mark.exact, pytest.mark.slow]),
         pytest.param("SBPS", marks=[pytest.mark.exact, pytest.mark.slow]),
         pytest.param("SGRRLD", marks=pytest.mark.exact),
     ],
