@@ -15,6 +15,7 @@ from pdmp.engine import visited
 from pdmp.engine.visited import gradient_warning, jump_between, law_warning, positions
 from pdmp.models import from_function
 from pdmp.native.classes import positive_part
+from tests.checks import in_quick
 
 pytestmark = pytest.mark.exact
 
@@ -277,7 +278,10 @@ LAW = r"the draws of {} have not the law of {}: the mean of {} is {}, with an er
             r"\(x - mean\) ∂U/∂x of x\[.\] and x\[.\], in units of their spreads,",
             r"[\d.-]+",
         ),
-        (lambda: Slack(TARGET, share=0.5), r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"[12](\.\d)?"),
+        pytest.param(
+            *(lambda: Slack(TARGET, share=0.5), r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"[12](\.\d)?"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, tmp_path):
@@ -403,7 +407,7 @@ def stepped(x, size=2.0, at=0.5):
     return 0.5 * float(x @ x) + size * (x[0] > at), x
 
 
-@pytest.mark.parametrize("kind", ["BPS", "ZigZag", "Boomerang"])
+@pytest.mark.parametrize("kind", in_quick(["BPS", "ZigZag", "Boomerang"], "BPS", "ZigZag"))
 def test_a_potential_that_jumps_is_said_where_nothing_but_the_gradient_is_followed(kind):
     makes = getattr(pdmp, kind)
     with pytest.warns(UserWarning, match=rf"jumps by 2 at x = \[0\.5, .*: {kind} follows the gradient alone"):

@@ -15,7 +15,7 @@ from pdmp.gradients import ControlVariate
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
-from tests.checks import new_chain, plain, plain_only, run_chain
+from tests.checks import in_quick, new_chain, plain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -443,7 +443,7 @@ def test_data_that_share_a_clock_ring_at_the_sum_of_their_bounds(name):
         np.testing.assert_allclose(state.v, v - 2.0 * (v @ a) / (a @ a) * a, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("name", in_quick(SHARED, "LocalBPS columns", "LocalBPS rows"))
 def test_each_datum_bounces_at_its_own_rate(name):
     """P(i is drawn) times the rate that it is then given is (v·∇Uᵢ)₊, and the draws are in proportion to χᵢ."""
     x, v = np.array([0.4, -0.3, 0.8]), np.array([0.7, -1.1, 0.4])

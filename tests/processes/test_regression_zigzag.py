@@ -260,10 +260,10 @@ def limit_of(process, i):
     [
         lambda: regression(PoissonLaw, 3),
         lambda: regression(NormalLaw, 3),
-        lambda: regression(NormalLaw, 3, n=40, slopes=2),
+        pytest.param(lambda: regression(NormalLaw, 3, n=40, slopes=2), marks=pytest.mark.slow),
         lambda: crossed(PoissonLaw),
         lambda: crossed(NormalLaw, slope=0),
-        lambda: crossed(LogitLaw, 3, intercept=0.05),
+        pytest.param(lambda: crossed(LogitLaw, 3, intercept=0.05), marks=pytest.mark.slow),
     ],
     ids=["counts", "normal", "slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
 )
@@ -618,7 +618,10 @@ def _correlation(found):
     return found.covariance / np.outer(found.sd[found.dense], found.sd[found.dense])
 
 
-@pytest.mark.parametrize(("law", "groupings"), [(NormalLaw, 2), (NegativeBinomialLaw, 2), (PoissonLaw, 3)])
+@pytest.mark.parametrize(
+    ("law", "groupings"),
+    [(NormalLaw, 2), pytest.param(NegativeBinomialLaw, 2, marks=pytest.mark.slow), (PoissonLaw, 3)],
+)
 def test_the_approximation_of_crossed_groups_is_at_the_mode(law, groupings):
     """Of all but the dispersions, which have the effects integrated out, and the spreads, whose EM steps have ended."""
     model = crossed(law, groupings, n=200)

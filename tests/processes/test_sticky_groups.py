@@ -103,7 +103,7 @@ CASES = {
 }
 #: Of cases that differ in little, the longer ones wait for the full tier where whole paths are read.
 LONGER = ("logistic", "logistic, some by itself", "normal", "linear, no single", "linear, each by itself")
-LONGER += ("counts, bouncing", "normal, bouncing")
+LONGER += ("counts, bouncing", "normal, bouncing", "logistic, beside the mode")
 QUICKEST = [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in CASES]
 #: Of which the balance alone is looked at.
 FURTHER = {
