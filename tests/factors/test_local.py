@@ -163,7 +163,7 @@ def hazard(rate, s, n=4_001):
 def test_quadratic_clocks_ring_where_their_rate_has_integrated_to_the_exponential():
     """Each factor, its coordinates having moved at different times."""
     rung = 0
-    for seed, name in itertools.product(range(4), ("inversion", "terms")):
+    for seed, name in itertools.product(range(2), ("inversion", "terms")):
         process, state = begun(PROCESSES[f"LocalBPS {name}"](), v=rng(seed).standard_normal(3))
         state.moved[:] = rng(seed + 9).random(3)
         for f in range(process.bounces):
@@ -178,7 +178,7 @@ def test_quadratic_clocks_ring_where_their_rate_has_integrated_to_the_exponentia
                 rung += 1
             else:
                 assert hazard(rate, 50.0, 201) < 0.4
-    assert rung > 20
+    assert rung > 10
 
 
 def test_bounds_of_factors_are_never_exceeded_and_the_priors_are_their_rates():

@@ -85,7 +85,7 @@ FURTHER = (
     "SGBD extreme",
     "ForwardEventChain",
     "DirectionalBPS",
-    "SBPS noisy",
+    "SBPS that learns and looks ahead",
     "BPS affine",
     "BPS with a diagonal mass",
     "GeneralisedBPS",
