@@ -1,11 +1,12 @@
 """Put machine code into a wheel: what the first commands of a newcomer need, for any x86-64 processor of ten years.
 
-    python .ci/ship.py dist/pdmp-0.1.0-py3-none-any.whl [NUMBER]
+    python .ci/ship.py dist/pdmp-0.1.0-py3-none-any.whl [NUMBER [COMMANDS]]
 
-The commands below run with the package of the wheel, in this Python, in one process for each of the `GENERATIONS` of
-processors of `pdmp.native.numba_internals` that this one runs, or the best NUMBER of them. What they compile becomes
-``pdmp/machine_code``, in a second wheel beside the first: for this version of Python and this platform. Of other
-versions of numba, and on older processors, the package compiles as it does without. Needs the package `wheel`.
+The commands below, or the first COMMANDS of them, run with the package of the wheel, in this Python, in one process
+for each of the `GENERATIONS` of processors of `pdmp.native.numba_internals` that this one runs, or the best NUMBER of
+them. What they compile becomes ``pdmp/machine_code``, in a second wheel beside the first: for this version of Python
+and this platform. Of other versions of numba, and on older processors, the package compiles as it does without. Needs
+the package `wheel`.
 """
 
 import concurrent.futures
@@ -45,19 +46,20 @@ pdmp.regression("count ~ x + (1 | g)", rows, family="poisson", seed=1, seconds=0
 """
 
 
-def compiled(processor, package, cache):
-    """Run the commands with the package at a place, and keep what they compile for a processor."""
+def compiled(processor, commands, package, cache):
+    """Run commands with the package at a place, and keep what they compile for a processor."""
     environment = os.environ | {
         "NUMBA_CPU_NAME": processor[0], "NUMBA_CPU_FEATURES": processor[1], "NUMBA_CACHE_DIR": str(cache),
         "MPLBACKEND": "Agg", "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as here:
-        run = [sys.executable, "-c", SETTING + COMMANDS]
+        run = [sys.executable, "-c", SETTING + commands]
         subprocess.run(run, check=True, cwd=here, env=environment, stdout=subprocess.DEVNULL)
 
 
-def main(path, number=None):
+def main(path, number=None, commands=None):
     """Write the second wheel."""
+    some = "\n".join(COMMANDS.strip().split("\n")[: commands and int(commands)])
     made, wheel, began = generations()[: number and int(number)], pathlib.Path(path).resolve(), time.perf_counter()
     if not made:
         raise SystemExit(f"code is made for {GENERATIONS} here, none of which this {platform.machine()} runs.")
@@ -67,7 +69,7 @@ def main(path, number=None):
         (package,) = pathlib.Path(work).iterdir()
         cache, place = pathlib.Path(work) / "cache", package / "pdmp" / "machine_code"
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            list(pool.map(lambda processor: compiled(processor, package, cache), made))
+            list(pool.map(lambda processor: compiled(processor, some, package, cache), made))
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         files = [shutil.copy(file, place) for name in ("pdmp", "discrete") for file in cache.rglob(f"{name}.*.code")]

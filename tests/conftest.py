@@ -14,6 +14,7 @@ everything is plain, tests that are not exact run only if asked for by name, as 
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import re
@@ -98,8 +99,8 @@ def pytest_ignore_collect(collection_path, config):
         return None
     text = collection_path.read_text(encoding="utf-8")
     if plain:
-        needed = "mark.slow" if config.option.rest else "mark.exact"
-        return None if needed in text else True
+        needed = ("mark.slow", "in_quick(") if config.option.rest else ("mark.exact",)
+        return None if any(mark in text for mark in needed) else True
     if config.option.full and not ALL_EXACT.search(text):
         return None
     also = ("mark.quick",) * (not config.option.rest) + ("mark.compiled",) * config.option.full
@@ -110,6 +111,12 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+def pytest_collection_finish(session):
+    """What was imported and collected stays to the end: to look through it for garbage again and again costs."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

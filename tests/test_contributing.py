@@ -72,6 +72,7 @@ def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
         ("", (True, False), (True, False)),
         (whole, (True, True), (False, True)),
         (f"{whole}\npytest.mark.slow", (False, True), (False, True)),
+        (f"{whole}\nin_quick(", (False, True), (False, True)),
         (f"{whole}\npytest.mark.compiled", (True, False), (False, False)),
         (f"{whole}\npytest.mark.quick", (True, True), (False, False)),
         ("pytestmark = needs_compiler\n\npytest.mark.exact", (True, False), (False, False)),

@@ -48,8 +48,8 @@ def test_elbo_of_the_target_itself_is_its_log_normalising_constant():
     assert elbo(target, exact, rng().normal(size=(8, 3))) == pytest.approx(LOG_Z, abs=1e-9)
     wide = exact._replace(root=2.0 * exact.root)
     # E[|z|² / 2 - |2z|² / 2] = -3 d / 2, and log 2 for each dimension of volume; less two standard errors.
-    z = rng(1).normal(size=(50_000, 3))
-    assert elbo(target, wide, z) - LOG_Z == pytest.approx(3 * math.log(2.0) - 4.5, abs=0.05)
+    z = rng(1).normal(size=(12_500, 3))
+    assert elbo(target, wide, z) - LOG_Z == pytest.approx(3 * math.log(2.0) - 4.5, abs=0.14)
     assert elbo(target, wide, z[:8]) <= 3 * math.log(2.0) + LOG_Z - 1.5 * (z[:8] ** 2).sum() / 8
 
 

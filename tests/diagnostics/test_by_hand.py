@@ -227,5 +227,5 @@ def test_a_rate_that_is_off_shows_as_often_as_it_says():
     n = 2_500
     bias = 4.95 / math.sqrt(n)
     assert reported(rng.standard_exponential(n)).clocks[0].resolution == pytest.approx(bias)
-    seen = [reported((1.0 + bias) * rng.standard_exponential(n)).clocks[0].p < 3e-3 for _ in range(200)]
-    assert np.mean(seen) > 0.85  # six standard errors below
+    seen = [reported((1.0 + bias) * rng.standard_exponential(n)).clocks[0].p < 3e-3 for _ in range(100)]
+    assert np.mean(seen) > 0.82  # six standard errors below

@@ -11,7 +11,7 @@ from pdmp.diagnostics.stein import sliced
 from pdmp.diagnostics.stein.adam import maximise
 from pdmp.diagnostics.stein.finite_set import Witness
 from pdmp.diagnostics.stein.kernels import array_profile, median_distance
-from pdmp.diagnostics.stein.pairs import Pairs
+from pdmp.diagnostics.stein.pairs import TILE, Pairs
 from pdmp.diagnostics.stein.sliced import _slice_gradient
 from pdmp.models import Gaussian
 
@@ -62,7 +62,7 @@ def test_the_stein_kernel_is_that_of_finite_differences(name, gamma):
         assert found[i, j] == pytest.approx(expected, rel=1e-7, abs=1e-8)
 
 
-@pytest.mark.parametrize("n, d", [(8, 3), (9, 3), (9, 4), pytest.param(259, 1, marks=pytest.mark.slow), (2, 2)])
+@pytest.mark.parametrize("n, d", [(8, 3), (9, 3), (9, 4), (TILE + 3, 1), (2, 2)])
 @pytest.mark.parametrize("gamma", [None, "covariance"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_sums_are_those_of_the_whole_matrix(n, d, gamma, name):

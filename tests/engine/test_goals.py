@@ -405,7 +405,9 @@ def test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones(tmp_pa
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("first", [{"ess": 200}, {"proposals": 640}, {"ess": 200, "proposals": 640}])
+@pytest.mark.parametrize(
+    "first", [{"ess": 200}, {"proposals": 640}, pytest.param({"ess": 200, "proposals": 640}, marks=pytest.mark.slow)]
+)
 def test_a_finished_checkpoint_goes_on_to_another_goal(first, tmp_path):
     call = {"chains": 2, "seed": 4, "warmup": 0.0, "checkpoint": tmp_path / "file"}
     pdmp.sample(Walls(), **call | first)

@@ -233,7 +233,7 @@ def real_processes():
     "name",
     [
         "ZigZag",
-        "SGLD",
+        pytest.param("SGLD", marks=[pytest.mark.exact, pytest.mark.slow]),
         pytest.param("SBPS", marks=[pytest.mark.exact, pytest.mark.slow]),
         pytest.param("SGRRLD", marks=pytest.mark.exact),
     ],
@@ -488,7 +488,7 @@ def test_draws_are_of_the_path():
 
 @pytest.mark.exact
 def test_coupled_copies_are_extrapolated():
-    run = pdmp.sample(Coupled(), steps=4_000, warmup=0.1, seed=10, chains=2)
+    run = pdmp.sample(Coupled(), steps=1_000, warmup=0.1, seed=10, chains=2)
     both = np.array([p.mean() for p in (p.whole for p in run.trajectories)]).mean(axis=0)
     np.testing.assert_allclose(run.mean(), 2.0 * both[:3] - both[3:], rtol=1e-10)
     np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-10)
@@ -496,10 +496,10 @@ def test_coupled_copies_are_extrapolated():
     np.testing.assert_allclose(run.cov(), second - np.outer(run.mean(), run.mean()), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(run.var(), np.diag(run.cov()), rtol=1e-9)
     path = run.trajectories[0]
-    assert path.positions.shape == (8_001, 3) and path.coarse.shape == (4_001, 3)
+    assert path.positions.shape == (2_001, 3) and path.coarse.shape == (1_001, 3)
     np.testing.assert_array_equal(path.times[::2], path.coarse_times)
     np.testing.assert_array_equal(path.positions[0], path.coarse[0])
-    np.testing.assert_array_equal(run.draws(3_600 * 2)[0], path.positions[800:8_000])  # the fine chain's
+    np.testing.assert_array_equal(run.draws(900 * 2)[0], path.positions[200:2_000])  # the fine chain's
     assert "extrapolated" in repr(run.summary())
     assert "fine" in run.to_arviz().posterior.attrs["draws_of"]
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.forked import program
+
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: These two print, and take no arguments.
@@ -17,23 +19,6 @@ LONG = ("unbiased_subsampling", "variable_selection")
 HEAVY = ("cluster_cost", "super_efficiency")
 #: One or two minutes each, mostly of compilation.
 FOR_RELEASES = ("bring_your_own", "cluster_cost", "own_model", "super_efficiency")
-
-
-def run(command, folder, plain, seconds=900):
-    """The example's process, ended, in an environment of its own; where `plain`, in plain Python."""
-    environment = os.environ | {
-        "NUMBA_DISABLE_JIT": str(int(plain)),
-        "MPLBACKEND": "Agg",
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-    )
 
 
 def arguments(path):
@@ -55,8 +40,7 @@ def assert_ended(done, path, folder):
     ids=lambda path: path.stem,
 )
 def test_at_its_smallest(path, tmp_path):
-    command = ["-m", "tests.examples.small", str(path), *arguments(path)]
-    assert_ended(run(command, tmp_path, plain=True), path, tmp_path)
+    assert_ended(program("tests.examples.small", path, *arguments(path), folder=tmp_path), path, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -70,5 +54,17 @@ def test_at_its_smallest(path, tmp_path):
 )
 def test_quick(path, tmp_path):
     """With its criteria: its exit code says whether they are met."""
-    done = run([str(path), *arguments(path)], tmp_path, plain=False, seconds=1_800)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(path), *arguments(path)],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "NUMBA_DISABLE_JIT": "0",
+            "MPLBACKEND": "Agg",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        },
+        capture_output=True,
+        text=True,
+        timeout=1_800,
+    )
     assert_ended(done, path, tmp_path)

@@ -21,6 +21,7 @@ from scipy import special, stats
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
+from tests.checks import in_quick
 from tests.toys import Telegraph, Ticks
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -300,7 +301,7 @@ print(run.stopped, int(run.events[0]), flush=True)
 
 @pytest.mark.exact
 @pytest.mark.skipif(os.name != "posix", reason="locks and signals of POSIX")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", in_quick(["SIGTERM", "SIGHUP"], "SIGTERM"))
 def test_a_second_run_is_refused_and_a_signal_ends_the_first_as_ctrl_c_does(name, tmp_path):
     path = tmp_path / "run"
     child = subprocess.Popen(

@@ -8,6 +8,7 @@ import pytest
 import discrete
 import pdmp
 from pdmp.engine import preflight
+from tests.checks import in_quick
 from tests.toys import RATE_NAN, Telegraph, Walls
 
 pytestmark = pytest.mark.exact
@@ -46,7 +47,7 @@ def test_of_large_arrays_pieces_tell_whether_they_have_changed(monkeypatch):
         assert before != preflight.contents(pdmp.ZigZag(model), of_ours=True)
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize("name", in_quick(PROCESSES, *(name for name in PROCESSES if name != "SBPS")))
 def test_a_run_goes_on(name, tmp_path):
     call = {"chains": 2, "seed": 4}
     whole = pdmp.sample(PROCESSES[name](), events=90, **call)

@@ -128,7 +128,7 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
 FAMILIES = [
     ({"p": "p ~ x + area + (1 | g)", "shape": "~ w + (1 | g)"}, "gamma", {"weights": "k", "offset": "w"}),
     ("o ~ x + (1 + w | h)", "cumulative", {}),
-    ("y ~ x + (1 + x + w | g) + (1 | h)", "gaussian", {"weights": "k"}),
+    pytest.param("y ~ x + (1 + x + w | g) + (1 | h)", "gaussian", {"weights": "k"}, marks=pytest.mark.slow),
     ("m | trials(n) ~ x", "binomial", {"offset": "late"}),
     ("m | trials(12) ~ x", "beta_binomial", {"offset": "early"}),
     ("p | cens(cens, upper) ~ x", "lognormal", {}),

@@ -11,7 +11,7 @@ from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.models import BayesianNN, Gaussian, LogisticRegression, MatrixFactorization, descent, find_mode
 from pdmp.models.factorisations import bayesian_nn, factorisation
 from pdmp.models.numerical import quick_mode
-from tests.checks import plain_only
+from tests.checks import in_quick, plain_only
 
 pytestmark = [pytest.mark.exact, plain_only]
 
@@ -59,7 +59,7 @@ def test_the_error_is_the_distance_in_standard_deviations():
     np.testing.assert_allclose(find_mode(model, [5.0, -5.0], tolerance=1e-6).x, [1.0, 2.0], atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [20, 50])
+@pytest.mark.parametrize("size", in_quick([20, 50], 20))
 def test_the_descent_alone_comes_close(size, monkeypatch):
     """With the prior, and the batch scaled up to all the data: without either it ends 0.5 or more away."""
     monkeypatch.setattr(descent._Search, "polish", lambda search: None)

@@ -43,7 +43,7 @@ def test_values_and_derivatives_are_those_of_the_rounded_features():
         assert one.native.curvature_bound(v) >= max(v @ double.hessian(x) @ v for x in POINTS)
 
 
-@pytest.mark.exact
+@pytest.mark.release  # six samplers are compiled, whose machine code differs in the sums that the test above compares
 @pytest.mark.parametrize(
     "make",
     [

@@ -14,6 +14,7 @@ from pdmp.models.regressions import spread_coordinate as coordinate
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.standardised_effects import EffectSet, cholesky_factors, partial_correlations
 from pdmp.models.sums_of_terms import Terms
+from tests.checks import in_quick
 
 pytestmark = pytest.mark.exact
 
@@ -54,7 +55,7 @@ def moved(model, x):
 
 
 @pytest.mark.parametrize("together", [32, 0], ids=["together", "apart"])
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", in_quick([1, 2, 3], 1, 2))
 def test_the_law_is_that_of_effects(d, together, monkeypatch):
     """Up to the Jacobian, which is by differences; with gradients."""
     monkeypatch.setattr(information_module, "TOGETHER", together)
@@ -88,7 +89,7 @@ def test_information_leaves_the_others_open(monkeypatch):
     assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
 
 
-@pytest.mark.parametrize("known", [0.0, 0.05, 1.0, 40.0])
+@pytest.mark.parametrize("known", in_quick([0.0, 0.05, 1.0, 40.0], 0.0, 40.0))
 def test_coordinates_are_standard_normal_whatever_the_law_of_effects_is(known):
     """Of a normal law: given t and w, coefficients and effects are independent N(0, 1), however much data say."""
     base, sets, _ = normal_rows(d=2, known=known)

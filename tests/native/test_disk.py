@@ -255,7 +255,7 @@ report(ends=pdmp.sample(model, gradients=4_000, seed=1, progress=False).trajecto
     assert second["compiled"] == [] and second["ends"] == first["ends"]
 
 
-@pytest.mark.parametrize("command", in_ci(COMMANDS, "a class of one's own"))
+@pytest.mark.parametrize("command", in_ci(COMMANDS))  # the test above shows it of classes of one's own
 def test_what_a_new_process_compiles_the_next_one_finds(command, tmp_path):
     """Otherwise every second call would compile again, as the process that has compiled names its code differently."""
     (tmp_path / "counted.py").write_text(COMPILED)

@@ -203,7 +203,7 @@ def test_products_of_any_length(n):
 @pytest.mark.parametrize("persistence", [0.3, 0.9])
 def test_partial_refreshments_keep_the_law_and_have_the_stated_correlation(persistence):
     generator = rng(3)
-    scratch, drawn = np.zeros(3), generator.standard_normal((20_000, 3))
+    scratch, drawn = np.zeros(3), generator.standard_normal((8_000, 3))
     drawn /= np.linalg.norm(drawn, axis=1)[:, None]
     for u in drawn:
         before = u.copy()
@@ -219,12 +219,12 @@ def test_partial_refreshments_keep_the_law_and_have_the_stated_correlation(persi
         flips += u[0] < 0.0
     assert flips / 4_000 == pytest.approx(0.5 * (1.0 - persistence), abs=0.05)  # six standard errors
 
-    z = generator.standard_normal((20_000, 2))
+    z = generator.standard_normal((10_000, 2))
     before = z.copy()
     for u in z:
         autoregress(u, persistence, generator)
     assert stats.kstest(z.ravel(), "norm").pvalue > 1e-6
-    assert np.mean(z * before) == pytest.approx(persistence, abs=0.04)
+    assert np.mean(z * before) == pytest.approx(persistence, abs=0.057)  # six standard errors
 
 
 def test_a_partial_refreshment_is_what_the_process_does():

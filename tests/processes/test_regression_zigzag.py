@@ -25,7 +25,7 @@ from pdmp.processes.regression_zigzag import RECOUNT, RegressionZigZag
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan
 from pdmp.processes.row_expansion import units_of
 from pdmp.processes.sticky import Sticky
-from tests.checks import assert_unbiased
+from tests.checks import assert_unbiased, in_ci
 from tests.processes.helpers_regression_zigzag import LAWS, SIZES, crossed, moments_on_a_grid, regression
 
 pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
@@ -260,10 +260,10 @@ def limit_of(process, i):
     [
         lambda: regression(PoissonLaw, 3),
         lambda: regression(NormalLaw, 3),
-        lambda: regression(NormalLaw, 3, n=40, slopes=2),
+        pytest.param(lambda: regression(NormalLaw, 3, n=40, slopes=2), marks=pytest.mark.slow),
         lambda: crossed(PoissonLaw),
         lambda: crossed(NormalLaw, slope=0),
-        lambda: crossed(LogitLaw, 3, intercept=0.05),
+        pytest.param(lambda: crossed(LogitLaw, 3, intercept=0.05), marks=pytest.mark.slow),
     ],
     ids=["counts", "normal", "slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
 )
@@ -499,7 +499,7 @@ def test_laws_with_dispersions(law, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sort", [None, "g"])
+@pytest.mark.parametrize("sort", in_ci([None, "g"], None))
 def test_law_with_groups(sort):
     """Two groups of counts: β₀ and log τ by quadrature of the integrals over each w; rows in either order."""
     model = regression(PoissonLaw, 2, n=40, columns=1, sort=sort)
@@ -618,7 +618,10 @@ def _correlation(found):
     return found.covariance / np.outer(found.sd[found.dense], found.sd[found.dense])
 
 
-@pytest.mark.parametrize(("law", "groupings"), [(NormalLaw, 2), (NegativeBinomialLaw, 2), (PoissonLaw, 3)])
+@pytest.mark.parametrize(
+    ("law", "groupings"),
+    [(NormalLaw, 2), pytest.param(NegativeBinomialLaw, 2, marks=pytest.mark.slow), (PoissonLaw, 3)],
+)
 def test_the_approximation_of_crossed_groups_is_at_the_mode(law, groupings):
     """Of all but the dispersions, which have the effects integrated out, and the spreads, whose EM steps have ended."""
     model = crossed(law, groupings, n=200)

@@ -103,7 +103,7 @@ CASES = {
 }
 #: Of cases that differ in little, the longer ones wait for the full tier where whole paths are read.
 LONGER = ("logistic", "logistic, some by itself", "normal", "linear, no single", "linear, each by itself")
-LONGER += ("counts, bouncing", "normal, bouncing")
+LONGER += ("counts, bouncing", "normal, bouncing", "logistic, beside the mode")
 QUICKEST = [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in CASES]
 #: Of which the balance alone is looked at.
 FURTHER = {
@@ -323,14 +323,14 @@ def test_what_is_accumulated_is_what_the_path_says(name):
     assert {"birth", "death"} <= {k for k, n in run.stats["events"].items() if n > 0}
 
 
-logistic_run = functools.cache(lambda: pdmp.sample(made("logistic"), events=250, seed=6))
+logistic_run = functools.cache(lambda: pdmp.sample(made("logistic"), events=150, seed=6))
 
 
 def test_with_many_units_models_are_read_from_the_skeleton(monkeypatch):
     listed = pdmp.diagnostics.sparsity(logistic_run())
     for module in (sticky, sticky_groups):
         monkeypatch.setattr(module, "LISTED", 2)
-    read = pdmp.diagnostics.sparsity(pdmp.sample(CASES["logistic"](), events=250, seed=6))
+    read = pdmp.diagnostics.sparsity(pdmp.sample(CASES["logistic"](), events=150, seed=6))
     assert listed.keys() == read.keys()
     for name, probability in listed.items():
         assert read[name] == pytest.approx(probability, rel=1e-9)

@@ -8,7 +8,6 @@ import functools
 import importlib
 import inspect
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -30,6 +29,7 @@ from pdmp.engine import checkpoint, executors
 from pdmp.formulas import families, fitting, kept, loo, sources
 from pdmp.plots import densities
 from tests.checks import assert_exponential
+from tests.forked import program
 from tests.registry import installed  # noqa: F401
 from tests.site import pages
 
@@ -574,14 +574,7 @@ BENCHMARKS = sorted(path.stem for path in (ROOT / "tests" / "benchmarks").glob("
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_benchmarks_start(name):
     """As far as their help; a package that is not installed, of those they compare with, is named."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.benchmarks.{name}", "--help"],
-        cwd=ROOT,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = program(f"tests.benchmarks.{name}", "--help", folder=ROOT)
     missing = re.search(r"ModuleNotFoundError: No module named '(jax|torch|nutpie|pymc|numpyro)", done.stderr)
     if missing:
         pytest.skip(f"{missing[1]} is not installed")

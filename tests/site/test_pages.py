@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pdmp
+from tests.forked import program
 from tests.site import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -36,14 +37,7 @@ def names(page):
 @pytest.mark.parametrize("page", CODE, ids=names)
 def test_its_code_runs(page, tmp_path):
     """In a process of its own, in plain Python, with small numbers."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.site.pages", str(page)],
-        cwd=tmp_path,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = program("tests.site.pages", page, folder=tmp_path)
     assert done.returncode == 0, done.stderr[-2_000:]
     skip_what_was_left_out(done.stdout)
 

@@ -37,6 +37,8 @@ if PLAIN:
         | dict.fromkeys(("CoordinateSampler", "SGHMC", "BPSSplitting", "ZigZagSplitting"), 0.5)
         | dict.fromkeys(("LocalBPS", "DirectionalBPS", "GeneralisedBPS", "BADODAB", "SGBD", "SGZZ"), 0.7)
     )
+#: In plain Python too, but by ``pytest --full``: of each of these families a quicker one stays.
+LATER = ("SGBPS", "BPSSplitting", "SGNHT")
 #: Shows that this machine compiles; compilation costs more than the law.
 QUICK = ("BPS",)
 #: Costly in plain Python, where one of each family is tested; their paths are those that `tests/test_paths.py` holds.
@@ -202,7 +204,8 @@ def test_every_exported_sampler_has_a_law():
 
 def marks_of(name):
     """In which tier its law is tested beside `pytest --full`."""
-    return () if name in FULL else pytest.mark.quick if name in QUICK else pytest.mark.exact
+    exact = [pytest.mark.exact, pytest.mark.slow] if name in LATER else pytest.mark.exact
+    return () if name in FULL else pytest.mark.quick if name in QUICK else exact
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in LAWS])

@@ -151,8 +151,9 @@ def test_all_models_from_all_rows():
     assert violations == 0
 
 
+@FURTHER
 @pytest.mark.parametrize(
-    "kind", [pytest.param(RegressionBPS, id="BPS", marks=FURTHER), pytest.param(diagonal_boomerang, id="Boomerang")]
+    "kind", [pytest.param(RegressionBPS, id="BPS"), pytest.param(diagonal_boomerang, id="Boomerang")]
 )
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(kind):
     model = regression(NormalLaw)

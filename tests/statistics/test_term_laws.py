@@ -5,7 +5,7 @@ import pytest
 
 import pdmp
 from pdmp.models.priors import Normal
-from tests.checks import assert_unbiased, in_ci
+from tests.checks import assert_unbiased
 
 P = pdmp.Parameters(a=1, b=1)
 COUNTS = pdmp.terms(lambda y, z: np.exp(z) - y * z, [[3.0, 1.0]], [P.a + np.array([0.0, 1.0]) * P.b])
@@ -35,7 +35,8 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("name", in_ci(MAKERS, "LocalBPS"))
+@pytest.mark.release
+@pytest.mark.parametrize("name", MAKERS)
 def test_between_walls(name):
     """a > 0.2 and b < -0.1: means and second moments."""
     (a, wa), (b, wb) = simpson(0.2, 8.0), simpson(-9.0, -0.1)

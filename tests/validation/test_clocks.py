@@ -12,7 +12,7 @@ from pdmp.process import CERTAIN, KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Maxima
 from pdmp.validation import check_clocks, clocks
 from tests import toys
-from tests.checks import plain, plain_only, run_chain
+from tests.checks import in_quick, plain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -164,7 +164,7 @@ def test_acceptance_is_of_what_was_thinned():
     assert found.clocks[1].acceptance == pytest.approx(0.6, abs=0.06) and found.p > 1e-3
 
 
-@pytest.mark.parametrize("claimed", [0.54, 0.66])
+@pytest.mark.parametrize("claimed", in_quick([0.54, 0.66], 0.66))
 def test_a_rate_that_is_not_the_claimed_one_is_found_and_the_other_clock_is_not_blamed(claimed):
     found = check_clocks(Switches(claimed), initial=[0.0, 0.0], events=8_000, seed=1)
     assert found.p < 1e-4
@@ -177,7 +177,7 @@ def test_a_rate_that_is_not_the_claimed_one_is_found_and_the_other_clock_is_not_
     "process",
     [
         pdmp.BPS(GAUSSIAN, refresh_rate=0.7, thinning="grid"),
-        pdmp.ZigZag(GAUSSIAN),
+        pytest.param(pdmp.ZigZag(GAUSSIAN), marks=pytest.mark.slow),
         pdmp.ZigZag(GAUSSIAN, thinning="affine"),  # one clock for both coordinates
     ],
     ids=["BPS by the grid", "ZigZag by inversion", "ZigZag by superposition"],
