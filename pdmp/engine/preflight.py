@@ -267,7 +267,7 @@ def improper(model, process=None):
 def _judged_by(model, process):
     """By whom what is found is known the next time, and checks of the walls of a process."""
     known, walls = model, []
-    while process is not None:
+    while isinstance(process, Process):  # `inner` may be anything else
         if process.walled:
             known, walls = process, [*walls, process.check_inside]
         process = getattr(process, "inner", None)
