@@ -220,7 +220,7 @@ def _wrong_sign_of_terms(model, search):
                     "as one loss.)",
                     False,
                 )
-        if _is_straight(whole, own):
+        if _is_straight(alone, own) and any(_is_straight(whole, block & own) for _, block in _blocks(model, own)):
             return Improper(f"{loss} {STRAIGHT}", False)
         if model.observed[k] is None:
             n = alone.model.n_data
@@ -393,11 +393,14 @@ def _rows_that_fall(search, blocks, rows):
     """Places in `rows` of those that fall without end in directions in which they bend, if the most do not fall."""
     found = set()
     for block in blocks:
-        for side in (1.0, -1.0):
-            v = side * _direction(search, block)
+        along = _direction(search, block)
+        for v in (along, -along):
             for place, i in enumerate(rows.tolist()):
                 row = search.of_row(i)
-                if place not in found and _falls_from_all(row, v, LINEAR) and not _is_straight(row, block):
+                if place in found or not _falls(row, v, 0.0):
+                    continue
+                falls = _falls_from_all(row, v, LINEAR) or all(_falls_from_all(row, w, 0.0) for w in (v, -v))
+                if falls and not _is_straight(row, block):
                     found.add(place)
     return sorted(found) if 2 * len(found) < len(rows) else []
 

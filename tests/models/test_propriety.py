@@ -590,6 +590,9 @@ def test_rows_of_terms_with_the_wrong_sign_are_asked_about():
 
     seen = pdmp.terms(lambda y, h: 0.5 * h + 0.5 * y**2 * np.exp(-h), [returns], [p.h[np.arange(n)]])
     assert found(labels(sign**2), prior) is None and found(seen, prior) is None
+    assert "(2 of 60 looked at: 5, 34)" in found(
+        prior, pdmp.terms(lambda s, y, m: s * np.log1p((y - m) ** 2), [sign, returns], [X @ p.b])
+    )
     assert found(prior, labels(sign)).startswith(
         "the loss `<lambda>` of `terms[1]` falls without end in some rows only (2 of 60 looked at: 5, 34), where"
     )
