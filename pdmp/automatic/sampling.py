@@ -17,7 +17,7 @@ from pdmp.data import did_you_mean
 from pdmp.engine.chain import Budgets
 from pdmp.engine.checkpoint import check_resumable
 from pdmp.engine.checks import check_process
-from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper
+from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.engine.result import Run
 from pdmp.engine.run import check_settings, run_process
 from pdmp.native.explanations import explained
@@ -171,7 +171,6 @@ def sample(
         check_methods(process)
         check_target(process.model)
         check_propriety(process.model, initial, process)
-        process.prepared = process.prepared._replace(improper=improper(process.model, process))
     else:
         if target_acceptance is not None:
             check_acceptance(target_acceptance)

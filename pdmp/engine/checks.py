@@ -251,5 +251,4 @@ def describe(process):
         "choice": process.prepared.choice,
         "preparation_gradients": int(process.prepared.gradients),
         "cautions": list(process.prepared.cautions),
-        "improper": process.prepared.improper,
     }

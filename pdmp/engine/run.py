@@ -46,6 +46,7 @@ from pdmp.engine.executors import check_executor, place_of
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import (
     contents,
+    improper,
     rehearse,
     watch_of,
     written_to,
@@ -129,6 +130,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
     given, budget, goals, warmup, chains, seed, store, draws, covariance, *_ = settings
     checkpoint, saved = settings.checkpoint, settings.saved
     starts = check_initial(process, initial, chains)
+    said_improper = process.prepared.improper or improper(process.model, process)
     process = process.resolve(starts[0])
     if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
         warn(f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.")
@@ -167,6 +169,8 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
         "budget": {name: value for name, value in given.items() if value is not None},
         "arguments": {"warmup": warmup, "draws": draws, "covariance": covariance},
     }
+    if said_improper:
+        info["improper"] = said_improper
     file = _checkpoint(checkpoint, info, process, starts)
     try:
         if file is not None and saved is not None:
@@ -465,14 +469,15 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
             looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
             info["wrong_gradient"] = next(filter(None, (look(run) for look in looks)), [])
             texts += info["wrong_gradient"]
-            texts += [] if info.get("improper") else tail_warning(run)
-            asked = None if goal is None else goal.ess
-            info["doubts"] = [] if info.get("improper") else run.process.report.doubts(run, asked)
-            texts += info["doubts"]
-            if (goal is None or goal.ess is None) and not are_short.get() and not info.get("improper"):
-                texts += short_warning(run)
-            said = [*texts, *info.get("cautions", []), info.get("improper", "")]
-            run.said = frozenset(text.rstrip(".") for text in said)
+            asked, info["doubts"] = None if goal is None else goal.ess, []
+            said_before = [*info.get("cautions", []), *([info["improper"]] if "improper" in info else [])]
+            if "improper" not in info:
+                texts += tail_warning(run)
+                info["doubts"] = run.process.report.doubts(run, asked)
+                texts += info["doubts"]
+                if asked is None and not are_short.get():
+                    texts += short_warning(run)
+            run.said = frozenset(text.rstrip(".") for text in [*texts, *said_before])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
         broken = broken or error
     if broken is not None:
