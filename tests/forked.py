@@ -6,6 +6,7 @@ One process has imported them, and forks for each program: what a program change
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import os
@@ -68,6 +69,8 @@ def serve():
 
     for name in dir(pdmp):
         getattr(pdmp, name)  # most are imported at their first use
+    gc.collect()
+    gc.freeze()  # pages that a fork does not write to are shared
     for line in sys.stdin:
         call = json.loads(line)
         if os.fork() == 0:

@@ -44,9 +44,7 @@ ON_GAUSSIAN = {
         "partial, adaptive diagonal mass",
         "Gaussian velocities, adaptive dense mass",
         "generalised on the sphere",
-        "event chain, switch",
         "event chain, rotation, Gaussian velocities",
-        "directional, Gaussian velocities",
     ),
 )
 def test_events_on_a_gaussian_come_at_their_rate(name):

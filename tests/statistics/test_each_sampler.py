@@ -3,8 +3,8 @@
 Mean and variance of chains against the target's, or for a fixed-step sampler against those of the law that it has at
 its step, gradient noise included. Each case promises to see means that are off by `RESOLUTION` standard deviations and
 variances that are off by that part: 0.3 in plain Python, where compilation costs nothing and a chain is short, and 0.1
-compiled. ``pytest`` runs the law of `QUICK` compiled and the others plain, but for those of `FULL`, compiled by
-``pytest --full``. The other files of this folder look more closely, compiled.
+compiled. ``pytest`` runs the law of `QUICK` compiled and the others plain, but for those of `LATER`, plain by
+``pytest --full``, and those of `FULL`, compiled by it. The other files of this folder look more closely, compiled.
 """
 
 import inspect
@@ -37,7 +37,7 @@ if PLAIN:
         | dict.fromkeys(("CoordinateSampler", "SGHMC", "BPSSplitting", "ZigZagSplitting"), 0.5)
         | dict.fromkeys(("LocalBPS", "DirectionalBPS", "GeneralisedBPS", "BADODAB", "SGBD", "SGZZ"), 0.7)
     )
-#: In plain Python too, but by ``pytest --full``: of each of these families a quicker one stays.
+#: The longest in plain Python; of each of their families a shorter one is quick.
 LATER = ("SGBPS", "BPSSplitting", "SGNHT")
 #: Shows that this machine compiles; compilation costs more than the law.
 QUICK = ("BPS",)

@@ -140,7 +140,7 @@ def test_the_product_of_two_factors_has_its_law():
 
 @pytest.mark.parametrize(
     "name, resolution",
-    [("MatrixFactorization", 0.1), ("BPMF", 0.15), ("PPMF", 0.1), ("ICA", 0.15)],
+    [("MatrixFactorization", 0.1), pytest.param("BPMF", 0.15, marks=pytest.mark.release), ("PPMF", 0.1), ("ICA", 0.15)],
 )
 def test_the_bouncy_particle_sampler(name, resolution):
     check(name, pdmp.BPS, 16, 5, resolution, events=60_000)

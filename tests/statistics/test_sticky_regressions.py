@@ -103,11 +103,12 @@ def test_all_models(law, kind, time, resolution):
     assert_unbiased(np.array(found), truth, resolution=resolution)
 
 
+@FURTHER  # the next test has jumps too
 @pytest.mark.parametrize(
     ("law", "kind", "time", "resolution"),
     [
         pytest.param(NormalLaw, diagonal_boomerang, 4_000.0, 0.08, id="gaussian"),
-        pytest.param(LogitLaw, RegressionBPS, 4_000.0, 0.08, id="labels", marks=FURTHER),  # the next test has jumps too
+        pytest.param(LogitLaw, RegressionBPS, 4_000.0, 0.08, id="labels"),
     ],
 )
 def test_all_models_with_jumps(law, kind, time, resolution):
