@@ -36,6 +36,25 @@ def case(function, name=None):
     return function
 
 
+def once(function):
+    """As `functools.cache`, and each call warns of what the first did: no answer is then that of an order of cases."""
+
+    @functools.cache
+    def first(*args, **named):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            return function(*args, **named), said
+
+    @functools.wraps(function)
+    def again(*args, **named):
+        found, said = first(*args, **named)
+        for each in said:
+            warnings.warn(each.message, stacklevel=2)
+        return found
+
+    return again
+
+
 def cases():
     """Every case by its name: a function that gives what is kept of the answer and of warnings, as numbers."""
     for module in pkgutil.iter_modules(__path__):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import sys
 
@@ -21,7 +20,7 @@ from pdmp.automatic.tempering import modes as tempered_modes
 from pdmp.automatic.tempering import preparing as tempered_preparing
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.metric import LowRank, from_root
-from tests.answers import case
+from tests.answers import case, once
 from tests.answers.discrete import parts
 from tests.recorded import moved
 
@@ -66,7 +65,7 @@ def raising(x):
     return 0.5 * x @ PRECISION @ x, PRECISION @ x
 
 
-@functools.cache
+@once
 def targets():
     """Small targets, of every kind that the preparation tells apart."""
     rng = np.random.default_rng(4)
@@ -558,7 +557,7 @@ def gains():
 # -- tails --------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
+@once
 def heavy():
     """Tails of several kinds: two coordinates of one joint Student law, one of its own, and a normal one."""
     inverse = np.linalg.inv([[1.0, 0.4], [0.4, 2.0]])
@@ -681,7 +680,7 @@ def names():
     return {name: preparing.names_of(model) for name, model in targets().items()}
 
 
-@functools.cache
+@once
 def counted(rows=20, flat=False):
     """Counts of about twenty each."""
     r = rng(0)
@@ -727,7 +726,7 @@ def undefined(x):
     return (np.nan, x) if x[0] > 4.0 else (0.5 * x @ PRECISION @ x, PRECISION @ x)
 
 
-@functools.cache
+@once
 def tempered(name="two modes", scans=45, chains=2, **options):
     """A tempered run of few scans, after short rounds."""
     model = target(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import pathlib
 import re
@@ -15,13 +14,13 @@ import pdmp
 from pdmp import comparison
 from pdmp.comparison import Comparison, Reference, Verdict
 from pdmp.process import Prepared
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 from tests.registry import declared
 from tests.toys import Walls
 
 
-@functools.cache
+@once
 def model():
     rng = np.random.default_rng(3)
     X = np.column_stack([np.ones(40), rng.standard_normal(40)])
@@ -34,7 +33,7 @@ def held_out():
     return moved(X), (X[:, 1] > 0.1).astype(float)
 
 
-@functools.cache
+@once
 def truth():
     """A little off, so that biases are seen; not what the samplers would find."""
     cov = np.array([[0.2, 0.05], [0.05, 0.3]])

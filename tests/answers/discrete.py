@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 import numpy as np
@@ -12,7 +11,7 @@ import pdmp
 from discrete import barker, curvature, kinetic, laws, momenta
 from discrete import schedules as s
 from discrete.clipping import as_safeguard
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 
 PRECISION = moved([[2.0, 0.6, 0.0], [0.6, 1.5, -0.4], [0.0, -0.4, 1.0]])
@@ -31,7 +30,7 @@ METRICS = {
 d, g = discrete, pdmp.gradients
 
 
-@functools.cache
+@once
 def logistic():
     """A logistic regression of forty rows."""
     rng = np.random.default_rng(2024)
@@ -41,12 +40,12 @@ def logistic():
     )
 
 
-@functools.cache
+@once
 def normal():
     return pdmp.models.Gaussian([1.0, 0.0, -1.0], PRECISION)
 
 
-@functools.cache
+@once
 def providers():
     """One of each kind of gradient."""
     model, anchor = logistic(), moved([0.9, -0.4, 0.2])
@@ -648,7 +647,7 @@ RUN = {
 }
 
 
-@functools.cache
+@once
 def half():
     """A gamma law of each of three coordinates: its density is zero below 0."""
 

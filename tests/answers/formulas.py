@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import tempfile
 import warnings
@@ -21,14 +20,14 @@ from pdmp.models.priors import LKJ, BetaBernoulli, Flat, Gamma, HalfCauchy, Half
 from pdmp.models.regressions import effect_information
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes import row_bounds
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 
 N = 31
 WORDS = re.compile(r"'[^']*'|[^\s,;]+")
 
 
-@functools.cache
+@once
 def table():
     """Columns of every kind, and a response of every kind, in rows of no order."""
     rng = np.random.default_rng(11)

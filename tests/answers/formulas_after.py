@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from types import SimpleNamespace
 from unittest import mock
@@ -14,7 +13,7 @@ import pdmp
 from pdmp.formulas import averages, kept, loo, pareto_smoothing, predictive_checks
 from pdmp.formulas.estimates import Estimates
 from pdmp.models.priors import Normal
-from tests.answers import case
+from tests.answers import case, once
 from tests.answers.formulas import few_steps, prepared, said, table
 from tests.recorded import moved
 
@@ -95,7 +94,7 @@ def quietly(function, *args, **options):
         return function(*args, **options)
 
 
-@functools.cache
+@once
 def fit_of(name):
     """One of `FITS`."""
     formula, family, options = FITS[name]
@@ -103,7 +102,7 @@ def fit_of(name):
     return quietly(fitted, formula, family, data, **options)
 
 
-@functools.cache
+@once
 def rows():
     """Rows of another table, in which some groups are new."""
     data = table().iloc[[4, 0, 9, 2, 17]].reset_index(drop=True).assign(low=0.2)
@@ -578,7 +577,7 @@ SAMPLED = {
 }
 
 
-@functools.cache
+@once
 def sampled(name):
     """A fit of a few gradients."""
     formula, family, options = SAMPLED[name]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from scipy import sparse
 
 import pdmp
 from pdmp import metric as m
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 
 RNG = np.random.default_rng(3)
@@ -47,7 +45,7 @@ def forms():
     }
 
 
-@functools.cache
+@once
 def made(name):
     return pdmp.Metric(**forms()[name]).made(4)
 
@@ -79,7 +77,7 @@ class State:
         self.memory = type("Memory", (), {"metric": memory})()
 
 
-@functools.cache
+@once
 def quartic():
     """A quadratic, and more far out."""
 
@@ -154,7 +152,7 @@ def words():
     return found | {word: m.make_metric(word, wide, np.zeros(201)).root[-1] for word in ("diagonal", "dense")}
 
 
-@functools.cache
+@once
 def hollow():
     """A potential with a negative curvature in the middle, and one that is positive."""
 

@@ -15,7 +15,7 @@ import pdmp
 from pdmp import plots
 from pdmp.comparison import Comparison, Path, Reference, Verdict
 from pdmp.plots import pages, paths, proposals, style
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 from tests.toys import Ellipses, Telegraph, Walls
 
@@ -172,7 +172,7 @@ RUNS = {
 }
 
 
-@functools.cache
+@once
 def run(name):
     return RUNS[name]()
 
@@ -181,7 +181,7 @@ def of(name):
     return functools.partial(run, name)
 
 
-@functools.cache
+@once
 def truth():
     rng = np.random.default_rng(5)
     draws = moved(rng.standard_normal((60, 2)) * [1.0, 2.0] + [0.0, 1.0])

@@ -35,7 +35,7 @@ from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.models.regressions.standardised_effects import EffectSet, Shear
 from pdmp.models.sums_of_terms import Terms
 from pdmp.native import threads
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 
 N = 70  # a block of rows, and some
@@ -182,7 +182,7 @@ def of_python(model, x, y, own):
 # Of one linear predictor
 
 
-@functools.cache
+@once
 def features(d, n=N):
     X = np.random.default_rng(1).standard_normal((n, d)) * np.linspace(0.5, 1.5, d)
     X[np.abs(X) < 0.3] = 0.0
@@ -197,7 +197,7 @@ def targets(kind, X):
     return rng.poisson(np.exp(z)) if kind == "counts" else z + 0.7 * rng.standard_t(3.0, len(z))
 
 
-@functools.cache
+@once
 def folder():
     return tempfile.TemporaryDirectory()
 
@@ -406,7 +406,7 @@ DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha":
 LEVELS = {"g": ("b", "a", "c"), "h": (3, 1, 7, 5)}
 
 
-@functools.cache
+@once
 def numbers():
     """Three columns, offset, weights, and groups that are not sorted and of unequal sizes."""
     rng = np.random.default_rng(4)
@@ -734,7 +734,7 @@ def moved_answers(model):
     return found
 
 
-@functools.cache
+@once
 def known_of(together, d, length):
     base, sets = effects_of(d=d, length=length)
     with mock.patch.object(effect_information, "TOGETHER", together):

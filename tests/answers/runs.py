@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import pathlib
 import tempfile
@@ -13,7 +12,7 @@ import discrete
 import pdmp
 from pdmp.engine import checks, goals
 from pdmp.engine.trajectory import Trajectory
-from tests.answers import case
+from tests.answers import case, once
 from tests.recorded import moved
 from tests.toys import Coupled, Ellipses, FrozenEllipses, Telegraph, Ticks, Walls
 
@@ -38,7 +37,7 @@ MADE = {
 }
 
 
-@functools.cache
+@once
 def run_of(name, store="skeleton", chains=3):
     process, options = MADE[name]()
     initial = moved([0.3, -0.4, 0.8][: DIMS.get(name, 3)])
@@ -192,7 +191,7 @@ def copies():
 # -- other forms of a model ------------------------------------------------------------------------------------------
 
 
-@functools.cache
+@once
 def counts():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(25, 2))
@@ -211,7 +210,7 @@ def named():
     return model
 
 
-@functools.cache
+@once
 def run_on(name, **options):
     model = {"counts": counts, "named": named}[name]()
     initial = moved(np.full(model.dim, 0.1))
@@ -415,7 +414,7 @@ def starts():
 # -- posteriors of parts of the data ---------------------------------------------------------------------------------
 
 
-@functools.cache
+@once
 def parts():
     rng = np.random.default_rng(8)
     near = [rng.normal(m, s, size=(n, 2)) @ [[1.0, 0.3], [0.0, 0.8]] for m, s, n in ((0.0, 1.0, 31), (0.4, 1.5, 40))]

@@ -16,7 +16,7 @@ from pdmp.models.noncentred import noncentred, scaled_rows
 from pdmp.models.sums_of_terms import COUNT, DATA_STEP
 from pdmp.models.transforms import Interval, Log
 from pdmp.native import threads
-from tests.answers import case
+from tests.answers import case, once
 from tests.answers.targets import everything, full, moving
 from tests.recorded import moved
 from tests.targets import Cone, Plane, Quartic
@@ -315,7 +315,7 @@ def wrongly(model, method, share=0.01):
     return mock.patch.object(type(model)._tuple, method, off(type(model)._methods[method], share))
 
 
-@functools.cache
+@once
 def known():
     """Small models, one of which has each capability."""
     labels = (np.arange(12) * 5 % 7 < 3).astype(float)
