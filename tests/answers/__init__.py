@@ -4,9 +4,10 @@
     python -m tests.answers formulas smooth       only the cases whose names contain one of these
     python -m tests.answers --record formulas.    keep what is found now, of these cases
 
-`tests/test_answers.py` compares them in the quick tier, and `tests/recorded.py` says what is kept of one. A case is
-a function under `@case` in the module of its room, or a line of a loop that calls `case`. It says nothing of why an
-answer is right: whoever adds one has checked it by another way, and what can be checked cheaply has its own test.
+`tests/test_answers.py` compares them, all but a few in the quick tier, and `tests/recorded.py` says what is kept of
+one. A case is a function under `@case` in the module of its room, or a line of a loop that calls `case`. It says
+nothing of why an answer is right: whoever adds one has checked it by another way, and what can be checked cheaply has
+its own test.
 
 Inputs are such that no two parts of an answer are equal by chance of design: several unequal chains, groups and rows,
 weights and scales that differ, a missing value, another order than the sorted one.
