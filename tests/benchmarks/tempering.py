@@ -34,24 +34,37 @@ def function(potential, gradient, d):
     return pdmp.models.from_function(lambda x: (potential(x), gradient(x)), d, initial=np.full(d, 0.1))
 
 
+class Normals(pdmp.models.GaussianMixture):
+    """A mixture that gives both at once, so that an evaluation counts as one."""
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        self.add_gradient(x, out)
+        return self.potential(x)
+
+
 def normals(means, sds, weights):
     """A normalised mixture of which nothing but the density is told; the sets are its components."""
     means, sds, weights = np.array(means), np.array(sds), np.array(weights)
-    d = means.shape[1]
+    model = Normals(means, sds**2, weights)
+    model.initial = np.full(model.dim, 0.1)
 
-    def logs(x):
-        square = ((x[..., None, :] - means) ** 2).sum(axis=-1)
-        return np.log(weights) - 0.5 * square / sds**2 - d * (np.log(sds) + 0.5 * math.log(math.tau))
-
-    def both(x):
-        terms = logs(x)
-        total = np.logaddexp.reduce(terms)
-        return -total, (np.exp(terms - total) / sds**2) @ (x - means)
+    def nearest(x):
+        square = ((x[:, None] - means) ** 2).sum(axis=-1)
+        return (np.log(weights) - 0.5 * square / sds**2 - model.dim * np.log(sds)).argmax(axis=1)
 
     mean = weights @ means
     sd = np.sqrt(weights @ (sds[:, None] ** 2 + (means - mean) ** 2))
-    sets = {f"mode {k}": (lambda x, k=k: logs(x).argmax(axis=1) == k, w) for k, w in enumerate(weights)}
-    return Target(pdmp.models.from_function(both, d, initial=np.full(d, 0.1)), 0.0, sets, mean, sd)
+    sets = {f"mode {k}": (lambda x, k=k: nearest(x) == k, w) for k, w in enumerate(weights)}
+    return Target(model, 0.0, sets, mean, sd)
+
+
+def widths(d, sds, weights, distance, seed=1):
+    """Normals of different widths, in random directions, so far from where paths begin (times 0.7 to 1.3)."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((len(sds), d))
+    radii = distance * rng.uniform(0.7, 1.3, (len(sds), 1))
+    return normals(radii * z / np.linalg.norm(z, axis=1, keepdims=True), sds, weights)
 
 
 def mirrored(n=1000, seed=3):
@@ -218,6 +231,31 @@ TARGETS = {
     "logistic, d = 10": logistic,
     "eight schools": eight_schools,
     "Gaussian, d = 50": gaussian,
+}
+CROSS = [[-5.0, 0.0, 0.0], [5.0, 0.0, 0.0], [0.0, 8.0, 0.0]]
+TARGETS |= {
+    f"widths: {name}": make
+    for name, make in {
+        "1 and 0.1, d = 1": lambda: normals([[-6.0], [4.0]], [1.0, 0.1], [0.7, 0.3]),
+        "four, 0.1 to 1, d = 1": lambda: normals(
+            [[-9.0], [-2.0], [3.0], [12.0]], [0.3, 1, 0.1, 0.6], [0.1, 0.4, 0.3, 0.2]
+        ),
+        "near, 1.5 and 0.3, d = 2": lambda: widths(2, [1.5, 0.3], [0.5, 0.5], 3.0),
+        "far, 1, 0.2 and 2, d = 2": lambda: widths(2, [1.0, 0.2, 2.0], [0.3, 0.3, 0.4], 20.0),
+        "five, 0.2 to 1, d = 2": lambda: widths(2, [0.2, 0.4, 0.6, 0.8, 1.0], [0.1, 0.2, 0.2, 0.2, 0.3], 6.0),
+        "0.5, 1.5 and 0.3, d = 3": lambda: normals(CROSS, [0.5, 1.5, 0.3], [0.2, 0.5, 0.3]),
+        "a narrow tenth, d = 3": lambda: widths(3, [1.0, 0.1], [0.9, 0.1], 3.0),
+        "four, 0.3 to 1, d = 3": lambda: widths(3, [0.3, 0.5, 0.7, 1.0], [0.2, 0.1, 0.3, 0.4], 6.0),
+        "far, 2, 1 and 0.5, d = 3": lambda: widths(3, [2.0, 1.0, 0.5], [0.4, 0.3, 0.3], 20.0),
+        "near, 1 and 0.33, d = 5": lambda: widths(5, [1.0, 0.33], [0.5, 0.5], 3.0),
+        "1, 0.5 and 0.3, d = 5": lambda: widths(5, [1.0, 0.5, 0.3], [0.5, 0.2, 0.3], 5.0),
+        "far, 1 and 0.3, d = 5": lambda: widths(5, [1.0, 0.3], [0.6, 0.4], 15.0),
+        "1 and 0.33, d = 10": lambda: widths(10, [1.0, 0.33], [0.5, 0.5], 4.0),
+        "1, 0.6 and 0.3, d = 10": lambda: widths(10, [1.0, 0.6, 0.3], [0.4, 0.3, 0.3], 6.0),
+        "a wide one far, 0.3 and 1.5, d = 3": lambda: normals(
+            [[0.0, 0.0, 0.0], [9.0, 7.0, 5.0]], [0.3, 1.5], [0.5, 0.5]
+        ),
+    }.items()
 }
 
 
