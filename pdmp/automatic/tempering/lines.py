@@ -1,7 +1,7 @@
 """Modes that are narrower than others: places on lines outward from the widest ones where U is lower than expected.
 
 Around a mode that is narrower than another one by a factor r lies a ball, which from there is seen at an angle of
-about sin⁻¹(r / (1 - r²)) however far it is. Outside of it U is that of the wide mode alone: no path that begins there,
+about sin⁻¹ r however far it is. Outside of it U is that of the wide mode alone: no path that begins there,
 no rung of a ladder and no diagnostic of its draws knows of the narrow one. So lines are looked along, in directions
 that are far from each other, at places in equal ratios of the distance. Where U is lower than by all Gaussians that are
 known, and mostly than nearer on the line, a Newton path begins.
@@ -40,16 +40,18 @@ def number(dim: int) -> int:
 def narrowest(dim: int, lines: int) -> float:
     """The ratio of a mode's width to that of a wider one from which on so many lines meet it, by `SEEN`; 1 for none.
 
-    A line, of random direction, meets the ball with the probability of a cap, and one of its places is inside with that
-    of the mean length of a chord over the distance of places, both in logarithms of the distance from the wide mode.
+    Of a line at an angle θ < sin⁻¹ r to the other one, the logarithm of the distance is in the ball for a length of
+    2 artanh(√(r² - sin²θ) / cos θ), and places on it are log `RATIO` apart.
     """
-    from scipy.special import betainc, gammaln
-
-    ratio = np.linspace(0.01, 0.99, 99)
-    sine = np.minimum(ratio / (1.0 - ratio**2), 1.0)
-    cap = 0.5 * betainc(0.5 * (dim - 1), 0.5, sine**2) if dim > 1 else np.full(len(ratio), 0.5)
-    mean = 0.5 * math.sqrt(math.pi) * math.exp(gammaln(0.5 * dim + 0.5) - gammaln(0.5 * dim + 1.0))
-    met = cap * np.minimum(1.0, mean * np.log((1.0 + ratio) / (1.0 - ratio)) / math.log(RATIO))
+    ratio = np.linspace(0.01, 0.99, 99)[:, None]
+    angle = np.arcsin(ratio) * (np.arange(100) + 0.5) / 100.0 if dim > 1 else 0.0 * ratio
+    length = 2.0 * np.arctanh(np.sqrt(ratio**2 - np.sin(angle) ** 2) / np.cos(angle))
+    met = np.minimum(1.0, length / math.log(RATIO))
+    if dim > 1:
+        whole = math.sqrt(math.pi) * math.exp(math.lgamma(0.5 * dim - 0.5) - math.lgamma(0.5 * dim))
+        met = (met * np.sin(angle) ** (dim - 2)).sum(axis=1, keepdims=True) * np.arcsin(ratio) / 100.0 / whole
+    else:
+        met = 0.5 * met
     enough = ratio[-np.expm1(lines * np.log1p(-met)) >= SEEN]
     return float(enough[0]) if len(enough) else 1.0
 

@@ -91,8 +91,8 @@ def narrow(modes: Sequence[Mode], seen: float, names: list[str]) -> str | None:
     where = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(names, modes[k].centre, strict=True))[:NAMED])
     return (
         f"the mode at {where}{' …' if len(names) > NAMED else ''} is {ratios[k]:.2g} times as wide as another one, and "
-        f"what is less than {seen:.2g} times as wide is found by luck: others like it may be missing. Give `initial=` a "
-        "row for each chain, in all modes that you know of"
+        f"what is less than {seen:.2g} times as wide is found by luck: others like it may be missing. If you know of "
+        "any give `initial=` a row for each chain, one of them there"
     )
 
 
