@@ -291,11 +291,22 @@ def test_a_heavy_tail_is_not_looked_into_without_end(monkeypatch):
 
 
 def test_a_mode_that_was_found_by_luck_is_named():
-    modes = [rounds.Mode(np.array([k, 2.0]), sd * np.eye(2), -m) for k, sd, m in ((0.0, 2.0, 0.0), (7.0, 0.2, 3.9))]
-    said = preparing.narrow(modes, 0.11, ["a", "b"])
+    """It is a tenth as wide as the wider component of another one; one of little weight is not worth a word."""
+    roots = np.array([2.0, 0.1, 0.2, 0.1, 99.0])[:, None, None] * np.eye(2)
+    means = [[0.0, 2.0], [1.0, 2.0], [7.0, 2.0], [7.0, 3.0], [0.0, 0.0]]
+    found = SimpleNamespace(
+        reference=Mixture([5.0, 9.0, 2.0, 1.0, 1.0], means, roots, [5.0] * 5),
+        modes=np.array([0, 0, 1, 1]),
+        narrowest=0.11,
+    )
+    said = preparing.narrow(found, ["a", "b"])
     assert said.startswith("the mode at a = 7, b = 2 is 0.1 times as wide as another one, and what is less than 0.11")
-    assert preparing.narrow(modes, 0.09, ["a", "b"]) is None and preparing.narrow(modes[:1], 0.5, ["a", "b"]) is None
-    assert preparing.narrow([modes[0], modes[1]._replace(mass=-4.1)], 0.11, ["a", "b"]) is None
+    found.narrowest = 0.09
+    assert preparing.narrow(found, ["a", "b"]) is None
+    found.narrowest, found.modes = 0.5, np.zeros(4, int)
+    assert preparing.narrow(found, ["a", "b"]) is None
+    found.modes, found.reference = np.array([0, 0, 1, 1]), Mixture([5.0, 95.0, 1.0, 0.9, 1.0], means, roots, [5.0] * 5)
+    assert preparing.narrow(found, ["a", "b"]) is None
 
 
 def test_a_root_of_the_inverse():

@@ -22,7 +22,7 @@ from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.process import Prepared
 
-RARE = 4.0  #: nats of mass behind the first mode up to which a narrow one is named
+RARE = 0.02  #: weight in the reference from which on a narrow mode is named
 
 
 def tempered(
@@ -64,7 +64,7 @@ def tempered(
     )
     process.narrowest = narrowest(model.dim, lines)
     names = coordinate_names(model.variables, model.transforms)
-    cautions = tuple(filter(None, [starts.warning(names), narrow(modes, process.narrowest, names)]))
+    cautions = tuple(filter(None, [starts.warning(names), narrow(process, names)]))
     spent += rounds + target.count
     process.prepared = Prepared(ladder.starts, describe(process, rounds, barrier), spent, cautions)
     return process
@@ -81,18 +81,22 @@ def describe(process: Tempered, gradients: int, barrier: float) -> str:
     )
 
 
-def narrow(modes: Sequence[Mode], seen: float, names: list[str]) -> str | None:
+def narrow(process: Tempered, names: list[str]) -> str | None:
     """What to say of a mode that is narrower than what lines see, or None."""
-    volumes = np.array([np.log(np.diag(mode.root)).mean() for mode in modes])
-    ratios = np.exp(volumes - volumes.max())
-    k = int(np.argmin(np.where([mode.mass > modes[0].mass - RARE for mode in modes], ratios, 1.0)))
-    if not ratios[k] < seen:
+    reference, groups = process.reference, process.modes
+    volumes = np.log(np.diagonal(reference.roots[:-1], axis1=1, axis2=2)).mean(axis=1)
+    own = [np.flatnonzero(groups == k) for k in range(int(groups.max()) + 1)]
+    widths = np.exp([volumes[j].max() - volumes.max() for j in own])
+    weights = np.array([reference.weights[j].sum() for j in own])
+    k = int(np.argmin(np.where(weights > RARE, widths, 1.0)))
+    if not widths[k] < process.narrowest:
         return None
-    where = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(names, modes[k].centre, strict=True))[:NAMED])
+    centre = reference.means[own[k][np.argmax(reference.weights[own[k]])]]
+    where = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(names, centre, strict=True))[:NAMED])
     return (
-        f"the mode at {where}{' …' if len(names) > NAMED else ''} is {ratios[k]:.2g} times as wide as another one, and "
-        f"what is less than {seen:.2g} times as wide is found by luck: others like it may be missing. If you know of "
-        "any give `initial=` a row for each chain, one of them there"
+        f"the mode at {where}{' …' if len(names) > NAMED else ''} is {widths[k]:.2g} times as wide as another one, and "
+        f"what is less than {process.narrowest:.2g} times as wide is found by luck: others like it may be missing. If "
+        "you know of any give `initial=` a row for each chain, one of them there"
     )
 
 
