@@ -864,7 +864,8 @@ def auto_tempered():
     with constants(FIRST_WINDOW=20, SCANS=8, PATHS=6, EVALUATIONS=300):
         for name, options in {"two modes": {}, "Student": {"target_acceptance": 0.9, "initial": [1.0, 0.0]}}.items():
             process = pdmp.auto(target(name), tempered=True, chains=2, seed=3, **options)
-            kept = ("reference", "betas", "roots", "steps", "pool", "acceptance", "longest", "modes", "known", "narrowest", "learns")
+            kept = {"reference", "betas", "roots", "steps", "pool", "acceptance", "longest", "modes", "known", "learns"}
+            kept.add("narrowest")
             found[name] = prepared(process) | {k: parts(v) for k, v in vars(process).items() if k in kept}
     return found
 

@@ -59,7 +59,7 @@ def test_shares_and_evidence():
 
 
 def test_modes_of_different_widths():
-    """A narrow one off to the side has 0.3; each share within four errors of 400 independent draws, log Z within 0.09."""
+    """A narrow one off to the side has 0.3; shares within four errors of 400 independent draws, log Z within 0.09."""
     weights = np.array([0.2, 0.5, 0.3])
     model = pdmp.models.GaussianMixture([[-5, 0, 0], [5, 0, 0], [0, 8, 0]], np.square([0.5, 1.5, 0.3]), weights)
     model.initial = np.zeros(3)
