@@ -730,7 +730,7 @@ def undefined(x):
 def tempered(name="two modes", scans=45, chains=2, **options):
     """A tempered run of few scans, after short rounds."""
     model = target(name)
-    with constants(FIRST_WINDOW=20, SCANS=8, PATHS=6, EVALUATIONS=300, ROWS=options.pop("ROWS", 4096)):
+    with constants(FIRST_WINDOW=20, SCANS=10, PATHS=6, EVALUATIONS=300, ROWS=options.pop("ROWS", 4096)):
         return pdmp.sample(model, tempered=True, chains=chains, seed=2, events=scans, progress=False, **options)
 
 
@@ -863,7 +863,8 @@ def auto_tempered():
     with constants(FIRST_WINDOW=20, SCANS=8, PATHS=6, EVALUATIONS=300):
         for name, options in {"two modes": {}, "Student": {"target_acceptance": 0.9, "initial": [1.0, 0.0]}}.items():
             process = pdmp.auto(target(name), tempered=True, chains=2, seed=3, **options)
-            kept = ("reference", "betas", "roots", "steps", "pool", "acceptance", "longest", "modes", "known", "learns")
+            kept = {"reference", "betas", "roots", "steps", "pool", "acceptance", "longest", "modes", "known", "learns"}
+            kept.add("narrowest")
             found[name] = prepared(process) | {k: parts(v) for k, v in vars(process).items() if k in kept}
     return found
 

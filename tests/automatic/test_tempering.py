@@ -11,7 +11,7 @@ from scipy import integrate, signal, special, stats
 import pdmp
 from pdmp.automatic import start
 from pdmp.automatic.start import Evaluations
-from pdmp.automatic.tempering import answers, preparing, references, rounds
+from pdmp.automatic.tempering import answers, lines, preparing, references, rounds
 from pdmp.automatic.tempering import process as tempering
 from pdmp.automatic.tempering.evidence import LogEvidence, bennett, log_evidence
 from pdmp.automatic.tempering.ladder import rungs
@@ -181,15 +181,18 @@ def test_what_is_known_of_modes_is_that_of_most_mass_first(monkeypatch):
     truth = {-20.0: (0.0, 0.5), 0.0: (-7.9, 2.0), 20.0: (-8.1, 1.0)}  # of a centre: log of its mass, and the sd
     gaussians = [start.Gaussian(np.array([c]), np.array([[-sd]])) for c, (_, sd) in truth.items()]
     monkeypatch.setattr(preparing, "elbo", lambda _, g, __: truth[float(np.rint(g.centre[0] / 20.0) * 20.0)][0])
-    monkeypatch.setattr(preparing, "find_path", lambda *_: SimpleNamespace(mode=None))
+    monkeypatch.setattr(preparing, "along_lines", lambda _, paths, *__: (paths, 7))
     again = start.Gaussian(np.array([0.5]), np.array([[2.0]]))
     learnt, begun = SimpleNamespace(gaussian=gaussians[1]), SimpleNamespace(paths=(), centre=np.zeros(1))
     model = Gaussian([0.0], [1.0])
-    found, spent = preparing.known_modes(
+    found, lines, _ = preparing.known_modes(
         model, begun, learnt, [gaussians[2], again, gaussians[0]], np.random.SeedSequence(1)
     )
     assert [(float(m.centre[0]), float(m.root[0, 0]), m.mass) for m in found] == [(-20.0, 0.5, 0.0), (0.5, 2.0, -7.9)]
-    assert spent >= preparing.PATHS
+    assert lines == 7
+    within = start.Gaussian(np.array([-3.0]), np.array([[0.1]]))  # in the middle of a wide one, but another one
+    found, *_ = preparing.known_modes(model, begun, learnt, [again, within], np.random.SeedSequence(1))
+    assert sorted(float(m.root[0, 0]) for m in found) == [0.1, 2.0]
 
 
 def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
@@ -205,7 +208,7 @@ def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
         "find_starts": starts,
         "learn_metric": SimpleNamespace(gradients=10, far=False),
         "hidden_modes": ([], 100),
-        "known_modes": (modes, 1_000),
+        "known_modes": (modes, 858, 1_000),
         "learn_ladder": (made, 10_000, 2.5),
     }.items():
         monkeypatch.setattr(preparing, name, lambda *_, result=result: result)
@@ -213,9 +216,97 @@ def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
     process = preparing.tempered(Gaussian([0.0, 0.0], [1.0, 4.0]), 2, np.random.SeedSequence(1).spawn(4), None, None)
     assert process.prepared.gradients == 111_111 and process.prepared.cautions == ("a neck",)
     assert "barrier 2.5, learnt in 10,000 gradients" in process.prepared.choice
+    assert process.narrowest == lines.narrowest(2, 858) < 0.1
+    assert "less than 0.06 times as wide as others may be missed" in process.prepared.choice
     np.testing.assert_array_equal(process.prepared.starts, made.starts)
     for name, found in zip(("centre", "root", "mass"), process.known, strict=True):
         np.testing.assert_array_equal(found, [getattr(mode, name) for mode in modes])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Lines
+
+
+def test_lines_meet_what_is_said_to_be_seen():
+    """Of the ratio that is named, at any distance: the share of random lines that have a place in the ball."""
+    assert [lines.number(d) for d in (1, 3, 5, 7)] == [100, 900, 1_200, 858]
+    assert lines.narrowest(50, 3) == 1.0  # three lines see nothing
+    rng = np.random.default_rng(0)
+    for d, n in ((1, 10), (2, 40), (3, 50), (5, 50)):
+        r, far = lines.narrowest(d, n), 9.0
+        z = rng.standard_normal((20_000, d))
+        z /= np.linalg.norm(z, axis=1, keepdims=True)
+        first = lines.NEAREST * lines.RATIO ** rng.random((20_000, 1))
+        x = (first * lines.RATIO ** np.arange(8))[..., None] * z[:, None]
+        inside = np.linalg.norm(x - far * np.eye(d)[0], axis=-1) < r * np.linalg.norm(x, axis=-1)
+        assert inside.any(axis=1).mean() == pytest.approx(1.0 - 0.05 ** (1.0 / n), rel=0.15)
+
+
+def path(centre, sd, elbo, mode=True):
+    gaussian = start.Gaussian(np.array(centre, float), sd * np.eye(len(centre)))
+    return start.Path(gaussian, elbo, mode, mode=gaussian if mode else None)
+
+
+def test_what_is_known_of_the_potential():
+    """Minus the log of the density of the Gaussian that is highest there; the widest ones have mass."""
+    known = lines.Known((path([0.0, 0.0], 2.0, 1.0), path([6.0, 0.0], 1.1, 0.0), path([9.0, 9.0], 50.0, -7.1, False)))
+    for x in ([0.5, 1.0], [6.0, 2.0]):
+        logs = [
+            stats.multivariate_normal([0, 0], 4.0).logpdf(x) + 1.0,
+            stats.multivariate_normal([6, 0], 1.21).logpdf(x),
+        ]
+        assert known.expected(np.array(x)) == pytest.approx(-max(logs), rel=1e-12)
+    assert [g.root[0, 0] for g in known.widest()] == [2.0, 1.1]
+
+
+def test_directions_are_far_from_each_other():
+    rng, earlier = np.random.default_rng(0), [np.array([1.0])]
+    assert lines.spread(earlier, 1, rng) == -1.0 and len(earlier) == 2
+    found = [np.array([1.0, 0.0]), np.array([-1.0, 0.0])]
+    assert abs(lines.spread(found, 2, rng)[0]) < 0.2 and np.allclose(np.linalg.norm(found, axis=1), 1.0)
+
+
+def test_lines_find_a_narrow_mode_off_the_axes(monkeypatch):
+    """From either of two that are known, one a fifth as wide, with a third of the mass; each once."""
+    model = GaussianMixture([[0.0, 0.0], [4.0, 5.0], [-9.0, 3.0]], [1.0, 0.04, 0.8], [0.4, 0.3, 0.3])
+    paths = path([0.0, 0.0], 1.0, math.log(0.4)), path([-9.0, 3.0], math.sqrt(0.8), math.log(0.3))
+    monkeypatch.setattr(lines, "number", lambda dim: 60)
+    target = Evaluations(model)
+    found, looked = lines.along_lines(target, paths, np.zeros(2), np.random.default_rng(1))
+    assert found[:2] == paths and len(found) == 3 and looked == 60
+    assert np.allclose(found[2].mode.centre, [4.0, 5.0], atol=0.01) and found[2].elbo == pytest.approx(math.log(0.3))
+    assert target.count < 800
+    monkeypatch.setattr(lines, "EVALUATIONS", target.count)
+    assert lines.along_lines(target, paths, np.zeros(2), np.random.default_rng(1)) == (paths, 1)
+
+
+def test_a_heavy_tail_is_not_looked_into_without_end(monkeypatch):
+    """U of a Cauchy law is lower than of a normal everywhere far out; nothing falls on the way."""
+    model = pdmp.models.from_function(lambda x: (math.log1p(x[0] ** 2), 2.0 * x / (1.0 + x[0] ** 2)), 1)
+    begun = []
+    monkeypatch.setattr(lines, "find_path", lambda target, x, *_: begun.append(x) or path([0.0], 1.0, 0.0, False))
+    paths = (path([0.0], 1.0, 0.0),)
+    assert lines.along_lines(Evaluations(model), paths, np.zeros(1), np.random.default_rng(0)) == (paths, 100)
+    assert len(begun) == lines.WASTED
+
+
+def test_a_mode_that_was_found_by_luck_is_named():
+    """It is a tenth as wide as the wider component of another one; one of little weight is not worth a word."""
+    roots = np.array([2.0, 0.1, 0.2, 0.1, 99.0])[:, None, None] * np.eye(2)
+    means = [[0.0, 2.0], [1.0, 2.0], [7.0, 2.0], [7.0, 3.0], [0.0, 0.0]]
+    found = SimpleNamespace(
+        reference=Mixture([5.0, 9.0, 2.0, 1.0, 1.0], means, roots, [5.0] * 5),
+        modes=np.array([0, 0, 1, 1]),
+        narrowest=0.11,
+    )
+    said = preparing.narrow(found, ["a", "b"])
+    assert said.startswith("the mode at a = 7, b = 2 is 0.1 times as wide as another one, and what is less than 0.11")
+    found.narrowest = 0.09
+    assert preparing.narrow(found, ["a", "b"]) is None
+    found.narrowest, found.modes = 0.5, np.zeros(4, int)
+    assert preparing.narrow(found, ["a", "b"]) is None
+    found.modes, found.reference = np.array([0, 0, 1, 1]), Mixture([5.0, 95.0, 1.0, 0.9, 1.0], means, roots, [5.0] * 5)
+    assert preparing.narrow(found, ["a", "b"]) is None
 
 
 def test_a_root_of_the_inverse():
@@ -611,6 +702,9 @@ def test_shares_of_modes():
     right = draws[draws[..., 0] > 0.0]
     assert np.array_equal(found[0].mean, right.mean(axis=0)) and np.array_equal(found[0].sd, right.std(axis=0))
     assert found[0].error == found[1].error > 0.015
+    assert np.isnan(found.narrowest) and len(repr(found).splitlines()) == 3
+    found = answers.Modes(found, ["a", "b"], 0.16)
+    assert repr(found).splitlines()[3] == "Modes less than 0.16 times as wide as others may be missing."
     assert repr(found).splitlines()[1].split()[:4] == ["mode", "0", "0.750", f"{found[0].error:.3f}"]
 
 

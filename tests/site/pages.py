@@ -14,7 +14,7 @@ import warnings
 from typing import NamedTuple
 
 from pdmp.automatic import metric
-from pdmp.automatic.tempering import rounds
+from pdmp.automatic.tempering import lines, rounds
 from tests.examples import small
 
 BLOCK = re.compile(r"^(?:<!-- (needs|not run): (.+?) -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,6 +56,6 @@ if __name__ == "__main__":
     small.shorten()
     small.LARGEST = 300
     metric.FIRST_WINDOW, metric.WINDOWS = 12, 1  # of the warm-up of the automatic sampler
-    rounds.SCANS = 8
+    rounds.SCANS, lines.EVALUATIONS = 8, 300
     for name in sys.argv[1:]:
         print(f"{name}:", "; ".join(run(pathlib.Path(name))) or "all")

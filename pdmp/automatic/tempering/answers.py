@@ -49,12 +49,13 @@ class Modes(tuple):
     """The modes of a run, that of the largest share first: a tuple of `ModeShare`, which prints as a table."""
 
     names: Sequence[str]
+    narrowest: float  #: width of a mode, over that of another one, below which it may be missing; nan: not known
     SHOWN = 6  #: coordinates that are printed
 
-    def __new__(cls, modes: Sequence[ModeShare], names: Sequence[str]) -> Modes:
+    def __new__(cls, modes: Sequence[ModeShare], names: Sequence[str], narrowest: float = math.nan) -> Modes:
         """A tuple with names of the coordinates."""
         made = super().__new__(cls, modes)
-        made.names = names
+        made.names, made.narrowest = names, narrowest
         return made
 
     def __repr__(self) -> str:
@@ -67,7 +68,10 @@ class Modes(tuple):
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
         more = len(self.names) - self.SHOWN
-        return "\n".join(lines + ([f"… and {more} more coordinates"] if more > 0 else []))
+        lines += [f"… and {more} more coordinates"] if more > 0 else []
+        if not math.isnan(self.narrowest):
+            lines.append(f"Modes less than {self.narrowest:.2g} times as wide as others may be missing.")
+        return "\n".join(lines)
 
 
 class LogBayesFactor(NamedTuple):
@@ -158,7 +162,8 @@ def modes_of(run: Run) -> Modes:
         x = draws[which[..., k] == 1.0]
         if len(x):
             found.append(ModeShare(float(which[..., k].mean()), float(error[k]), x.mean(axis=0), x.std(axis=0)))
-    return Modes(sorted(found, key=lambda mode: -mode.share), run.names())
+    narrowest = of_tempered(run, "modes").get("known/narrowest", [math.nan])
+    return Modes(sorted(found, key=lambda mode: -mode.share), run.names(), float(narrowest[0]))
 
 
 def evidence(a: Run, b: Run) -> LogBayesFactor:
@@ -264,6 +269,7 @@ class TemperedReport(Report):
             "known/centres": process.known[0].copy(),
             "known/roots": process.known[1].copy(),
             "known/masses": process.known[2].copy(),
+            "known/narrowest": np.array([process.narrowest]),
         }
 
     def warnings(self, process: Any, stats: dict) -> list[str]:

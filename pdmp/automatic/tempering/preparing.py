@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.metric import Metric, learn_metric
 from pdmp.automatic.metric import acceptance as aimed_at
-from pdmp.automatic.modes import hidden_modes
-from pdmp.automatic.start import WIDTH, Evaluations, Gaussian, Path, Starts, elbo, find_path, find_starts, is_typical
+from pdmp.automatic.modes import NAMED, hidden_modes
+from pdmp.automatic.start import Evaluations, Gaussian, Path, Starts, elbo, find_starts, is_typical
+from pdmp.automatic.tempering.lines import along_lines, narrowest
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.references import BEHIND
@@ -21,7 +22,7 @@ from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.process import Prepared
 
-PATHS, EVALUATIONS = 24, 3_000  #: further paths, at most, and evaluations from which on no other one begins
+RARE = 0.02  #: weight in the reference from which on a narrow mode is named
 
 
 def tempered(
@@ -49,7 +50,7 @@ def tempered(
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
     hidden, further = hidden_modes(model, starts, learnt, for_modes)
-    modes, more = known_modes(model, starts, learnt, [m.gaussian for m in hidden], for_modes.spawn(1)[0])
+    modes, lines, more = known_modes(model, starts, learnt, [m.gaussian for m in hidden], for_modes.spawn(1)[0])
     spent = starts.evaluations + learnt.gradients + further + more
     aim = aimed_at(learnt.far, acceptance)
     ladder, rounds, barrier = learn_ladder(model, modes, starts.centre, chains, for_rounds, aim, learnt.far)
@@ -61,7 +62,9 @@ def tempered(
         np.array([m.root for m in modes]),
         np.array([m.mass for m in modes]),
     )
-    cautions = tuple(filter(None, [starts.warning(coordinate_names(model.variables, model.transforms))]))
+    process.narrowest = narrowest(model.dim, lines)
+    names = coordinate_names(model.variables, model.transforms)
+    cautions = tuple(filter(None, [starts.warning(names), narrow(process, names)]))
     spent += rounds + target.count
     process.prepared = Prepared(ladder.starts, describe(process, rounds, barrier), spent, cautions)
     return process
@@ -73,39 +76,52 @@ def describe(process: Tempered, gradients: int, barrier: float) -> str:
     return (
         f"parallel tempering with {n} rungs, of HMC with paths of 1 to {process.longest} steps; the reference has "
         f"{components} fitted component{'s' if components > 1 else ''}, in {modes} mode{'s' if modes > 1 else ''}, and "
-        f"a wide one; barrier {barrier:.2g}, learnt in {gradients:,} gradients; they miss modes that are narrow and far"
+        f"a wide one; barrier {barrier:.2g}, learnt in {gradients:,} gradients; modes less "
+        f"than {process.narrowest:.2g} times as wide as others may be missed"
+    )
+
+
+def narrow(process: Tempered, names: list[str]) -> str | None:
+    """What to say of a mode that is narrower than what lines see, or None."""
+    reference, groups = process.reference, process.modes
+    volumes = np.log(np.diagonal(reference.roots[:-1], axis1=1, axis2=2)).mean(axis=1)
+    own = [np.flatnonzero(groups == k) for k in range(int(groups.max()) + 1)]
+    widths = np.exp([volumes[j].max() - volumes.max() for j in own])
+    weights = np.array([reference.weights[j].sum() for j in own])
+    k = int(np.argmin(np.where(weights > RARE, widths, 1.0)))
+    if not widths[k] < process.narrowest:
+        return None
+    centre = reference.means[own[k][np.argmax(reference.weights[own[k]])]]
+    where = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(names, centre, strict=True))[:NAMED])
+    return (
+        f"the mode at {where}{' …' if len(names) > NAMED else ''} is {widths[k]:.2g} times as wide as another one, and "
+        f"what is less than {process.narrowest:.2g} times as wide is found by luck: others like it may be missing. If "
+        "you know of any give `initial=` a row for each chain, one of them there"
     )
 
 
 def known_modes(
     model: Model, starts: Starts, learnt: Metric, hidden: Sequence[Gaussian], seed: np.random.SeedSequence
-) -> tuple[list[Mode], int]:
-    """Distinct Gaussians that paths have found, that of most mass first, and the evaluations it took.
+) -> tuple[list[Mode], int, int]:
+    """Distinct Gaussians that paths have found, that of most mass first; lines looked along, and evaluations in all.
 
-    Besides those of the plain warm-up there are up to `PATHS` further paths, in pairs on either side of the centre of
-    what is known and of where the first paths began, at once, twice and four times its spread.
+    Besides those of the plain warm-up there are those to which `along_lines` leads.
     """
     target, rng = Evaluations(model), np.random.Generator(np.random.PCG64(seed))
     z = rng.standard_normal((8, model.dim))
     paths = tuple(path for path in starts.paths if path.gaussian is not None)
     paths += tuple(Path(g, elbo(target, g, z), True, mode=g) for g in (*hidden, learnt.gaussian))
-    centres = np.array([starts.centre, *(path.gaussian.centre for path in paths)])
-    width = np.sqrt(centres.var(axis=0) + np.square(WIDTH) / 3.0) + np.max([p.gaussian.widths() for p in paths], axis=0)
-    for k in range(PATHS):
-        if target.count > EVALUATIONS:
-            break
-        if k % 2 == 0:
-            offset = 2.0 ** (k // 2 % 3) * width * rng.standard_normal(model.dim)
-        origin = centres.mean(axis=0) + (offset if k % 2 == 0 else -offset)
-        if target.potential(origin) < math.inf:
-            path = find_path(target, origin, rng, paths, True)
-            if path.mode is not None and not any(path is other for other in paths):
-                paths = (*paths, path)
+    paths, lines = along_lines(target, paths, starts.centre, rng)
     found: list[Mode] = []
     gaussians = [path.mode or path.gaussian for path in {id(path): path for path in paths}.values()]
     for mass, g in sorted(((elbo(target, g, z), g) for g in gaussians), key=lambda c: -c[0]):
-        if not any(is_typical(np.linalg.solve(m.root, g.centre - m.centre)) for m in found):
+        if not any(
+            is_typical(np.linalg.solve(m.root, g.centre - m.centre))
+            and is_typical(g.standardised(m.centre))  # else a narrow one within a wide one
+            for m in found
+        ):
             root = lower(g.root)
             found.append(Mode(g.centre, root * np.sign(np.diag(root)), mass))
     best = found[0].mass
-    return [m for m in found if m.mass > best - BEHIND] if math.isfinite(best) else found[:1], target.count
+    found = [m for m in found if m.mass > best - BEHIND] if math.isfinite(best) else found[:1]
+    return found, lines, target.count

@@ -169,6 +169,7 @@ class Tempered(Process):
         self.modes = np.zeros(max(len(reference.weights) - 1, 1), np.int64)
         #: Modes that were found beforehand: centres (n, d), roots (n, d, d) and log masses (n,).
         self.known = np.zeros((0, self.model.dim)), np.zeros((0, self.model.dim, self.model.dim)), np.zeros(0)
+        self.narrowest = 1.0  #: width of a mode, of that of another one, from which on it is not missed
         self.extra = 0 if self.model.has("potential_and_gradient") else 1
         super().__init__(self.model.dim, flow=Still())
 

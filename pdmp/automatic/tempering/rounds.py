@@ -1,9 +1,10 @@
 """Rounds of tempering that learn the ladder, the metric of each rung, and the reference.
 
 The metric of a rung is the inverse of E ∇U_β∇U_βᵀ, its widths *within* modes; a covariance has the distances between
-them too. Rounds are of all chains together, of twice the scans each time. In the first `SEARCHES` the reference is one
-wide t, from which replicas come to whatever is within it; after each later one it is fitted anew to draws of the target
-(`pdmp.automatic.tempering.references`). In the first quarter of a round steps adapt; only what follows is counted.
+them too. Rounds are of all chains together, of twice the scans each time, and four times for the first fitted one. In
+the first `SEARCHES` the reference is one wide t, from which replicas come to whatever is within it; after each later
+one it is fitted anew to draws of the target (`pdmp.automatic.tempering.references`). In the first quarter of a round
+steps adapt; only what follows is counted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pdmp.process import DATA
 FIRST_RUNGS = 12  #: of the first round
 FEW_RUNGS = 8  #: of the second, at least: the first has seen little of the barrier
 SCANS = 64  #: of all chains together in the first round, at least; of one a quarter of that
-SEARCHES, FITS = 3, 2  #: rounds with the wide reference, and with fitted ones; the last of these stays
+SEARCHES, FITS = 2, 2  #: rounds with the wide reference, and with fitted ones; the last of these stays
 ADAPTED = 0.25  #: part of a round in which steps adapt
 COMPARED = 200  #: draws at which the gradients of target and reference are compared
 MISFIT = 0.8  #: by which the target is far from the reference; of normal components t's are 0.3 to 0.6 away
@@ -239,5 +240,5 @@ def learn_ladder(
             root = inverse_root(ladder.precisions[-1])
             worst, spent = max(worst, misfit(model, reference, x, root)), spent + len(x)
             ladder = ladder._replace(longest=LONG if worst > MISFIT else SHORT)
-        scans *= 2
+        scans *= 4 if k == SEARCHES - 1 else 2
     return ladder, spent, float(seen.rejections.sum())
