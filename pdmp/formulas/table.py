@@ -201,7 +201,8 @@ def complete_rows(
         If no row is left.
     """
     names = [name for name in table.columns if name in set(names)]
-    table = table[names]
+    if len(names) < len(table.columns):  # `table[names]` would be a copy
+        table = import_pandas().DataFrame({name: table[name] for name in names}, index=table.index, copy=False)
     missing = table.isna()
     missing[list(imputed)] = False
     rows = missing.any(axis=1).to_numpy()

@@ -39,9 +39,15 @@ class Totals(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
             return cls._of(design, X, values, y, offset, weight)
 
+    @staticmethod
+    def _of_column(column):
+        return column.mean(), column.std(), max(-column.min(), column.max())
+
     @classmethod
     def _of(cls, design, X, values, y, offset, weight):
-        mean, largest = X.mean(axis=0), np.abs(X).max(axis=0)
+        # One by one, and contiguous: of all at once it would be another table.
+        columns = [cls._of_column(np.ascontiguousarray(X[:, j])) for j in range(X.shape[1])]
+        mean, sd, largest = np.array(columns).T
         return cls(
             rows=len(y),
             y_mean=float(y.mean()),
@@ -53,7 +59,7 @@ class Totals(NamedTuple):
             any_offset=bool(np.any(offset)),
             weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
             mean=mean,
-            sd=np.array([X[:, j].std() for j in range(X.shape[1])]),
+            sd=sd,
             largest=largest,
             products=_products(X, 0.0 if design.intercept is None else mean, np.where(largest > 0.0, largest, 1.0)),
             value_sd=np.array([value.std() for value in values]),
@@ -67,6 +73,6 @@ def _products(X, centre, scale):
     """Products of columns that are centred and divided: neither a mean far from 0 nor a small unit rounds them away."""
     ranges = chunks(*X.shape)
     if len(ranges) == 1:
-        part = (X - centre) / scale
+        part = (X[:] - centre) / scale
         return part.T @ part
     return sum(each(lambda first, stop: products((X[first:stop] - centre) / scale), ranges))
