@@ -227,10 +227,10 @@ def test_errors_that_need_the_path():
 
 @pytest.mark.exact
 def test_chains_that_differ_by_chance_in_one_of_many_averages_are_no_finding():
-    """Of 3,000 averages of independent draws none has far too few effective draws; one whose chains are apart has."""
-    x = np.random.default_rng(5).standard_normal((4, 400, 3_000))
+    """Of 1,500 averages of independent draws none has far too few effective draws; one whose chains are apart has."""
+    x = np.random.default_rng(9).standard_normal((4, 400, 1_500))
     found = 1_600.0 * monte_carlo_error.standard_error(list(x), [1.0] * 4, [400.0] * 4) ** 2  # 1, of independent draws
-    assert found.max() < 2.5  # where each is tested at 0.001 three are at 6 or more
+    assert found.max() < 2.5  # where each is tested at 0.001 one or two are at 6 or more
     alone = 1_600.0 * monte_carlo_error.standard_error(list(x), [1.0] * 4, [400.0] * 4, together=1) ** 2
     assert np.sum(alone > 5.0) >= 1 and np.allclose(alone[alone < 2.5], found[alone < 2.5])
     x[0, :, 7] += 0.8  # sixteen standard errors of a chain's average
