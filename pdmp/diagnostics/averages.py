@@ -339,7 +339,7 @@ def effective_draws(run: Any, part: slice | None = None, of: Sequence[str] = ("m
 
 def _of_means(run, part, var):
     """Effective draws of the means of the coordinates `part`, whose variances these are."""
-    error = monte_carlo_error.standard_error(*stretches(run, part=part))
+    error = monte_carlo_error.standard_error(*stretches(run, part=part), together=run.dim)
     with np.errstate(all="ignore"):
         return np.where(error > 0.0, var / error**2, np.nan)
 
@@ -347,7 +347,7 @@ def _of_means(run, part, var):
 def _of_sds(run, part, var):
     """Those of the standard deviations."""
     series, each, lengths, fourth = square_stretches(run, np.tile(run.mean()[part], len(run.copies)), part)
-    square_error = monte_carlo_error.standard_error(series, each, lengths)
+    square_error = monte_carlo_error.standard_error(series, each, lengths, together=run.dim)
     with np.errstate(all="ignore"):
         spread = (3.0 * var**2 if fourth is None else fourth) - var**2
         squares = np.where((var > 0.0) & (abs(spread) <= 1e-12 * var**2), np.inf, spread / square_error**2)

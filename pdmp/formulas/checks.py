@@ -233,16 +233,15 @@ def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | 
     return text
 
 
-def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | None:
-    """A warning that names columns whose sum separates the labels.
+def separated(design: Design, priors: Sequence[Prior], y: np.ndarray, largest: np.ndarray) -> str | None:
+    """A warning that names columns whose sum separates the labels; `largest` are the columns' largest sizes.
 
     Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
     does not separate some of the rows does not separate all.
     """
     from scipy import optimize
 
-    X = design.X
-    largest = np.maximum(np.max([np.abs(X[s]).max(axis=0) for s in pieces(X)], axis=0), 1e-300)
+    X, largest = design.X, np.maximum(largest, 1e-300)
     rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
     while True:
         signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
@@ -278,7 +277,7 @@ def suspected(
     found = (
         collinear(design, priors, totals),
         absorbed(design, groups, given),
-        None if labels is None else separated(design, priors, labels),
+        None if labels is None else separated(design, priors, labels, totals.largest),
     )
     texts = [text for text in found if text is not None]
     for text in texts:

@@ -24,7 +24,9 @@ from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
+from pdmp.models.regressions.design import Columns
 
+LARGE = 2**28  #: bytes of the fixed columns from which on they are not copied, where that can be
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
 DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
 #: What a column may hold that is neither a number nor a category, by what pandas calls it, and how to make it a number.
@@ -523,10 +525,12 @@ class Design:
         Without missing values in the columns of the formula.
     environment : formulae.environment.Environment
         Where the functions of the formula are looked up.
+    in_place : bool, default False
+        Whether columns of a large table without groups may be used where they are.
 
     Attributes
     ----------
-    X : ndarray, shape (N, p)
+    X : ndarray or Columns, shape (N, p)
     columns : list of str
     terms : dict of str to list of int
         Columns of each term.
@@ -548,7 +552,7 @@ class Design:
 
     response_labels: np.ndarray | None = None
 
-    def __init__(self, described: Described, table: Any, environment: Any) -> None:
+    def __init__(self, described: Described, table: Any, environment: Any, in_place: bool = False) -> None:
         self.model, self.formula = described.model, described.formula
         self._groups, self.model.group_terms = self.model.group_terms, []
         floats = FloatColumns(table)
@@ -567,7 +571,11 @@ class Design:
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
         n = len(table)
-        self.X = self._stack([term.data for term in self._fixed], n)
+        in_place &= not self._groups and not described.smooths and 8 * n * len(self.columns) >= LARGE
+        if in_place and int(import_pandas().__version__.partition(".")[0]) >= 3:  # before, tables change in place
+            self.X = self._where_they_are(table)
+        else:
+            self.X = self._stack([term.data for term in self._fixed], n)
         self.smooths, bent = [smooth_of(said, table) for said in described.smooths], []
         self.warps: dict[str, Warp] = {}
         for one in self.smooths:
@@ -614,6 +622,16 @@ class Design:
             said = " ".join(str(error).split()).rstrip(".")
             kind = OtherRows if isinstance(error, OtherRows) else ValueError
             raise kind(f"`formula` {self.formula!r} cannot be evaluated: {said}.") from None
+
+    def _where_they_are(self, table):
+        """The fixed columns as `Columns`: those of the table, and what functions have made of them."""
+        found = []
+        for term in self._fixed:
+            if term.name == "Intercept":
+                term.data = np.broadcast_to(np.ones(1), len(table))
+            data = np.asarray(term.data, dtype=float)
+            found += [data] if data.ndim == 1 else list(data.T)
+        return Columns(*found, owner=table)
 
     def _stack(self, parts, n):
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
@@ -699,7 +717,8 @@ class Design:
         return said
 
     def _check_finite(self, X, table):
-        for j in np.flatnonzero(~np.all(np.isfinite(X), axis=0)):
+        finite = [np.all(np.isfinite(X[:, j])) for j in range(X.shape[1])]
+        for j in np.flatnonzero(np.logical_not(finite)):
             row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
             raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
 
@@ -1091,4 +1110,5 @@ def read_labels(column: Any, name: str) -> tuple[np.ndarray, np.ndarray, str]:
         )
     plain = [_plain(label) for label in labels]
     said = "" if plain in ([0, 1], [False, True]) else f"label 1 of {name} is {plain[1]!r}, and 0 is {plain[0]!r}"
-    return codes.astype(float), labels, said
+    are_codes = getattr(column, "dtype", None) == np.float64 and plain == [0, 1]  # which saves a copy
+    return np.asarray(column) if are_codes else codes.astype(float), labels, said

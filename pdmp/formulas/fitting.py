@@ -346,7 +346,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression
     added, said = added_to(fit.design, before.groups, table, origin.roles)
     design, p = added.design, before.n_fixed
     y = design.read_further_response(table, origin.environment, fit.family.response, before.y)
-    design.X = np.concatenate([before.X * before.scale + before.centre, added.X])
+    design.X = np.concatenate([np.asarray(before.X) * before.scale + before.centre, added.X])
     kind = kind_of(added.groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
     design.X = design.X[:0]
     design.kept = fit.kept.extended(table, [design])
@@ -461,10 +461,12 @@ def make_model(
         used = described.names | check_roles(roles, table)
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table)
-        design = Design(described, table, environment)
+        design = Design(described, table, environment, in_place=select is None)
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
-        added = design.offset + linear_offset(table, offset, exposure)
+        added = design.offset
+        if offset is not None or exposure is not None:
+            added = added + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]

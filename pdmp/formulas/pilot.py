@@ -36,7 +36,7 @@ def with_pilot(
     Rows in files are left alone: the survey of an anchor is a pass over all files.
     """
     model, passes = process.model, 0.0
-    if model.blocks is not None:
+    if model.coded is not None:
         return process, passes
     laws = np.arange(model.dim) >= model.dim - model.n_dispersions
     few = laws | (np.arange(model.dim) >= process.spread) & (np.arange(model.dim) < process.first_effect)

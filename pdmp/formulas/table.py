@@ -217,7 +217,10 @@ def complete_rows(
     """
     names = [name for name in table.columns if name in set(names)]
     idle = weigh(table, weights)
-    table = table[names][~idle]
+    if len(names) < len(table.columns):  # `table[names]` would be a copy
+        table = import_pandas().DataFrame({name: table[name] for name in names}, index=table.index, copy=False)
+    if idle.any():
+        table = table[~idle]
     missing = table.isna()
     missing[list(imputed)] = False
     rows = missing.any(axis=1).to_numpy()

@@ -43,9 +43,15 @@ class Totals(NamedTuple):
         with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
             return cls._of(design, X, values, y, offset, weight)
 
+    @staticmethod
+    def _of_column(column, weight):
+        return mean_of(column, weight), sd_of(column, weight), max(-column.min(), column.max())
+
     @classmethod
     def _of(cls, design, X, values, y, offset, weight):
-        mean, largest = mean_of(X, weight), np.abs(X).max(axis=0)
+        # One by one, and contiguous: of all at once it would be another table.
+        columns = [cls._of_column(np.ascontiguousarray(X[:, j]), weight) for j in range(X.shape[1])]
+        mean, sd, largest = np.array(columns).reshape(-1, 3).T
         return cls(
             rows=len(y),
             y_mean=float(mean_of(y, weight)),
@@ -57,7 +63,7 @@ class Totals(NamedTuple):
             any_offset=bool(np.any(offset)),
             weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
             mean=mean,
-            sd=np.array([sd_of(X[:, j], weight) for j in range(X.shape[1])]),
+            sd=sd,
             largest=largest,
             products=_products(
                 X, 0.0 if design.intercept is None else mean, np.where(largest > 0.0, largest, 1.0), weight
@@ -73,7 +79,7 @@ def _products(X, centre, scale, weight):
     """Products of columns that are centred and divided: neither a mean far from 0 nor a small unit rounds them away."""
     ranges, w = chunks(*X.shape), None if weight is None else weight / weight.mean()
     if len(ranges) == 1:
-        part = (X - centre) / scale
+        part = (X[:] - centre) / scale
         return part.T @ (part if w is None else w[:, None] * part)
 
     def some(first, stop):

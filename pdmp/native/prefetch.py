@@ -1,7 +1,11 @@
-"""Prefetching, which numba lacks: a hint to load a row that will be read soon, to the processor or from a file."""
+"""Prefetching, which numba lacks: a hint to load a row that will be read soon, to the processor or from a file.
+
+And numbers at addresses, of columns that are not in one array.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 
 from llvmlite import ir
@@ -18,7 +22,39 @@ if config.DISABLE_JIT:
     def _fetch(data, i):
         pass
 
+    def read_at(address):
+        """The float64 at an address."""
+        return ctypes.c_double.from_address(int(address)).value
+
+    def fetch_at(address):
+        """Load what is at an address into the cache."""
+
 else:
+
+    @intrinsic
+    def read_at(context, address):
+        """The float64 at an address."""
+
+        def generate(context, builder, signature, args):
+            number = ir.DoubleType()
+            place = builder.inttoptr(args[0], number.as_pointer())
+            return builder.load(place, typ=number)
+
+        return types.float64(types.int64), generate
+
+    @intrinsic
+    def fetch_at(context, address):
+        """Load what is at an address into the cache."""
+
+        def generate(context, builder, signature, args):
+            byte, flag = ir.IntType(8), ir.IntType(32)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
+            )
+            builder.call(function, [builder.inttoptr(args[0], byte.as_pointer()), flag(0), flag(3), flag(1)])
+            return context.get_dummy_value()
+
+        return types.none(types.int64), generate
 
     @intrinsic
     def _fetch(context, data, i):

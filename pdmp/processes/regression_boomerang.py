@@ -175,8 +175,8 @@ class RowFactors(Process):
         super().__init__(model.dim, 3, dependents, flow=None if flow is None else flow(self.anchor))
 
     def _weigh_blocks(self, model, root):
-        """The weights of rows in files, block by block; they and their tables are in files as well."""
-        blocks, files, n = model.blocks, model.coded.files, model.n_data
+        """The weights of rows block by block; of rows in files they and their tables are in files as well."""
+        blocks, files, n = model.blocks, model.blocks.files, model.n_data
         table, weights = files.unused("alias"), files.unused("weights")
         files.create(table, (n, 2))
         files.create(weights, (n,))

@@ -325,14 +325,14 @@ class RegressionZigZag(Process):
             self.tables = AliasTables(order.ravel(), places, np.take_along_axis(drawn, order, axis=1).ravel())
         else:
             sums, self.growth, names, first, totals = survey_blocks(model, *args)
-            self.parts = model.coded.files.mapped(names[1])
+            self.parts = model.blocks.files.mapped(names[1])
             self.tables = self._tables_in_files(model, names[0], first, totals)
         self.pull, self.inner, self.border, self.own, self.bulge = sums
         return crossed
 
     def _tables_in_files(self, model, name, first, totals):
         """The tables of rows in files are in a file as well."""
-        files, n = model.coded.files, model.n_data
+        files, n = model.blocks.files, model.n_data
         if not self.slots:
             further = self.parts.reshape(-1) if self.parts.shape[1] == 1 else None
             return tables_of_blocks(model, name, first, totals, further)

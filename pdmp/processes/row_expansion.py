@@ -158,18 +158,18 @@ def tables_of_blocks(model, name, first, totals, further):
     """The tables in the file of this name, blocks beginning at `first`; all totals are NaN where one is not finite."""
     finite = np.isfinite(totals).all()
     sums = np.array(totals) if finite else np.ones(len(totals))
-    tables = AliasBlocks(model.coded.files.mapped(name), first, sums, model.design.asks, further)
+    tables = AliasBlocks(model.blocks.files.mapped(name), first, sums, model.design.asks, further)
     tables.totals[:] *= 1.0 if finite else math.nan
     return tables
 
 
 def survey_blocks(model, layout, plan, anchor, speed, scale, shared, typical):
-    """The same of rows in files, block by block, whose groups are not crossed.
+    """The same block by block, of rows in files or of `Columns`, whose groups are not crossed.
 
     Returns `Sums`, `Shells`, and for tables of the rows: names of files of these and of ω, where blocks begin, and the
     sums of their weights.
     """
-    blocks, files, n = model.blocks, model.coded.files, model.n_data
+    blocks, files, n = model.blocks, model.blocks.files, model.n_data
     names = files.unused("alias"), files.unused("parts")
     files.create(names[0], (n,) if model.n_groups else (n, 2))
     files.create(names[1], (n, model.n_functionals))

@@ -223,3 +223,16 @@ def test_errors_that_need_the_path():
     with pytest.raises(ValueError, match='keeps none; use `store="skeleton"` or `store="grid"`'):
         run.mcse(lambda x: x[0])
     assert np.isnan(pdmp.sample(Telegraph(), events=2, seed=1).mcse()).all()
+
+
+@pytest.mark.exact
+def test_chains_that_differ_by_chance_in_one_of_many_averages_are_no_finding():
+    """Of 1,500 averages of independent draws none has far too few effective draws; one whose chains are apart has."""
+    x = np.random.default_rng(9).standard_normal((4, 400, 1_500))
+    found = 1_600.0 * monte_carlo_error.standard_error(list(x), [1.0] * 4, [400.0] * 4) ** 2  # 1, of independent draws
+    assert found.max() < 2.5  # where each is tested at 0.001 one or two are at 6 or more
+    alone = 1_600.0 * monte_carlo_error.standard_error(list(x), [1.0] * 4, [400.0] * 4, together=1) ** 2
+    assert np.sum(alone > 5.0) >= 1 and np.allclose(alone[alone < 2.5], found[alone < 2.5])
+    x[0, :, 7] += 0.8  # sixteen standard errors of a chain's average
+    apart = 1_600.0 * monte_carlo_error.standard_error(list(x), [1.0] * 4, [400.0] * 4) ** 2
+    assert apart[7] > 30.0 and np.array_equal(np.delete(apart, 7), np.delete(found, 7))

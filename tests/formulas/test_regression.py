@@ -4,6 +4,7 @@ import decimal
 import importlib.util
 import json
 import math
+import pickle
 import re
 import shlex
 import sys
@@ -22,9 +23,12 @@ from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
+from pdmp.gradients.alias import AliasBlocks
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal
+from pdmp.models.regressions.design import Columns
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
+from pdmp.native import threads
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.remainders import Shells
 
@@ -1054,6 +1058,42 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
         assert np.allclose(other.anchor, process.anchor, atol=1e-6)
         assert np.allclose(other.inner, process.inner) and np.allclose(other.pull, process.pull, atol=1e-8)
         assert np.allclose(np.sort(other.tables.totals), np.sort(process.tables.totals))
+
+
+@pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="before, tables change in place")
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("b ~ x + np.exp(0.01 * w)", "bernoulli"),
+        pytest.param("c ~ x * treated", "poisson", marks=pytest.mark.slow),
+        ("y ~ 0 + w + x", "gaussian"),
+    ],
+)
+def test_columns_of_large_tables_are_used_where_they_are(formula, family, monkeypatch):
+    """Sums over rows, bounds and rows themselves are those of a copy; the model keeps its data if the table changes."""
+    monkeypatch.setattr(threads, "CHUNK", 150)
+    data = pandas.concat([table()] * 4, ignore_index=True)
+    copied = made(formula, family, data=data)[0]
+    monkeypatch.setattr(design_module, "LARGE", 1)
+    model = made(formula, family, data=data)[0]
+    assert isinstance(model.design, Columns) and model.X is model.design and not isinstance(copied.design, Columns)
+    assert any(np.shares_memory(one, data["x"]) for one in model.design.columns)
+    x, rows = copied.initial + 0.1, np.array([3, 0, 90])
+    processes = RegressionZigZag(copied), RegressionZigZag(model)
+    data.loc[:, ["x", "w", "y", "c"]] = 0.0
+    for one in (model, pickle.loads(pickle.dumps(model)), model.some_rows(np.arange(model.n_data))):
+        assert np.allclose(one.X[:], copied.X, atol=1e-13) and np.allclose(one.X[rows], copied.X[rows], atol=1e-13)
+        assert np.allclose(np.asarray(one.X), copied.X, atol=1e-13) and len(one.X) == len(copied.X)
+        assert np.allclose(one.gradient(x), copied.gradient(x)) and np.isclose(one.potential(x), copied.potential(x))
+        assert np.allclose(one.margins(x), copied.margins(x)) and np.array_equal(one.y, copied.y)
+    process, other = processes[1], processes[0]
+    assert isinstance(process.tables, AliasBlocks) and len(process.tables.first) > 2
+    for name in ("anchor", "speed", "pull", "inner"):
+        assert np.allclose(getattr(process, name), getattr(other, name), atol=1e-7)
+    assert np.allclose(process.tables.totals, other.tables.totals)
+    run = pdmp.sample(process, initial=process.anchor, events=100, seed=1, progress=False, chains=2)
+    assert run.stats["bound_violations"] == 0 and run.stats["data_terms"] > 0
+    assert np.abs((run.mean() - process.anchor) / process.speed).max() < 2.0  # of some 20 draws
 
 
 def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):

@@ -7,7 +7,7 @@ pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
 
 import pdmp  # noqa: E402
-from pdmp.formulas import fitting  # noqa: E402
+from pdmp.formulas import design, fitting  # noqa: E402
 from pdmp.models.priors import Normal  # noqa: E402
 from pdmp.models.regressions.likelihoods import PoissonLaw  # noqa: E402
 from pdmp.models.regressions.mixed import MixedRegression  # noqa: E402
@@ -20,6 +20,7 @@ RESOLUTION = 5.0  #: standard errors: of some 30 numbers none is off by as much,
 FORMULAS = {
     "poisson": "c ~ x + (1 | g)",
     "gaussian": "y ~ x",
+    "in place": "c ~ x + z",
     "slopes": "c ~ x + z + (1 + x || g)",
     "crossed": "c ~ x + (1 | g) + (1 | h)",
 }
@@ -48,6 +49,7 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
         table = table.assign(h=h, c=rng.poisson(np.exp(0.3 + 0.2 * table.x + 0.3 * np.cos(table.g) + 0.4 * np.sin(h))))
     whole = pdmp.regression(FORMULAS[family], table, **options).run
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", ROWS)
+    monkeypatch.setattr(design, "LARGE", 1 if family == "in place" else design.LARGE)
     single = pdmp.regression(FORMULAS[family], table, **options).run
     assert isinstance(single.process, RegressionZigZag) and not isinstance(whole.process, RegressionZigZag)
     assert single.stats["data_terms"] <= single.stats["proposals"] and single.stats["bound_violations"] == 0

@@ -84,6 +84,26 @@ class Files:
         return np.asarray(np.load(self.path(name), mmap_mode="r")) if name in self._known else np.zeros(0)
 
 
+class Arrays:
+    """The same in memory, for the rows of a model that are there."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, np.ndarray] = {}
+
+    def unused(self, name: str) -> str:
+        return next(one for k in itertools.count() if (one := f"{name}-{k}") not in self._known)
+
+    def create(self, name: str, shape: tuple[int, ...]) -> None:
+        self._known[name] = np.zeros(shape)
+
+    def write(self, name: str, first: int, rows: np.ndarray) -> None:
+        self._known[name][first : first + len(rows)] = rows
+
+    def mapped(self, name: str) -> np.ndarray:
+        """All rows, which are the caller's from now on."""
+        return self._known.pop(name)
+
+
 def spans(n: int, width: int) -> list[tuple[int, int]]:
     """First and stop of the blocks of n rows of so many numbers."""
     step = max(ENTRIES // max(width, 1), width, 1)
@@ -119,7 +139,8 @@ class Blocks:
     def __init__(self, model: MixedRegression, coded: Coded) -> None:
         self.files, self.n, self.place = coded.files, coded.n, coded.place
         self.width = model.n_fixed + 2 * model.n_groups + 3
-        self.shell = _shell(model, *(np.zeros((0, *a.shape[1:]), a.dtype) for a in _rows_of(model)))
+        parts = model.design.data, *_beside(model)
+        self.shell = _shell(model, *(np.zeros((0, *a.shape[1:]), a.dtype) for a in parts))
         self._look: tuple = (None, None)  # where, and whether with the Hessian
 
     def __reduce__(self):
@@ -179,20 +200,20 @@ class Chunks(Blocks):
     """
 
     def __init__(self, model: MixedRegression) -> None:
-        self.model = model
+        self.model, self.files = model, Arrays()
         self.shell = rows_of(model, 0, 0)
         self._look = (None, None)
 
     def map(self, function: Callable, *args: Any) -> Iterator[Any]:
         def part(first, stop):
-            return function(rows_of(self.model, first, stop), None, first, *args)
+            return function(rows_of(self.model, first, stop), self.files, first, *args)
 
         return each(part, row_chunks(self.model))
 
 
 def rows_of(model: MixedRegression, first: int, stop: int) -> MixedRegression:
-    """The model of rows first … stop - 1 alone, of a model in memory; nothing is copied."""
-    return _shell(model, *(a[first:stop] for a in _rows_of(model)))
+    """The model of rows first … stop - 1 alone, of a model in memory; only `Columns` are copied."""
+    return _shell(model, model.design.rows(first, stop), *(a[first:stop] for a in _beside(model)))
 
 
 DIFFERENCE = 1e-4  #: step of differences along a dispersion
@@ -202,8 +223,8 @@ def _nothing():
     return None
 
 
-def _rows_of(model):
-    return model.design.data, model.target, model.offset, model.weight, model.level, model.value
+def _beside(model):
+    return model.target, model.offset, model.weight, model.level, model.value
 
 
 def _shell(model, X, target, offset, weight, level, value):

@@ -3,7 +3,7 @@
 A regression asks three things of its features: products with a block of at most 64 rows, weighted sums of them, and
 single entries. A `Dense` matrix is either a copy whose rows are filled up to whole cache lines, or, memory-mapped, the
 file itself, of which no copy is made. A `Sparse` one is in compressed rows, and costs what is stored of a row; `Tiles`
-are for blocks of consecutive rows.
+are for blocks of consecutive rows, and `Columns` of a large table are standardised as they are read, where they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 from pdmp.data.memory import machine_memory
 from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import Compiled, compiled, entry, inlined, vectorised
-from pdmp.native.prefetch import LINE, ask, prefetch
+from pdmp.native.prefetch import LINE, ask, fetch_at, prefetch, read_at
 from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
@@ -234,6 +234,10 @@ class Dense(Full):
         """A few of the rows, in memory, for the same compiled code."""
         return self.taken(rows)
 
+    def rows(self, first, stop):
+        """Rows first … stop - 1 for Python, (n, d or more), not copied."""
+        return self.data[first:stop]
+
     def __setstate__(self, state):
         self.__dict__.update(state)
         whole_lines = type(self) is Dense and self.data.shape[1] * self.data.itemsize % LINE == 0
@@ -435,6 +439,134 @@ class Sparse(ByRow):
         return Sparse(self.matrix[rows], self.data.dtype)
 
     some = taken
+
+
+class Columns(ByRow):
+    """Columns of a table where they are, not copied; entry (i, j) is (column j [i] - centre[j]) / scale[j].
+
+    A row is in as many places of the memory as it has entries, so that it takes longer to read than one of `Dense`,
+    where a copy would cost more: of large tables of which few rows are looked at again and again. Python reads rows
+    as those of an array, each time anew.
+
+    Parameters
+    ----------
+    *columns : ndarray of float64, shape (N,)
+        They must not change.
+    owner : object, optional
+        What has to be kept so that they do not.
+    """
+
+    address: np.ndarray  #: (d,) of the first number of each column
+    step: np.ndarray  #: (d,) bytes from a number to the next
+    centre: np.ndarray
+    inverse: np.ndarray  #: 1 / scale
+    size: int
+    asks = False
+
+    def __init__(self, *columns, owner=None):
+        self.columns, self.owner, self.size = list(columns), owner, len(columns)
+        self.shape = len(columns[0]), self.size
+        self.centre, self.inverse = np.zeros(self.size), np.ones(self.size)
+        self._point()
+
+    def _point(self):
+        self.address = np.array([column.ctypes.data for column in self.columns], np.int64)
+        self.step = np.array([column.strides[0] for column in self.columns], np.int64)
+
+    def standardised(self, centre, scale):
+        """The same columns, read with these centres and scales."""
+        other = Columns(*self.columns, owner=self.owner)
+        other.centre, other.inverse = np.array(centre, float), 1.0 / np.asarray(scale, float)
+        return other
+
+    @compiled
+    def feature(self, i, j):
+        return (read_at(self.address[j] + i * self.step[j]) - self.centre[j]) * self.inverse[j]
+
+    @compiled
+    def row_range(self, i):
+        return 0, self.size
+
+    @compiled
+    def column(self, k):
+        return k
+
+    @compiled
+    def entry(self, i, k):
+        return self.feature(i, k)
+
+    @compiled
+    def product(self, x, i):
+        z = 0.0
+        for j in range(self.size):
+            z += self.feature(i, j) * x[j]
+        return z
+
+    @compiled
+    def product_of(self, x, places, n, i):
+        z = 0.0
+        for k in range(n):
+            z += self.feature(i, places[k]) * x[places[k]]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for j in range(self.size):
+            out[j] += weight * self.feature(i, j)
+
+    @compiled
+    def fetch(self, i):
+        for j in range(self.size):
+            fetch_at(self.address[j] + i * self.step[j])
+
+    @compiled
+    def fetch_entry(self, values, i):
+        pass
+
+    def some(self, rows):
+        some = Columns(*(column[rows] for column in self.columns))
+        some.centre, some.inverse = self.centre, self.inverse
+        return some
+
+    def rows(self, first, stop):
+        """Rows first … stop - 1, standardised, filled up to whole cache lines with zeros."""
+        n, line = min(stop, self.shape[0]) - first, LINE // 8
+        out = aligned((n, -(-self.size // line) * line), np.float64, zeros=False)
+        _fill(self.native, first, out)
+        return out
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, where):
+        """As of an array: some rows, or all rows of one column."""
+        if isinstance(where, tuple):
+            rows, j = where
+            return (self.columns[j][rows] - self.centre[j]) * self.inverse[j]
+        if isinstance(where, slice):
+            first, stop, step = where.indices(self.shape[0])
+            return self.rows(first, max(first, stop))[::step, : self.size]
+        rows = np.column_stack([column[where] for column in self.columns])
+        return (rows - self.centre) * self.inverse
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self[:], dtype)
+
+    def __getstate__(self):
+        # A pickle has a copy of the columns: addresses mean nothing elsewhere.
+        return self.__dict__ | {"columns": [np.array(column) for column in self.columns], "owner": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._point()
+
+
+@entry
+def _fill(design, first, out):
+    """Rows of `Columns` from `first` on, with zeros behind them."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = design.feature(first + i, j) if j < design.size else 0.0
 
 
 @inlined

@@ -697,11 +697,11 @@ def _gradient_and_second_derivatives(model, x, first, stop, gradient, out):
         out[i - first] = model.second_derivative(model.margin(x, i), model.target_of(i))
 
 
-def read_vector(name, values, n):
+def read_vector(name, values, n, copy=True):
     """`values` as a finite float array (n,), or a `ValueError` that names them."""
     refuse_unreal(name, values)
     try:
-        array = np.array(values, dtype=float)
+        array = np.array(values, dtype=float, copy=copy or None)
     except (TypeError, ValueError):
         raise ValueError(f"`{name}` must hold numbers, got {type(values).__name__}.") from None
     if array.shape != (n,):

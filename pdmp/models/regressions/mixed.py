@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from pdmp.expressions.tape import GRADIENT, LANES, LOSS, Rows, Scratch, expand
 from pdmp.models.base import Model
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
-from pdmp.models.regressions.blocks import Blocks, Coded
-from pdmp.models.regressions.design import Mapped, is_mapped, pieces, read_design
+from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
+from pdmp.models.regressions.design import Columns, Dense, Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
 from pdmp.native.arguments import real
@@ -74,9 +74,9 @@ class MixedRegression(Model):
 
     Parameters
     ----------
-    X : array_like, shape (N, p)
+    X : array_like or Columns, shape (N, p)
         The fixed columns, as they are: they are standardised inside, and `constrain` undoes it. A memory-mapped array
-        is standardised in place.
+        is standardised in place, and `Columns`, for models without groups, whenever they are read.
     y : array_like, shape (N,)
         Responses.
     likelihood : Likelihood
@@ -209,7 +209,9 @@ class MixedRegression(Model):
 
     @functools.cached_property
     def blocks(self) -> Blocks | None:
-        """Passes over rows in files; None for a model in memory."""
+        """Passes over rows in files, or over `Columns`; None for a model with a copy of its rows."""
+        if isinstance(self.design, Columns):
+            return Chunks(self)
         return None if self.coded is None else Blocks(self, self.coded)
 
     def _keep(self, X, y, offset, weights, scale_response, before):
@@ -219,10 +221,10 @@ class MixedRegression(Model):
             X = read_design(X)[0]  # before anything is written
             if not X.flags.writeable:
                 raise ValueError("a memory-mapped `X` is standardised in place, and this one is read-only.")
-        else:
+        elif not isinstance(X, Columns):
             X = np.array(real("X", X))
         n = len(X)
-        self.y = y = read_vector("y", y, n)
+        self.y = y = read_vector("y", y, n, copy=not isinstance(X, Columns))
         if before is None:
             weight = None if weights is None else read_vector("weights", weights, n)
             self.response_centre = float(mean_of(y, weight)) if scale_response and intercept is not None else 0.0
@@ -242,7 +244,12 @@ class MixedRegression(Model):
                 parts = [(before.offset, before.n_data), (self.offset, n)]
                 self.offset = np.concatenate([part if part.size else np.zeros(rows) for part, rows in parts])
             self.weight, n = np.concatenate([before.weight, self.weight]), len(X)
-        self.X, self.design = read_design(X)
+        if isinstance(X, Columns):
+            self.X = self.design = X.standardised(self.centre, self.scale)
+        else:
+            self.X, self.design = read_design(X)
+            if type(self.design) is Dense:
+                self.X = self.design.data[:, : self.X.shape[1]]  # one copy is enough
         self.target = self.likelihood.stored((self.y - self.response_centre) / self.response_scale)
 
         self.level, self.value = np.zeros((n, len(groups)), np.int64), np.zeros((n, len(groups)))
@@ -594,7 +601,7 @@ class MixedRegression(Model):
         eta, square = np.empty((m, stop - first)), np.zeros((m, m, stop - first))
         _write_margins(self.native, x, first, eta[0])
         eta[1:] = x[own:, None]
-        X = np.asarray(self.design.data[rows, :p], float)
+        X = np.asarray(self.design.rows(first, stop)[:, :p], float)
         if root.ndim == 1:
             square[0, 0] = np.square(X) @ root[:p] ** 2
             for k in range(self.n_groups):
@@ -650,7 +657,7 @@ class MixedRegression(Model):
     def margins(self, draws: ArrayLike) -> np.ndarray:
         """Linear predictors of the model's rows, in the units of the data: (..., n_data) of draws (..., dim)."""
         draws = real("draws", draws)
-        z = draws[..., : self.n_fixed] @ self.X.T
+        z = draws[..., : self.n_fixed] @ np.asarray(self.X).T
         if self.offset.size:
             z = z + self.offset
         for k in range(self.n_groups):
@@ -705,7 +712,8 @@ def standardise(X, intercept, weight=None):
                 column = np.array(X[:, j])  # contiguous, as it is read several times
                 centre[j] = mean_of(column, weight) if intercept is not None else 0.0
                 scale[j] = spread_of(column, weight)
-                X[:, j] = (column - centre[j]) / scale[j]
+                if not isinstance(X, Columns):  # which do it when they are read
+                    X[:, j] = (column - centre[j]) / scale[j]
         return centre, scale
     rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
     share = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
