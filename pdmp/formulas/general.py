@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import re
 from collections.abc import Callable, Mapping
@@ -48,6 +47,7 @@ from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
+from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
 
@@ -194,7 +194,7 @@ def regress(
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     """A fit whose run is None, sampled."""
     run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
-    words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
+    words = iter(getattr(fit.model, "centring", list)())
     for one in fit.coding.predictors:
         for both in one.sets:
             own = [one.groups[k] for k in both.columns]
@@ -257,13 +257,6 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior
     x = model.reported.unconstrained(natural)
     model.initial = coordinates_of(model, x)
     return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
-
-
-def coordinates_of(model: Posterior, natural: np.ndarray) -> np.ndarray:
-    """Coordinates of a model (..., dim) of those that its rows are linear in."""
-    if isinstance(model, SumOfTerms):
-        return natural
-    return model.coordinates(coordinates_of(model.base, natural))
 
 
 def modelled(
@@ -674,13 +667,6 @@ class FamilyFit(Fit):
         """Effects that are correlated."""
         return [both for one in self.coding.predictors for both in one.sets if both.width > 1]
 
-    def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
-        if not isinstance(self.model, StandardisedEffects):
-            return self, x
-        other = copy.copy(self)
-        other.model = self.model.base
-        return other, self.model.natural_draws(x)
-
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         return coordinates_of(self.model, self.coding.unconstrained(natural))
 
@@ -747,9 +733,7 @@ class FamilyFit(Fit):
         coding, noise = self.coding, rng if kind == "response" else None
         if kind == "link" and self.family.is_nominal:
             raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
-        model = self.model
-        while not isinstance(model, SumOfTerms):
-            x, model = model.natural_draws(x), model.base
+        x = natural_of(self.model, x)
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]

@@ -31,6 +31,8 @@ from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
 
+LAW_ELSEWHERE = 2  #: in `MixedRegression.centred`
+
 
 class GroupColumn(NamedTuple):
     """One column of effects that vary between groups."""
@@ -129,7 +131,7 @@ class MixedRegression(Model):
     level: np.ndarray  #: (N, K) coordinate of the effect of each row
     value: np.ndarray  #: (N, K)
     first: np.ndarray  #: (K + 1,) first coordinate of the effects of each group column
-    centred: np.ndarray  #: (K,) 1 or 0
+    centred: np.ndarray  #: (K,) 1 or 0; `LAW_ELSEWHERE` of centred effects whose law is no part of the model
     kinds: np.ndarray  #: of the priors of (β, log τ, a, c)
     numbers: np.ndarray  #: (…, 3) of them
     n_fixed: int
@@ -274,7 +276,7 @@ class MixedRegression(Model):
             z += self.offset[i]
         for k in range(self.n_groups):
             u = self.value[i, k] * x[self.level[i, k]]
-            z += u if self.centred[k] == 1 else u * exp(x[self.n_fixed + k])
+            z += u if self.centred[k] > 0 else u * exp(x[self.n_fixed + k])
         return z
 
     @compiled
@@ -350,7 +352,7 @@ class MixedRegression(Model):
         self.design.add_row(i, g, out)
         for k in range(self.n_groups):
             j, pull = self.level[i, k], g * self.value[i, k]
-            if self.centred[k] == 1:
+            if self.centred[k] > 0:
                 out[j] += pull
             else:
                 pull *= exp(x[self.n_fixed + k])
@@ -496,6 +498,8 @@ class MixedRegression(Model):
     def prior_potential(self, x):
         total = self.independent_potential(x)
         for k in range(self.n_groups):
+            if self.centred[k] == LAW_ELSEWHERE:
+                continue
             s = x[self.n_fixed + k]
             precision = exp(-2.0 * s) if self.centred[k] == 1 else 1.0
             for j in range(self.first[k], self.first[k + 1]):
@@ -508,6 +512,8 @@ class MixedRegression(Model):
     def add_prior_gradient(self, x, out):
         self.add_independent_gradient(x, out)
         for k in range(self.n_groups):
+            if self.centred[k] == LAW_ELSEWHERE:
+                continue
             precision = exp(-2.0 * x[self.n_fixed + k]) if self.centred[k] == 1 else 1.0
             total = 0.0
             for j in range(self.first[k], self.first[k + 1]):
