@@ -44,9 +44,10 @@ from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, s
 from pdmp.metric import Metric
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
+from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.laplace import Laplace, is_crossed, laplace
+from pdmp.models.regressions.laplace import Laplace, laplace
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
