@@ -135,7 +135,7 @@ def _survey_chunk(block, files, first, *args):
 
 def survey_rows(model, anchor, shared):
     """Of some rows, in one thread: `Sums`, ℓ'' (N,), and of crossed groups half its derivatives θ (n, N)."""
-    found, own = sums_of_rows(model, anchor, thirds=is_crossed(model)), model.dim - model.n_dispersions
+    found, own = sums_of_rows(model, anchor, loss=False, thirds=is_crossed(model)), model.dim - model.n_dispersions
     fixed, effects = shared[: len(shared) - model.n_dispersions], slice(int(model.first[0]), int(model.first[-1]))
     columns, across = np.r_[fixed, model.n_fixed + np.arange(model.n_dispersions)], found.laws[:, fixed]
     squares = products(model.design.data, found.curvatures, model.n_fixed)[np.ix_(fixed, fixed)]

@@ -265,8 +265,10 @@ class RowSums(NamedTuple):
     thirds: np.ndarray  #: (1 + k, N) θ, half its derivatives by the functionals, if asked for, else (0, 0)
 
 
-def sums_of_rows(model: MixedRegression, x: np.ndarray, clip: bool = False, thirds: bool = False) -> RowSums:
-    """Of a model in memory, in one thread; `clip`: ℓ'' below 0 counts as 0."""
+def sums_of_rows(
+    model: MixedRegression, x: np.ndarray, loss: bool = True, clip: bool = False, thirds: bool = False
+) -> RowSums:
+    """Of a model in memory, in one thread; without `loss` the potential is 0, and `clip` counts ℓ'' below 0 as 0."""
     p, n, E = model.n_fixed, model.n_functionals, int(model.first[-1] - model.first[0])
     head = model.head if model.n_groups else np.zeros(0, np.int64)
     found = RowSums(
@@ -274,27 +276,29 @@ def sums_of_rows(model: MixedRegression, x: np.ndarray, clip: bool = False, thir
         np.zeros((n - 1, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
         np.zeros((n, model.n_data) if thirds else (0, 0)),
     )  # fmt: skip
-    potential = _sums(model.native, x, head, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
+    potential = _sums(model.native, x, head, loss, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
     return found._replace(potential=potential)
 
 
 @entry
 def _sums(
-    model, x, head, clip, gradient, own, border, laws, bulge, curvatures, thirds, hessian, eta, there, data, room
+    model, x, head, loss, clip, gradient, own, border, laws, bulge, curvatures, thirds, hessian, eta, there, data, room
 ):
     """Write `RowSums`, whose potential is returned; effects are centred."""
     law, p, total, first = model.likelihood, border.shape[0], 0.0, 0
     while first < model.n_data:
         lanes = min(LANES, model.n_data - first)
-        out = law.results[model.run_rows(LOSS, x, first, lanes, eta, data, room)]
-        for lane in range(lanes):
-            total += model.weight_of(first + lane) * room[out, lane]
+        place = model.run_rows(LOSS if loss else CURVATURE, x, first, lanes, eta, data, room)
+        if loss:
+            for lane in range(lanes):
+                total += model.weight_of(first + lane) * room[law.results[place], lane]
         if thirds.shape[0] > 0:
             place = law.run(THIRD, lanes, data, eta, room)
             for k in range(law.count):
                 for lane in range(lanes):
                     thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
-        place = law.run(CURVATURE, lanes, data, eta, room)
+        if loss or thirds.shape[0] > 0:
+            place = law.run(CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
             model.distribute(x, i, place, lane, room, gradient)

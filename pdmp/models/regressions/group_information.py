@@ -73,7 +73,7 @@ def group_information(model: MixedRegression) -> Known | None:
         for q, j in enumerate(laws):
             rise, curve, _ = _of_prior(model.native, p + model.n_groups + q, x[j])
             pull, bend = of_laws[q, 0] - rise, of_laws[q, 1] + curve
-            if q == 0 and model.likelihood.dispersions[0] == "sigma":  # at the joint mode it would be too small
+            if q == 0 and model.likelihood.with_unit:  # at the joint mode it would be too small
                 pull += degrees
             change = float(np.clip(pull / bend if bend > 0.0 else math.copysign(0.5, pull), -LONGEST, LONGEST))
             left = max(left, abs(change) * math.sqrt(max(bend, 0.0)))

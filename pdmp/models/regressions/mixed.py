@@ -179,7 +179,7 @@ class MixedRegression(Model):
         ]
         sds = [g.prior.scaled(self.group_scale[k] / s) for k, g in enumerate(groups)]
         spreads = [
-            q.scaled(1.0 / s) if name == "sigma" else q
+            q.scaled(1.0 / s) if name in likelihood.with_unit else q
             for name, q in zip(likelihood.dispersions, dispersion_priors, strict=True)
         ]
         coded = [q.coded() for q in (*inside, *sds, *spreads)]
@@ -549,7 +549,7 @@ class MixedRegression(Model):
             own = slice(self.first[k], self.first[k + 1])
             x[..., own] = effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])
         for k, name in enumerate(self.likelihood.dispersions):
-            unit = s if name == "sigma" else 1.0
+            unit = s if name in self.likelihood.with_unit else 1.0
             x[..., self.dim - self.n_dispersions + k] = np.log(np.asarray(natural[name]) / unit)
         return x
 
@@ -643,7 +643,7 @@ class MixedRegression(Model):
             natural[g.sd_name] = s / self.group_scale[k] * np.exp(draws[..., p + k])
         for k, name in enumerate(self.likelihood.dispersions):
             value = np.exp(draws[..., self.dim - self.n_dispersions + k])
-            natural[name] = s * value if name == "sigma" else value
+            natural[name] = s * value if name in self.likelihood.with_unit else value
         for k, g in enumerate(self.groups):
             effects = s / self.group_scale[k] * draws[..., self.first[k] : self.first[k + 1]]
             if not self.centred[k]:
@@ -666,7 +666,7 @@ class MixedRegression(Model):
         """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
         draws, found = np.asarray(draws, dtype=float), []
         for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
-            unit = math.log(self.response_scale) if name == "sigma" else 0.0
+            unit = math.log(self.response_scale) if name in self.likelihood.with_unit else 0.0
             found.append(draws[..., self.dim - self.n_dispersions + k] + unit)
         return tuple((*found, *[np.zeros(draws.shape[:-1])] * 2)[:2])
 
