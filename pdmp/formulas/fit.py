@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design, Groups
-    from pdmp.formulas.kept import Kept
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
@@ -85,10 +84,17 @@ class Fit:
     ) -> None:
         self.formula, self.family, self.model, self.run = formula, family, model, run
         self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+        self.kept = design.kept  #: what is known of the table's columns, and some of its rows
         self.with_rows: Callable[[Fit, Any, int | None, Mapping[str, Any]], Fit] | None = None  #: see `update`
 
     def __repr__(self) -> str:
         return repr(self.summary())
+
+    def replaced(self, **changed: Any) -> Self:
+        """The same with other attributes."""
+        other = copy.copy(self)
+        other.__dict__.update(changed)
+        return other
 
     @property
     def base(self) -> Any:
@@ -111,14 +117,19 @@ class Fit:
         return [g._replace(name=prefix + g.name) for prefix, g in self.group_columns]
 
     @property
+    def predictors(self) -> Sequence[Any]:
+        """Linear predictors: each has a `prefix` of names, `columns`, their `centre`, `intercept` and `groups`."""
+        return [self.base]
+
+    @property
     def group_columns(self) -> Sequence[tuple[str, GroupColumn]]:
         """The same with what their names begin with as parameters."""
-        return [("", g) for g in self.base.groups]
+        return [(one.prefix, g) for one in self.predictors for g in one.groups]
 
     @property
     def intercepts(self) -> list[str]:
         """Parameters whose priors are for rows at the means of the other columns."""
-        return [] if self.base.intercept is None else [self.base.columns[self.base.intercept]]
+        return [one.prefix + one.columns[one.intercept] for one in self.predictors if one.intercept is not None]
 
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Natural parameters but effects, (n,) each, of draws of what the priors are of."""
@@ -157,11 +168,6 @@ class Fit:
     def row_weights(self) -> np.ndarray:
         """What the log-likelihoods of rows are multiplied by, (rows,), or (0,) for nothing."""
         return self.base.weight
-
-    @property
-    def kept(self) -> Kept:
-        """What is known of the table's columns, and some of its rows."""
-        return self.design.kept
 
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""
@@ -334,9 +340,7 @@ class Fit:
 
     def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
         """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""
-        other = copy.copy(self)
-        other.model = self.base
-        return other, natural_of(self.model, x)
+        return self.replaced(model=self.base), natural_of(self.model, x)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""
@@ -344,11 +348,13 @@ class Fit:
 
     def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
         """A weighted sum of parameters as one of those that have priors: the intercept's is for rows at the means."""
-        found, model = dict(weights), self.base
-        if model.intercept is not None and (slope := found.get(model.columns[model.intercept])):
-            for j, name in enumerate(model.columns):
-                if j != model.intercept:
-                    found[name] = found.get(name, 0.0) - slope * float(model.centre[j])
+        found = dict(weights)
+        for one in self.predictors:
+            names = [one.prefix + name for name in one.columns]
+            if one.intercept is not None and (slope := found.get(names[one.intercept])):
+                for j, name in enumerate(names):
+                    if j != one.intercept:
+                        found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
         return {name: value for name, value in found.items() if value != 0.0}
 
     def _margins(self, model, x, table, unseen, whose, rng):

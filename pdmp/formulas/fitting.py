@@ -39,7 +39,7 @@ from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
 from pdmp.models.families import Family, known_errors, truncated
@@ -325,22 +325,12 @@ def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
         for g, how in zip(fit.model.groups, moved.centring(), strict=True)
     ]
     said += independence(fit.model.groups)
-    found = Fit(fit.formula, fit.family, moved, run, fit.design, fit.priors, [*origin.notes, *said], fit.columns)
-    if not found.in_batches:
-        found.with_rows = functools.partial(with_rows, origin)
-    return found
+    further = None if fit.in_batches else functools.partial(with_rows, extended_model, sampled, origin)
+    return fit.replaced(model=moved, run=run, notes=[*origin.notes, *said], with_rows=further)
 
 
-def with_rows(origin: Origin, fit: Fit, data: Any, seed: int | None, options: Mapping[str, Any]) -> Fit:
-    """See `Fit.update`."""
-    model, design, notes = extended_model(origin, fit, data)
-    origin = origin.further([*origin.notes, *notes], options)
-    found = Fit(fit.formula, fit.family, model, None, design, fit.priors, origin.notes, fit.columns)
-    return sampled(found, origin, check_seed(seed, None))
-
-
-def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression, Design, list[str]]:
-    """The model of the rows of a fit and further ones, its coding, and notes."""
+def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is another of a fit with further rows, and notes."""
     before = fit.model.as_effects()
     table, notes = read_further(fit, data, origin, {"": fit.design})
     added, said = added_to(fit.design, before.groups, table, origin.roles)
@@ -368,7 +358,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression
         before=before,
     )
     model.initial = model.unconstrained(padded(middle(fit), added.groups))
-    return model, design, [*notes, *said]
+    return {"model": model, "design": design, "kept": design.kept}, [*notes, *said]
 
 
 def check_independent(data: Any, refused: Mapping[str, Any]) -> None:

@@ -14,7 +14,6 @@ from scipy.special import log_ndtr
 from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
-from pdmp.engine.checks import check_seed
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -41,11 +40,10 @@ from pdmp.formulas.table import (
     read_table,
 )
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
@@ -203,22 +201,12 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
     notes += filter(None, [run.info.get("choice")])
-    found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
-    if not fit.coding.imputed:
-        found.with_rows = functools.partial(with_rows, origin)
-    return found
+    further = None if fit.coding.imputed else functools.partial(with_rows, extended_model, sampled, origin)
+    return fit.replaced(run=run, notes=notes, with_rows=further)
 
 
-def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, options: Mapping[str, Any]) -> FamilyFit:
-    """See `Fit.update`."""
-    model, designs, notes, kept = extended_model(origin, fit, data)
-    origin = origin.further([*origin.notes, *notes], options)
-    found = FamilyFit(fit.asked, fit.family, model, None, designs, kept, fit.priors, origin.notes, fit.columns)
-    return sampled(found, origin, check_seed(seed, None))
-
-
-def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
-    """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
+def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is another of a fit with further rows, and notes."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
     constant, columns = beside_response(fit.asked)
@@ -256,7 +244,9 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior
         natural = padded(natural, one.groups, one.prefix)
     x = model.reported.unconstrained(natural)
     model.initial = coordinates_of(model, x)
-    return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
+    kept = fit.kept.extended(table, list(designs.values()))
+    changed = {"model": model, "design": designs[first], "designs": designs, "kept": kept}
+    return changed, [*notes, *dict.fromkeys(said)]
 
 
 def modelled(
@@ -593,7 +583,7 @@ class FamilyFit(Fit):
     ) -> None:
         design = designs[family.named[0]]
         super().__init__(asked.formula, family, model, run, design, priors, notes, columns)
-        self.asked, self.designs, self._kept = asked, dict(designs), kept
+        self.asked, self.designs, self.kept = asked, dict(designs), kept
 
     @property
     def coding(self) -> Coding:
@@ -605,12 +595,8 @@ class FamilyFit(Fit):
         return self.coding.rows
 
     @property
-    def group_columns(self) -> list[tuple[str, GroupColumn]]:
-        return [(one.prefix, g) for one in self.coding.predictors for g in one.groups]
-
-    @property
-    def intercepts(self) -> list[str]:
-        return [one.prefix + one.columns[one.intercept] for one in self.coding.predictors if one.intercept is not None]
+    def predictors(self) -> list[Predictor]:
+        return self.coding.predictors
 
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         coding = self.coding
@@ -681,10 +667,6 @@ class FamilyFit(Fit):
         return columns
 
     @property
-    def kept(self) -> Kept:
-        return self._kept
-
-    @property
     def observed(self) -> np.ndarray:
         return self.model.observed[0].y
 
@@ -701,16 +683,6 @@ class FamilyFit(Fit):
         found |= {name for name in self.columns.values() if name}
         beside = [self.asked.response.data.get(name, "0") for name in ("trials", "lb", "ub")]
         return found | {column_of(text) for text in beside if not is_number(text)}
-
-    def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
-        found = dict(weights)
-        for one in self.coding.predictors:
-            names = [one.prefix + name for name in one.columns]
-            if one.intercept is not None and (slope := found.get(names[one.intercept])):
-                for j, name in enumerate(names):
-                    if j != one.intercept:
-                        found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
-        return {name: value for name, value in found.items() if value != 0.0}
 
     def knows_prior(self, name: str) -> bool:
         of_itself = self.prior_name(name) == name and not name.startswith("cut[")

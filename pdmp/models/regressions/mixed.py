@@ -122,6 +122,7 @@ class MixedRegression(Model):
     """
 
     knows_constants = False
+    prefix = ""  #: of names of its parameters, as those of other linear predictors have one
 
     design: Compiled
     likelihood: Compiled
