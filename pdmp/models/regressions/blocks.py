@@ -91,6 +91,14 @@ def spans(n: int, width: int) -> list[tuple[int, int]]:
     return [(first, min(first + step, n)) for first in range(0, n, step)]
 
 
+def tasks(n: int, width: int, most: int) -> list[tuple[list[tuple[int, int]]]]:
+    """The same for at most so many tasks, those of each in a list of its own."""
+    where = spans(n, width)
+    parts = max(1, min(most, len(where)))
+    ends = [k * len(where) // parts for k in range(parts + 1)]
+    return [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
 class Coded(NamedTuple):
     """The rows of a model in files, standardised."""
 
@@ -128,10 +136,7 @@ class Blocks:
 
     def map(self, function: Callable, *args: Any) -> Iterator[Any]:
         """``function(block, files, first, *args)`` of each block of rows, a model of its own, in order."""
-        where = spans(self.n, self.width)
-        parts = max(1, min(self.place.spread, len(where)))
-        ends = [k * len(where) // parts for k in range(parts + 1)]
-        items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        items = tasks(self.n, self.width, self.place.spread)
         for results in self.place.each(_blocks, (self.files, self.shell, function, args), items):
             yield from results
 
