@@ -165,12 +165,15 @@ class Blocks:
         The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
         None.
         """
-        _, _, squares, _, border, _, across = self._at(x, True)
-        return squares, self.own_blocks(x), border, across if is_crossed(self.shell) else None
+        _, _, squares, own, border, _, across = self._at(x, True)
+        return squares, self._by_grouping(own), border, across if is_crossed(self.shell) else None
 
     def own_blocks(self, x: np.ndarray) -> list[np.ndarray]:
-        """The second of these."""
-        shell, own, found = self.shell, self._at(x)[3], []
+        """The second of these, of crossed groups, without the others."""
+        return self._by_grouping(*self.total(_own, x))
+
+    def _by_grouping(self, own):
+        shell, found = self.shell, []
         for columns in shell.groupings() if shell.n_groups else []:
             part = slice(*(shell.first[[columns[0], columns[-1] + 1]] - shell.first[0]))
             block = own[part, : len(columns)].reshape(len(columns), -1, len(columns))
@@ -257,6 +260,10 @@ def _terms(block, files, first, x, curved):
     return found.potential, found.gradient, squares, found.own, found.border, found.laws, across
 
 
+def _own(block, files, first, x):
+    return (sums_of_rows(block, x, loss=False, clip=True, whole=False).own,)
+
+
 class RowSums(NamedTuple):
     """Sums over rows at a point; of p fixed columns, E coefficients of groups and k dispersions."""
 
@@ -271,14 +278,22 @@ class RowSums(NamedTuple):
 
 
 def sums_of_rows(
-    model: MixedRegression, x: np.ndarray, loss: bool = True, clip: bool = False, thirds: bool = False
+    model: MixedRegression,
+    x: np.ndarray,
+    loss: bool = True,
+    clip: bool = False,
+    thirds: bool = False,
+    whole: bool = True,
 ) -> RowSums:
-    """Of a model in memory, in one thread; without `loss` the potential is 0, and `clip` counts ℓ'' below 0 as 0."""
-    p, n, E = model.n_fixed, model.n_functionals, int(model.first[-1] - model.first[0])
+    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0.
+
+    Without `loss` the potential is 0, and if it is not of the `whole`, gradient, border and laws are empty.
+    """
+    p, n, E = model.n_fixed * whole, model.n_functionals, int(model.first[-1] - model.first[0])
     head = model.head if model.n_groups else np.zeros(0, np.int64)
     found = RowSums(
-        0.0, np.zeros(model.dim), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
-        np.zeros((n - 1, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
+        0.0, np.zeros(model.dim * whole), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
+        np.zeros(((n - 1) * whole, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
         np.zeros((n, model.n_data) if thirds else (0, 0)),
     )  # fmt: skip
     potential = _sums(model.native, x, head, loss, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
@@ -306,7 +321,8 @@ def _sums(
             place = law.run(CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
-            model.distribute(x, i, place, lane, room, gradient)
+            if gradient.shape[0] > 0:
+                model.distribute(x, i, place, lane, room, gradient)
             model.hessian_of(i, place, lane, room, hessian)
             w = max(hessian[0, 0], 0.0) if clip else hessian[0, 0]
             curvatures[i] = w
@@ -322,7 +338,7 @@ def _sums(
                 for q in range(model.n_groups):
                     if head[q] == head[k]:
                         own[e, q - head[k]] += w * value * model.value[i, q]
-            for q in range(model.n_dispersions):
+            for q in range(laws.shape[0]):
                 part = hessian[0, 1 + q]
                 model.design.add_row(i, part, laws[q])
                 for k in range(model.n_groups):
