@@ -44,7 +44,7 @@ from pdmp.formulas.table import (
     with_truth_values,
 )
 from pdmp.formulas.totals import Totals
-from pdmp.models.regressions.blocks import Coded, Files, spans
+from pdmp.models.regressions.blocks import Coded, Files, tasks
 
 FIRST_ROWS = 1_000  #: that are among those by which the formula is coded
 #: Functions of a formula that have a memory of the whole column, and those that make categories of numbers.
@@ -352,10 +352,7 @@ class Rows:
         self.fixed = slice(0, p)
 
     def _map(self, function, common):
-        where = spans(self.n, self.width)
-        parts = max(1, min(self.place.spread, len(where)))
-        ends = [k * len(where) // parts for k in range(parts + 1)]
-        items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        items = tasks(self.n, self.width, self.place.spread)
         with self.place.passes.over(PASSES.get(function, "looking"), self.n):
             for (ranges,), results in zip(
                 items, self.place.each(_each, (function, self.files, common), items), strict=True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
-from pdmp.models.regressions.partly_centred import PartlyCentred
+from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design, Groups
-    from pdmp.formulas.kept import Kept
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
@@ -85,10 +84,22 @@ class Fit:
     ) -> None:
         self.formula, self.family, self.model, self.run = formula, family, model, run
         self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+        self.kept = design.kept  #: what is known of the table's columns, and some of its rows
         self.with_rows: Callable[[Fit, Any, int | None, Mapping[str, Any]], Fit] | None = None  #: see `update`
 
     def __repr__(self) -> str:
         return repr(self.summary())
+
+    def replaced(self, **changed: Any) -> Self:
+        """The same with other attributes."""
+        other = copy.copy(self)
+        other.__dict__.update(changed)
+        return other
+
+    @property
+    def base(self) -> Any:
+        """The model in coordinates that its rows are linear in."""
+        return innermost(self.model)
 
     @property
     def n_rows(self) -> int:
@@ -106,14 +117,19 @@ class Fit:
         return [g._replace(name=prefix + g.name) for prefix, g in self.group_columns]
 
     @property
+    def predictors(self) -> Sequence[Any]:
+        """Linear predictors: each has a `prefix` of names, `columns`, their `centre`, `intercept` and `groups`."""
+        return [self.base]
+
+    @property
     def group_columns(self) -> Sequence[tuple[str, GroupColumn]]:
         """The same with what their names begin with as parameters."""
-        return [("", g) for g in self.model.groups]
+        return [(one.prefix, g) for one in self.predictors for g in one.groups]
 
     @property
     def intercepts(self) -> list[str]:
         """Parameters whose priors are for rows at the means of the other columns."""
-        return [] if self.model.intercept is None else [self.model.columns[self.model.intercept]]
+        return [one.prefix + one.columns[one.intercept] for one in self.predictors if one.intercept is not None]
 
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Natural parameters but effects, (n,) each, of draws of what the priors are of."""
@@ -136,27 +152,22 @@ class Fit:
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         """Coordinates of the model (..., dim) of natural parameters, effects included."""
-        return self.model.unconstrained(natural)
+        return coordinates_of(self.model, self.base.unconstrained(natural))
 
     @property
     def in_batches(self) -> bool:
         """Whether the rows were read in batches, so that no table of them was in memory."""
-        return getattr(self.model, "coded", None) is not None
+        return getattr(self.base, "coded", None) is not None
 
     @property
     def observed(self) -> np.ndarray:
         """The responses as the family takes them, (rows,)."""
-        return self.model.y
+        return self.base.y
 
     @property
     def row_weights(self) -> np.ndarray:
         """What the log-likelihoods of rows are multiplied by, (rows,), or (0,) for nothing."""
-        return self.model.weight
-
-    @property
-    def kept(self) -> Kept:
-        """What is known of the table's columns, and some of its rows."""
-        return self.design.kept
+        return self.base.weight
 
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""
@@ -315,24 +326,21 @@ class Fit:
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit or of some rows."""
+        model, x = self.base, natural_of(self.model, x)
         if table is None:
-            z = (self.model if rows is None else self.model.some_rows(rows)).margins(x)
+            z = (model if rows is None else model.some_rows(rows)).margins(x)
         else:
-            z = self._margins(x, table, unseen, effects, rng)
+            z = self._margins(model, x, table, unseen, effects, rng)
         if kind == "link":
             return z
         if kind == "mean":
-            return self.model.likelihood.mean(z)
-        a, c = self.model.dispersions(x)
-        return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+            return model.likelihood.mean(z)
+        a, c = model.dispersions(x)
+        return model.likelihood.draw(z, a[:, None], c[:, None], rng)
 
     def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
         """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""
-        if not isinstance(self.model, PartlyCentred):
-            return self, x
-        other = copy.copy(self)
-        other.model = self.model.base
-        return other, self.model.centred_draws(x)
+        return self.replaced(model=self.base), natural_of(self.model, x)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """log p(y) of some rows, times their weights, all constants included: (..., rows) at draws of x (..., dim)."""
@@ -340,23 +348,25 @@ class Fit:
 
     def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
         """A weighted sum of parameters as one of those that have priors: the intercept's is for rows at the means."""
-        found, model = dict(weights), self.model
-        if model.intercept is not None and (slope := found.get(model.columns[model.intercept])):
-            for j, name in enumerate(model.columns):
-                if j != model.intercept:
-                    found[name] = found.get(name, 0.0) - slope * float(model.centre[j])
+        found = dict(weights)
+        for one in self.predictors:
+            names = [one.prefix + name for name in one.columns]
+            if one.intercept is not None and (slope := found.get(names[one.intercept])):
+                for j, name in enumerate(names):
+                    if j != one.intercept:
+                        found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
         return {name: value for name, value in found.items() if value != 0.0}
 
-    def _margins(self, x, table, unseen, whose, rng):
+    def _margins(self, model, x, table, unseen, whose, rng):
         """Linear predictors of a new table, (draws, n)."""
         named = whose == "fitted"
         unseen = unseen if named else whose
         check_roles(self.columns, table, "`new`")
         X, offset, groups = self.design.new(table, named)
-        natural = self.model.constrain(x)
-        z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
+        natural = model.constrain(x)
+        z = np.stack([natural[name] for name in model.columns], axis=-1) @ X.T + offset
         z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        return effects_of(z, natural, "", self.model.groups, groups, self.design, table, unseen, rng, named)
+        return effects_of(z, natural, "", model.groups, groups, self.design, table, unseen, rng, named)
 
     def conditional_effects(
         self,

@@ -39,17 +39,18 @@ from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
-from pdmp.models.regressions.group_information import group_information
+from pdmp.models.regressions.blocks import is_crossed
+from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.laplace import Laplace, is_crossed, laplace
+from pdmp.models.regressions.laplace import Laplace, laplace
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
-from pdmp.models.regressions.partly_centred import PartlyCentred
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
 from pdmp.processes import ZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
@@ -322,26 +323,16 @@ def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
     moved = run.process.model  # with the coordinates in which it was sampled
     said += [
         f"effects {g.name} of {len(g.levels):,} groups are {how}"
-        for g, how in zip(moved.groups, moved.centring(), strict=True)
+        for g, how in zip(fit.model.groups, moved.centring(), strict=True)
     ]
-    said += independence(moved.groups)
-    found = Fit(fit.formula, fit.family, moved, run, fit.design, fit.priors, [*origin.notes, *said], fit.columns)
-    if not found.in_batches:
-        found.with_rows = functools.partial(with_rows, origin)
-    return found
+    said += independence(fit.model.groups)
+    further = None if fit.in_batches else functools.partial(with_rows, extended_model, sampled, origin)
+    return fit.replaced(model=moved, run=run, notes=[*origin.notes, *said], with_rows=further)
 
 
-def with_rows(origin: Origin, fit: Fit, data: Any, seed: int | None, options: Mapping[str, Any]) -> Fit:
-    """See `Fit.update`."""
-    model, design, notes = extended_model(origin, fit, data)
-    origin = origin.further([*origin.notes, *notes], options)
-    found = Fit(fit.formula, fit.family, model, None, design, fit.priors, origin.notes, fit.columns)
-    return sampled(found, origin, check_seed(seed, None))
-
-
-def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression, Design, list[str]]:
-    """The model of the rows of a fit and further ones, its coding, and notes."""
-    before = (fit.model.base if isinstance(fit.model, PartlyCentred) else fit.model).as_effects()
+def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is another of a fit with further rows, and notes."""
+    before = fit.model.as_effects()
     table, notes = read_further(fit, data, origin, {"": fit.design})
     added, said = added_to(fit.design, before.groups, table, origin.roles)
     design, p = added.design, before.n_fixed
@@ -368,7 +359,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[MixedRegression
         before=before,
     )
     model.initial = model.unconstrained(padded(middle(fit), added.groups))
-    return model, design, [*notes, *said]
+    return {"model": model, "design": design, "kept": design.kept}, [*notes, *said]
 
 
 def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
@@ -606,7 +597,7 @@ def sample_model(
     if sampler not in ("auto", "zigzag") and model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
     if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
-        run = sample(partly_centred(model), seed=seed, **options)
+        run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
     if process is None:
@@ -614,7 +605,7 @@ def sample_model(
             raise ValueError(f"`select` cannot be sampled: {said}.")
         if sampler != "auto":
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
-        run = sample(partly_centred(model), seed=seed, **options)
+        run = sample(moved(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
     if type(process) is RegressionZigZag and not process.crossed:
         first = process
@@ -631,13 +622,10 @@ def sample_model(
     return sample(process, seed=seed, **options), [f"sampled by {said}"]
 
 
-def partly_centred(model: MixedRegression) -> MixedRegression:
+def moved(model: MixedRegression) -> MixedRegression | StandardisedEffects:
     """The model for full gradients: its effects are as far centred as the data say what each is."""
-    found = None
-    if model.n_groups and model.as_effects() is not None:
-        model = model.as_effects()
-        found = group_information(model)
-    return model if found is None else PartlyCentred(model, found)
+    effects = model.as_effects() if model.n_groups else None
+    return model if effects is None else in_their_coordinates(effects)
 
 
 def condition(covariance: np.ndarray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from scipy.special import log_ndtr
 from pdmp.automatic.sampling import sample
 from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
-from pdmp.engine.checks import check_seed
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -43,12 +41,13 @@ from pdmp.formulas.table import (
     weigh,
 )
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further
+from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.mixed import GroupColumn, sd_of
+from pdmp.models.regressions.mixed import sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
+from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
 
@@ -195,7 +194,7 @@ def regress(
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     """A fit whose run is None, sampled."""
     run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
-    words = iter(fit.model.centring if isinstance(fit.model, StandardisedEffects) else ())
+    words = iter(getattr(fit.model, "centring", list)())
     for one in fit.coding.predictors:
         for both in one.sets:
             own = [one.groups[k] for k in both.columns]
@@ -204,22 +203,12 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
     notes += filter(None, [run.info.get("choice")])
-    found = FamilyFit(fit.asked, fit.family, fit.model, run, fit.designs, fit.kept, fit.priors, notes, fit.columns)
-    if not fit.coding.imputed:
-        found.with_rows = functools.partial(with_rows, origin)
-    return found
+    further = None if fit.coding.imputed else functools.partial(with_rows, extended_model, sampled, origin)
+    return fit.replaced(run=run, notes=notes, with_rows=further)
 
 
-def with_rows(origin: Origin, fit: FamilyFit, data: Any, seed: int | None, options: Mapping[str, Any]) -> FamilyFit:
-    """See `Fit.update`."""
-    model, designs, notes, kept = extended_model(origin, fit, data)
-    origin = origin.further([*origin.notes, *notes], options)
-    found = FamilyFit(fit.asked, fit.family, model, None, designs, kept, fit.priors, origin.notes, fit.columns)
-    return sampled(found, origin, check_seed(seed, None))
-
-
-def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior, dict[str, Design], list[str], Kept]:
-    """The model of the rows of a fit and further ones, the coding of columns, notes, and what is kept of the table."""
+def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str, Any], list[str]]:
+    """What is another of a fit with further rows, and notes."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
     constant, columns = beside_response(fit.asked)
@@ -257,14 +246,9 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[Posterior
         natural = padded(natural, one.groups, one.prefix)
     x = model.reported.unconstrained(natural)
     model.initial = coordinates_of(model, x)
-    return model, designs, [*notes, *dict.fromkeys(said)], fit.kept.extended(table, list(designs.values()))
-
-
-def coordinates_of(model: Posterior, natural: np.ndarray) -> np.ndarray:
-    """Coordinates of a model (..., dim) of those that its rows are linear in."""
-    if isinstance(model, SumOfTerms):
-        return natural
-    return model.coordinates(coordinates_of(model.base, natural))
+    kept = fit.kept.extended(table, list(designs.values()))
+    changed = {"model": model, "design": designs[first], "designs": designs, "kept": kept}
+    return changed, [*notes, *dict.fromkeys(said)]
 
 
 def modelled(
@@ -603,7 +587,7 @@ class FamilyFit(Fit):
     ) -> None:
         design = designs[family.named[0]]
         super().__init__(asked.formula, family, model, run, design, priors, notes, columns)
-        self.asked, self.designs, self._kept = asked, dict(designs), kept
+        self.asked, self.designs, self.kept = asked, dict(designs), kept
 
     @property
     def coding(self) -> Coding:
@@ -615,12 +599,8 @@ class FamilyFit(Fit):
         return self.coding.rows
 
     @property
-    def group_columns(self) -> list[tuple[str, GroupColumn]]:
-        return [(one.prefix, g) for one in self.coding.predictors for g in one.groups]
-
-    @property
-    def intercepts(self) -> list[str]:
-        return [one.prefix + one.columns[one.intercept] for one in self.coding.predictors if one.intercept is not None]
+    def predictors(self) -> list[Predictor]:
+        return self.coding.predictors
 
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         coding = self.coding
@@ -677,13 +657,6 @@ class FamilyFit(Fit):
         """Effects that are correlated."""
         return [both for one in self.coding.predictors for both in one.sets if both.width > 1]
 
-    def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
-        if not isinstance(self.model, StandardisedEffects):
-            return self, x
-        other = copy.copy(self)
-        other.model = self.model.base
-        return other, self.model.natural_draws(x)
-
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         return coordinates_of(self.model, self.coding.unconstrained(natural))
 
@@ -696,10 +669,6 @@ class FamilyFit(Fit):
         for one in self.coding.imputed if effects else ():
             columns |= {f"{one.called}[{label}]": natural[one.called][..., k] for k, label in enumerate(one.levels)}
         return columns
-
-    @property
-    def kept(self) -> Kept:
-        return self._kept
 
     @property
     def observed(self) -> np.ndarray:
@@ -718,16 +687,6 @@ class FamilyFit(Fit):
         found |= {name for name in self.columns.values() if name}
         beside = [self.asked.response.data.get(name, "0") for name in ("trials", "lb", "ub")]
         return found | {column_of(text) for text in beside if not is_number(text)}
-
-    def uncentred(self, weights: Mapping[str, float]) -> dict[str, float]:
-        found = dict(weights)
-        for one in self.coding.predictors:
-            names = [one.prefix + name for name in one.columns]
-            if one.intercept is not None and (slope := found.get(names[one.intercept])):
-                for j, name in enumerate(names):
-                    if j != one.intercept:
-                        found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
-        return {name: value for name, value in found.items() if value != 0.0}
 
     def knows_prior(self, name: str) -> bool:
         of_itself = self.prior_name(name) == name and not name.startswith("cut[")
@@ -750,9 +709,7 @@ class FamilyFit(Fit):
         coding, noise = self.coding, rng if kind == "response" else None
         if kind == "link" and self.family.is_nominal:
             raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
-        model = self.model
-        while not isinstance(model, SumOfTerms):
-            x, model = model.natural_draws(x), model.base
+        x = natural_of(self.model, x)
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]

@@ -12,8 +12,6 @@ from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import FamilyFit
 from pdmp.formulas.predictive_checks import PredictiveCheck
 from pdmp.models.priors import CORRELATION, FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
-from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import count
 
 
@@ -110,10 +108,7 @@ class Prepared(Fit):
 
     def __init__(self, fit: Fit, seed: int | None, sampled: Callable[[], Fit]) -> None:
         self.__dict__.update(fit.__dict__)
-        if isinstance(fit.model, MixedRegression):
-            self.model = fit.model.as_effects()
-        if isinstance(fit.model, StandardisedEffects):
-            self.model = fit.model.base
+        self.model = fit.model.as_effects()
         if self.model is None:
             raise ValueError("`sample` = False is not for effects of groups in data that are read in batches.")
         draws: Any = PriorDraws(self, seed)

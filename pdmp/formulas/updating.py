@@ -7,13 +7,14 @@ and scales of columns, and with these what the intercept's prior is of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
+from pdmp.engine.checks import check_seed
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.models.regressions.mixed import GroupColumn
@@ -116,6 +117,15 @@ def padded(natural: Mapping[str, np.ndarray], groups: Sequence[GroupColumn], pre
         effects = found[prefix + g.name]
         found[prefix + g.name] = np.concatenate([effects, np.zeros(len(g.levels) - len(effects))])
     return found
+
+
+def with_rows(
+    extended: Callable, sampled: Callable, origin: Origin, fit: Fit, data: Any, seed: int | None, options: Mapping
+) -> Fit:
+    """See `Fit.update`; `extended` says what is another then, and `sampled` samples the fit."""
+    changed, notes = extended(origin, fit, data)
+    origin = origin.further([*origin.notes, *notes], options)
+    return sampled(fit.replaced(**changed, run=None, notes=origin.notes), origin, check_seed(seed, None))
 
 
 def middle(fit: Fit) -> dict[str, np.ndarray]:

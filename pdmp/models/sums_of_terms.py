@@ -632,6 +632,10 @@ class SumOfTerms(PriorOfEach, Model):
         name = "y" if self.reported is None else self.reported.response
         return {name: np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
 
+    def as_effects(self) -> SumOfTerms:
+        """See `MixedRegression.as_effects`."""
+        return self
+
     @property
     def constrains(self) -> bool:
         return self.reported is not None

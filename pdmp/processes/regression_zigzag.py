@@ -71,8 +71,9 @@ from pdmp.expressions.tape import Scratch
 from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
-from pdmp.models.regressions.laplace import is_crossed, laplace
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.vectors import exp

@@ -7,14 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.numerical import row_chunks
-from pdmp.models.regressions.blocks import Chunks
+from pdmp.models.regressions.blocks import Chunks, crossed_rows, is_crossed, sums_of_rows
 from pdmp.models.regressions.design import products
-from pdmp.models.regressions.laplace import crossed_rows, is_crossed
-from pdmp.models.regressions.likelihoods import THIRD
-from pdmp.native.classes import entry, inlined
 from pdmp.native.threads import added, each
 from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, in_pieces, in_shells, together
@@ -139,19 +135,14 @@ def _survey_chunk(block, files, first, *args):
 
 def survey_rows(model, anchor, shared):
     """Of some rows, in one thread: `Sums`, ℓ'' (N,), and of crossed groups half its derivatives θ (n, N)."""
-    layout, m, n, E = layout_of(model), len(shared), model.n_functionals, int(model.first[-1] - model.first[0])
-    crossed = is_crossed(model)
-    pull, inner, border, own = np.zeros(model.dim), np.zeros((m, m)), np.zeros((E, m)), np.zeros((E, layout.width))
-    curvature, thirds = np.zeros(model.n_data), np.zeros((n, model.n_data) if crossed else (0, 0))
-    bulge = np.zeros((E if crossed else 0, m))
-    _survey(
-        model.native, anchor, layout.head, shared, pull, inner, border, own, bulge, curvature, thirds, np.zeros(m),
-        np.zeros((n, n)), *model.scratch(LANES),
-    )  # fmt: skip
-    fixed = shared[: m - model.n_dispersions]
-    of_fixed = products(model.design.data, curvature, model.n_fixed)[np.ix_(fixed, fixed)]
-    inner[: len(fixed), : len(fixed)] += of_fixed
-    return Sums(pull, inner, border, own, bulge), curvature, thirds
+    found, own = sums_of_rows(model, anchor, loss=False, thirds=is_crossed(model)), model.dim - model.n_dispersions
+    fixed, effects = shared[: len(shared) - model.n_dispersions], slice(int(model.first[0]), int(model.first[-1]))
+    columns, across = np.r_[fixed, model.n_fixed + np.arange(model.n_dispersions)], found.laws[:, fixed]
+    squares = products(model.design.data, found.curvatures, model.n_fixed)[np.ix_(fixed, fixed)]
+    inner = np.block([[squares, across.T], [across, found.laws[:, own:]]])
+    border = np.vstack([found.border[fixed], found.laws[:, effects]]).T
+    bulge = found.bulge[:, columns] if len(found.thirds) else np.zeros((0, len(shared)))
+    return Sums(found.gradient, inner, np.ascontiguousarray(border), found.own, bulge), found.curvatures, found.thirds
 
 
 def tables_of_blocks(model, name, first, totals, further):
@@ -194,55 +185,3 @@ def _survey_block(block, files, first, layout, plan, anchor, speed, scale, share
         table, total = table_of_block(weights)
         files.write(name, first, table)
     return survey_rows(block, anchor, shared)[0], found.factors, block.n_data, total
-
-
-@inlined
-def _add_inner(inner, features, fixed, hessian):
-    """Add a row's Hessian by the shared coordinates, of which the first `fixed` have features.
-
-    But for the part of two features, which is added of all rows together.
-    """
-    for k in range(fixed, inner.shape[0]):
-        for q in range(fixed):
-            inner[q, k] += hessian[0, 1 + k - fixed] * features[q]
-            inner[k, q] += hessian[0, 1 + k - fixed] * features[q]
-        for q in range(fixed, inner.shape[0]):
-            inner[k, q] += hessian[1 + k - fixed, 1 + q - fixed]
-
-
-@entry
-def _survey(
-    model, anchor, head, shared, pull, inner, border, own, bulge, curvature, thirds, features, hessian, eta, there,
-    data, room,
-):  # fmt: skip
-    """Write `Sums` and what there is of each row, but for the part of the Hessian of two fixed columns."""
-    m, fixed, first, law = shared.shape[0], shared.shape[0] - model.n_dispersions, 0, model.likelihood
-    while first < model.n_data:
-        lanes = min(LANES, model.n_data - first)
-        if thirds.shape[0] > 0:
-            place = model.run_rows(THIRD, anchor, first, lanes, eta, data, room)
-            for k in range(law.count):
-                for lane in range(lanes):
-                    thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
-            place = law.run(CURVATURE, lanes, data, eta, room)
-        else:
-            place = model.run_rows(CURVATURE, anchor, first, lanes, eta, data, room)
-        for lane in range(lanes):
-            i = first + lane
-            model.distribute(anchor, i, place, lane, room, pull)
-            model.hessian_of(i, place, lane, room, hessian)
-            curvature[i] = hessian[0, 0]
-            for k in range(fixed):
-                features[k] = model.design.feature(i, shared[k])
-            _add_inner(inner, features, fixed, hessian)
-            for k in range(model.n_groups):
-                e, value = model.level[i, k] - model.first[0], model.value[i, k]
-                for q in range(m):
-                    f, feature = (0, features[q]) if q < fixed else (1 + q - fixed, 1.0)
-                    border[e, q] += hessian[0, f] * feature * value
-                    if thirds.shape[0] > 0:
-                        bulge[e, q] += thirds[f, i] * feature * (value * value)
-                for q in range(model.n_groups):
-                    if head[q] == head[k]:
-                        own[e, q - head[k]] += hessian[0, 0] * value * model.value[i, q]
-        first += lanes

@@ -490,13 +490,14 @@ def further(formula, family="gaussian", draws=4, **options):
     fit.run = mock.Mock(chains=1, dim=fit.model.dim)
     fit.run.draws = lambda n: (point(fit.model) + 0.1 * np.cos(np.arange(n))[:, None])[None]
     with few_steps():
-        if hasattr(fit, "designs"):
-            model, designs, notes, now = general.extended_model(origin, fit, data.iloc[20:])
-            groups = [g for one in model.reported.predictors for g in one.groups]
-        else:
-            model, design, notes = fitting.extended_model(origin, fit, data.iloc[20:])
-            designs, now, groups = {"": design}, design.kept, model.groups
-    x = point(model)
+        room = general if hasattr(fit, "designs") else fitting
+        changed, notes = room.extended_model(origin, fit, data.iloc[20:])
+    more, model, now = fit.replaced(**changed), changed["model"], changed["kept"]
+    designs, groups, x = (
+        changed.get("designs", {"": changed["design"]}),
+        [g for _, g in more.group_columns],
+        point(model),
+    )
     new = {name: design.new(data.iloc[20:22])[:2] for name, design in designs.items()}
     return {
         "model": [type(model).__name__, model.initial, model.potential(x), model.gradient(x), model.constrain(x)],

@@ -31,7 +31,6 @@ from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.likelihoods import FAMILIES as LAWS
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
-from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.models.regressions.standardised_effects import EffectSet, Shear
 from pdmp.models.sums_of_terms import Terms
 from pdmp.native import threads
@@ -468,27 +467,26 @@ def mixed_answers(model):
     v, rho, scratch = rng.standard_normal(d), np.zeros(3), model.scratch()
     draws = there + 0.2 * rng.standard_normal((2, 3, d))
     natural = model.constrain(draws)
-    found["unconstrained"] = None if isinstance(model, PartlyCentred) else model.unconstrained(natural)
+    found["unconstrained"] = model.unconstrained(natural)
     found["draws"] = [model.margins(draws), model.margins(x), model.dispersions(draws), model.dispersions(x)]
     found["said"] = [model.centring(), model.pieces(), model.name_of_row(3)]
     found["groups"] = [[g.label, g.sizes, g.usual_rows, g.sd_name] for g in model.groups]
     found["units"] = [model.centre, model.scale, model.response_centre, model.response_scale, model.group_scale]
     found["stored"] = [model.kinds, model.numbers, model.target, model.X[:4], model.inclusion, model.together]
-    if not isinstance(model, PartlyCentred):
-        root = rng.uniform(0.2, 1.0, d)
-        found["block"] = model.row_block(0, 2, n - 3, x, root)
-        if not model.n_groups:
-            found["block of a matrix"] = model.row_block(0, 2, n - 3, x, np.diag(root) + 0.1 * np.tri(d))
-            places, support = np.arange(model.n_fixed), np.arange(model.n_fixed)
-            found["places"] = model.remainder_along_places(there, x, v, 4, places, len(places), support, scratch, rho)
-        found["along"] = [model.remainder_along(there, x, v, i, scratch, rho) for i in (0, 4)]
-        found["remainder"] = [
-            rho[:m].copy(),
-            into(model.add_remainder, 4, rho, of=d),
-            model.remainder_rates(there, x, v),
-        ]
-        near = laplace.laplace(model) if not model.n_groups or isinstance(model, GroupIntercepts) else None
-        found["laplace"] = near and [near, near.draws(3, np.random.default_rng(1))]
+    root = rng.uniform(0.2, 1.0, d)
+    found["block"] = model.row_block(0, 2, n - 3, x, root)
+    if not model.n_groups:
+        found["block of a matrix"] = model.row_block(0, 2, n - 3, x, np.diag(root) + 0.1 * np.tri(d))
+        places, support = np.arange(model.n_fixed), np.arange(model.n_fixed)
+        found["places"] = model.remainder_along_places(there, x, v, 4, places, len(places), support, scratch, rho)
+    found["along"] = [model.remainder_along(there, x, v, i, scratch, rho) for i in (0, 4)]
+    found["remainder"] = [
+        rho[:m].copy(),
+        into(model.add_remainder, 4, rho, of=d),
+        model.remainder_rates(there, x, v),
+    ]
+    near = laplace.laplace(model) if not model.n_groups or isinstance(model, GroupIntercepts) else None
+    found["laplace"] = near and [near, near.draws(3, np.random.default_rng(1))]
     return found
 
 
@@ -525,8 +523,8 @@ def partly(law, few=True, **options):
     usual = mixed(law, **options)
     with mock.patch.object(group_information, "ROTATED", 50 if few else 3):
         found = group_information.group_information(usual)
-    model = PartlyCentred(usual, found)
-    return [found, mixed_answers(model), model.centred_draws(model.initial + np.linspace(-0.5, 0.5, model.dim))]
+        model = group_information.in_their_coordinates(usual)
+    return [found, moved_answers(model), model.centring(), model.pointwise_log_likelihood(model.initial)]
 
 
 PARTLY = [
@@ -744,7 +742,7 @@ def known_of(together, d, length):
 def standardised_answers(together=32, d=2, length=False):
     base, sets, known = known_of(together, d, length)
     model = standardised(base, sets, known)
-    return [known, known.shares(sets), known.middle(sets), model.centring, model.middle, moved_answers(model)]
+    return [known, known.shares(sets), known.middle(sets), model.centring(), model.middle, moved_answers(model)]
 
 
 for together, d, length in ((32, 1, False), (32, 2, False), (9, 2, False), (0, 3, False), (32, 1, True), (0, 1, True)):

@@ -598,11 +598,10 @@ def test_loo_by_hand():
 
 def test_rows_of_a_fit_in_other_coordinates():
     """Those whose effects are partly centred: log-likelihoods of some rows from draws that were moved back."""
-    from pdmp.models.regressions.group_information import group_information
-    from pdmp.models.regressions.partly_centred import PartlyCentred
+    from pdmp.models.regressions.group_information import in_their_coordinates
 
     fit, usual = (made("y ~ age + (1 | clinic)", spread=0.3) for _ in range(2))
-    fit.model = PartlyCentred(fit.model, group_information(fit.model))
+    fit.model = in_their_coordinates(fit.model)
     fit.run = Made(fit.model, spread=0.3)
     x, t = fit.run.draws(50), table()
     p = {name: values[..., None] for name, values in fit.model.constrain(x).items() if values.ndim == 2}

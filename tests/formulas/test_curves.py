@@ -514,7 +514,8 @@ def test_further_rows(formula):
     fit, origin = one._sampled.args[:2]
     fit.run = one.run
     fit.some_draws = lambda n: model_draws(fit, one)
-    model, designs, notes, kept = general.extended_model(origin, fit, data[18:].assign(x=data.x[18:].clip(1.0, 4.0)))
+    changed, notes = general.extended_model(origin, fit, data[18:].assign(x=data.x[18:].clip(1.0, 4.0)))
+    model, designs, kept = (changed[name] for name in ("model", "designs", "kept"))
     data.loc[18:, "x"] = data.x[18:].clip(1.0, 4.0)
     assert model.n_data == N and kept.n == N and notes[0].startswith("6 rows were added to 18")
     natural = {name: np.asarray(value)[None] for name, value in model.constrain(model.initial).items()}

@@ -100,7 +100,8 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
     fit, origin = unsampled(
         formula, first, family, priors={"Intercept": Flat()} if "0 +" not in formula else None, **options
     )
-    model, design, notes = fitting.extended_model(origin, fit, more)
+    changed, notes = fitting.extended_model(origin, fit, more)
+    model, design = changed["model"], changed["design"]
     assert type(model) is kind and model.n_data == N
     priors, remembered = dict(fit.priors), "scale(x)" in formula
     if remembered:  # what the first rows have: all rows are coded by these beforehand
@@ -168,7 +169,8 @@ def test_the_law_of_other_families_is_that_of_all_rows(formula, family, options)
     if isinstance(formula, dict):
         flat[f"{list(formula)[1]}: Intercept"] = Flat()
     fit, origin = unsampled(formula, t[:FIRST], family, priors=flat, **options)
-    model, _, notes, seen = general.extended_model(origin, fit, t[FIRST:])
+    changed, notes = general.extended_model(origin, fit, t[FIRST:])
+    model, seen = changed["model"], changed["kept"]
     own = {name: prior for name, prior in fit.priors.items() if not name.startswith(("cut[", "cor("))}
     whole = pdmp.regression(formula, t, family, priors=flat | own, sample=False, seed=1, **options)._sampled.args[0]
     natural = points(model)
@@ -205,10 +207,10 @@ def test_rows_in_two_steps_are_those_in_one():
     t = table()
     options = {"weights": "k", "offset": "w"}
     fit, origin = unsampled("y ~ x + area + (1 + x || g)", t[:FIRST], "gaussian", **options)
-    one, _, _ = fitting.extended_model(origin, fit, t[FIRST:])
-    some, design, _ = fitting.extended_model(origin, fit, t[FIRST:100])
-    fit.model, fit.design, fit.run = some, design, Made(some)
-    two, _, _ = fitting.extended_model(origin, fit, t[100:])
+    one = fitting.extended_model(origin, fit, t[FIRST:])[0]["model"]
+    some = fitting.extended_model(origin, fit, t[FIRST:100])[0]
+    fit = fit.replaced(**some, run=Made(some["model"]))
+    two = fitting.extended_model(origin, fit, t[100:])[0]["model"]
     for name in (
         "X",
         "y",
@@ -239,7 +241,7 @@ def test_it_begins_where_the_posterior_is(monkeypatch):
     ]:
         fit, origin = unsampled(formula, t[:FIRST], family, **options)
         make = general.extended_model if isinstance(fit, general.FamilyFit) else fitting.extended_model
-        model = make(origin, fit, t[FIRST:])[0]
+        model = make(origin, fit, t[FIRST:])[0]["model"]
         there = model.constrain(model.initial)
         expected = fit.model.constrain(fit.some_draws(1_000).mean(axis=0))
         for name, value in expected.items():
@@ -254,7 +256,7 @@ def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
     formula = "y ~ x + n + area + np.log(p) + I(w > 0) + (1 | g)"
     whole = pdmp.regression(formula, t, sample=False).kept
     fit, origin = unsampled(formula, t[:FIRST], "gaussian")
-    found = fitting.extended_model(origin, fit, t[FIRST:])[1].kept
+    found = fitting.extended_model(origin, fit, t[FIRST:])[0]["kept"]
     assert (
         found.n == N
         and found.columns.keys() == whole.columns.keys()
@@ -267,7 +269,7 @@ def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
     np.testing.assert_array_equal(found.places, np.arange(N))
     monkeypatch.setattr(kept, "ROWS", 40)
     few, origin = unsampled(formula, t[:FIRST], "gaussian")
-    some = fitting.extended_model(origin, few, t[FIRST:])[1].kept
+    some = fitting.extended_model(origin, few, t[FIRST:])[0]["kept"]
     assert len(some.places) == 40 == len(np.unique(some.places)) and np.all(np.diff(some.places) > 0)
     pandas.testing.assert_frame_equal(some.rows, t[list(some.rows.columns)].iloc[some.places])
     of_second = [
@@ -299,7 +301,7 @@ def test_an_update(monkeypatch):
 
     monkeypatch.setattr(fitting, "sample_model", recorded)
     own = {"initial": np.zeros(3), "checkpoint": "c"}
-    fit.with_rows.args[0].options.update(own)
+    fit.with_rows.args[2].options.update(own)
     for given, wanted in [
         ({"chains": 3}, options | {"chains": 3}),
         ({"ess": 90.0, "checkpoint": "d"}, {"chains": 2, "ess": 90.0, "progress": False, "checkpoint": "d"}),
@@ -371,10 +373,10 @@ def test_responses_that_do_not_fit():
         with pytest.raises(ValueError, match=says):
             make(origin, fit, changed)
     fit, origin = unsampled("np.log(p) ~ x", t[:FIRST], "gaussian")
-    model = fitting.extended_model(origin, fit, later)[0]
+    model = fitting.extended_model(origin, fit, later)[0]["model"]
     np.testing.assert_array_equal(model.y, np.log(t.p))
     fit, origin = unsampled("scale(y) ~ x", t[:FIRST], "gaussian")
-    model = fitting.extended_model(origin, fit, later)[0]
+    model = fitting.extended_model(origin, fit, later)[0]["model"]
     np.testing.assert_allclose(model.y, (t.y - t.y[:FIRST].mean()) / t.y[:FIRST].std(ddof=0), rtol=1e-12)
     with pytest.raises(ValueError, match="was not sampled: call `.sample"):
         pdmp.regression("y ~ x", t, sample=False).update(t)

@@ -5,11 +5,10 @@ import pytest
 
 from pdmp.models.priors import HalfNormal, HalfStudentT, Normal
 from pdmp.models.regressions import group_information as information_module
-from pdmp.models.regressions.group_information import group_information
+from pdmp.models.regressions.group_information import group_information, in_their_coordinates
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
-from pdmp.models.regressions.partly_centred import PartlyCentred
 from tests.models.helpers_mixed_regression import LAWS, mixed
 
 pytestmark = pytest.mark.exact
@@ -30,7 +29,7 @@ def intercepts(law=NormalLaw, sizes=(2, 9, 4), spread=1.0, kind=MixedRegression,
 
 def jacobian(model, x):
     steps = 1e-6 * np.eye(model.dim)
-    return np.array([(model.centred_draws(x + e) - model.centred_draws(x - e)) / 2e-6 for e in steps]).T
+    return np.array([(model.natural_draws(x + e) - model.natural_draws(x - e)) / 2e-6 for e in steps]).T
 
 
 @pytest.mark.parametrize("rotated", [True, False], ids=["few", "many"])
@@ -39,19 +38,18 @@ def test_the_law_is_that_of_centred_effects(law, rotated, monkeypatch):
     """Up to the Jacobian, which is by differences; with gradients, single rows and natural parameters."""
     monkeypatch.setattr(information_module, "ROTATED", 50 * rotated)
     usual = mixed(law, centred=True)[0]
-    model = PartlyCentred(usual, group_information(usual))
-    assert (model.rotated >= 0).all() == rotated
+    model = in_their_coordinates(usual)
+    assert (len(model.turned) > 0) == rotated
     model.check_gradient(points=2, data=3)
     rng, rows, differences = np.random.default_rng(1), np.array([3, 11]), []
     for _ in range(3):
         x, there = model.initial + 0.5 * rng.standard_normal(model.dim), np.empty(model.dim)
-        u = model.centred_draws(x)
+        u = model.natural_draws(x)
         model.natural(x, there)
-        assert np.allclose(there, u, rtol=1e-12)
+        assert np.allclose(there, u, rtol=1e-12) and np.allclose(model.coordinates(u), x)
         differences.append(model.potential(x) - usual.potential(u) + np.linalg.slogdet(jacobian(model, x))[1])
         for name, value in usual.constrain(u).items():
             assert np.allclose(model.constrain(x)[name], value)
-        assert np.allclose(model.margins(x[None]), usual.margins(u[None]))
         few = model.some_rows(rows)
         assert few.potential(x) - few.prior_potential(x) == pytest.approx(
             sum(model.term_potential(x, i) for i in rows), rel=1e-12
@@ -72,8 +70,7 @@ def test_the_law_is_that_of_centred_effects(law, rotated, monkeypatch):
 def test_effects_have_the_same_width_whatever_their_spread_is(sizes):
     """Of a normal law: given τ and σ, and with the coefficients left open, ξ is standard normal at every τ."""
     usual = intercepts(sizes=sizes)
-    found = group_information(usual)
-    model = PartlyCentred(usual, found)
+    model = in_their_coordinates(usual)
     p, effects = 2, slice(3, 3 + len(sizes))
     for log_spread in (-6.0, 0.0, 3.0):
         x = model.initial.copy()
@@ -98,11 +95,10 @@ def test_effects_of_two_groupings_have_each_the_score_of_their_own_spread():
     usual = MixedRegression(
         np.ones((n, 1)), y, NormalLaw(), ["Intercept"], [Normal(0.0, 5.0)], groups, [HalfNormal(1.0)]
     )
-    found = group_information(usual)
-    model = PartlyCentred(usual, found)
+    found, model = group_information(usual), in_their_coordinates(usual)
     x = model.initial.copy()
-    x[1:3] = found.mean[1:3]
-    assert found.mean[2] - found.mean[1] > 1.5
+    x[1:3] = found.at[1:3]
+    assert found.at[2] - found.at[1] > 1.5
     assert np.abs(model.gradient(x)[3:14]).max() < 0.05
 
 
@@ -110,10 +106,10 @@ def test_information_is_that_of_balanced_groups():
     usual = intercepts(sizes=(50,) * 4)
     usual.X[:, 1] = 0.0
     found = group_information(usual)
-    precision = np.exp(-2.0 * found.mean[-1])
-    assert np.allclose(np.sort(found.information), [0.0, *[50.0 * precision] * 3], atol=0.3)
-    assert np.allclose(found.shear[0], 0.25, atol=1e-3) and np.allclose(found.shear[1], 0.0)
-    assert np.allclose(found.rotations[0] @ found.rotations[0].T, np.eye(4))
+    precision, axes = np.exp(-2.0 * found.at[-1]), found.turns[0].axes
+    assert np.allclose(np.sort(found.information[0][:, 0]), [0.0, *[50.0 * precision] * 3], atol=0.3)
+    assert np.allclose(found.shear.by[0], 0.25, atol=1e-3) and np.allclose(found.shear.by[1], 0.0)
+    assert np.allclose(axes @ axes.T, np.eye(4))
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -143,10 +139,10 @@ def test_the_mode_of_effects_that_data_know_little(inverted, monkeypatch):
     usual.centred[:] = 1
     found = group_information(usual)
     assert len(asked) < 25
-    gradient = usual.gradient(found.mean)
+    gradient = usual.gradient(found.at)
     effects = slice(usual.first[0], usual.first[-1])
-    assert np.abs(gradient[effects]).max() * np.exp(found.mean[2]) < 0.1  # given τ
-    shares = 1.0 / (1.0 + found.information * np.exp(2.0 * found.mean[2]))
+    assert np.abs(gradient[effects]).max() * np.exp(found.at[2]) < 0.1  # given τ
+    shares = 1.0 / (1.0 + found.information[0] * np.exp(2.0 * found.at[2]))
     assert 0.3 < np.median(shares) < 1.0
 
 
@@ -174,4 +170,5 @@ def test_effects_of_coefficients_of_groups():
 
 def test_information_that_is_not_found(monkeypatch):
     monkeypatch.setattr(information_module, "STEPS", 1)
-    assert group_information(intercepts()) is None
+    usual = intercepts()
+    assert group_information(usual) is None and in_their_coordinates(usual) is usual

@@ -62,7 +62,7 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     monkeypatch.setattr(information_module, "MOMENTS", 1)  # wherever it is, the law is the same
     base, sets, _ = normal_rows(d=d, known=3.0)
     model = standardised(base, sets, effect_information(base, sets, base.initial, [0]))
-    assert len(model.blocks) == (1 if together else 5) and (len(model.sheared) > 0) == (together == 0)
+    assert len(model.block_first) == 1 + (1 if together else 5) and (len(model.sheared) > 0) == (together == 0)
     x, v, h = model.initial + 0.4, np.random.default_rng(2).standard_normal(model.dim), 1e-5
     slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
     assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-6)
@@ -85,7 +85,7 @@ def test_information_leaves_the_others_open(monkeypatch):
     precision[0, 1:] = precision[1:, 0] = 12.0
     expected = 1.0 / np.linalg.inv(precision)[1, 1] - law
     assert 5.0 < expected < 8.0 and known.information[0] == pytest.approx(12.0)
-    assert [block.information[0, 0] for block in known.blocks] == pytest.approx([expected] * 5)
+    assert known.blocks[0].information.ravel() == pytest.approx([expected] * 5)
     assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
 
 
@@ -190,9 +190,9 @@ def test_what_rows_say_of_many_groups():
     assert found.at[0] == pytest.approx(0.5 * math.log(square)) and found.at[1] == 0.3
     weak = of_rows(sets, np.full(9, 0.3), [information], [0.1 * score], None, 0.25)
     assert weak.at[0] == pytest.approx(0.5 * math.log(0.25 / 9.0))
-    for block, known, b, row in zip(found.blocks, information, score, sets[0].effects, strict=True):
-        assert np.array_equal(block.information, known) and np.array_equal(block.score, b)
-        assert block.coordinates.tolist() == row.tolist() and block.column.tolist() == [0, 1]
+    block = found.blocks[0]
+    assert np.array_equal(block.information, information) and np.array_equal(block.score, score)
+    assert np.array_equal(block.coordinates, sets[0].effects) and block.column.tolist() == [0, 1]
     assert np.allclose(found.shares(sets)[0][:, 0], [k / (k + 1.0 / square) for k in (4.0, 9.0, 16.0)])
 
 

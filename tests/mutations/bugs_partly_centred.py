@@ -2,7 +2,7 @@
 
 from tests.mutations.bugs import Bug
 
-MODEL, FOUND = "pdmp/models/regressions/partly_centred.py", "pdmp/models/regressions/group_information.py"
+MODEL, FOUND = (f"pdmp/models/regressions/{name}.py" for name in ("standardised_effects", "group_information"))
 TESTS = "tests/models/test_partly_centred.py"
 LAW, WIDTH = (
     f"{TESTS}::{name}"
@@ -12,8 +12,8 @@ LAW, WIDTH = (
 BUGS = [
     Bug(f"partly centred: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
-        ("coefficients do not feel the shear", MODEL, "by_natural[begin + e] -= self.shear[j, e] * by_natural[j]", "by_natural[begin + e] -= 0.0", LAW),
-        ("no priors of coefficients in gradients", MODEL, "self.add_independent_gradient(y, by_natural)", "by_natural[0] += 0.0", LAW),
+        ("derivatives are not turned back", MODEL, "self.turn(by_natural, True)", "self.turn(by_natural, False)", LAW),
+        ("no priors of coefficients in gradients", MODEL, "self.base.add_prior_gradient(y, by_natural)", "by_natural[0] += 0.0", LAW),
         ("coefficients do not move with effects", FOUND, "shear = np.linalg.lstsq(fixed, border, rcond=1e-10)[0]", "shear = 0.0 * border", WIDTH),
     ]
 ]  # fmt: skip

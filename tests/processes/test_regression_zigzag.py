@@ -10,8 +10,9 @@ from scipy import integrate
 import pdmp
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models.priors import HalfNormal, Normal, derivative
+from pdmp.models.regressions.blocks import sums_of_rows
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
-from pdmp.models.regressions.laplace import _log_spread, laplace, row_curvatures
+from pdmp.models.regressions.laplace import _log_spread, laplace
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
     NegativeBinomialLaw,
@@ -428,7 +429,7 @@ def test_the_crossing_is_that_of_the_path(law, groupings):
     state = process.begin(process.anchor, np.random.default_rng(0))
     native, rng, now = process.native, np.random.default_rng(5), 0.0
     effects = slice(process.first_effect, process.first_effect + process.groups)
-    bends, rows = row_curvatures(model, process.anchor), np.zeros((model.n_data, process.groups))
+    bends, rows = sums_of_rows(model, process.anchor).curvatures, np.zeros((model.n_data, process.groups))
     rows[np.arange(model.n_data)[:, None], model.level - process.first_effect] = 1.0
     assert process.pairs.nbytes + process.pair_curvature.nbytes <= 12 * groupings * (groupings - 1) * model.n_data
     across = np.where(process.column[:, None] != process.column, rows.T @ (bends[:, None] * rows), 0.0)

@@ -19,6 +19,7 @@ import numpy as np
 from pdmp.expressions.tape import CURVATURE, LANES, LOSS
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import Dense, products
+from pdmp.models.regressions.likelihoods import THIRD
 from pdmp.native.classes import entry
 from pdmp.native.threads import added, each
 
@@ -110,6 +111,14 @@ def spans(n: int, width: int) -> list[tuple[int, int]]:
     return [(first, min(first + step, n)) for first in range(0, n, step)]
 
 
+def tasks(n: int, width: int, most: int) -> list[tuple[list[tuple[int, int]]]]:
+    """The same for at most so many tasks, those of each in a list of its own."""
+    where = spans(n, width)
+    parts = max(1, min(most, len(where)))
+    ends = [k * len(where) // parts for k in range(parts + 1)]
+    return [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
 class Coded(NamedTuple):
     """The rows of a model in files, standardised."""
 
@@ -148,10 +157,7 @@ class Blocks:
 
     def map(self, function: Callable, *args: Any) -> Iterator[Any]:
         """``function(block, files, first, *args)`` of each block of rows, a model of its own, in order."""
-        where = spans(self.n, self.width)
-        parts = max(1, min(self.place.spread, len(where)))
-        ends = [k * len(where) // parts for k in range(parts + 1)]
-        items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        items = tasks(self.n, self.width, self.place.spread)
         for results in self.place.each(_blocks, (self.files, self.shell, function, args), items):
             yield from results
 
@@ -162,8 +168,8 @@ class Blocks:
     # -- what `laplace` asks ------------------------------------------------------------------------------------------
 
     def _at(self, x, curved=False):
-        """Sums at x: the terms, their gradient, the curvatures, and the Hessian's rows of the dispersions."""
-        key = x.tobytes(), curved or self.shell.n_fixed < WIDE
+        """Sums at x, as of `_terms`."""
+        key = x.tobytes(), curved or (self.shell.n_fixed < WIDE and not is_crossed(self.shell))
         if self._look[0] not in (key, (key[0], True)):
             self._look = key, self.total(_terms, x, key[1])
         return self._look[1]
@@ -174,13 +180,26 @@ class Blocks:
     def gradient(self, x: np.ndarray) -> np.ndarray:
         return self.shell.gradient(x) + self._at(x)[1]
 
-    def curvature(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, None]:
-        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G).
+    def curvature(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, Any]:
+        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
 
-        The second in a list, and last that there are no crossed groups.
+        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
+        None.
         """
-        squares, own, border = self._at(x, True)[2:5]
-        return squares, [own] if self.shell.n_groups else [], border, None
+        _, _, squares, own, border, _, across = self._at(x, True)
+        return squares, self._by_grouping(own), border, across if is_crossed(self.shell) else None
+
+    def own_blocks(self, x: np.ndarray) -> list[np.ndarray]:
+        """The second of these, of crossed groups, without the others."""
+        return self._by_grouping(*self.total(_own, x))
+
+    def _by_grouping(self, own):
+        shell, found = self.shell, []
+        for columns in shell.groupings() if shell.n_groups else []:
+            part = slice(*(shell.first[[columns[0], columns[-1] + 1]] - shell.first[0]))
+            block = own[part, : len(columns)].reshape(len(columns), -1, len(columns))
+            found.append(np.ascontiguousarray(block.transpose(1, 0, 2)))
+        return found
 
     def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
         """Of each dispersion the derivative of ∇U along it, (d,): exact for the data, a difference for the prior."""
@@ -192,7 +211,7 @@ class Blocks:
 
 
 class Chunks(Blocks):
-    """The same of a model in memory without groups, whose rows are views.
+    """The same of a model in memory, whose rows are views.
 
     Parameters
     ----------
@@ -253,41 +272,94 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 
 
 def _terms(block, files, first, x, curved):
-    p, k, K = block.n_fixed, block.n_dispersions, block.n_groups
-    groups = int(block.first[1] - block.first[0]) if K else 0
-    gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
-    own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
-    m = block.n_functionals
-    potential = _sums(block.native, x, gradient, curvatures, own, border, laws, np.zeros((m, m)), *block.scratch(LANES))
-    squares = products(block.design.data, curvatures, p) if curved else np.zeros(0)
-    return potential, gradient, squares, own, border, laws
+    crossed = is_crossed(
+        block
+    )  # of whose models concave rows are left out, as those of a Student-t law that are far off
+    found = sums_of_rows(block, x, clip=crossed)
+    squares = products(block.design.data, found.curvatures, block.n_fixed) if curved else np.zeros(0)
+    across = crossed_rows(block, found.curvatures) if crossed and curved else 0.0
+    return found.potential, found.gradient, squares, found.own, found.border, found.laws, across
+
+
+def _own(block, files, first, x):
+    return (sums_of_rows(block, x, loss=False, clip=True, whole=False).own,)
+
+
+class RowSums(NamedTuple):
+    """Sums over rows at a point; of p fixed columns, E coefficients of groups and k dispersions."""
+
+    potential: float
+    gradient: np.ndarray  #: (d,)
+    own: np.ndarray  #: (E, W) of ℓ'' times products of coefficients of one group, W the most columns of a grouping
+    border: np.ndarray  #: (p, E) of these and the fixed columns
+    laws: np.ndarray  #: (k, d) rows of the Hessian of the dispersions
+    bulge: np.ndarray  #: (E, p + k) Σ θ of each coefficient, if asked for, else (0, 0)
+    curvatures: np.ndarray  #: (N,) ℓ'' of each row, times its weight
+    thirds: np.ndarray  #: (1 + k, N) θ, half its derivatives by the functionals, if asked for, else (0, 0)
+
+
+def sums_of_rows(
+    model: MixedRegression,
+    x: np.ndarray,
+    loss: bool = True,
+    clip: bool = False,
+    thirds: bool = False,
+    whole: bool = True,
+) -> RowSums:
+    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0.
+
+    Without `loss` the potential is 0, and if it is not of the `whole`, gradient, border and laws are empty.
+    """
+    p, n, E = model.n_fixed * whole, model.n_functionals, int(model.first[-1] - model.first[0])
+    head = model.head if model.n_groups else np.zeros(0, np.int64)
+    found = RowSums(
+        0.0, np.zeros(model.dim * whole), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
+        np.zeros(((n - 1) * whole, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
+        np.zeros((n, model.n_data) if thirds else (0, 0)),
+    )  # fmt: skip
+    potential = _sums(model.native, x, head, loss, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
+    return found._replace(potential=potential)
 
 
 @entry
-def _sums(model, x, gradient, curvatures, own, border, laws, hessian, eta, there, data, room):
-    """Σ Uᵢ, returned; its gradient; ℓ'' of each row, and sums by columns, groups and dispersions, effects centred."""
+def _sums(
+    model, x, head, loss, clip, gradient, own, border, laws, bulge, curvatures, thirds, hessian, eta, there, data, room
+):
+    """Write `RowSums`, whose potential is returned; effects are centred."""
     law, p, total, first = model.likelihood, border.shape[0], 0.0, 0
     while first < model.n_data:
         lanes = min(LANES, model.n_data - first)
-        out = law.results[model.run_rows(LOSS, x, first, lanes, eta, data, room)]
-        for lane in range(lanes):
-            total += model.weight_of(first + lane) * room[out, lane]
-        place = law.run(CURVATURE, lanes, data, eta, room)
+        place = model.run_rows(LOSS if loss else CURVATURE, x, first, lanes, eta, data, room)
+        if loss:
+            for lane in range(lanes):
+                total += model.weight_of(first + lane) * room[law.results[place], lane]
+        if thirds.shape[0] > 0:
+            place = law.run(THIRD, lanes, data, eta, room)
+            for k in range(law.count):
+                for lane in range(lanes):
+                    thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
+        if loss or thirds.shape[0] > 0:
+            place = law.run(CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
-            model.distribute(x, i, place, lane, room, gradient)
+            if gradient.shape[0] > 0:
+                model.distribute(x, i, place, lane, room, gradient)
             model.hessian_of(i, place, lane, room, hessian)
-            w = hessian[0, 0]
+            w = max(hessian[0, 0], 0.0) if clip else hessian[0, 0]
             curvatures[i] = w
-            if model.n_groups > 0:
-                for j in range(p):
-                    part = w * model.design.feature(i, j)
-                    for k in range(model.n_groups):
-                        border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
             for k in range(model.n_groups):
+                e, value = model.level[i, k] - model.first[0], model.value[i, k]
+                for j in range(p):
+                    feature = model.design.feature(i, j)
+                    border[j, e] += w * feature * value
+                    if thirds.shape[0] > 0:
+                        bulge[e, j] += thirds[0, i] * feature * (value * value)
+                for q in range(thirds.shape[0] - 1):
+                    bulge[e, p + q] += thirds[1 + q, i] * (value * value)
                 for q in range(model.n_groups):
-                    own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
-            for q in range(model.n_dispersions):
+                    if head[q] == head[k]:
+                        own[e, q - head[k]] += w * value * model.value[i, q]
+            for q in range(laws.shape[0]):
                 part = hessian[0, 1 + q]
                 model.design.add_row(i, part, laws[q])
                 for k in range(model.n_groups):
@@ -296,3 +368,22 @@ def _sums(model, x, gradient, curvatures, own, border, laws, hessian, eta, there
                     laws[q, model.dim - model.n_dispersions + r] += hessian[1 + q, 1 + r]
         first += lanes
     return total
+
+
+def is_crossed(model: MixedRegression) -> bool:
+    """Whether a model has coefficients of several groupings."""
+    return model.n_groups > 0 and len(model.groupings()) > 1
+
+
+def crossed_rows(model, rows):
+    """Σ rows times products of two columns of different groupings, a sparse matrix (E, E)."""
+    from scipy import sparse
+
+    size, first = model.first[-1] - model.first[0], model.first[0]
+    upper = sparse.csr_array((size, size))
+    for one, other in itertools.combinations(range(model.n_groups), 2):
+        if model.head[one] != model.head[other]:
+            entries = rows * model.value[:, one] * model.value[:, other]
+            places = model.level[:, one] - first, model.level[:, other] - first
+            upper = upper + sparse.coo_array((entries, places), shape=(size, size)).tocsr()
+    return (upper + upper.T).tocsr()

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.models.priors import second_derivatives
 from pdmp.models.regressions.spread_coordinate import LARGEST, middle_of
 from pdmp.models.regressions.standardised_effects import (
-    Block,
+    Blocks,
     EffectSet,
     Shear,
     StandardisedEffects,
+    Turn,
     cholesky_factors,
     partial_correlations,
 )
@@ -38,9 +40,10 @@ class Known(NamedTuple):
     """What is known of the coordinates."""
 
     at: np.ndarray  #: (dim,) where
-    blocks: list[Block]
+    blocks: list[Blocks]
     shear: Shear | None
     information: list[np.ndarray]  #: of each set (groups, d): precision of each effect by the data, all others known
+    turns: Sequence[Turn] = ()
 
     def shares(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
         """Of each set (groups, d): how much of the precision of an effect is that of the data."""
@@ -60,14 +63,14 @@ class Known(NamedTuple):
         ]
 
 
-def standardised(base: SumOfTerms, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
+def standardised(base: Model, sets: Sequence[EffectSet], known: Known) -> StandardisedEffects:
     """The model in coordinates that are about standard normal."""
     medians = [float(np.median(share)) for share in known.shares(sets)]
     words = [f"partly centred, half of them by {100.0 * share:.0f} % or more" for share in medians]
     start = known.at.copy()
     if known.shear is not None:
         start[known.shear.fixed] += known.shear.by @ known.at[known.shear.effects]
-    return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words)
+    return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words, known.turns)
 
 
 def effect_information(
@@ -268,10 +271,15 @@ def _known(base, sets, laws, y, moving, precision, data):
         from_centre = np.where(effects[rows], y[moving[rows]], 0.0)
         scale = np.where(effects[rows], 1.0, 1.0 / np.sqrt(np.maximum(np.diag(left), 1e-300)))
         score = (information + left) @ from_centre
-        return Block(moving[rows], which[rows], column[rows], scale, centre[rows], _symmetric(information), score)
+        return scale, centre[rows], _symmetric(information), score
 
-    blocks = [block(members)] if len(members) else []
-    blocks += [block(row) for k, place in enumerate(places) if k not in kept for row in place]
+    def blocks_of(rows):
+        """Of each row a block."""
+        scale, at, *found = zip(*map(block, rows), strict=True)
+        return Blocks(moving[rows], which[rows[0]], column[rows[0]], scale[0], at[0], *map(np.array, found))
+
+    blocks = [blocks_of(members[None])] if len(members) else []
+    blocks += [blocks_of(place) for k, place in enumerate(places) if k not in kept]
     return Known(y, blocks, shear, [np.diag(data)[place] for place in places])
 
 
@@ -317,8 +325,5 @@ def of_rows(
                 variance = max(float(variance), least / float(np.median(positive)))
                 at[one.spreads[q]] = np.clip(0.5 * math.log(variance), -LARGEST, LARGEST)
         known.append(own)
-        blocks += [
-            Block(one.effects[j], np.full(d, k), np.arange(d), np.ones(d), np.zeros(d), information[j], score[j])
-            for j in range(len(one.effects))
-        ]
+        blocks.append(Blocks.of_set(k, one, information, score))
     return Known(at, blocks, shear, known)

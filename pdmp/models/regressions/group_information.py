@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative, second_derivative_bound
 from pdmp.models.regressions.design import pieces
+from pdmp.models.regressions.effect_information import Known, standardised
 from pdmp.models.regressions.laplace import _log_spread
-from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.mixed import LAW_ELSEWHERE, MixedRegression
+from pdmp.models.regressions.standardised_effects import Blocks, EffectSet, Shear, StandardisedEffects, Turn
 from pdmp.native.classes import entry
 
 STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
@@ -25,21 +27,29 @@ INVERTED = 800
 ROTATED = 50  #: groups up to which information is a matrix, as few groups leave their common mean to the fixed columns
 
 
-class GroupInformation(NamedTuple):
-    """Of the effects uₖ of each group column, with the fixed coefficients and the effects of other columns left open.
+def in_their_coordinates(model: MixedRegression) -> MixedRegression | StandardisedEffects:
+    """A regression with effects of groups in coordinates that are about standard normal; as it is if none are found."""
+    known = group_information(model)
+    if known is None:
+        return model
+    base = copy.copy(model)
+    base.centred = np.full_like(model.centred, LAW_ELSEWHERE)
+    return standardised(base, effect_sets(base), known)
 
-    The likelihood of uₖ is about exp(bₖ·w - ½ Σ λ w²) of w = Qₖᵀuₖ.
+
+def effect_sets(model: MixedRegression) -> list[EffectSet]:
+    """Coordinates of the effects of each group column."""
+    ends, none = zip(model.first[:-1], model.first[1:], strict=True), np.zeros(0, np.int64)
+    return [EffectSet(np.array([model.n_fixed + k]), none, np.arange(*part)[:, None]) for k, part in enumerate(ends)]
+
+
+def group_information(model: MixedRegression) -> Known | None:
+    """The information at the mode of all others given τ, with τ by EM steps; None where that was not found.
+
+    With the fixed coefficients and the effects of other columns left open, the likelihood of the effects uₖ of a column
+    is about exp(bₖ·w - ½ Σ λ w²) of w = Qₖᵀuₖ. Of few groups Q has the eigenvectors of the information: of their common
+    mean the data know nothing that they do not know of the intercept.
     """
-
-    rotations: tuple  #: Qₖ, (G, G), or None for the identity
-    information: np.ndarray  #: λ, (effects,)
-    score: np.ndarray  #: b, (effects,)
-    shear: np.ndarray  #: C, (p, effects): the mean of the coefficients given effects u is a constant less C u
-    mean: np.ndarray  #: (dim,) where that is so: the mode of (β, u, a, c), and log τ
-
-
-def group_information(model: MixedRegression) -> GroupInformation | None:
-    """The information at the mode of all others given τ, with τ by EM steps; None where that was not found."""
     p, first, stop = model.n_fixed, int(model.first[0]), int(model.first[-1])
     effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
     sizes, moving = np.diff(model.first), np.r_[np.arange(p), effects]
@@ -63,7 +73,7 @@ def group_information(model: MixedRegression) -> GroupInformation | None:
         for q, j in enumerate(laws):
             rise, curve, _ = _of_prior(model.native, p + model.n_groups + q, x[j])
             pull, bend = of_laws[q, 0] - rise, of_laws[q, 1] + curve
-            if q == 0 and model.likelihood.dispersions[0] == "sigma":  # at the joint mode it would be too small
+            if q == 0 and model.likelihood.with_unit:  # at the joint mode it would be too small
                 pull += degrees
             change = float(np.clip(pull / bend if bend > 0.0 else math.copysign(0.5, pull), -LONGEST, LONGEST))
             left = max(left, abs(change) * math.sqrt(max(bend, 0.0)))
@@ -85,18 +95,17 @@ def group_information(model: MixedRegression) -> GroupInformation | None:
 
 def _information(model, x, curvature, own):
     """From the curvature of the data (n, n), sparse, and the diagonal of that of the priors, of (β, u)."""
-    p, first = model.n_fixed, int(model.first[0])
+    p, first, sets = model.n_fixed, int(model.first[0]), effect_sets(model)
     n, dense = len(own), len(own) <= INVERTED
     matrix = curvature.toarray() if dense else None
     diagonal, effects = curvature.diagonal()[p:], x[first : first + n - p]
     border = curvature[:p, p:].toarray()
     fixed = curvature[:p, :p].toarray() + np.diag(own[:p])
     shear = np.linalg.lstsq(fixed, border, rcond=1e-10)[0]
-    rotations, information, score = [], np.zeros(n - p), np.zeros(n - p)
-    for k in range(model.n_groups):
+    blocks, known, turns = [], [], []
+    for k, one in enumerate(sets):
         part = slice(model.first[k] - first, model.first[k + 1] - first)
-        u, prior, rotation = effects[part], math.exp(-2.0 * x[p + k]), None
-        values = diagonal[part]
+        u, values = effects[part], diagonal[part]
         if dense:
             inside = np.arange(n)[p:][part]
             others = np.setdiff1d(np.arange(n), inside)
@@ -105,12 +114,14 @@ def _information(model, x, curvature, own):
             block = matrix[np.ix_(inside, inside)] - across.T @ np.linalg.lstsq(rest, across, rcond=1e-12)[0]
             values = np.diag(block)
             if len(u) <= ROTATED:
-                values, rotation = np.linalg.eigh(0.5 * (block + block.T))
-                u = rotation.T @ u
-        information[part] = np.maximum(values, 0.0)
-        score[part] = (information[part] + prior) * u
-        rotations.append(rotation)
-    return GroupInformation(tuple(rotations), information, score, shear, x)
+                values, axes = np.linalg.eigh(0.5 * (block + block.T))
+                turns.append(Turn(one.effects[:, 0], axes))
+                u = axes.T @ u
+        known.append(np.maximum(values, 0.0)[:, None])
+        score = (known[k] + math.exp(-2.0 * x[p + k])) * u[:, None]
+        blocks.append(Blocks.of_set(k, one, known[k][:, :, None], score))
+    fixed, places = np.arange(p), np.arange(first, first + n - p)
+    return Known(x, blocks, Shear(fixed, places, shear), known, turns)
 
 
 def _solved(curvature, own, slope):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.expressions.tape import CURVATURE, LANES
-from pdmp.models.numerical import row_chunks
 from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
-from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import entry
@@ -56,7 +52,7 @@ def laplace(model: MixedRegression) -> Laplace | None:
     of the determinant of their Hessian without the border: at the joint mode σ is too small by the share of the
     coefficients in the number of rows, which with crossed groups is many posterior standard deviations.
     """
-    rows, first, stop = _rows_of(model), int(model.first[0]), int(model.first[-1])
+    rows, first, stop = model.blocks or Chunks(model), int(model.first[0]), int(model.first[-1])
     effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
     x, spread, grouped = model.initial.copy(), model.n_fixed, isinstance(model, GroupIntercepts)
@@ -108,81 +104,6 @@ def laplace(model: MixedRegression) -> Laplace | None:
             known = 1.0 - part * math.exp(-2.0 * x[spread + k])
             sd[spread + k] = 1.0 / math.sqrt(2.0 * np.sum(np.maximum(known, 0.1) ** 2))
     return Laplace(x, sd, dense, covariance)
-
-
-def _rows_of(model):
-    """What is asked of the rows: in files, in memory on threads, or in memory."""
-    if model.blocks is not None:
-        return model.blocks
-    return Chunks(model) if len(row_chunks(model)) > 1 else _Rows(model)
-
-
-class _Rows:
-    """What `laplace` asks of the rows of a model in memory; of others `blocks.Blocks` tells."""
-
-    def __init__(self, model):
-        self.model, self.potential, self.gradient = model, model.potential, model.gradient
-
-    def curvature(self, x):
-        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
-
-        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
-        None; of models that have it concave rows are left out, as those of a Student-t law that are far off.
-        """
-        model, rows, crossed = self.model, row_curvatures(self.model, x), None
-        border = np.zeros((model.n_fixed, model.first[-1] - model.first[0]))
-        if is_crossed(model):
-            rows = np.maximum(rows, 0.0)
-            crossed = crossed_rows(model, rows)
-        for k in range(model.n_groups):
-            level, groups = model.level[:, k] - model.first[k], model.first[k + 1] - model.first[k]
-            for j in range(model.n_fixed):
-                column = rows * np.asarray(model.X[:, j], float) * model.value[:, k]
-                border[j, model.of_column(k)] = np.bincount(level, column, groups)
-        return gram(model.X, rows), own_blocks(model, rows), border, crossed
-
-    def own_blocks(self, x):
-        """The second of these."""
-        return own_blocks(self.model, np.maximum(row_curvatures(self.model, x), 0.0))
-
-    def differences(self, x, step):
-        """Of each dispersion the central difference of ∇U along it, (d,)."""
-        for j in range(self.model.dim - self.model.n_dispersions, self.model.dim):
-            e = np.zeros(self.model.dim)
-            e[j] = step
-            yield (self.model.gradient(x + e) - self.model.gradient(x - e)) / (2.0 * step)
-
-
-def own_blocks(model, rows):
-    """Of each grouping Σ rows times products of a group's columns, (G, K, K)."""
-    found = []
-    for columns in model.groupings() if model.n_groups else []:
-        k, K = columns[0], len(columns)
-        G, level = int(model.first[k + 1] - model.first[k]), model.level[:, k] - model.first[k]
-        block = np.empty((G, K, K))
-        for a, b in itertools.product(range(K), repeat=2):
-            block[:, a, b] = np.bincount(level, rows * model.value[:, k + a] * model.value[:, k + b], G)
-        found.append(block)
-    return found
-
-
-def is_crossed(model: MixedRegression) -> bool:
-    """Whether a model has coefficients of several groupings."""
-    return model.n_groups > 0 and len(model.groupings()) > 1
-
-
-def crossed_rows(model, rows):
-    """Σ rows times products of two columns of different groupings, a sparse matrix (E, E)."""
-    from scipy import sparse
-
-    size, first = model.first[-1] - model.first[0], model.first[0]
-    upper = sparse.csr_array((size, size))
-    for one, other in itertools.combinations(range(model.n_groups), 2):
-        if model.head[one] != model.head[other]:
-            entries = rows * model.value[:, one] * model.value[:, other]
-            places = model.level[:, one] - first, model.level[:, other] - first
-            upper = upper + sparse.coo_array((entries, places), shape=(size, size)).tocsr()
-    return (upper + upper.T).tocsr()
 
 
 class _Curvature:
@@ -294,24 +215,6 @@ def _definite(matrix):
         values, vectors = np.linalg.eigh(matrix)
         values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
         return (vectors * values) @ vectors.T
-
-
-def row_curvatures(model, x: np.ndarray) -> np.ndarray:
-    """ℓ'' of each row by its linear predictor, times its weight, (N,)."""
-    out = np.zeros(model.n_data)
-    _row_curvatures(model.native, x, out, *model.scratch(LANES))
-    return out
-
-
-@entry
-def _row_curvatures(model, x, out, eta, there, data, room):
-    i, law = 0, model.likelihood
-    while i < model.n_data:
-        n = min(LANES, model.n_data - i)
-        second = law.results[model.run_rows(CURVATURE, x, i, n, eta, data, room) + law.count]
-        for lane in range(n):
-            out[i + lane] = model.weight_of(i + lane) * room[second, lane]
-        i += n
 
 
 def _log_spread(model, column, square):

@@ -50,6 +50,11 @@ class Law:
         """Names of the parameters beside the linear predictor's, all positive."""
         return self.family.parameters[1:]
 
+    @property
+    def with_unit(self) -> tuple[str, ...]:
+        """Those of these that have the unit of the response."""
+        return tuple(name for name in self.dispersions if name in self.family.units)
+
     def stored(self, y: Any) -> Any:
         """The responses as the expression takes them."""
         return self.family.stored(y)
@@ -113,7 +118,7 @@ class Likelihood(Compiled):
         results = np.cumsum([0, *(len(t.results) for t in tapes)])
         self.tapes = np.stack([ends[:-1], ends[1:], results[:-1]], axis=1)
         self.registers, self.count = max(t.registers for t in tapes), law.derived.m
-        self.name, self.dispersions = law.name, law.dispersions
+        self.name, self.dispersions, self.with_unit = law.name, law.dispersions, law.with_unit
         self.stored, self.mean, self.log_density, self.draw = law.stored, law.mean, law.log_density, law.draw
 
     def __reduce__(self) -> tuple:

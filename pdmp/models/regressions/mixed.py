@@ -32,6 +32,8 @@ from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
 
+LAW_ELSEWHERE = 2  #: in `MixedRegression.centred`
+
 
 class GroupColumn(NamedTuple):
     """One column of effects that vary between groups."""
@@ -121,6 +123,7 @@ class MixedRegression(Model):
     """
 
     knows_constants = False
+    prefix = ""  #: of names of its parameters, as those of other linear predictors have one
 
     design: Compiled
     likelihood: Compiled
@@ -130,7 +133,7 @@ class MixedRegression(Model):
     level: np.ndarray  #: (N, K) coordinate of the effect of each row
     value: np.ndarray  #: (N, K)
     first: np.ndarray  #: (K + 1,) first coordinate of the effects of each group column
-    centred: np.ndarray  #: (K,) 1 or 0
+    centred: np.ndarray  #: (K,) 1 or 0; `LAW_ELSEWHERE` of centred effects whose law is no part of the model
     kinds: np.ndarray  #: of the priors of (β, log τ, a, c)
     numbers: np.ndarray  #: (…, 3) of them
     n_fixed: int
@@ -178,7 +181,7 @@ class MixedRegression(Model):
         ]
         sds = [g.prior.scaled(self.group_scale[k] / s) for k, g in enumerate(groups)]
         spreads = [
-            q.scaled(1.0 / s) if name == "sigma" else q
+            q.scaled(1.0 / s) if name in likelihood.with_unit else q
             for name, q in zip(likelihood.dispersions, dispersion_priors, strict=True)
         ]
         coded = [q.coded() for q in (*inside, *sds, *spreads)]
@@ -283,7 +286,7 @@ class MixedRegression(Model):
             z += self.offset[i]
         for k in range(self.n_groups):
             u = self.value[i, k] * x[self.level[i, k]]
-            z += u if self.centred[k] == 1 else u * exp(x[self.n_fixed + k])
+            z += u if self.centred[k] > 0 else u * exp(x[self.n_fixed + k])
         return z
 
     @compiled
@@ -359,7 +362,7 @@ class MixedRegression(Model):
         self.design.add_row(i, g, out)
         for k in range(self.n_groups):
             j, pull = self.level[i, k], g * self.value[i, k]
-            if self.centred[k] == 1:
+            if self.centred[k] > 0:
                 out[j] += pull
             else:
                 pull *= exp(x[self.n_fixed + k])
@@ -505,6 +508,8 @@ class MixedRegression(Model):
     def prior_potential(self, x):
         total = self.independent_potential(x)
         for k in range(self.n_groups):
+            if self.centred[k] == LAW_ELSEWHERE:
+                continue
             s = x[self.n_fixed + k]
             precision = exp(-2.0 * s) if self.centred[k] == 1 else 1.0
             for j in range(self.first[k], self.first[k + 1]):
@@ -517,6 +522,8 @@ class MixedRegression(Model):
     def add_prior_gradient(self, x, out):
         self.add_independent_gradient(x, out)
         for k in range(self.n_groups):
+            if self.centred[k] == LAW_ELSEWHERE:
+                continue
             precision = exp(-2.0 * x[self.n_fixed + k]) if self.centred[k] == 1 else 1.0
             total = 0.0
             for j in range(self.first[k], self.first[k + 1]):
@@ -552,7 +559,7 @@ class MixedRegression(Model):
             own = slice(self.first[k], self.first[k + 1])
             x[..., own] = effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])
         for k, name in enumerate(self.likelihood.dispersions):
-            unit = s if name == "sigma" else 1.0
+            unit = s if name in self.likelihood.with_unit else 1.0
             x[..., self.dim - self.n_dispersions + k] = np.log(np.asarray(natural[name]) / unit)
         return x
 
@@ -646,7 +653,7 @@ class MixedRegression(Model):
             natural[g.sd_name] = s / self.group_scale[k] * np.exp(draws[..., p + k])
         for k, name in enumerate(self.likelihood.dispersions):
             value = np.exp(draws[..., self.dim - self.n_dispersions + k])
-            natural[name] = s * value if name == "sigma" else value
+            natural[name] = s * value if name in self.likelihood.with_unit else value
         for k, g in enumerate(self.groups):
             effects = s / self.group_scale[k] * draws[..., self.first[k] : self.first[k + 1]]
             if not self.centred[k]:
@@ -669,7 +676,7 @@ class MixedRegression(Model):
         """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
         draws, found = real("draws", draws), []
         for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
-            unit = math.log(self.response_scale) if name == "sigma" else 0.0
+            unit = math.log(self.response_scale) if name in self.likelihood.with_unit else 0.0
             found.append(draws[..., self.dim - self.n_dispersions + k] + unit)
         return tuple((*found, *[np.zeros(draws.shape[:-1])] * 2)[:2])
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from pdmp.expressions.special import log_ndtr, mills
-from pdmp.models.regressions.moved_coordinates import MovedCoordinates
+from pdmp.models.regressions.moved_coordinates import MovedRows
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
@@ -38,7 +38,7 @@ class Steps(NamedTuple):
     size: int  #: of b
 
 
-class MonotonicEffects(MovedCoordinates):
+class MonotonicEffects(MovedRows):
     """A posterior whose state has w in the place of the steps of monotonic effects.
 
     Parameters

@@ -17,8 +17,9 @@ class MovedRows(Model):
 
     A class of this kind has the compiled methods ``natural(x, y)``, which writes y and returns a part of the prior, and
     ``pull_back(x, y, by_natural, of_effects, out)``, which adds the derivatives by x of what has the derivatives
-    `by_natural`, those changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the
-    rest of the prior, and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x.
+    `by_natural`, both changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the
+    rest of the prior, and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x. And
+    `natural_draws` and `coordinates`, y of x and x of y.
     """
 
     knows_constants = False
@@ -83,13 +84,15 @@ class MovedRows(Model):
         self.base.add_batch_gradient(y, rows, n, by_natural)
         self.pull_back(x, y, by_natural, 0.0, out)
 
-
-class MovedCoordinates(MovedRows):
-    """The same of rows that are a sum of terms, with `natural_draws` and `coordinates`, y of x and x of y."""
+    # -- Python -------------------------------------------------------------------------------------------------------
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """y (..., dim) of draws of x."""
         raise NotImplementedError
+
+    def as_effects(self) -> Any:
+        """See `MixedRegression.as_effects`."""
+        return self
 
     @property
     def reported(self) -> Any:
@@ -119,3 +122,18 @@ class MovedCoordinates(MovedRows):
         other.base = self.base.some_rows(rows)
         other.n_data = other.base.n_data
         return other
+
+
+def innermost(model: Any) -> Any:
+    """The model whose rows are linear in its coordinates."""
+    return innermost(model.base) if isinstance(model, MovedRows) else model
+
+
+def natural_of(model: Any, x: np.ndarray) -> np.ndarray:
+    """Its coordinates (..., dim), of those of a model."""
+    return natural_of(model.base, model.natural_draws(x)) if isinstance(model, MovedRows) else x
+
+
+def coordinates_of(model: Any, natural: np.ndarray) -> np.ndarray:
+    """The reverse."""
+    return model.coordinates(coordinates_of(model.base, natural)) if isinstance(model, MovedRows) else natural

@@ -20,7 +20,8 @@ Of the effects of a Gaussian process of d columns in functions of a Hilbert spac
 length scale e^r, ((2π)^¼ e^(r/2))^d exp(-¼ λ e^2r), λ being eigenvalues.
 
 Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
-groups each is a block, and fixed coefficients move as β + C u. In the place of t stands θ, see
+groups each is a block, and fixed coefficients move as β + C u. Effects of one column whose Λ is diagonal in other axes,
+those of an orthogonal matrix Q, are single blocks too: u = Q y has the law of y. In the place of t stands θ, see
 `pdmp.models.regressions.spread_coordinate`.
 
 References
@@ -42,9 +43,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.regressions.moved_coordinates import MovedCoordinates
+from pdmp.models.base import Model
+from pdmp.models.regressions.moved_coordinates import MovedRows
 from pdmp.models.regressions.spread_coordinate import coordinate_of, log_rise_derivative, log_spread, log_spreads, rise
-from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
 
@@ -82,16 +83,33 @@ def spectral_widths(r: np.ndarray, eigenvalues: np.ndarray, dimension: int) -> n
     return np.exp(np.maximum(exponents, -LARGEST_LOG))
 
 
-class Block(NamedTuple):
-    """Coordinates that are moved together, those of a group side by side."""
+class Blocks(NamedTuple):
+    """Blocks of as many coordinates each, which are moved together; those of a group are side by side."""
 
-    coordinates: np.ndarray  #: (n,)
+    coordinates: np.ndarray  #: (blocks, n)
     which: np.ndarray  #: (n,) the set of an effect; -1 of another coordinate
     column: np.ndarray  #: (n,) of an effect in its set
     scale: np.ndarray  #: (n,) what others have in the place of A
     centre: np.ndarray  #: (n,) what is added; 0 of effects
-    information: np.ndarray  #: Λ, (n, n)
-    score: np.ndarray  #: b, (n,)
+    information: np.ndarray  #: Λ, (blocks, n, n)
+    score: np.ndarray  #: b, (blocks, n)
+
+    @classmethod
+    def of_set(cls, k: int, one: EffectSet, information: np.ndarray, score: np.ndarray) -> Blocks:
+        """A block for each group of the k-th set."""
+        d = one.width
+        return cls(one.effects, np.full(d, k), np.arange(d), np.ones(d), np.zeros(d), information, score)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """What each block has, for all of them one after the other."""
+        return np.tile(values, len(self.coordinates))
+
+
+class Turn(NamedTuple):
+    """Effects of one column in the axes in which what the data say of them is diagonal."""
+
+    effects: np.ndarray  #: (n,) coordinates
+    axes: np.ndarray  #: Q, (n, n)
 
 
 class Shear(NamedTuple):
@@ -132,15 +150,15 @@ def partial_correlations(correlation: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
-class StandardisedEffects(MovedCoordinates):
+class StandardisedEffects(MovedRows):
     """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
     Parameters
     ----------
-    base : SumOfTerms
+    base : SumOfTerms, MonotonicEffects or MixedRegression
         Of (β, t, w, u, …), without the law of the effects u.
     sets : sequence of EffectSet
-    blocks : sequence of Block
+    blocks : sequence of Blocks
         All effects are in one of them.
     shear : Shear, optional
     start : ndarray, shape (dim,)
@@ -149,6 +167,7 @@ class StandardisedEffects(MovedCoordinates):
         Of each set, t - g(θ): about the logarithms of the least standard deviations that the data tell from 0.
     centring : sequence of str
         Of each set, in words.
+    turns : sequence of Turn
     """
 
     widest: int  #: largest d
@@ -158,6 +177,7 @@ class StandardisedEffects(MovedCoordinates):
     middle: np.ndarray  #: t - g(θ)
     partial: np.ndarray  #: coordinates w
     partial_first: np.ndarray
+    several: int  #: blocks of more than one coordinate, the first ones
     block_first: np.ndarray  #: (blocks + 1,) where the entries of a block begin
     matrix_first: np.ndarray  #: (blocks + 1,) where Λ begins
     coordinate: np.ndarray
@@ -174,30 +194,39 @@ class StandardisedEffects(MovedCoordinates):
     fixed: np.ndarray
     sheared: np.ndarray
     by: np.ndarray  #: C, (p, e)
+    turned: np.ndarray  #: coordinates of turns
+    turn_first: np.ndarray  #: (turns + 1,) where those of a turn begin
+    axes: np.ndarray  #: their Q
+    axes_first: np.ndarray  #: (turns + 1,)
 
     def __init__(
         self,
-        base: SumOfTerms,
+        base: Model,
         sets: Sequence[EffectSet],
-        blocks: Sequence[Block],
+        blocks: Sequence[Blocks],
         shear: Shear | None,
         start: np.ndarray,
         middle: Sequence[np.ndarray],
         centring: Sequence[str] = (),
+        turns: Sequence[Turn] = (),
     ) -> None:
-        self.base, self.sets, self.blocks, self.centring = base, list(sets), list(blocks), list(centring)
+        self.base, self.sets, self.blocks, self._centring = base, list(sets), list(blocks), list(centring)
         self.width = np.array([one.width for one in sets], np.int64)
         self.widest = int(self.width.max())
         self.spread, self.spread_first = _laid([one.spreads for one in sets], np.int64)
         self.middle = _laid(middle, float)[0]
         self.partial, self.partial_first = _laid([one.partials for one in sets], np.int64)
-        self.coordinate, self.block_first = _laid([one.coordinates for one in blocks], np.int64)
-        self.which = _laid([one.which for one in blocks], np.int64)[0]
-        self.column = _laid([one.column for one in blocks], np.int64)[0]
-        self.scale = _laid([one.scale for one in blocks], float)[0]
-        self.centre = _laid([one.centre for one in blocks], float)[0]
-        self.score = _laid([one.score for one in blocks], float)[0]
-        self.information, self.matrix_first = _laid([one.information.reshape(-1) for one in blocks], float)
+        blocks = sorted(blocks, key=lambda one: one.coordinates.shape[1] == 1)
+        sizes = np.concatenate([np.full(len(one.coordinates), one.coordinates.shape[1]) for one in blocks])
+        self.several = int(np.sum(sizes > 1))
+        self.block_first, self.matrix_first = (np.cumsum([0, *s]).astype(np.int64) for s in (sizes, sizes**2))
+        self.coordinate = _laid([one.coordinates.reshape(-1) for one in blocks], np.int64)[0]
+        self.which, self.column = (_laid([b.spread(b[k]) for b in blocks], np.int64)[0] for k in (1, 2))
+        self.scale, self.centre = (_laid([b.spread(b[k]) for b in blocks], float)[0] for k in (3, 4))
+        self.score = _laid([one.score.reshape(-1) for one in blocks], float)[0]
+        self.information = _laid([one.information.reshape(-1) for one in blocks], float)[0]
+        self.turned, self.turn_first = _laid([one.effects for one in turns], np.int64)
+        self.axes, self.axes_first = _laid([one.axes.reshape(-1) for one in turns], float)
         length, eigenvalue, dimension = np.full(base.dim, -1), np.zeros(base.dim), np.ones(base.dim)
         for one in self.sets:
             if one.length >= 0:
@@ -212,13 +241,18 @@ class StandardisedEffects(MovedCoordinates):
         self.is_free[self.spread] = 0.0
         shear = shear or Shear(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 0)))
         self.fixed, self.sheared, self.by = shear.fixed, shear.effects, np.ascontiguousarray(shear.by, float)
+        own = self._names(base)
         super().__init__(
             dim=base.dim,
             n_data=base.n_data,
-            variables=base.variables,
+            variables={
+                name.replace("log ", "standardised ", 1) if name in own else name: shape
+                for name, shape in base.variables.items()
+            },
             initial=initial,
-            transforms={name: law for name, law in base.transforms.items() if name not in self._names(base)},
+            transforms={name: law for name, law in base.transforms.items() if name not in own},
         )
+        self.dims, self.coords = base.dims, base.coords
 
     # -- compiled: there and back -----------------------------------------------------------------------------------
 
@@ -271,10 +305,23 @@ class StandardisedEffects(MovedCoordinates):
         return factors[self.which[e], self.column[i], self.column[e]] * widths[e]
 
     @compiled(inline=False)
+    def move_single(self, x, factors, widths, y, root, mean, s):
+        """The same of blocks of one effect each, written out, as it is quicker."""
+        total, begin, m = 0.0, self.block_first[self.several], self.matrix_first[self.several]
+        for e in range(begin, self.score.shape[0]):
+            a, j, i = self.factor(factors, widths, e, e), self.coordinate[e], m + e - begin
+            r = math.sqrt(1.0 + a * self.information[i] * a)
+            mean[e] = a * self.score[e] / r
+            s[e] = (x[j] + mean[e]) / r
+            y[j], root[i] = self.centre[e] + a * s[e], r
+            total += math.log(r) + 0.5 * s[e] * s[e]
+        return total
+
+    @compiled(inline=False)
     def move(self, x, factors, widths, y, root, mean, s):
         """Write the blocks into y, and of all of them R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
-        total = 0.0
-        for block in range(self.block_first.shape[0] - 1):
+        total = self.move_single(x, factors, widths, y, root, mean, s)
+        for block in range(self.several):
             begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
             n = stop - begin
             for p in range(n):
@@ -309,12 +356,22 @@ class StandardisedEffects(MovedCoordinates):
                 for q in range(first, p + 1):
                     value += self.factor(factors, widths, begin + p, begin + q) * s[begin + q]
                 y[self.coordinate[begin + p]] = value
-        for j in range(self.fixed.shape[0]):
-            value = 0.0
-            for e in range(self.sheared.shape[0]):
-                value += self.by[j, e] * y[self.sheared[e]]
-            y[self.fixed[j]] -= value
         return total
+
+    @compiled(inline=False, allocates=True)
+    def turn(self, y, back):
+        """Multiply effects by Q, or `back` by its transpose."""
+        for t in range(self.turn_first.shape[0] - 1):
+            begin, m = self.turn_first[t], self.axes_first[t]
+            n = self.turn_first[t + 1] - begin
+            before = np.empty(n)
+            for i in range(n):
+                before[i] = y[self.turned[begin + i]]
+            for i in range(n):
+                value = 0.0
+                for j in range(n):
+                    value += self.axes[m + (j * n + i if back else i * n + j)] * before[j]
+                y[self.turned[begin + i]] = value
 
     @compiled(inline=False, allocates=True)
     def natural(self, x, y):
@@ -323,9 +380,14 @@ class StandardisedEffects(MovedCoordinates):
         total, widths = self.write_spreads(x, y), np.empty(self.score.shape[0])
         self.write_factors(y, factors)
         self.write_widths(y, widths)
-        return total + self.move(
-            x, factors, widths, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0])
-        )
+        total += self.move(x, factors, widths, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
+        self.turn(y, False)
+        for j in range(self.fixed.shape[0]):
+            value = 0.0
+            for e in range(self.sheared.shape[0]):
+                value += self.by[j, e] * y[self.sheared[e]]
+            y[self.fixed[j]] -= value
+        return total
 
     @compiled(inline=False, allocates=True)
     def pull_back(self, x, y, by_natural, of_effects, out):
@@ -351,9 +413,11 @@ class StandardisedEffects(MovedCoordinates):
         for e in range(self.sheared.shape[0]):
             for j in range(self.fixed.shape[0]):
                 by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]
+        self.turn(by_natural, True)
         for j in range(self.dim):
             out[j] += self.is_free[j] * by_natural[j]
-        for block in range(self.block_first.shape[0] - 1):
+        self.pull_single(factors, widths, y, root, mean, s, by_natural, of_effects, slopes, out)
+        for block in range(self.several):
             begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
             self.pull_block(begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c)
             for p in range(stop - begin):
@@ -361,6 +425,29 @@ class StandardisedEffects(MovedCoordinates):
             self.pull_root(begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root)
             self.pull_factors(begin, stop, m, factors, widths, y, by_root, s, by_natural, by_c, slopes, out)
         self.pull_spreads(x, factors, slopes, by_natural, of_effects, out)
+
+    @compiled(inline=False)
+    def pull_single(self, factors, widths, y, root, mean, s, by_natural, of_effects, slopes, out):
+        """What the three below do, of blocks of one effect each."""
+        begin, m = self.block_first[self.several], self.matrix_first[self.several]
+        for e in range(begin, self.score.shape[0]):
+            a, j, i = self.factor(factors, widths, e, e), self.coordinate[e], m + e - begin
+            pull, inverse = by_natural[j], 1.0 / root[i]
+            by_r = (a * pull + of_effects * s[e]) * inverse
+            by_c = by_r * inverse
+            by_matrix = 0.5 * (of_effects * inverse - s[e] * by_r - by_c * mean[e]) * inverse
+            out[j] += by_r
+            value = pull * s[e] + self.score[e] * by_c + 2.0 * self.information[i] * a * by_matrix
+            slopes[self.which[e], self.column[e], self.column[e]] += value * widths[e]
+            self.pull_length(e, value * a, y, out)
+
+    @compiled
+    def pull_length(self, e, along, y, out):
+        """Add the derivative by a length scale of what has this by the logarithm of a width."""
+        r = self.length[e]
+        if r >= 0:
+            bend = self.eigenvalue[e] * math.exp(2.0 * min(y[r], LARGEST_LOG))
+            out[r] += along * (0.5 * (self.dimension[e] - bend))
 
     @compiled(inline=False)
     def pull_block(self, begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
@@ -431,11 +518,7 @@ class StandardisedEffects(MovedCoordinates):
                         )
                     value += 2.0 * part * by_matrix[m + q * n + p]
                 slopes[k, self.column[i], self.column[begin + p]] += value * widths[begin + p]
-                r = self.length[begin + p]
-                if r >= 0:
-                    bend = self.eigenvalue[begin + p] * math.exp(2.0 * min(y[r], LARGEST_LOG))
-                    bend = 0.5 * (self.dimension[begin + p] - bend)
-                    out[r] += value * self.factor(factors, widths, i, begin + p) * bend
+                self.pull_length(begin + p, value * self.factor(factors, widths, i, begin + p), y, out)
 
     @compiled
     def pull_spreads(self, x, factors, slopes, by_natural, of_effects, out):
@@ -491,6 +574,8 @@ class StandardisedEffects(MovedCoordinates):
         y = natural.reshape(-1, self.dim)
         x = y.copy()
         x[:, self.fixed] += y[:, self.sheared] @ self.by.T
+        for effects, axes in self._turns():
+            x[:, effects] = y[:, effects] @ axes
         x[:, self.spread] = np.vectorize(coordinate_of)(y[:, self.spread] - self.middle)
         for entries, a, root, mean in self._factored(y):
             s = np.linalg.solve(a, (x[:, self.coordinate[entries]] - self.centre[entries])[..., None])
@@ -503,8 +588,23 @@ class StandardisedEffects(MovedCoordinates):
         for entries, a, root, mean in self._factored(y):
             s = np.linalg.solve(np.swapaxes(root, -1, -2), x[:, self.coordinate[entries]][..., None] + mean)
             y[:, self.coordinate[entries]] = self.centre[entries] + (a @ s)[..., 0]
+        for effects, axes in self._turns():
+            y[:, effects] = y[:, effects] @ axes.T
         y[:, self.fixed] -= y[:, self.sheared] @ self.by.T
         return y
+
+    def _turns(self):
+        """Coordinates of effects, and Q."""
+        parts = zip(
+            np.split(self.turned, self.turn_first[1:-1]), np.split(self.axes, self.axes_first[1:-1]), strict=True
+        )
+        return [(effects, axes.reshape(len(effects), -1)) for effects, axes in parts if len(effects)]
+
+    def centring(self) -> list[str]:
+        return self._centring
+
+    def as_effects(self) -> Model:
+        return self.base.as_effects()
 
     def _factored(self, y):
         """Of the blocks of each size their entries (blocks, n), and A, R and R⁻¹Aᵀb at each y."""
