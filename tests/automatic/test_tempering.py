@@ -632,6 +632,14 @@ def test_components_of_one_mode():
     assert groups(Evaluations(ring), around).tolist() == [0] * 12
 
 
+def test_a_component_between_two_modes_does_not_join_them():
+    """Its centre is where U is high: it belongs to one of them."""
+    model = GaussianMixture([[-5.0, 0.0], [5.0, 0.0]], 1.0)
+    between = components([[-5.0, 0.0], [0.3, 0.0], [5.0, 0.0]], [1.0, 4.0, 1.0])
+    found = groups(Evaluations(model), between).tolist()
+    assert found[0] != found[2] and found[1] in (found[0], found[2]) and set(found) == {0, 1}
+
+
 class Told:
     """A run of two chains with so many draws, of two modes at ±6."""
 

@@ -14,6 +14,7 @@ BUGS = [
         ("a path feels the target alone", "process", "force[j] = beta * memory.gradient[j] + (1.0 - beta) * memory.slope[j]", "force[j] = memory.gradient[j]"),
         ("a rejected path is kept", "process", "        if rng.random() < accept:\n            self.keep(memory, r, potential, height)\n        return accept", "        self.keep(memory, r, potential, height)\n        return accept"),
         ("the error as of independent draws", "evidence", "return float(standard_error(np.split(series[:, None], ends), [1.0] * len(each), each)[0])", "return float(series.std() / len(series) ** 0.5)"),
+        ("heavy tails are looked into without end", "lines", "if (fell or wasted < WASTED) and potential", "if potential"),
         ("tails do not count", "answers", "    found[f\"the tails of {names[k]}\"] = float(tails[k])\n", ""),
     ]
 ]  # fmt: skip

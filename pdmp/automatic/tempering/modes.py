@@ -12,15 +12,21 @@ from pdmp.automatic.tempering.references import Mixture
 def groups(target: Evaluations, mixture: Mixture) -> np.ndarray:
     """The number of the mode of each component but the last, which is the wide one; (K - 1,).
 
-    Two components are of one mode if U exceeds its larger value at their centres by `BARRIER` nowhere on the straight
-    line between them. So is a chain of them, along a curved ridge.
+    From the lowest straight line between two centres on, the modes at its ends become one if U on it exceeds the higher
+    of their least values by at most `BARRIER`. So do those along a curved ridge; a component whose centre is between
+    two modes, where U is high, joins one and does not join both.
     """
     k = len(mixture.weights) - 1
-    found = np.arange(k)
-    for i in range(k):
-        for j in range(i):
-            if found[i] != found[j] and barrier(target, mixture.means[i], mixture.means[j]) <= BARRIER:
-                found[found == found[i]] = found[j]
+    found, heights = np.arange(k), np.array([target.potential(x) for x in mixture.means[:-1]])
+    lines = [
+        (barrier(target, mixture.means[i], mixture.means[j]) + max(heights[i], heights[j]), i, j)
+        for i in range(k)
+        for j in range(i)
+    ]
+    for height, i, j in sorted(lines):
+        own, other = found == found[i], found == found[j]
+        if height - max(heights[own].min(), heights[other].min()) <= BARRIER:
+            found[own] = found[j]
     return np.unique(found, return_inverse=True)[1]
 
 
