@@ -10,6 +10,7 @@ from pdmp.models.descent import find_mode as find_mode
 from pdmp.native.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
+    from pdmp.models import priors as priors
     from pdmp.models.adapters import *
     from pdmp.models.factorisations import *
     from pdmp.models.hierarchies import *
@@ -26,6 +27,7 @@ __getattr__, __dir__, _late = _lazily(
         "pdmp.models.regressions": ". HalfCauchyLogistic LinearGaussian LogisticRegression NegativeBinomialRegression "
         "NormalInverseGamma NormalInverseGammaRegression PoissonRegression ProbitRegression "
         "SpikeAndSlabLinearRegression SpikeAndSlabLogisticRegression StudentTRegression",
+        "pdmp.models.priors": ".",
         "pdmp.models.sums_of_terms": ". sum_of_terms",
         "pdmp.models.targets": ". Banana Funnel Gaussian GaussianMixture Hyperboloid MixtureSum SkewNormal",
     },
