@@ -464,7 +464,7 @@ def test_rows_of_weight_0_are_not_read(formula, family):
         (general if isinstance(fit, general.FamilyFit) else fitting).extended_model(origin, fit, data)
         for fit, origin, data in ((one, first, more), (other, second, nowhere(more)))
     ]
-    a, b = (found[0] for found in of_more)
+    a, b = (found[0]["model"] for found in of_more)
     assert a.dim == b.dim and a.n_data == b.n_data
     np.testing.assert_array_equal(a.potential(a.initial), b.potential(a.initial))
 
