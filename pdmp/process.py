@@ -335,6 +335,8 @@ class Process(Compiled):
     rests = False
     #: Whether walls keep the path from where the density need not be 0.
     walled = False
+    #: 1 / variance of the uniform law between walls around the start, where they are furthest apart; 0 without.
+    _narrow = 0.0
     #: How a comparison sets up processes of this class.
     recipe = Recipe()
     #: What a run of this process reports besides its counts of events.

@@ -146,8 +146,8 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
 
     Where a part falls that another part may be split from, this is no proof, and the sentence says what else it may be:
     one kind of data beside another, as a constant of truncation log Φ; the terms of a class of the user's, or its
-    prior, if that falls at least linearly; and terms with data that fall at least linearly as one coordinate goes to
-    one side, as where log σ is subtracted and not added.
+    prior; and terms with data that fall at least linearly as one coordinate goes to one side, as where log σ is
+    subtracted and not added. A prior may fall to one side, linearly or slower, as a Jacobian does, but not to both.
 
     Parameters
     ----------
@@ -234,9 +234,9 @@ def _wrong_sign_of_terms(model, search):
     without = [k for k in everything if not model.own_data[k]]
     if without:
         alone, prior = (search(model.terms_with_data(None, without, priors)[0]) for priors in (False, True))
-        found = _falls_fast(prior)
+        found = _falls_unlike_a_prior(prior)
         if found is not None:
-            return Improper(f"terms without data fall {_unlike_a_prior(found)}", False)
+            return Improper(f"terms without data fall {found}", False)
         found = _falls_to_one_side(alone, alone, steep=True)
         if found is not None:
             return Improper(f"the terms without data fall {_one_sided(found)}", False)
@@ -268,8 +268,8 @@ def _wrong_sign_of_parts(model, search):
     found = _falls_to_one_side(data, data)
     if found is not None:
         return Improper(f"`term_potential` of {name} falls {_one_sided(found)}", False)
-    found = _falls_fast(prior)
-    return None if found is None else Improper(f"`prior_potential` of {name} falls {_unlike_a_prior(found)}", False)
+    found = _falls_unlike_a_prior(prior)
+    return None if found is None else Improper(f"`prior_potential` of {name} falls {found}", False)
 
 
 def _one_sided(where):
@@ -277,15 +277,6 @@ def _one_sided(where):
     return (
         f"without end as {where}, where no density of data grows without end: the sign of a part may be wrong, such as "
         "that of a constant, log σ, which is to be added to minus the log density of a normal variable."
-    )
-
-
-def _unlike_a_prior(where):
-    """How the sentence on a prior that falls ever faster goes on."""
-    return (
-        f"faster than linearly along {where}, as no prior does, and the data hide it: the sign of a part may be wrong, "
-        "as a potential is minus the log density. (Where it is to fall, as the constant of a truncated density, write "
-        "it and what it is added to as one term with data.)"
     )
 
 
@@ -368,13 +359,39 @@ def _falls_to_one_side(data, whole, steep=False):
     return None
 
 
-def _falls_fast(search):
-    """The ray, in words, along which U falls faster than linearly from random points; or None."""
+def _falls_unlike_a_prior(search):
+    """How the sentence on a prior that falls faster than linearly, or both ways, goes on; None of any other."""
     if not search.begin():
         return None
-    found = [v for v, _, _ in search.rays() if _falls_from_all(search, v, FASTER)]
+    how, found = "faster than linearly", [v for v, _, _ in search.rays() if _falls_from_all(search, v, FASTER)]
+    if not found:
+        how, found = "without end", [v for v in _lines(search) if _falls_both_ways(search, v)]
+        found += [-v for v in found]
+    if not found:
+        return None
     found.sort(key=np.count_nonzero)
-    return search.where(found[0], found) if found else None
+    return (
+        f"{how} along {search.where(found[0], found)}, as no prior does, and the data hide it: the sign of a part may "
+        "be wrong, as a potential is minus the log density. (Where it is to fall, as the constant of a truncated "
+        "density, write it and what it is added to as one term with data.)"
+    )
+
+
+def _lines(search):
+    """Directions along some coordinates, the first of each variable among them."""
+    first = np.cumsum([0, *map(math.prod, search.model.variables.values())])[:-1]
+    some = np.unique([*np.linspace(0, search.dim - 1, COORDINATES).astype(int), *first])
+    for j in some[: TERMS // (20 * max(search.model.n_data, 1))]:
+        yield 1.0 * (np.arange(search.dim) == j)
+
+
+def _falls_both_ways(search, v):
+    """Whether U falls without end to both sides of a coordinate, however slowly; not from a pole at 0, as -log |x|."""
+    if not all(_falls_from_all(search, w, 0.0) for w in (v, -v)):
+        return False
+    p = search.near()
+    nearer, near = (search.potential(np.where(v != 0.0, t * search.scale, p)) for t in (1e-12, 1e-9))
+    return not nearer - near > LEVEL * math.log(1e3)
 
 
 def _is_straight(search, block):

@@ -104,6 +104,8 @@ class Bounded(Extended):
     Walls are hit at closed-form times; the position is put on them, to the last bit for a box, to rounding for a
     half-space. Rates are never evaluated beyond a wall, so the potential need not be defined there.
     Around a local process the cost of an event does not depend on the dimension.
+    Where the potential is flat between the walls, a process that refreshes takes its scale from how far they are apart.
+    One that does not refresh by default, such as `ZigZag`, needs a `refresh_rate` there.
 
     Parameters
     ----------
@@ -360,9 +362,25 @@ class Bounded(Extended):
             self.box_mirrors = np.array([covariance(a) for a in np.eye(d)])
 
     def resolve(self, x: np.ndarray) -> Self:
-        resolved = super().resolve(x)
+        resolved = copy.copy(self)
+        resolved.inner = copy.copy(self.inner)
+        resolved.inner._narrow = self._narrowness(x)
+        resolved.inner = resolved.inner.resolve(x)
+        if not np.any(getattr(resolved.inner, "refresh_rate", 0.0)):
+            resolved.inner._narrow = 0.0  # between walls alone, without a slope, nothing makes it forget its directions
         resolved._mirror_in(resolved.inner)
         return resolved
+
+    def _narrowness(self, x):
+        """12 / L², where L is the longest way along a coordinate from wall to wall through x; 0 if there is none."""
+        below, above = x - self.lower, self.upper - x
+        rows = np.repeat(np.arange(len(self.offsets)), np.diff(self.indptr))
+        left = self.offsets - np.bincount(rows, self.data * x[self.indices], len(self.offsets))
+        for side, sign in ((above, 1.0), (below, -1.0)):
+            ahead = sign * self.data > 0.0
+            np.minimum.at(side, self.indices[ahead], (left[rows] / np.abs(self.data))[ahead])
+        ways = (below + above)[np.isfinite(below + above)]
+        return 12.0 / float(ways.max()) ** 2 if np.any(ways > 0.0) else 0.0
 
     def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         self.check_inside(x)

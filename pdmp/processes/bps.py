@@ -313,7 +313,7 @@ class BPS(Walls, ExactGradient):
     def automatic_rate(self, metric: Compiled, x: np.ndarray) -> float:
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
         if isinstance(metric, Identity):
-            curvature = curvature_at(self.model, x, '`refresh_rate="auto"`')
+            curvature = curvature_at(self.model, x, '`refresh_rate="auto"`', self._narrow)
         else:
             curvature = metric.trace(self.model, x)
             if not 0.0 < curvature < math.inf:

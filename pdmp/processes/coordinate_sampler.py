@@ -191,7 +191,7 @@ class CoordinateSampler(Walls, ExactGradient):
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
+            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)
         return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -144,7 +144,7 @@ class ExactGradient(Evaluated, Process):
         elif self.thinning.adapts:
             curvature = self.model.curvature(x) if scaled else 0.0
             if not 0.0 < curvature < math.inf:
-                curvature = 1.0 if scaled else curvature_at(self.model, x, "the first width of the grid")
+                curvature = 1.0 if scaled else curvature_at(self.model, x, "the first width of the grid", self._narrow)
             curvature *= components
         return Memory(
             gradient=np.zeros(self.dim),
@@ -228,25 +228,26 @@ def sphere(rng, d):
     return z / math.sqrt(z @ z)
 
 
-def refresh_rate_at(model, x):
+def refresh_rate_at(model, x, narrow=0.0):
     """0.1 √(tr H / (2πd)): a tenth of the bounce rate on a Gaussian with the mean curvature at `x`."""
-    return 0.1 * math.sqrt(curvature_at(model, x, '`refresh_rate="auto"`') / (2.0 * math.pi))
+    return 0.1 * math.sqrt(curvature_at(model, x, '`refresh_rate="auto"`', narrow) / (2.0 * math.pi))
 
 
-def curvature_at(model, x, what):
+def curvature_at(model, x, what, narrow=0.0):
     """The model's mean curvature at `x`, or a `ValueError` saying that `what` needs another start.
 
-    Where U is straight it is |∇U|² / d, its mean over the density by partial integration; on a kink see `over_kink`.
+    Where U is straight it is |∇U|² / d, its mean over the density by partial integration, and at least `narrow`, which
+    is `Process._narrow`; on a kink see `over_kink`.
     """
     curvature = model.curvature(x)
     if 0.0 < curvature < math.inf:
         return over_kink(model, x, curvature)
     if curvature == 0.0:
         gradient = model.gradient(x)
-        curvature = float(gradient @ gradient) / model.dim
+        curvature = max(float(gradient @ gradient) / model.dim, narrow)
     if not 0.0 < curvature < math.inf:
         raise ValueError(
             f"{what} needs the curvature of the potential where the run starts, which is {curvature}: give `initial=` "
-            "another point."
+            "another point, or, of a potential that is flat between walls, write `refresh_rate=1.0`."
         )
     return curvature

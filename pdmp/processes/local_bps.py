@@ -205,7 +205,7 @@ class LocalBPS(Walls, Process):
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x) * (LOCAL_REFRESH if self.local else 1.0)
+            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow) * (LOCAL_REFRESH if self.local else 1.0)
         if isinstance(self.factors, Terms):
             self.factors.check(x)
         if process.refresh_rate == 0.0 and self.local and np.diff(self.factors.graph.indptr).max() > 1:
@@ -224,7 +224,7 @@ class LocalBPS(Walls, Process):
             return self.factors.memory()
         width = 1.0
         if self.thinning.adapts:
-            width = 1.0 / math.sqrt(curvature_at(self.model, x, "the first width of the grid"))
+            width = 1.0 / math.sqrt(curvature_at(self.model, x, "the first width of the grid", self._narrow))
         return self.factors.memory(self.thinning.cells(self.bounces, width))
 
     def describe_bound(self) -> str:

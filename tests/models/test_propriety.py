@@ -628,8 +628,34 @@ def test_terms_without_data_with_the_wrong_sign_are_asked_about():
         assert found(*wrong).startswith("terms without data fall faster than linearly along ")
 
 
+SLOW = {
+    "Student's t": (lambda u: 2.5 * pdmp.terms.log1p(u**2 / 4.0), True),
+    "Cauchy": (lambda u: pdmp.terms.log1p(u**2), True),
+    "smooth Laplace": (lambda u: pdmp.terms.sqrt(1.0 + u**2), True),
+    "a pole, as a Jacobian": (lambda u: 0.5 * np.log(u**2), False),
+    "half-Cauchy of a logarithm": (lambda u: pdmp.terms.softplus(2.0 * u) - u, True),
+    "a Jacobian": (lambda u: u, False),
+    "to one side": (lambda u: pdmp.terms.softplus(2.0 * u) + u, False),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_prior_that_falls_both_ways_is_asked_about_however_slowly(name):
+    """A heavy tail with the wrong sign, which the data outweigh; a Jacobian falls one way only, or from a pole."""
+    loss, asked = SLOW[name]
+    p, own = pdmp.Parameters(b=1, u=5), np.arange(30) % 5
+    rows = pdmp.terms(lambda y, b, u: 50.0 * (y - b - u) ** 2, [np.sin(np.arange(30.0))], [p.b[0 * own], p.u[own]])
+    for sign in (1.0, -1.0):
+        effects = pdmp.terms(lambda u, s=sign: s * loss(u), at=[p.u[np.arange(5)]])
+        model = pdmp.models.sum_of_terms(p, [rows, effects], priors={"b": Normal(0.0, 1.0)})
+        wrong = find_wrong_sign(model, model.initial)
+        assert (wrong is not None) == (asked and sign < 0.0)
+        if wrong is not None:
+            assert wrong.text.startswith("terms without data fall without end along u[0] → ±∞, u[1] → ±∞, u[2] → ±∞")
+
+
 class Parts(pdmp.Model):
-    """n (x₀ - 1)²/2 + |x₁| with the prior |x|²/2, or minus one of them; or 1 - 2 log |x₀| beside the prior."""
+    """n (x₀ - 1)²/2 + |x₁| with the prior |x|²/2, or minus one; or a prior with -2 log |x₀| or -2 log(1 + x₀²)."""
 
     data: float
     prior: float
@@ -650,7 +676,9 @@ class Parts(pdmp.Model):
 
     @pdmp.compiled
     def prior_potential(self, x):
-        return self.prior * (0.5 * x[0] * x[0] + abs(x[1])) if self.prior != 0.5 else 1.0 - 2.0 * math.log(abs(x[0]))
+        if abs(self.prior) == 0.5:
+            return 1.0 - 2.0 * math.log(abs(x[0]) if self.prior > 0.0 else 1.0 + x[0] * x[0])
+        return self.prior * (0.5 * x[0] * x[0] + abs(x[1]))
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
@@ -659,7 +687,7 @@ class Parts(pdmp.Model):
 
 
 def test_a_part_of_a_class_with_the_wrong_sign_is_asked_about():
-    """Terms that the prior outweighs, or a prior that the terms do; not a prior that falls like a logarithm."""
+    """Terms that the prior outweighs, or a prior that the terms do; not one that falls like a logarithm from a pole."""
 
     def found(**options):
         model = Parts(**options)
@@ -673,6 +701,7 @@ def test_a_part_of_a_class_with_the_wrong_sign_is_asked_about():
         "it: a potential is minus the log density, so give -f and minus its gradient."
     )
     assert found(data=-1.0) == text.format("term_potential") and found(prior=-1.0) == text.format("prior_potential")
+    assert found(prior=-0.5).startswith("`prior_potential` of Parts falls without end along place → ±∞, as no prior")
     assert found(scale=1.1).startswith(
         "`term_potential` of Parts falls without end as log_scale → -∞, where no density"
     )

@@ -175,6 +175,20 @@ def test_nothing_is_asked_beyond_a_wall(make, walls):
     assert run.stats["bound_violations"] == 0
 
 
+@pytest.mark.parametrize(
+    ("process", "options"), [(pdmp.BPS, {}), (pdmp.CoordinateSampler, {}), (pdmp.ZigZag, {"refresh_rate": 1.0})]
+)
+def test_a_uniform_law_takes_its_scale_from_the_walls(process, options):
+    """In a triangle, with the potential 0: so do rates of refreshment and the first width of the grid."""
+    flat = pdmp.models.from_function(lambda x: (0.0, 0.0 * x), 2)
+    bounded = pdmp.Bounded(process(flat, **options), lower=0.0, halfspaces=[([1.0, 1.0], 1.0)])
+    assert bounded.resolve(np.array([0.2, 0.3])).inner._narrow == pytest.approx(12.0 / 0.8**2)
+    run = pdmp.sample(bounded, events=6_000, seed=1, initial=[0.2, 0.3])
+    assert np.all(np.abs(run.mean() - 1.0 / 3.0) < 5.0 * run.mcse())
+    with pytest.raises(ValueError, match=r"needs the curvature .* flat between walls, write `refresh_rate=1.0`"):
+        pdmp.sample(pdmp.Bounded(pdmp.ZigZag(flat), lower=0.0, upper=1.0), events=10, initial=[0.2, 0.3], seed=1)
+
+
 def test_without_walls_in_reach_the_path_is_that_of_the_process_itself():
     free = pdmp.sample(pdmp.BPS(MODEL, 0.5), events=60, initial=START, seed=4).trajectories[0]
     walled = pdmp.Bounded(pdmp.BPS(MODEL, 0.5), lower=-1e6)
