@@ -112,7 +112,7 @@ def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
         warn(
             f"the coefficients of `estimator` are {away:.2g} posterior standard deviations from the mode: if it was "
             "fitted with sample_weight, or to other data, the posterior, which is of these data without weights, is "
-            "another than the estimator's. If its solver stopped early, the posterior is right: fit it with a smaller tol."
+            "another than the estimator's. If its solver stopped early, the posterior is right: lower its tol."
         )
     model.initial = x
     return model
