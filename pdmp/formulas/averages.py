@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pdmp.errors import warn
 from pdmp.formulas.effects import SCALES
 from pdmp.formulas.estimates import Estimates, shown
 from pdmp.formulas.grids import check_at, check_groups, chosen_values, columns_of, names_of, several
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 NUMBERS = 2_000_000  #: most predictions in memory at a time
 STEP = 1e-5  #: of a derivative, in ranges of the column
+NARROWER = 16  #: times smaller steps, at which a difference is compared with that of the step
+FEW = 16  #: draws of which they are compared
+ROUNDING = 1e-12  #: relative error of what is expected, with a margin
 
 
 class Over(NamedTuple):
@@ -177,18 +181,70 @@ def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) 
     low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))
     step = STEP * (high - low)
     bys = chosen_values(others[0], fit, lists, "`by`") if others else [None]
-    found, of_rows = [], []
+    found, of_rows, lying = [], [], 0
     for value in bys:
-        given = {others[0]: value} if others else {}
+        given, on_steps = ({others[0]: value} if others else {}), []
 
-        def derivative(rows, given=given):
-            here = rows[name].to_numpy(dtype=float)
-            left, right = np.maximum(here - step, low), np.minimum(here + step, high)
-            at_right = on.predicted(rows.assign(**{**given, name: right}))
-            return (at_right - on.predicted(rows.assign(**{**given, name: left}))) / (right - left)
+        def derivative(rows, given=given, on_steps=on_steps):
+            values, stepping = derivatives(on, rows, name, given, step, low, high)
+            on_steps.append(stepping)
+            return values
 
         average, by_row = on.average(derivative)
         found.append(average)
         of_rows.append(by_row)
+        lying = max(lying, sum(on_steps))
+    if lying:
+        warn(
+            f"`slopes`: {lying:,} of {len(on.rows):,} rows lie on a step of the formula in {name!r}, where there is no "
+            "slope. The average has the slopes beside the step, not the step itself: for that ask for "
+            f"contrasts({name!r}, at={{{name!r}: [...]}}) with values on both of its sides."
+        )
     keys = {one: list(bys) for one in others} | {"slope": [name] * len(bys)}
     return Estimates(keys, np.stack(found, axis=-1), probability, note=on.said(np.stack(of_rows, axis=-1)))
+
+
+def derivatives(on, rows, name, given, step, low, high):
+    """Derivatives by a column, (draws, rows), and how many of the rows lie on a step of the formula.
+
+    A difference that is halved with its step is a derivative. Where that fails at some draws, at a kink or a step
+    nearby, the derivative is of a far smaller step; where a difference stays what it is, its step spans one of the
+    formula, and the slope is what the difference grows by as the step widens.
+    """
+
+    def difference(on, rows, share):
+        here = rows[name].to_numpy(dtype=float)
+        left, right = (here + share * (np.clip(here + side, low, high) - here) for side in (-step, step))
+        at_right = on.predicted(rows.assign(**{**given, name: right}))
+        return at_right - on.predicted(rows.assign(**{**given, name: left})), right - left
+
+    def sizes(share, rows):
+        return np.abs(difference(few, rows, share)[0]).mean(axis=0)
+
+    few = on._replace(x=on.x[:: -(-len(on.x) // FEW)])
+    whole, width = difference(on, rows, 1.0)
+    found = whole / width
+    wide, less = difference(few, rows, 1.0)[0], difference(few, rows, 1.0 / NARROWER)[0]
+    noise = ROUNDING * np.abs(few.predicted(rows.assign(**given))).mean(axis=0)
+    apart = np.abs(NARROWER * less - wide).mean(axis=0)
+    doubtful = np.flatnonzero(apart > 0.05 * np.abs(wide).mean(axis=0) + noise)
+    if not len(doubtful):
+        return found, 0
+    some, noise = rows.iloc[doubtful], noise[doubtful]
+    least, less = sizes(1.0 / NARROWER**2, some), np.abs(less[:, doubtful]).mean(axis=0)
+    steep = NARROWER * least > 1.5 * less + noise
+    jumps = steep & (2.0 * least > np.abs(wide[:, doubtful]).mean(axis=0))
+    if np.any(steep & ~jumps):
+        raise ValueError(
+            f"`slopes`: the formula is infinitely steep in {name!r} at {np.sum(steep & ~jumps):,} rows, such as at "
+            f"{shown(some[name].iloc[np.argmax(steep & ~jumps)])}: give `data` without them, or ask for "
+            f"contrasts({name!r})."
+        )
+    smooth, jumping = doubtful[~steep], doubtful[jumps]
+    if len(smooth):
+        inner, narrow = difference(on, rows.iloc[smooth], 1.0 / NARROWER**2)
+        found[:, smooth] = inner / narrow
+    if len(jumping):
+        inner, narrow = difference(on, rows.iloc[jumping], 1.0 / NARROWER)
+        found[:, jumping] = (whole[:, jumping] - inner) / (width[jumping] - narrow)
+    return found, len(jumping)

@@ -466,7 +466,11 @@ def _check_sides(formula):
     from formulae.parser import Parser
     from formulae.scanner import Scanner
 
-    parser = Parser(Scanner(formula).scan())
+    tokens = Scanner(formula).scan()
+    for one, then in itertools.pairwise(tokens):
+        if one.kind == "NUMBER" and re.fullmatch(r"[eE]\d*", then.lexeme):
+            raise ValueError(f"{one.lexeme}{then.lexeme} is no number here: write 1000 for 1e3, and 0.001 for 1e-3")
+    parser = Parser(tokens)
     both = parser.parse()
     response, parts = getattr(both, "left", None), [getattr(both, "right", None)]
     if not parser.at_end():

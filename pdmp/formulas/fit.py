@@ -537,6 +537,9 @@ class Fit:
 
         By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
 
+        Where the formula steps, as in ``I(age >= 65)``, it has no slope: rows on the step count with the slope beside
+        it, and a warning says how many they are. What the step does, `contrasts` gives.
+
         Parameters
         ----------
         column : str

@@ -1,5 +1,6 @@
 """After a fit: effects, contrasts, slopes, hypotheses, checks and cross-validation, against arithmetic by hand."""
 
+import contextlib
 import copy
 import itertools
 import math
@@ -269,13 +270,40 @@ def test_slopes_by_hand(counts, monkeypatch):
 def test_slopes_stay_within_the_values_of_their_column():
     """Beyond which a function may not be defined: at the smallest to the right, at the largest to the left."""
     dose = np.linspace(0.0, 4.0, N)
-    fit = made("y ~ np.sqrt(dose) + np.sqrt(4.0 - dose)", data=table().assign(dose=dose))
-    p, h = natural(fit), 4e-5
-    left, right = np.maximum(dose - h, 0.0), np.minimum(dose + h, 4.0)
-    a, b = (p[name][:, None] for name in ("np.sqrt(dose)", "np.sqrt(4.0 - dose)"))
-    z = [a * np.sqrt(x) + b * np.sqrt(4.0 - x) for x in (left, right)]
+    fit = made("y ~ I(np.sqrt(dose) ** 3) + I(np.sqrt(4.0 - dose) ** 3)", data=table().assign(dose=dose))
+    p = natural(fit)
+    a, b = (p[name][:, None] for name in fit.base.columns if name != "Intercept")
     found = fit.slopes("dose", draws=600).draws[:, 0]
-    assert np.allclose(found, ((z[1] - z[0]) / (right - left)).mean(axis=1), rtol=1e-6)
+    slopes = 1.5 * (a * np.sqrt(dose) - b * np.sqrt(4.0 - dose))
+    assert np.allclose(found, slopes.mean(axis=1), rtol=1e-4, atol=1e-4)
+    steep = made("y ~ np.sqrt(dose)", data=table().assign(dose=dose))
+    with pytest.raises(ValueError, match=r"infinitely steep in 'dose' at 1 rows, such as at 0.*contrasts\('dose'\)"):
+        steep.slopes("dose", draws=600)
+
+
+@pytest.mark.parametrize(
+    ("term", "on_step", "slope"),
+    [
+        ("I(age >= 45)", [45], 0.0),
+        ("I(age == 20)", [20], 0.0),  # the smallest, of which only one side is seen
+        ("np.floor(age / 10)", [30, 40, 50, 60, 70], 0.0),
+        ("np.where(age < 45, 0.0, age)", [45], lambda age: np.where(age < 45, 0.0, np.where(age == 45, 0.5, 1.0))),
+        ("I(age > 44.9999)", [], 0.0),  # within the difference, but no row is on it
+        ("np.maximum(age - 45.0001, 0)", [], lambda age: 1.0 * (age > 45)),  # a kink within it
+    ],
+)
+def test_slopes_of_rows_on_a_step(term, on_step, slope):
+    """They are the slopes beside it, on average of its sides, with a warning; a kink or a step nearby needs none."""
+    age = np.round(table().age).clip(20, 70)
+    age[:4] = 20, 70, 45, 30
+    fit = made(f"y ~ dose + age + {term}", data=table().assign(age=age))
+    column = next(name for name in fit.base.columns if name not in ("Intercept", "dose", "age"))
+    p, count = natural(fit), int(np.isin(age, on_step).sum())
+    said = pytest.warns(UserWarning, match=rf"{count} of {N} rows lie on a step .*'age'.*contrasts\('age'")
+    with said if count else contextlib.nullcontext():
+        found = fit.slopes("age", draws=600).draws[:, 0]
+    beside = np.mean(slope(age) if callable(slope) else slope)
+    assert np.allclose(found, p["age"] + p[column] * beside, rtol=1e-5, atol=1e-6)
 
 
 def test_averages_over_some_of_the_rows(monkeypatch):

@@ -490,6 +490,8 @@ MISTAKES = [
     ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
     ("y ~ x w", {}, "`formula` 'y ~ x w' cannot be read: 'w' has no meaning where it stands"),
+    ("y ~ I(1e3*x)", {}, "cannot be read: 1e3 is no number here: write 1000 for 1e3"),
+    ("y ~ I(2.5e-3 * x)", {}, "cannot be read: 2.5e is no number here: write 1000 for 1e3, and 0.001 for 1e-3"),
     ("y ~ x == w", {}, "cannot be read: '==' has no meaning where it stands; a test is written I"),
     ("y ~ I(0 < x < 1)", {}, "'0 < x < 1' compares twice: write the product of two tests, (a < x) * (x < b)"),
     ("y ~ np.abs(x > 0 == w)", {}, "'x > 0 == w' compares twice"),

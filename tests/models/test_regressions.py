@@ -569,6 +569,25 @@ def test_the_mode_is_the_estimator(name, intercept):
 
 
 @plain_only
+@pytest.mark.parametrize("kind", ["binary", "real", "count"])
+def test_weights_of_the_estimator_are_noticed(kind):
+    """Those that move the mode by less than a standard deviation too; not a fit with the default tolerance."""
+    from sklearn import linear_model
+
+    makers = {
+        "binary": linear_model.LogisticRegression,
+        "real": linear_model.Ridge,
+        "count": linear_model.PoissonRegressor,
+    }
+    X = features()
+    y = targets(X)[kind]
+    pdmp.models.from_sklearn(makers[kind]().fit(X, y), X, y)  # warnings are errors
+    weighted = makers[kind]().fit(X, y, sample_weight=1.0 + 0.5 * (np.arange(N) % 2))
+    with pytest.warns(UserWarning, match=r"are 0\.[1-9]\d* posterior .* with sample_weight, or to other data"):
+        pdmp.models.from_sklearn(weighted, X, y)
+
+
+@plain_only
 def test_what_has_no_bayesian_counterpart():
     from sklearn import linear_model
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.models.regressions.by_law import PoissonRegression
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.models.regressions.normal_inverse_gamma import NormalInverseGammaRegression
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Distance of an estimator's coefficients from the mode, in posterior standard deviations, that is taken for an error.
 FAR = 1.0
+#: The same, from which it is said: sample weights move coefficients by more, and converged solvers stop nearer.
+NEAR = 0.1
 
 
 def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
@@ -55,8 +58,8 @@ def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
         For another estimator, or one that is not fitted.
     ValueError
         For what has no counterpart: other penalties, class weights, more than two classes, several targets, positive
-        coefficients; and when the estimator's coefficients are not near the mode, because it was fitted to other data,
-        with sample weights, or did not converge.
+        coefficients; and when the estimator's coefficients are a posterior standard deviation from the mode, because
+        it was fitted to other data, with sample weights, or did not converge. From a tenth on a warning says so.
 
     Examples
     --------
@@ -104,6 +107,12 @@ def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
         raise ValueError(
             f"the coefficients of `estimator` are {away:.3g} posterior standard deviations from the mode: it was not "
             "fitted to these data, or with sample weights, or it did not converge."
+        )
+    if away > NEAR:
+        warn(
+            f"the coefficients of `estimator` are {away:.2g} posterior standard deviations from the mode: if it was "
+            "fitted with sample_weight, or to other data, the posterior, which is of these data without weights, is "
+            "another than the estimator's. If its solver stopped early, the posterior is right: lower its tol."
         )
     model.initial = x
     return model
