@@ -127,3 +127,17 @@ def test_descent_that_goes_to_and_fro_around_the_mode_is_said(factor, said):
 def test_the_step_that_is_named(process, off, said):
     """By the order of the bias to a tenth, at most the half, and as of a bias of 100 where it is larger."""
     assert process.smaller_step(off) == said
+
+
+def test_gradients_of_batches_are_those_of_all_data_and_the_prior():
+    """On average over the draws, where the prior's part is many times its error."""
+    rows = np.random.default_rng(2)
+    x = np.column_stack([np.ones(400), rows.standard_normal(400)])
+    model = pdmp.models.LinearGaussian(x, x @ [1.0, -1.0] + rows.standard_normal(400), prior_scale=0.03)
+    process = discrete.SGLD(pdmp.gradients.Minibatch(model, 20), step=1e-5)
+    run = pdmp.sample(process, steps=1_500, warmup=0.2, seed=3, chains=2, initial=[0.3, -0.3])
+    draws, found = _gradients(run, FEW, of_batches=True)
+    away = (found - [[model.gradient(at) for at in chain] for chain in draws]).reshape(-1, 2)
+    error = away.std(axis=0) / len(away) ** 0.5
+    assert np.all(np.abs(away.mean(axis=0)) < 4.0 * error)
+    assert np.all(np.abs(model._prior_gradient(draws.mean(axis=(0, 1)))) > 10.0 * error) and np.all(error > 0.0)
