@@ -554,7 +554,7 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            As of `marginal_means`, and for a category.
+            As of `marginal_means`, for a category, and where the formula is infinitely steep, as ``np.sqrt(x)`` at 0.
 
         Examples
         --------
