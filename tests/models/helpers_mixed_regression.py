@@ -45,7 +45,7 @@ def mixed(law, centred=False, order=None, **options):
     order = np.arange(ROWS) if order is None else order
     X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
     groups = [
-        GroupColumn("1|g", "g", ("a", "b", "c"), g, np.ones(ROWS), HalfNormal(1.5)),
+        GroupColumn("1|g", "g", ("a", "b", "c"), g, np.ones(len(g)), HalfNormal(1.5)),
         GroupColumn("x|g", "g", ("a", "b", "c"), g, X[:, 1], HalfStudentT(3.0, 1.0)),
     ]
     likelihood = law()

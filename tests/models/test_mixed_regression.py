@@ -63,7 +63,8 @@ def by_hand(law, X, y, g, offset, weights, natural):
     else:
         alpha = natural["alpha"]
         terms = stats.nbinom.logpmf(y, alpha, alpha / (alpha + np.exp(z)))
-    at_means = natural["Intercept"] + natural["x"] * X[:, 1].mean() + natural["w"] * X[:, 2].mean()
+    middle = np.average(X, axis=0, weights=weights)
+    at_means = natural["Intercept"] + natural["x"] * middle[1] + natural["w"] * middle[2]
     prior = stats.norm.logpdf(at_means, 1.0, 2.0) + stats.t.logpdf(natural["x"], 3.0, 0.5, 1.0)
     prior += stats.norm.logpdf(natural["w"], 0.0, 0.1)
     prior += stats.norm.logpdf(natural["sd(g)"], 0.0, 1.5) + stats.t.logpdf(natural["sd(x|g)"], 3.0)
@@ -243,12 +244,15 @@ def test_sorted_rows_are_the_same_posterior():
 
 
 def test_a_weight_of_two_is_two_rows():
-    weights = np.ones(ROWS)
+    """In the units, in which priors are, too."""
+    weights, twice = np.ones(ROWS), np.append(np.arange(ROWS), 3)
     weights[3] = 2.0
-    model, X, y, g, offset, _ = mixed(PoissonLaw, weights=weights)
-    plain = mixed(PoissonLaw, weights=None)[0]
+    model = mixed(PoissonLaw, weights=weights)[0]
+    both = mixed(PoissonLaw, order=twice, weights=None)[0]
     x = model.initial + 0.2
-    assert np.allclose(model.gradient(x) - plain.gradient(x), plain.term_gradients(x, [3])[0])
+    assert both.n_data == ROWS + 1
+    np.testing.assert_allclose(model.gradient(x), both.gradient(x), rtol=1e-12)
+    np.testing.assert_allclose(model.potential(x), both.potential(x), rtol=1e-12)
 
 
 @pytest.mark.parametrize("intercept", [0, None])
