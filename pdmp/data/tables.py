@@ -430,7 +430,10 @@ def _target(values, target, kind, changes, where):
             f"the target {target!r} of {where} has {len(found)} different values ({listed(found, 4)}), not two; say "
             f"which is label 1 (positive=, --positive){' or above which number (above=, --above)' * numbers}."
         )
-    return (values == found[1]).astype(float), tuple(found)
+    is_one = values == found[1]
+    if found != [0, 1]:  # True and False are equal to these, too
+        changes.append(f"label 1 of {target!r}: {found[1]}, {int(is_one.sum()):,} of {len(values):,} rows")
+    return is_one.astype(float), tuple(found)
 
 
 def _divided(values, target, kind, where):
