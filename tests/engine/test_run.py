@@ -1,6 +1,7 @@
 """Running: budgets, warm-up, chains, stores, executors, checkpoints, failures, and what a `Run` answers."""
 
 import concurrent.futures
+import contextlib
 import io
 import math
 import multiprocessing
@@ -9,9 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from types import SimpleNamespace
+from unittest import mock
 
 import numba
 import numpy as np
@@ -636,20 +637,26 @@ def test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path(seed):
     assert np.all(path.times <= 3.0) and np.all(np.isfinite(path.positions)) and np.all(np.isfinite(run.mean()))
 
 
-def interrupt_soon(seconds=0.3):
+@contextlib.contextmanager
+def interrupted(seconds=0.3):
+    """Ctrl-C so long after the checks before a run, however long these take."""
+    checked = run_module.rehearse
+
+    def begin(*args):
+        checked(*args)
+        threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
-    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+    with mock.patch.object(run_module, "rehearse", begin), pytest.warns(UserWarning, match="the run was interrupted"):
+        yield
 
 
 @pytest.mark.parametrize("how", ["threads", "serial thread pool"])
 def test_ctrl_c_returns_the_run_so_far(how):
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")  # compiled before
     pool = concurrent.futures.ThreadPoolExecutor(1) if how != "threads" else None
-    interrupt_soon()
-    began = time.perf_counter()
-    with pytest.warns(UserWarning, match="the run was interrupted"):
+    with interrupted():
         run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=pool)
-    assert time.perf_counter() - began < 5.0
     assert run.stopped == "interrupted"
     assert run.stats["total_events"] > 100
     again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
@@ -661,8 +668,7 @@ def test_ctrl_c_returns_the_run_so_far(how):
 
 def test_ctrl_c_with_another_executor():
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
-    interrupt_soon()
-    with pytest.warns(UserWarning, match="the run was interrupted"):
+    with interrupted():
         run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Segments(Serial(), 0.1))
     assert run.stopped == "interrupted" and run.stats["total_events"] > 100
 
@@ -686,13 +692,11 @@ def test_resumed_is_uninterrupted(name, store, tmp_path, monkeypatch):
 def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):
     file = tmp_path / "run.checkpoint"
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
-    interrupt_soon(0.2)
     call = {"events": 3_000_000_000, "store": "moments", "chains": 2}
-    with pytest.warns(UserWarning, match="the run was interrupted"):
+    with interrupted(0.2):
         run = pdmp.sample(Telegraph(), checkpoint=file, **call)
     assert run.stopped == "interrupted"
-    interrupt_soon(0.2)
-    with pytest.warns(UserWarning, match="the run was interrupted"):
+    with interrupted(0.2):
         more = pdmp.sample(Telegraph(), checkpoint=file, **call)
     assert more.seed == run.seed
     assert np.all(more.events >= run.events) and more.events.sum() > run.events.sum()
