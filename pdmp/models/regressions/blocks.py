@@ -272,9 +272,7 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 
 
 def _terms(block, files, first, x, curved):
-    crossed = is_crossed(
-        block
-    )  # of whose models concave rows are left out, as those of a Student-t law that are far off
+    crossed = is_crossed(block)  # where concave rows, as those of a Student-t law that are far off, are left out
     found = sums_of_rows(block, x, clip=crossed)
     squares = products(block.design.data, found.curvatures, block.n_fixed) if curved else np.zeros(0)
     across = crossed_rows(block, found.curvatures) if crossed and curved else 0.0
