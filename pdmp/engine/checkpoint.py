@@ -146,14 +146,17 @@ def read_checkpoint(path):
         possible = text and b"\0" not in os.fsencode(text)
     except UnicodeError:
         possible = False
-    if not possible or os.path.isdir(path):
+    if not possible or os.path.exists(path) and not os.path.isfile(path):  # a device may be read without end
         raise ValueError(f"`checkpoint` must be the name of a file, got {text!r}.")
     folder = os.path.dirname(os.path.abspath(text))
     if not os.path.isdir(folder):
         raise ValueError(f"`checkpoint` names a file in {folder!r}, which is not a directory.")
     if not os.path.exists(path):
         return None
-    header, arrays = storage.read(path, "checkpoint")
+    try:
+        header, arrays = storage.read(path, "checkpoint")
+    except OSError as error:
+        raise ValueError(f"`checkpoint` {text!r} cannot be read: {error.strerror or error}.") from None
     kinds = {"call": dict, "seed": int, "chains": dict}
     with storage.refusing_damage(path):
         if not all(isinstance(header[name], kind) for name, kind in kinds.items()):

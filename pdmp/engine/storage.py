@@ -46,6 +46,8 @@ def write(path, header, arrays):
 def read(path, what):
     """The header and the arrays of a file that `write` wrote; `what` must be the header's entry ``"what"``."""
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a device may be read without end
+        raise ValueError(f"{path!r} is no file.")
     with refusing_damage(path):
         arrays = read_npz(path)
         header = json.loads(arrays.pop(HEADER).tobytes()) if HEADER in arrays else {}

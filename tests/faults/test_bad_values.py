@@ -416,8 +416,12 @@ def test_files_that_lack_a_part_are_damaged(kind, tmp_path):
 
 
 @pytest.mark.exact
-def test_a_device_is_not_replaced_by_a_file(tmp_path):
+def test_a_device_is_neither_read_nor_replaced_by_a_file(tmp_path):
+    """Of one that can be read without end, or waits without end for a writer, nothing is read."""
     os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/full", tmp_path):
+        with pytest.raises(ValueError, match="' is no file"):
+            pdmp.load(path)
     with pytest.raises(OSError, match="pipe' is no file"):
         storage.write(tmp_path / "pipe", {}, {})
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"] and not (tmp_path / "pipe").is_file()

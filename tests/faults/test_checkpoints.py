@@ -270,6 +270,7 @@ def test_a_file_size_limit_keeps_the_run(tmp_path):
     [
         ("", "`checkpoint` must be the name of a file, got ''"),
         (".", "`checkpoint` must be the name of a file"),
+        ("/dev/full", "`checkpoint` must be the name of a file"),
         ("a\0b", r"`checkpoint` must be the name of a file, got 'a\\x00b'"),
         ("\ud800", "`checkpoint` must be the name of a file"),
         ("/proc/run", "`checkpoint` '/proc/run' cannot be written"),
@@ -280,6 +281,18 @@ def test_a_file_that_cannot_be_is_an_error_before_the_run(path, message):
         pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=path)
     with pytest.raises(TypeError, match="`checkpoint` must be a path, got 3"):
         pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=3)
+
+
+@pytest.mark.exact
+def test_a_checkpoint_that_may_not_be_read_is_an_error_before_the_run(tmp_path, monkeypatch):
+    sample(KINDS["dict"](0.0), path := tmp_path / "run")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(storage, "read", refuse)
+    with pytest.raises(ValueError, match="^`checkpoint` .*run' cannot be read: Permission denied.$"):
+        sample(KINDS["dict"](0.0), path)
 
 
 LOCKED = """
