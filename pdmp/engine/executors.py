@@ -49,7 +49,8 @@ OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of
 OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
 POOL = 4  #: workers of a pool that does not tell how many it has
 AHEAD = 2  #: segments for each worker of a pool that are sent or computed at a time; more would fill the memory here
-ALONE_SECONDS = 30.0  #: without a worker, after which a cluster is waited for with a warning
+ALONE_SECONDS = 5.0  #: without a worker, after which a cluster is waited for with a warning
+LONGEST_ALONE = 3600.0  #: seconds after which a cluster without a worker is waited for no longer
 LOSSES = 3  #: how often each segment may be lost by a cluster that has restarted
 #: What the future of a segment raises if its worker has died: the segment is run again.
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
@@ -582,8 +583,8 @@ class Workers:
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 
 
-def workers_of(client):
-    """What a Dask cluster says of its workers, by their addresses.
+def workers_of(client, most=-1):
+    """What a Dask cluster says of its workers, by their addresses; of `most` of them at most.
 
     Raises
     ------
@@ -592,7 +593,7 @@ def workers_of(client):
     RuntimeError
         If it has given up.
     """
-    found = client.scheduler_info(n_workers=-1)
+    found = client.scheduler_info(n_workers=most)
     if "workers" in found:
         return found["workers"]
     if client.status in CLOSED:
@@ -601,29 +602,45 @@ def workers_of(client):
 
 
 class Watch:
-    """Says so once when a Dask cluster has had no workers for a while: it waits for them without a word.
+    """Says so once when a Dask cluster has had no workers for a while, and ends the waiting: it waits without a word.
 
     Parameters
     ----------
     client : distributed.Client
+    patience : float, optional
+        Seconds from now after which a cluster without workers is waited for no longer; `LONGEST_ALONE` seconds
+        without any are the most.
     """
 
-    def __init__(self, client):
-        self._client, self._seen, self._said = client, perf_counter(), False
+    def __init__(self, client, patience=math.inf):
+        self._client, self._patience = client, patience
+        self._begun = self._seen = self._asked = perf_counter()
+        self._said = False
 
     def watch(self):
-        """Ask the cluster whether it has workers, if that was not done for a while."""
-        if perf_counter() - self._seen < ALONE_SECONDS or self._said:
+        """Ask the cluster whether it has workers, if that was not done for a while; `RuntimeError` to end the wait."""
+        now = perf_counter()
+        if now - self._asked < ALONE_SECONDS / 5.0:  # often enough that a worker that starts again is not missed
             return
+        self._asked = now
         try:
-            there = workers_of(self._client)
+            there = workers_of(self._client, 1)
         except OSError:  # the connection is lost for now: what waits on the cluster says so itself if it stays lost
             there = True
         if there:
-            self._seen = perf_counter()
-            return
-        self._said = True
-        warn("`executor`: the Dask cluster has no workers. What is left waits for one; an interrupt ends the waiting.")
+            self._seen = now
+        elif now - self._seen >= ALONE_SECONDS:
+            if now - self._begun >= self._patience or now - self._seen >= LONGEST_ALONE:
+                raise RuntimeError(
+                    f"`executor`: the Dask cluster has had no workers for {now - self._seen:.0f} seconds; start some, "
+                    "and wait for them by client.wait_for_workers(1)"
+                )
+            if not self._said:
+                self._said = True
+                warn(
+                    "`executor`: the Dask cluster has no workers. What is left waits for one; an interrupt ends the "
+                    "waiting."
+                )
 
 
 class Cluster(Workers):
@@ -631,7 +648,8 @@ class Cluster(Workers):
 
     def __init__(self, client, chains, stop, segment):
         super().__init__(client.get_executor(pure=False), chains, stop, segment)
-        self._client, self._losses, self._watch = client, LOSSES * len(chains), Watch(client)
+        self._client, self._losses = client, LOSSES * len(chains)
+        self._watch = Watch(client, max(chain.budget.seconds - chain.seconds for chain in chains))
 
     def watch(self):
         self._watch.watch()

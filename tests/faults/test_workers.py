@@ -151,6 +151,37 @@ def test_a_scheduler_that_is_gone_is_named(monkeypatch):
         len([sources.Workers(client).spread])
 
 
+class Alone:
+    """A Dask client whose only worker has died; what was sent waits."""
+
+    status = "running"
+
+    def scatter(self):
+        raise AssertionError
+
+    def get_executor(self, pure):
+        return self
+
+    def submit(self, *_):
+        return concurrent.futures.Future()
+
+    def scheduler_info(self, n_workers):
+        return {"type": "Scheduler", "workers": {}}
+
+
+@pytest.mark.parametrize("budget", [{"seconds": 0.3}, {"events": 50}], ids=["seconds", "events"])
+def test_a_cluster_whose_workers_do_not_come_is_not_waited_for_without_end(budget, monkeypatch):
+    """To the end of a budget of seconds, or for an hour: then the run ends, with what was sampled."""
+    monkeypatch.setattr(executors, "ALONE_SECONDS", 0.1)
+    monkeypatch.setattr(executors, "LONGEST_ALONE", 0.3 if "events" in budget else 3_600.0)
+    with (
+        pytest.warns(UserWarning, match="`executor`: the Dask cluster has no workers. What is left waits") as said,
+        pytest.raises(pdmp.SamplingError, match="the Dask cluster has had no workers for 0 seconds; start") as caught,
+    ):
+        pdmp.sample(Telegraph(), executor=Alone(), chains=2, seed=1, **budget)
+    assert len(said) == 1 and caught.value.run.events.tolist() == [0, 0]
+
+
 def test_tuning_does_not_take_a_lost_cluster_for_a_bad_sampler():
     def make(step):
         return discrete.SGLD(pdmp.models.Gaussian([0.0], [1.0]), step)
