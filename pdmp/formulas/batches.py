@@ -23,7 +23,6 @@ import numpy as np
 from pdmp.formulas import sources
 from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
 from pdmp.formulas.sources import (
-    Columns,
     Here,
     OtherType,
     Passes,
@@ -116,10 +115,9 @@ def _read(source, described, kind, roles, environment, files, place):
                 f"`formula`: {name}(...) needs the whole column, and {source.what} is read in batches. Name the column "
                 "itself: columns are standardised inside."
             )
-    columns = Columns(source.columns)
-    check_names(described.names, columns, "`formula`")
-    check_roles(roles, columns)
-    used = [c for c in columns.columns if c in described.names | {name for name in roles.values() if name is not None}]
+    check_names(described.names, source, "`formula`")
+    check_roles(roles, source)
+    used = [c for c in source.columns if c in described.names | {name for name in roles.values() if name is not None}]
     for name in sorted(described.plain() & set().union(*map(sources.numeric_categories, source.parts))):
         raise ValueError(
             f"`formula`: the column {name!r} is a category of numbers in {source.what}, and would be read as numbers: "

@@ -48,12 +48,7 @@ class Source(NamedTuple):
     columns: list  #: names
     what: str  #: "the file", "the folder" or "the Dask DataFrame"
     given: Any
-
-
-class Columns(NamedTuple):
-    """Names of the columns of a file, as those of a table."""
-
-    columns: list
+    index: tuple = ()  #: names of what numbers or names the rows, and is no column
 
 
 def open_source(data: Any) -> Source | None:
@@ -70,14 +65,14 @@ def open_source(data: Any) -> Source | None:
     """
     if hasattr(data, "to_delayed") and hasattr(data, "npartitions"):
         columns = [str(name) for name in data.columns]
-        return Source(tuple(data.to_delayed()), columns, "the Dask DataFrame", None)
+        return Source(tuple(data.to_delayed()), columns, "the Dask DataFrame", None, (data.index.name,))
     paths = paths_of(data)
     if paths is None:
         return None
     what = "the file" if os.path.isfile(data) else "the folder"
-    names = list(_open(paths[0], None)[1])
+    _, names, index = _open(paths[0], None)
     check_repeated(names)
-    return Source(tuple(paths), names, what, data)
+    return Source(tuple(paths), names, what, data, tuple(index))
 
 
 def paths_of(data: Any) -> list[str] | None:
@@ -115,7 +110,10 @@ def all_unchanged(source: Source) -> Iterator[None]:
 
 
 def _open(path, names, types=None):
-    """Tables of Arrow, batch by batch, and the names of all columns; of CSV files with the types of some columns."""
+    """Tables of Arrow, batch by batch; names of all columns, and of what pandas wrote as the index of the rows.
+
+    `types`: of some columns of CSV files.
+    """
     try:
         import pyarrow
         from pyarrow import parquet
@@ -124,7 +122,10 @@ def _open(path, names, types=None):
     try:
         if is_parquet(path):
             source = parquet.ParquetFile(path)
-            return source.iter_batches(batch_size=BATCH, columns=names), source.schema_arrow.names
+            schema = source.schema_arrow  # what is an index is none of the columns that `to_pandas` gives
+            index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+            known = [name for name in schema.names if name not in index]
+            return source.iter_batches(batch_size=BATCH, columns=names), known, index
         source = _open_csv(path, names, types)
         dates = [field.name for field in source.schema if pyarrow.types.is_temporal(field.type)]
         if dates:  # text, as pandas reads them
@@ -137,7 +138,7 @@ def _open(path, names, types=None):
     for field in source.schema if names else ():
         if pyarrow.types.is_binary(field.type):  # what Arrow makes of text in another encoding
             raise not_utf8(path, field.name)
-    return source, known
+    return source, known, []
 
 
 def _open_csv(path, names, types):
@@ -241,7 +242,7 @@ def _tables(part, names, types):
     if absent:
         raise ValueError(f"`data`: the file {str(part)!r} has no column {absent[0]!r}, which the first file has.")
     check_repeated(known, f"`data`: the file {str(part)!r}")
-    stream, _ = _open(part, names, {name: kind for name, kind in (types or {}).items() if name in names})
+    stream, *_ = _open(part, names, {name: kind for name, kind in (types or {}).items() if name in names})
     try:
         for batch in stream:
             yield batch.to_pandas()[names]

@@ -164,9 +164,14 @@ def _from_any(data, asked):
 
 
 def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`data`") -> None:
-    """Raise a `ValueError` for a name that is no column, with the column that is close."""
-    known = [str(name) for name in table.columns]
+    """Raise a `ValueError` for a name that is no column, with the column that is close; the index is none."""
+    known, index = [str(name) for name in table.columns], getattr(table, "index", ())
     for name in sorted(set(names) - set(known)):
+        if name in map(str, getattr(index, "names", index)):
+            raise ValueError(
+                f"{asked} names {name!r}, which is the index of the rows of {where}, not a column: make it one by "
+                "`reset_index()`."
+            )
         close = did_you_mean(name, known)
         if any(";" in one or "\t" in one for one in known):
             close = (

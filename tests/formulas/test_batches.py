@@ -1,6 +1,7 @@
 """Files read in batches: the same models as from tables in memory, and mistakes."""
 
 import contextlib
+import importlib.util
 import os
 import warnings
 
@@ -357,6 +358,36 @@ def test_categories_of_numbers_are_no_numbers(tmp_path):
         found, wanted = made(formula, data=path)[0], made(formula, data=data)[0]
         assert set(found.columns) == set(wanted.columns)
         assert [g.levels for g in found.groups] == [g.levels for g in wanted.groups]
+
+
+def test_the_index_of_the_rows_is_no_column(tmp_path, monkeypatch):
+    """In memory, in a file, in batches, in a folder and in partitions alike; other columns are read beside it."""
+    data = table()
+    for index in ("x", ["g", "x"]):
+        indexed = data.set_index(index)
+        folder = tmp_path / f"{len(index)}"
+        folder.mkdir()
+        indexed[:9].to_parquet(folder / "a.parquet")
+        indexed[9:].to_parquet(path := folder / "b.parquet")
+        given = [(indexed, 1), (path, 2**28), (path, 1), (folder, 1)]
+        if index == "x" and importlib.util.find_spec("dask") is not None:
+            given.append((pytest.importorskip("dask.dataframe").from_pandas(indexed.sort_index(), npartitions=2), 1))
+        for one, size in given:
+            monkeypatch.setattr(sources, "LARGE_FILE", size)
+            for formula, options in (("y ~ w + x", {}), ("y ~ w", {"offset": "x"})):
+                asked = next(iter(options), "formula")
+                with pytest.raises(
+                    ValueError,
+                    match=rf"^`{asked}` names 'x', which is the index of the rows of `data`, not a column: make it one "
+                    r"by `reset_index\(\)`\.$",
+                ):
+                    made(formula, data=one, **options)
+        assert made("y ~ w", data=folder)[0].columns == ("Intercept", "w")
+    with pytest.raises(ValueError, match="^`formula` names 'x', which is the index of the rows of `new`"):
+        made("y ~ w + x", data=data)[1].new(indexed)
+    indexed.reset_index().to_parquet(folder / "a.parquet")
+    with pytest.raises(ValueError, match="b.parquet' has no column 'x', which the first file has"):
+        made("y ~ x", data=folder)
 
 
 def test_rows_of_weight_0_are_not_read(tmp_path):
