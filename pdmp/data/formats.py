@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
 import itertools
+import os
 import pathlib
 import re
 import zlib
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 LIBSVM_LINE = re.compile(r"\s*[-+]?[\d.]\S*(\s+(qid|\d+):\S+)+\s*(#.*)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d+(,\d+)?([eE][-+]?\d+)?")
 HEAD_LINES = 20
 HEAD_BYTES = 2**16
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
@@ -108,6 +111,7 @@ def _unpacked_size(path):
 def _csv(path, content, sep):
     text = _decoded(path, content)
     sep = _separator(text) if sep is None else sep
+    _refuse_decimal_commas(path, text, sep)
     try:
         lines = [line for line in _cells(text, sep) if line]
     except csv.Error:
@@ -135,11 +139,56 @@ def _csv(path, content, sep):
     return Columns({name: _from_text(name, column, path) for name, column in columns}, 1, index, sep)
 
 
-def _decoded(path, content):
-    """The text of a file, in UTF-8, or in UTF-16 with a byte order mark."""
-    wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+def layout(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The separator of a text file with named columns and its encoding, as its beginning shows them.
+
+    Raises
+    ------
+    ValueError
+        If its numbers are written with decimal commas.
+    """
+    path = pathlib.Path(path)
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
     try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
+        with (gzip.open if packed else open)(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return ",", "utf-8"  # what reads it says why it cannot be read
+    encoding = _encoding(head)
+    text = head.decode(encoding, errors="ignore")
+    if len(head) == HEAD_BYTES:
+        text = text[: text.rfind("\n") + 1] or text
+    sep = _separator(text)
+    _refuse_decimal_commas(path, text, sep)
+    return sep, encoding.removesuffix("-sig")
+
+
+def _encoding(content):
+    """UTF-8, or UTF-16 with a byte order mark."""
+    return "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _refuse_decimal_commas(path, text, sep):
+    """Raise a `ValueError` for a column whose first rows are numbers with commas for points: it would be text."""
+    rows = []
+    with contextlib.suppress(csv.Error):
+        rows = [row for row in itertools.islice(_cells(text, sep), HEAD_LINES) if row]
+    for name, *cells in zip(*rows, strict=False) if sep != "," else ():
+        cells = [cell for cell in map(str.strip, cells) if cell.lower() not in MISSING]
+        if any("," in cell for cell in cells) and all(map(DECIMAL_COMMA.fullmatch, cells)):
+            raise ValueError(
+                f"column {name.strip()!r} of {path.name} has numbers with decimal commas, such as {cells[0]!r}; write "
+                "them with points."
+            )
+
+
+def _decoded(path, content):
+    """The text of a file."""
+    encoding = _encoding(content)
+    wide = encoding == "utf-16"
+    try:
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         row = content[: error.start].count(b"\n") + 1
         at = "" if wide else f": row {row} has the byte 0x{content[error.start]:02x}"
@@ -158,7 +207,10 @@ def _cells(text, sep):
 
 
 def _separator(text):
-    """The separator that divides the first lines into the same number of cells, the most of them; else a comma."""
+    """The separator that divides the first lines into the same number of cells, the most of them; else a comma.
+
+    Of two, the one that divides the row of names as the others: a decimal comma divides other rows only.
+    """
     regular, irregular = {}, {}
     for sep in SEPARATORS:
         try:
@@ -167,12 +219,12 @@ def _separator(text):
             continue
         width = widths[0] if widths else header
         same = set(widths) <= {width} and width - header in (0, 1)
-        (regular if same else irregular)[sep] = width if same else header
-    spaced = regular.pop(" ", 1) > 1
+        (regular if same else irregular)[sep] = (width if same else header, header)
+    spaced = regular.pop(" ", (1, 1))[0] > 1
     irregular.pop(" ", None)
     for found in (regular, irregular):
         best = max(found, key=found.__getitem__, default=",")
-        if found.get(best, 1) > 1:
+        if found.get(best, (1, 1))[0] > 1:
             return best
     return " " if spaced else ","
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pdmp.data.formats import layout
 from pdmp.engine import requirements, run
 from pdmp.engine.executors import (
     LOST_WORKERS,
@@ -151,7 +152,11 @@ def _open_csv(path, names, types):
         strings_can_be_null=True,
         column_types={name: getattr(pyarrow, kind)() for name, kind in (types or {}).items()},
     )
-    return csv.open_csv(path, read_options=csv.ReadOptions(block_size=CSV_BLOCK), convert_options=options)
+    sep, encoding = layout(path)
+    if sep == " ":
+        raise ValueError(f"`data`: spaces separate the values of {str(path)!r}, a large file; separate them by commas.")
+    reading = csv.ReadOptions(block_size=CSV_BLOCK, encoding=encoding)
+    return csv.open_csv(path, reading, csv.ParseOptions(delimiter=sep), options)
 
 
 class OtherType(ValueError):

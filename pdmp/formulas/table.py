@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.data import did_you_mean
-from pdmp.data.formats import listed
+from pdmp.data.formats import layout, listed
 from pdmp.native.arguments import refuse_unreal, same_rows
 
 #: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
@@ -76,10 +76,12 @@ def _read_file(path, pandas):
     try:
         if is_parquet(path):
             return pandas.read_parquet(path)
+        sep, encoding = layout(path)
+        options = {"sep": r"\s+" if sep == " " else sep, "encoding": encoding, "keep_default_na": False}
         # With the first row, which must not be longer: its first values would be an index, and names be shifted.
-        header = pandas.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
+        header = pandas.read_csv(path, header=None, nrows=2, dtype=str, **options)
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
-        table = pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
+        table = pandas.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
     except UnicodeDecodeError:
         raise not_utf8(path) from None
     except pandas.errors.EmptyDataError:
@@ -173,12 +175,7 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
                 "`reset_index()`."
             )
         close = did_you_mean(name, known)
-        if any(";" in one or "\t" in one for one in known):
-            close = (
-                f"; it has {listed(known, 8)}. Commas separate the values of a CSV file: give the table that "
-                "pandas.read_csv(path, sep=...) reads."
-            )
-        elif close == ".":
+        if close == ".":
             close = f"; it has {listed(known, 8)}."
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 

@@ -143,6 +143,30 @@ def test_truth_values_of_which_some_are_missing(family, tmp_path, monkeypatch):
         np.testing.assert_allclose(found.model.potential(at), expected.model.potential(at), rtol=1e-12)
 
 
+@pytest.mark.parametrize("sep", [";", "\t", "|", " "])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_separators_and_encodings_are_those_of_tables_of_labels(sep, encoding, tmp_path, monkeypatch):
+    """Recognised in small and in large files as by `pdmp.data.read`, and decimal commas refused as there."""
+    path, other, wanted = tmp_path / "t.csv", tmp_path / "other", table().assign(note="a b" if sep == " " else "a, b")
+    other.mkdir()
+    wanted.to_csv(path, index=False, sep=sep, encoding=encoding)
+    pandas.testing.assert_frame_equal(read_table(path), read_table(write(wanted, other, "csv")))
+    other = made("y ~ x + treated + (1 | g)", data=wanted)[0]
+    x = other.initial + 0.3
+    for size in (2**28, 1)[: 1 + (sep != " ")]:
+        monkeypatch.setattr(sources, "LARGE_FILE", size)
+        one = made("y ~ x + treated + (1 | g)", data=path)[0]
+        assert one.columns == other.columns and one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
+    wanted.astype({"x": str}).assign(x=lambda t: t.x.str.replace(".", ",")).to_csv(path, sep=sep, encoding=encoding)
+    readers = (read_table, lambda path: made("y ~ x", data=path), lambda path: pdmp.data.read(path, "b"))
+    for read in readers if sep != " " else ():  # where commas divide as well
+        with pytest.raises(ValueError, match="column 'x' of t.csv has numbers with decimal commas, such as '-?[0-9]+,"):
+            read(path)
+    with pytest.raises(ValueError, match="'x'|spaces separate the values of .*, a large file"):
+        path.write_bytes((sep.join("xxy") + "\n" + sep.join("123") + "\n").encode(encoding))
+        made("y ~ x", data=path)
+
+
 def test_a_column_that_one_file_has_twice(tmp_path):
     import pyarrow
     from pyarrow import parquet
