@@ -1098,6 +1098,44 @@ def test_columns_of_large_tables_are_used_where_they_are(formula, family, monkey
     assert np.abs((run.mean() - process.anchor) / process.speed).max() < 2.0  # of some 20 draws
 
 
+@pytest.mark.skipif(int(pandas.__version__.partition(".")[0]) < 3, reason="before, tables change in place")
+@pytest.mark.parametrize(
+    ("formula", "family", "options"),
+    [
+        ("c ~ x * treated + w", "poisson", {"offset": "o", "exposure": "e"}),
+        ("y ~ x + w + offset(o) + C(h)", "gaussian", {"weights": "idle"}),
+        ("b ~ x + np.exp(0.01 * w)", "bernoulli", {"offset": "o", "weights": "e"}),
+    ],
+)
+def test_columns_where_they_are_beside_roles_and_rows_that_are_left_out(formula, family, options, monkeypatch):
+    """Priors, notes, potential and mode are those of a copy, and rows in another order have the same potential."""
+    monkeypatch.setattr(threads, "CHUNK", 10)
+    data = table().assign(o=lambda t: 0.005 * t.w, idle=lambda t: t.e * (np.arange(N) % 5 > 0))
+    data.loc[[2, 9], "x"], data.loc[17, "w"] = np.nan, np.nan
+    given, found = [data, data.sort_values("w"), data.iloc[::-1]], []
+    for size in (2**28, 1):
+        monkeypatch.setattr(design_module, "LARGE", size)
+        found.append([made(formula, family, rows, **options) for rows in given])
+        assert {type(model.design) is Columns for model, *_ in found[-1]} == {size == 1}
+    copied, where = found
+    x = copied[0][0].initial + 0.1
+    for (one, _, priors, notes), (other, _, same, said) in zip(copied, where, strict=True):
+        assert notes == said and any("missing values, in " in note for note in notes)
+        np.testing.assert_allclose(np.asarray(other.X), one.X, rtol=1e-12, atol=1e-13)
+        assert np.array_equal(other.y, one.y) and one.n_data == 21 - 5 * ("idle" in options.values())
+        codes = [[prior.coded() for prior in own.values()] for own in (priors, same)]
+        np.testing.assert_allclose(*codes, rtol=1e-12)
+        np.testing.assert_allclose(other.pointwise_log_likelihood(x), one.pointwise_log_likelihood(x), rtol=1e-11)
+        for model in (one, other):
+            assert model.potential(x) == pytest.approx(copied[0][0].potential(x), rel=1e-12)
+            np.testing.assert_allclose(model.gradient(x), copied[0][0].gradient(x), rtol=1e-9, atol=1e-9)
+    if family != "poisson":  # whose bounds take long in plain Python
+        process, other = (RegressionZigZag(some[1][0]) for some in found)
+        for name in ("anchor", "speed", "pull", "inner"):
+            np.testing.assert_allclose(getattr(other, name), getattr(process, name), atol=1e-7)
+        np.testing.assert_allclose(other.tables.totals, process.tables.totals, rtol=1e-9)
+
+
 def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):
     """Labels of which next to all are 0, in groups of many rows; counts in the same groups are."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 100)
