@@ -2,13 +2,14 @@ r"""Leave-one-out cross-validation of a regression, of all rows or of some of th
 
 πᵢ = log p(yᵢ | y without i) is estimated by Pareto-smoothed importance sampling (Vehtari, Gelman & Gabry, 2017). Where
 rows are many, it is for m of the N rows, drawn without replacement, and the sum by the difference estimator with π̃ᵢ =
-log p(yᵢ | posterior mean) of all rows (Magnusson, Andersen, Jonasson & Vehtari, 2020): with eᵢ = πᵢ - π̃ᵢ,
+log p(yᵢ | posterior mean) of all rows (Magnusson, Andersen, Jonasson & Vehtari, 2020), the mean in the coordinates of
+which rows are computed, whichever were sampled: with eᵢ = πᵢ - π̃ᵢ,
 
     elpd = Σ π̃ᵢ + N/m Σₛ eⱼ,                    v(elpd) = N² (1 - m/N) var(eₛ) / m,
     σ² = Σ π̃ᵢ² + N/m Σₛ (πⱼ² - π̃ⱼ²) - (elpd² - v(elpd)) / N.
 
-All three are unbiased over the choice of the rows: for Σ πᵢ, for the estimator's variance, and for N var(π), the
-squared standard error of the sum if all rows were taken.
+All three are unbiased over the choice of the rows, whatever the point of π̃: for Σ πᵢ, for the estimator's variance, and
+for N var(π), the squared standard error of the sum if all rows were taken.
 """
 
 from __future__ import annotations

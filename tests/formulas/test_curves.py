@@ -2,6 +2,8 @@
 
 import math
 import re
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from pdmp.models import families
 from pdmp.models.priors import Flat, Normal
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
+from pdmp.models.regressions.moved_coordinates import natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
 pandas = pytest.importorskip("pandas")
@@ -53,6 +56,33 @@ def prepared(formula, data=None, **options):
 def sampled_model(one):
     """In the coordinates in which it is sampled."""
     return one._sampled.args[0].model
+
+
+def test_loo_of_some_rows_is_about_one_point_whatever_the_coordinates():
+    """The mean in those of the rows; over choices of rows the total is that of all rows, within its stated error."""
+    fit = prepared("y ~ mo(level) + (1 | g)")._sampled.args[0]
+    model, base = fit.model, fit.base
+    rng = np.random.default_rng(3)
+    x = model.initial + 0.1 * rng.standard_normal((2, 30, model.dim))
+    natural = natural_of(model, x)
+    found = []
+    for own, draws in ((model, x), (base, natural)):
+        one = fit.replaced(model=own)
+        one.run = SimpleNamespace(
+            chains=2, dim=own.dim, draws=lambda n, d=draws: d[:, :n], constrain=lambda d, own=own: own.constrain(d)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of Pareto k
+            found.append([one.loo(draws=30)] + [one.loo(rows=8, draws=30, seed=k) for k in range(3)])
+    at_mean = base.pointwise_log_likelihood(natural.mean(axis=(0, 1)))
+    assert model is not base and not np.allclose(natural.mean(axis=(0, 1)), natural_of(model, x.mean(axis=(0, 1))))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.elpd_loo, other.elpd_loo, rtol=1e-10)
+        if one.near is not None:
+            np.testing.assert_allclose(one.near, at_mean, rtol=1e-10)
+    whole, *some = found[0]
+    totals, stated = np.array([(one.elpd_loo, one.subsampling_se) for one in some]).T
+    assert abs(totals.mean() - whole.elpd_loo) < 4.0 * math.sqrt(np.mean(stated**2) / 3.0)  # four errors
 
 
 @pytest.mark.parametrize("basis", ["tp", "cr"])
