@@ -1498,9 +1498,16 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
         wanted = {"select": names, "sampler": "auto", "ess": 90.0, "rhat": None, "chains": 2, "seed": 7}
         wanted |= {"link": None} | roles
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
-    with pytest.raises(InterruptedError):
-        cli.fit("c ~ x", tmp_path / "t.csv", "poisson", sampler="bps")
-    assert asked.pop()[1]["sampler"] == "bps"
+    words = (
+        "--family negative_binomial --also 'shape ~ w' --link mu=log --link shape=identity --offset x --exposure e "
+        "--weights h --select x,w --sampler bps --ess 80 --rhat 1.1 --chains 3 --seed 5"
+    )
+    with pytest.raises(SystemExit):  # of the error above, which is the user's
+        cli.main(["fit", "c ~ x", str(tmp_path / "t.csv"), *shlex.split(words)])
+    wanted = {"select": ["x", "w"], "sampler": "bps", "ess": 80.0, "rhat": 1.1, "chains": 3, "seed": 5} | roles
+    formulas = {"c": "c ~ x", "shape": "~ w"}
+    links = {"mu": "log", "shape": "identity"}
+    assert asked.pop() == ((formulas, tmp_path / "t.csv", "negative_binomial"), wanted | {"link": links})
 
 
 def fitted_by_the_command(monkeypatch, fit):
