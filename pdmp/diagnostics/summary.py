@@ -13,6 +13,7 @@ from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, portion
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
+from pdmp.diagnostics.variable_selection import changes
 from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
@@ -26,6 +27,7 @@ UNEQUAL = 1.5  #: times the shortest chain from which the longest is said to be 
 LARGE = 1.05  #: R-hat above which a summary warns
 SEPARATE, SETTLED = 1.2, 50.0  #: R-hat above which chains may be in separate modes, if each has so many effective draws
 RESTING = 0.9  #: share of draws that are 0 above which no summary warns of a standard deviation
+UNSURE = 0.05  #: Monte Carlo error of an inclusion probability above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
@@ -142,7 +144,7 @@ def summarise(run):
     notes += [run.info.get("choice")] if run.info.get("choice") else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
     heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
-    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy)
+    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
 
@@ -188,6 +190,25 @@ def sd_errors(draws):
         )
         alone = squares.std(axis=(0, 1)) / math.sqrt(draws.shape[0] * draws.shape[1])
         return np.where(error > CORRELATED * alone, 0.5 * error / squares.mean(axis=(0, 1)), 0.0)
+
+
+def _unsure(run, names, draws):
+    """A sentence on coordinates that moved from 0 and back too seldom, in a run of a sticky process."""
+    records = [r for r in run.records if r.length > 0.0]
+    if draws is None or not records or not all("included" in r.accumulated for r in records):
+        return []
+    found = sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)
+    error, rests = changes(run, found, draws)
+    unsure = np.flatnonzero(error > UNSURE)
+    if not len(unsure):
+        return []
+    k = unsure[np.argmax(error[unsure])]
+    times = ", ".join(f"{count:,}" for count in rests[:8, k]) + (", …" if len(rests) > 8 else "")
+    return [
+        f"whether {_some(names, unsure)} {'is' if len(unsure) == 1 else 'are'} 0 changed too seldom: {names[k]} rested "
+        f"at 0 {times} times{' in the chains' if len(rests) > 1 else ''}, and its inclusion, {found[k]:.3g}, is known "
+        f"to {error[k]:.1g} at best: run about {math.ceil((error[k] / UNSURE) ** 2):,} times as long."
+    ]
 
 
 def tails_of(run, draws, places=None, ess=None):
