@@ -15,6 +15,7 @@ from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.averages import diagnostic_draws, with_path
 from pdmp.diagnostics.estimates import Estimate
 
+MOST = 0.5  #: the largest error of a probability that is said
 VELOCITIES = 100  #: draws of the velocity, for its mean size
 
 
@@ -77,7 +78,7 @@ def changes(run: Any, found: np.ndarray, draws: np.ndarray | None = None) -> tup
     with np.errstate(all="ignore"):
         error = monte_carlo_error.standard_error([1.0 * one for one in rest], [1.0] * len(rest), [float(n)] * len(rest))
         mean = np.fmax((1.0 - found) * length / total, mean_rest(run, found))
-        error = np.fmax(error, found * np.sqrt(2.0 * (total + 1.0)) * mean / length)
+        error = np.fmin(np.fmax(error, found * np.sqrt(2.0 * (total + 1.0)) * mean / length), MOST)
     return np.where((found > 0.0) & (found < 1.0), error, np.nan), rests
 
 
