@@ -88,8 +88,11 @@ def heavy_tails(draws, places, ess, model=None):
                 continue
             effective = draws_ess(x[..., None], "mean")[0]
         if effective > SETTLED:
-            with np.errstate(all="ignore"):
-                k = float(array_stats.pareto_khat(x, chain_axis=0, draw_axis=1))
+            try:
+                with np.errstate(all="ignore"):
+                    k = float(array_stats.pareto_khat(x, chain_axis=0, draw_axis=1))
+            except ValueError:  # a tail of one value
+                continue
             if k > NO_VARIANCE:
                 found[int(j)] = 1.0 / k
     return dict(sorted(found.items()))

@@ -10,6 +10,7 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.summary import (
+    natural_draws,
     natural_rows,
     sd_errors,
     short_warning,
@@ -23,6 +24,10 @@ from tests.toys import Ticks, Walls
 pytestmark = pytest.mark.exact
 
 
+def rows_of(run, names, draws):
+    return natural_rows(run, natural_draws(run, names, draws))
+
+
 def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
     """Those that are no coordinates, of draws of which there are as many of a short chain as of a long one."""
     rng, lengths = np.random.default_rng(2), np.array([1.0, 6.0, 2.0])
@@ -31,7 +36,7 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
     run = SimpleNamespace(
         transforms={"a": 1}, info={}, constrain=lambda x: natural, records=[SimpleNamespace(length=h) for h in lengths]
     )
-    rows = natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))
+    rows = rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))
     assert [row["name"] for row in rows] == ["sigma", "rho[0]", "rho[1]"]
     w = np.repeat(lengths / lengths.sum() / 90, 90)
     for row, x in zip(rows, (natural["sigma"], natural["rho"][..., 0], natural["rho"][..., 1]), strict=True):
@@ -44,11 +49,11 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
             assert w[flat < row[name]].sum() <= q + w.max() and w[flat <= row[name]].sum() >= q - w.max()
     for info, transforms, count in (({}, {}, 0), ({"constrains": True}, {}, 3)):
         run.info, run.transforms = info, transforms
-        assert len(natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count
-    assert natural_rows(run, [], None) == []
+        assert len(rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count
+    assert rows_of(run, [], None) == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pdmp.diagnostics.summary.NATURAL", 2)
-        assert natural_rows(run, ["mu"], np.zeros((3, 90, 4))) == []
+        assert rows_of(run, ["mu"], np.zeros((3, 90, 4))) == []
 
 
 @pytest.mark.parametrize("chains", [1, 4])
