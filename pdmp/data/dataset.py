@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.data.formats import same_rows
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, sparray, spmatrix
 
@@ -162,6 +164,7 @@ def prepare(
     if intercept not in ("first", "last", None):
         raise ValueError(f"`intercept` must be 'first', 'last' or None, got {intercept!r}.")
     dense = not sparse.issparse(X)
+    same_rows(X=X, y=y)
     X = np.asarray(X, float) if dense else sparse.csr_array(X, dtype=float)
     y = None if y is None else np.asarray(y, float)
     train, test = split(X.shape[0], y if labels else None, test_fraction, seed, name)
@@ -329,6 +332,7 @@ def prepare_ratings(
     >>> ratings.shape
     (2, 2)
     """
+    same_rows(users=users, items=items, ratings=ratings)
     users, items = np.asarray(users), np.asarray(items)
     ratings = np.asarray(ratings, np.float32)
     if ratings.ndim != 1 or users.shape != ratings.shape or items.shape != ratings.shape:

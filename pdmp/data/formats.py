@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -433,3 +433,33 @@ def listed(items, most=12):
     items = list(items)
     text = ", ".join(map(repr, items[:most]))
     return text if len(items) <= most else f"{text}, … ({len(items)} in all)"
+
+
+def same_rows(**given: object) -> None:
+    """Raise a `ValueError` for arguments whose rows have different labels, as those of pandas have: one of two tables.
+
+    Values are taken by their places in the end, so that they would be those of other rows. What has no labels, as an
+    array, is taken by place; `given` are arguments by name, None for nothing.
+    """
+    labelled = {name: index for name, value in given.items() if (index := row_labels(value)) is not None}
+    for name, index in labelled.items():
+        first, other = next(iter(labelled.items()))
+        if index.equals(other):
+            continue
+        if hasattr(given[name], "loc") and hasattr(given[first], "loc"):
+            cure = f"select its rows by label, {name}.loc[{first}.index], or give {name}.to_numpy()"
+        else:  # a functional
+            cure = "select the rows of one by the labels of the other, one.loc[other.index], or give one.to_numpy()"
+        name, first = (f"`{text}`" if not text.startswith("the ") else text for text in (name, first))
+        raise ValueError(
+            f"{name} has other row labels than {first}, and would be taken by place: {cure} if the places are meant."
+        )
+
+
+def row_labels(value: object) -> Any:
+    """The labels of the rows of a table or a column of pandas, or of a functional; None of what has none.
+
+    A single row stands for all, whatever its label.
+    """
+    index = getattr(value, "index", None)
+    return index if hasattr(index, "equals") and len(index) > 1 else None

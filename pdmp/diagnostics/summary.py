@@ -13,6 +13,7 @@ from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, portion
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
+from pdmp.diagnostics.variable_selection import changes
 from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
@@ -21,11 +22,13 @@ WARM = 1.3  #: configurational temperature above which a summary warns, if it is
 #: Effective draws below which a summary warns. With as many, two standard errors of a mean are a tenth of the
 #: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0
+SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95)  #: probabilities below the quantiles of what has no variance
 ENDS = (0.025, 0.975)  #: probabilities below the ends of the intervals
 UNEQUAL = 1.5  #: times the shortest chain from which the longest is said to be of another length
 LARGE = 1.05  #: R-hat above which a summary warns
 SEPARATE, SETTLED = 1.2, 50.0  #: R-hat above which chains may be in separate modes, if each has so many effective draws
 RESTING = 0.9  #: share of draws that are 0 above which no summary warns of a standard deviation
+UNSURE = 0.05  #: Monte Carlo error of an inclusion probability above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
@@ -137,29 +140,35 @@ def summarise(run):
     low, high = np.full((2, run.dim), np.nan) if draws is None else run.quantile(ENDS)
     columns = zip(names, *(a.tolist() for a in (mean, sd, low, high, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
-    rows += natural_rows(run, names, draws)
+    natural = natural_draws(run, names, draws)
+    rows += natural_rows(run, natural)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.info.get("choice")] if run.info.get("choice") else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
     heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
-    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy)
+    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
+    found += _natural_tails(run, natural, rows[run.dim :])
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
 
-def natural_rows(run, names, draws):
-    """Rows of the natural parameters that are no coordinates of x, from equally spaced draws (chains, n, d) of x.
+def natural_draws(run, names, draws):
+    """Draws (chains, n) by name of the natural parameters that are no coordinates of x, of draws (chains, n, d) of x.
 
-    Their ESS is ArviZ's of these draws, and mcse is sd / √ESS. None for a loaded run of a model that computes them
-    itself, and not of more than `NATURAL` numbers.
+    None for a loaded run of a model that computes them itself, and not of more than `NATURAL` numbers.
     """
     if draws is None or not (run.transforms or run.info.get("constrains", False)):
-        return []
+        return {}
     try:
         natural = run.constrain(draws)
     except ValueError:  # a loaded run
-        return []
+        return {}
     columns = {name: values for name, values in flat(natural).items() if name not in names}
-    if not 0 < len(columns) <= NATURAL:
+    return columns if len(columns) <= NATURAL else {}
+
+
+def natural_rows(run, columns):
+    """Rows of `natural_draws`: their ESS is ArviZ's of these draws, and mcse is sd / √ESS."""
+    if not columns:
         return []
     x = np.stack(list(columns.values()), axis=-1)
     lengths = np.array([r.length for r in run.records])
@@ -172,6 +181,16 @@ def natural_rows(run, names, draws):
     return [
         dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)
     ]
+
+
+def _natural_tails(run, columns, rows):
+    """A sentence on natural parameters that have no variance, by `natural_draws` and their rows."""
+    if not columns or run.info.get("improper"):
+        return []
+    x = np.stack(list(columns.values()), axis=-1)
+    heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]))
+    at = quantiles(SHOWN, *ordered(x, np.array([r.length for r in run.records])))
+    return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")
 
 
 def sd_errors(draws):
@@ -190,6 +209,25 @@ def sd_errors(draws):
         return np.where(error > CORRELATED * alone, 0.5 * error / squares.mean(axis=(0, 1)), 0.0)
 
 
+def _unsure(run, names, draws):
+    """A sentence on coordinates that moved from 0 and back too seldom, in a run of a sticky process."""
+    records = [r for r in run.records if r.length > 0.0]
+    if draws is None or not records or not all("included" in r.accumulated for r in records):
+        return []
+    found = sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)
+    error, rests = changes(run, found, draws)
+    unsure = np.flatnonzero(error > UNSURE)
+    if not len(unsure):
+        return []
+    k = unsure[np.argmax(error[unsure])]
+    times = ", ".join(f"{count:,}" for count in rests[:8, k]) + (", …" if len(rests) > 8 else "")
+    return [
+        f"whether {_some(names, unsure)} {'is' if len(unsure) == 1 else 'are'} 0 changed too seldom: {names[k]} rested "
+        f"at 0 {times} times{' in the chains' if len(rests) > 1 else ''}, and its inclusion, {found[k]:.3g}, is known "
+        f"to {error[k]:.1g} at best: run about {math.ceil((error[k] / UNSURE) ** 2):,} times as long."
+    ]
+
+
 def tails_of(run, draws, places=None, ess=None):
     """`heavy_tails` of a run: by the gradient of all coordinates where they are few, else of `places`."""
     model = None if isinstance(run.process, str) else getattr(run.process, "model", None)
@@ -205,21 +243,27 @@ def tails_of(run, draws, places=None, ess=None):
 def tail_warning(run):
     """A sentence if coordinates have no variance by the gradient far out; of a run that `pdmp.auto` has set up."""
     draws = None if run.info.get("choice") is None or run.store == "moments" else diagnostic_draws(run)
-    return [] if draws is None else _without_variance(run, run.names(), tails_of(run, draws))
+    return [] if draws is None else _coordinates_without_variance(run, run.names(), tails_of(run, draws))
 
 
-def _without_variance(run, names, heavy):
-    """A sentence on coordinates that have no variance, of their tail indices {place: α}."""
+def _coordinates_without_variance(run, names, heavy):
+    """`_without_variance` of coordinates."""
+    at = run.quantile(SHOWN) if heavy else None
+    return _without_variance(names, heavy, at, "`run.quantile([0.05, 0.5, 0.95])`")
+
+
+def _without_variance(names, heavy, quantiles, where):
+    """A sentence on what has no variance, of tail indices {place: α}; where quantiles are found, and which they are."""
     if not heavy:
         return []
     k = min(heavy, key=heavy.get)
     mean = " nor a mean" if heavy[k] <= 1.0 + AGREEMENT else ""
-    at = ", ".join(f"{value:.3g}" for value in run.quantile([0.05, 0.25, 0.5, 0.75, 0.95])[:, k])
+    at = ", ".join(f"{value:.3g}" for value in quantiles[:, k])
     return [
         f"{_some(names, list(heavy))} {'seems' if len(heavy) == 1 else 'seem'} to have no variance{mean}: the tail "
         f"index of {names[k]} is about {heavy[k]:.2g}, and of 2 or less there is none. Its sd, Monte Carlo error and "
         "effective draws mean nothing, and no longer run mends that. Report quantiles, "
-        f"`run.quantile([0.05, 0.5, 0.95])`: 5, 25, 50, 75 and 95 % of {names[k]} are below {at}."
+        f"{where}: 5, 25, 50, 75 and 95 % of {names[k]} are below {at}."
     ]
 
 
@@ -298,7 +342,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             "that. pdmp.sample(model, tempered=True) gives each mode its share; or, where labels of a mixture have "
             "switched, order what tells them apart, pdmp.models.transforms.Ordered."
         )
-    found += _without_variance(run, names, heavy)
+    found += _coordinates_without_variance(run, names, heavy)
     low = np.flatnonzero((ess < FEW) & light)
     if len(low):
         k = low[np.argmin(ess[low])]

@@ -7,7 +7,8 @@ Cauchy law, and their draws seem to have a variance. Rays along a coordinate sho
 on which all dimensions grow one that they share (m = d); each gives at least α. A coordinate with which a scale grows,
 as a mean with that of few data, has a heavy tail that no ray shows: where draws are far out all else is integrated out
 there. Where some coordinates share a tail, and where the model is not at hand, a generalised Pareto distribution is
-fitted to the draws.
+fitted to the draws; of a coordinate that rests at 0, to those that are not 0: zeros among those of a tail are no part
+of it.
 
 References
 ----------
@@ -20,6 +21,7 @@ import math
 
 import numpy as np
 
+from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.models.propriety import marginal_power
 
 #: Estimated shape of a generalised Pareto tail, the inverse of the index, above which there seems to be no variance:
@@ -42,6 +44,7 @@ def heavy_tails(draws, places, ess, model=None):
     Parameters
     ----------
     draws : ndarray, shape (chains, n, d)
+        Of which those that are exactly 0 count for nothing.
     places : ndarray of int
         Coordinates to look at by themselves; of many those whose farthest draw is the farthest.
     ess : ndarray, shape (d,), or None
@@ -50,10 +53,15 @@ def heavy_tails(draws, places, ess, model=None):
         With ``gradient(x)``, on the whole space; without it draws alone are asked.
     """
     with np.errstate(all="ignore"):
+        zero = draws == 0.0
+        rests = zero.any(axis=(0, 1))
         centre = np.median(draws, axis=(0, 1))
         part = np.abs(draws - centre)
         scale = np.median(part, axis=(0, 1))
         far = part.max(axis=(0, 1)) / scale
+        for j in np.flatnonzero(rests & ~zero.all(axis=(0, 1))):
+            size = np.abs(draws[:, :, j][~zero[:, :, j]])
+            far[j] = size.max() / np.median(size)
     places = places[np.argsort(-far[places], kind="stable")[:TAILS]]
     found, unknown = {}, places
     if model is not None and np.all(scale > 0.0):
@@ -73,9 +81,18 @@ def heavy_tails(draws, places, ess, model=None):
     from arviz_stats.base import array_stats
 
     for j in unknown:
-        if ess[j] > SETTLED:
-            with np.errstate(all="ignore"):
-                k = float(array_stats.pareto_khat(draws[:, :, j], chain_axis=0, draw_axis=1))
+        x, effective = draws[:, :, j], ess[j]
+        if rests[j]:
+            x = x[~zero[:, :, j]][None]
+            if x.size < TAIL_DRAWS:
+                continue
+            effective = draws_ess(x[..., None], "mean")[0]
+        if effective > SETTLED:
+            try:
+                with np.errstate(all="ignore"):
+                    k = float(array_stats.pareto_khat(x, chain_axis=0, draw_axis=1))
+            except ValueError:  # a tail of one value
+                continue
             if k > NO_VARIANCE:
                 found[int(j)] = 1.0 / k
     return dict(sorted(found.items()))

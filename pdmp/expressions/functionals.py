@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from pdmp.data.memory import check_size
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import refuse_unreal, row_labels, same_rows
 
 SHARED = 2**28  #: bytes from which on a matrix is not copied
 #: What of NumPy's functions is linear, and the operator that it is.
@@ -35,12 +35,21 @@ class Functional:
     offset : ndarray, shape (N,), optional
     sizes : dict of str to int
         The blocks of the parameters.
+    index : pandas.Index, optional
+        Labels of the rows, where what it was made of has them.
     """
 
+    __pandas_priority__ = 5000  #: pandas leaves ``series + functional`` to it: that is a series of objects else
+
     def __init__(
-        self, columns: np.ndarray, values: np.ndarray, offset: np.ndarray | None, sizes: Mapping[str, int]
+        self,
+        columns: np.ndarray,
+        values: np.ndarray,
+        offset: np.ndarray | None,
+        sizes: Mapping[str, int],
+        index: Any = None,
     ) -> None:
-        self.columns, self.values, self.offset, self.sizes = columns, values, offset, sizes
+        self.columns, self.values, self.offset, self.sizes, self.index = columns, values, offset, sizes, index
 
     @property
     def dim(self) -> int:
@@ -85,36 +94,57 @@ class Functional:
             "of the argument that stands for it."
         )
 
+    def _numbers(self, what: str, values: Any) -> np.ndarray:
+        """A number, or one for each row, as an array (1 or n,)."""
+        if np.ma.is_masked(values):
+            raise ValueError(f"{what} of a functional has masked entries: leave these rows out.")
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub" or array.ndim > 1:
+            kind = type(values).__name__
+            raise TypeError(f"{what} of a functional must be a number or one for each row, got {kind}.")
+        array = _finite(f"{what} of a functional", array.reshape(-1))
+        _equally_many(self.n, len(array))
+        return array
+
+    def _labels(self, what: str, other: Any) -> Any:
+        """The labels of the rows of the functional together with `other`, which must have the same, if any."""
+        same_rows(**{"the functional": self, what: other})
+        return row_labels(other) if self.index is None else self.index
+
     def __add__(self, other: Any) -> Functional:
         if isinstance(other, Functional):
             if not other.is_of(self.sizes):
                 raise ValueError("functionals of different `pdmp.Parameters` cannot be added.")
             if isinstance(other, Block) and other.size > 1:
                 other._several()
-            _same_rows(self.n, other.n)
+            _equally_many(self.n, other.n)
             offset = self.offset if other.offset is None else other.offset
             if self.offset is not None and other.offset is not None:
                 offset = self.offset + other.offset
-            return Functional(_join(self.columns, other.columns), _join(self.values, other.values), offset, self.sizes)
-        offset = _numbers("an offset", other, self.n)
+            columns, values = _join(self.columns, other.columns), _join(self.values, other.values)
+            return Functional(columns, values, offset, self.sizes, self._labels("the functional that is added", other))
+        offset = self._numbers("an offset", other)
         whole = np.broadcast_to(offset, max(self.n, offset.size)) + (0.0 if self.offset is None else self.offset)
-        return Functional(self.columns, self.values, np.array(whole), self.sizes)
+        return Functional(self.columns, self.values, np.array(whole), self.sizes, self._labels("the offset", other))
 
     def __mul__(self, factor: Any) -> Functional:
         if isinstance(factor, Functional):
             raise TypeError("a product of two functionals is not linear: write it in the loss, with both in `at`.")
-        factor = _numbers("a factor", factor, self.n)
-        offset = None if self.offset is None else self.offset * factor
-        return Functional(self.columns, self.values * factor.reshape(-1, 1), offset, self.sizes)
+        numbers = self._numbers("a factor", factor)
+        offset = None if self.offset is None else self.offset * numbers
+        index = self._labels("the factor", factor)
+        return Functional(self.columns, self.values * numbers.reshape(-1, 1), offset, self.sizes, index)
 
     def __truediv__(self, divisor: Any) -> Functional:
-        return self * (1.0 / _numbers("a divisor", divisor, self.n))
+        found = self * (1.0 / self._numbers("a divisor", divisor))
+        found.index = self._labels("the divisor", divisor)
+        return found
 
     def __neg__(self) -> Functional:
         return self * -1.0
 
     def __sub__(self, other: Any) -> Functional:
-        return self + (-other if isinstance(other, Functional) else -_numbers("an offset", other, self.n))
+        return -(-self + other)
 
     def __rsub__(self, other: Any) -> Functional:
         return -self + other
@@ -169,7 +199,7 @@ class Block(Functional):
         if not shape[0]:
             raise ValueError(f"`X @ {self.name}` needs at least one row.")
         if not sparse.issparse(X):
-            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", X), None, self.sizes)
+            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", X), None, self.sizes, row_labels(X))
         rows = sparse.csr_array(X)
         rows.sum_duplicates()
         counts = np.diff(rows.indptr)
@@ -191,7 +221,9 @@ class Block(Functional):
             raise TypeError(f"`{self.name}[index]` needs whole numbers, one for each row, got {kind}.")
         if places.size == 0 or places.min() < 0 or places.max() >= self.size:
             raise ValueError(f"`{self.name}[index]` needs places in 0 … {self.size - 1}.")
-        return Functional(self.first + places.astype(np.int64)[:, None], np.ones((1, 1)), None, self.sizes)
+        return Functional(
+            self.first + places.astype(np.int64)[:, None], np.ones((1, 1)), None, self.sizes, row_labels(index)
+        )
 
     def _several(self, *_: Any) -> Any:
         raise TypeError(f"{self.name} has {self.size} coordinates: write X @ {self.name} or {self.name}[index].")
@@ -270,19 +302,7 @@ def _finite(what, values):
     return array
 
 
-def _numbers(what, values, n):
-    """A number, or one for each of n rows, as an array (1 or n,)."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{what} of a functional has masked entries: leave these rows out.")
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub" or array.ndim > 1:
-        raise TypeError(f"{what} of a functional must be a number or one for each row, got {type(values).__name__}.")
-    array = _finite(f"{what} of a functional", array.reshape(-1))
-    _same_rows(n, len(array))
-    return array
-
-
-def _same_rows(n, other):
+def _equally_many(n, other):
     if n != other and 1 not in (n, other):
         raise ValueError(f"functionals of {n} and of {other} rows cannot be combined.")
 

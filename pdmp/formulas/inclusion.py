@@ -11,13 +11,11 @@ import numpy as np
 from pdmp.data.formats import listed
 from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
-from pdmp.diagnostics.summary import LARGE, Summary
+from pdmp.diagnostics.summary import LARGE, UNSURE, Summary
 from pdmp.diagnostics.variable_selection import inclusion
 
 if TYPE_CHECKING:
     from pdmp.engine.result import Run
-
-FEW_CHANGES = 100.0  #: effective draws of an indicator below which its probability is warned of
 
 
 class InclusionSummary(Summary):
@@ -43,9 +41,10 @@ class Inclusion(dict[str, float]):
     rows : list of dict
         "name"; "prior", the prior probability; "probability", the fraction of time; "mcse", its Monte Carlo error
         √(p (1 - p) / ess), where "ess" is the effective number of draws of the indicator, of draws along the path, so
-        that it is no less than the error of the fraction of time; "bayes factor", posterior by prior odds; "lowest" and
-        "highest", of single chains; "rhat" of the indicator. Of an indicator that never changed mcse, ess and rhat are
-        NaN: its probability is nearer to 0 or 1 than the run can tell, and its Bayes factor 0 or infinite.
+        that it is no less than the error of the fraction of time, and no more than changes from 0 and back allow;
+        "bayes factor", posterior by prior odds; "lowest" and "highest", of single chains; "rhat" of the
+        indicator. Of an indicator that never changed mcse, ess and rhat are NaN: its probability is nearer to 0 or 1
+        than the run can tell, and its Bayes factor 0 or infinite.
     median_model : tuple of str
         The median probability model: names of probability 1/2 or more [1]_.
     warnings : list of str
@@ -61,11 +60,11 @@ class Inclusion(dict[str, float]):
         super().__init__((row["name"], row["probability"]) for row in rows)
         self.rows = list(rows)
         self.median_model = tuple(row["name"] for row in rows if row["probability"] >= 0.5)
-        few = [r["name"] for r in rows if r["ess"] < FEW_CHANGES]
+        few = [r["name"] for r in rows if r["mcse"] > UNSURE]
         apart = [r["name"] for r in rows if r["rhat"] > LARGE]
         near = [r["name"] for r in rows if abs(r["probability"] - 0.5) < 2.0 * r["mcse"]]
         said = [
-            (few, f"fewer than {FEW_CHANGES:.0f} effective draws of whether these are in: {{}}; sample longer"),
+            (few, f"Monte Carlo errors above {UNSURE} of whether these are in: {{}}; sample longer"),
             (apart, f"chains disagree, R-hat is above {LARGE}, on whether these are in: {{}}; sample longer"),
             (near, "within two Monte Carlo errors of 1/2, so that the median model may be another: {}"),
         ]
@@ -98,7 +97,8 @@ def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], pr
         Prior probabilities that they are not 0.
     """
     places = np.asarray(places, dtype=np.int64)
-    found = inclusion(run)[places]
+    known = inclusion(run, errors=True)
+    found, error = known.value[places], known.error[places]
     records = [r for r in run.records if r.length > 0.0]
     chains = np.array([r.accumulated["included"][places] / r.length for r in records])
     draws = diagnostic_draws(run)
@@ -113,7 +113,8 @@ def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], pr
         if even.any():
             rhat[even] = draws_rhat(moving[..., even], "split")
         ess, rhat = np.where(constant, np.nan, ess), np.where(constant, np.nan, rhat)
-        mcse = np.sqrt(found * (1.0 - found) / ess)
+        mcse = np.where(constant, np.nan, np.fmax(np.sqrt(found * (1.0 - found) / ess), error))
+        ess = found * (1.0 - found) / mcse**2
         factor = found / (1.0 - found) / (np.asarray(prior) / (1.0 - np.asarray(prior)))
     parts = (prior, found, mcse, factor, chains.min(axis=0), chains.max(axis=0), ess, rhat)
     return Inclusion(

@@ -288,7 +288,7 @@ class Family:
         TypeError, ValueError
             For a parameter that is missing or unknown, and for responses outside of the family's range.
         """
-        same_rows(y=y, **{name: given.get(name) for name in self.data})
+        same_rows(y=y, **given)
         y = self.read(y)
         known = (*self.named, *(self.data if self.arrange is None else ()))
         for name in given:

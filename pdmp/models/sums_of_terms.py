@@ -86,7 +86,10 @@ class Terms(Derivatives):
                 )
             if not functional.is_of(at[0].sizes):
                 raise ValueError("`at` has functionals of different `pdmp.Parameters`.")
-        same_rows(**{f"data[{j}]": values for j, values in enumerate(data)})
+        same_rows(
+            **{f"data[{j}]": values for j, values in enumerate(data)},
+            **{f"at[{k}]": functional for k, functional in enumerate(at)},
+        )
         arrays = [_read_data(j, values) for j, values in enumerate(data)]
         lengths = {len(a) for a in arrays} | {f.n for f in at if f.n > 1}
         if len(lengths) > 1:

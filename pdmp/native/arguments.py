@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from pdmp.data.formats import row_labels as row_labels
+from pdmp.data.formats import same_rows as same_rows
+
 MOST = 2**62  #: of a whole number: an int64, and some such numbers added up
 DEEPEST = 64  #: lists within lists, as for NumPy
 #: Kinds of arrays that a conversion to floats makes other numbers of: what they must be, and what they hold.
@@ -156,22 +159,6 @@ def real(name: str, value: ArrayLike) -> np.ndarray:
     """A value as an array of floats, or a `ValueError` for what a conversion makes other numbers of."""
     refuse_unreal(name, value)
     return np.asarray(value, dtype=float)
-
-
-def same_rows(**given: object) -> None:
-    """Raise a `ValueError` for arguments whose rows have different labels, as those of pandas have: one of two tables.
-
-    Values are taken by their places in the end, so that they would be those of other rows. What has no labels, as an
-    array, is taken by place; `given` are arguments by name, None for nothing.
-    """
-    labelled = {name: value.index for name, value in given.items() if hasattr(getattr(value, "index", None), "equals")}
-    for name, index in labelled.items():
-        first, other = next(iter(labelled.items()))
-        if not index.equals(other):
-            raise ValueError(
-                f"`{name}` has other row labels than `{first}`, and would be taken by place: select its rows by label, "
-                f"{name}.loc[{first}.index], or give {name}.to_numpy() if the places are meant."
-            )
 
 
 def per_coordinate(

@@ -264,15 +264,13 @@ def inclusion(
     'probability of being selected'
     """
     run = of_chain(run, chain)
-    p, text = inclusion_of(run), ""
+    found, text = inclusion_of(run, errors=True), ""
+    p, error = found.value, np.nan_to_num(found.error)
     if coordinates is None and run.dim > MOST_INCLUDED:
         chosen = sorted(int(k) for k in np.argsort(-p, kind="stable")[:MOST_INCLUDED])
         text = f"{MOST_INCLUDED} of {run.dim:,} coordinates: those that are most probably selected"
     else:
         chosen, text = choose(run, coordinates, run.dim)
-    error = np.zeros(run.dim)
-    if run.store != "moments":
-        error = np.nan_to_num(np.asarray(run.mcse(lambda x: 1.0 * (x != 0.0))))
     axes = one_axes(ax, 4.6, 0.9 + 0.22 * len(chosen))
     rows = np.arange(len(chosen))
     p, error = p[chosen], 2.0 * error[chosen]

@@ -677,9 +677,14 @@ def summaries_with_natural_parameters():
         "rho": np.stack([draws[..., 0] ** 2, draws[..., 1]], 2),
     }
     again.transforms, again.constrain = {"a": 1}, lambda x: natural
-    rows = summary.natural_rows(again, ["x[0]", "x[1]"], draws)
+    rows = summary.natural_rows(again, summary.natural_draws(again, ["x[0]", "x[1]"], draws))
     loaded = SimpleNamespace(transforms={"a": 1}, info={}, constrain=mock.Mock(side_effect=ValueError))
-    return told(again.summary()), rows, summary.natural_rows(loaded, [], draws), summary.natural_rows(of, [], draws)
+    return (
+        told(again.summary()),
+        rows,
+        summary.natural_rows(loaded, summary.natural_draws(loaded, [], draws)),
+        summary.natural_rows(of, summary.natural_draws(of, [], draws)),
+    )
 
 
 @case

@@ -10,16 +10,22 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.summary import (
+    natural_draws,
     natural_rows,
     sd_errors,
     short_warning,
 )
+from pdmp.diagnostics.variable_selection import mean_rest
 from pdmp.engine import preflight, result
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
 from tests.toys import Ticks, Walls
 
 pytestmark = pytest.mark.exact
+
+
+def rows_of(run, names, draws):
+    return natural_rows(run, natural_draws(run, names, draws))
 
 
 def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
@@ -30,7 +36,7 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
     run = SimpleNamespace(
         transforms={"a": 1}, info={}, constrain=lambda x: natural, records=[SimpleNamespace(length=h) for h in lengths]
     )
-    rows = natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))
+    rows = rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))
     assert [row["name"] for row in rows] == ["sigma", "rho[0]", "rho[1]"]
     w = np.repeat(lengths / lengths.sum() / 90, 90)
     for row, x in zip(rows, (natural["sigma"], natural["rho"][..., 0], natural["rho"][..., 1]), strict=True):
@@ -43,11 +49,11 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
             assert w[flat < row[name]].sum() <= q + w.max() and w[flat <= row[name]].sum() >= q - w.max()
     for info, transforms, count in (({}, {}, 0), ({"constrains": True}, {}, 3)):
         run.info, run.transforms = info, transforms
-        assert len(natural_rows(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count
-    assert natural_rows(run, [], None) == []
+        assert len(rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count
+    assert rows_of(run, [], None) == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pdmp.diagnostics.summary.NATURAL", 2)
-        assert natural_rows(run, ["mu"], np.zeros((3, 90, 4))) == []
+        assert rows_of(run, ["mu"], np.zeros((3, 90, 4))) == []
 
 
 @pytest.mark.parametrize("chains", [1, 4])
@@ -321,3 +327,42 @@ def test_positions_of_one_mode_alone_are_said(monkeypatch):
     assert len(said) == 1
     monkeypatch.setattr(result, "stein_thin", lambda x, slopes, n, **options: np.arange(len(x))[:: len(x) // n][:n])
     assert run.thin(30, candidates=90).shape == (30, 2)  # a warning would be an error
+
+
+def spiked(process, events=300, seed=9, **options):
+    """A run of a spike and slab of which the first coefficient is in with probability 0.964, the second with 0.110."""
+    model = pdmp.models.SpikeAndSlabLinearRegression(3.0 * np.eye(2), [3.6, 1.0], inclusion=0.2)
+    process = pdmp.Sticky(process(model), **options)
+    with short_runs():
+        return pdmp.sample(process, events=events, chains=2, seed=seed, warmup=0.1, progress=False)
+
+
+def test_coordinates_that_rested_at_0_too_seldom_are_named():
+    """Two short rests, where one lasts ten units of time on average: 0.99 is known to 0.07, and not to 0.008."""
+    run = spiked(pdmp.ZigZag)
+    found = pdmp.diagnostics.inclusion(run, errors=True)
+    np.testing.assert_array_equal(found.value, pdmp.diagnostics.inclusion(run))
+    assert found.value[0] > 0.98 and run.mcse(lambda x: 1.0 * (x != 0.0))[0] < 0.01
+    rest, length = np.sqrt(2.0 * np.pi) / 0.25, sum(record.length for record in run.records)
+    assert found.error[0] == pytest.approx(found.value[0] * np.sqrt(2.0 * 3.0) * rest / length)
+    assert 0.01 < found.error[1] < 0.05  # which rested 21 times
+    (said,) = [text for text in run.summary().warnings if "too seldom" in text]
+    assert said.startswith(
+        "whether coefficients[0] is 0 changed too seldom: coefficients[0] rested at 0 0, 2 times in "
+    )
+    assert "0.99, is known to 0.07 at best: run about 2 times as long." in said
+    always = spiked(pdmp.ZigZag, seed=1)  # nothing is known of the first but that it was in
+    assert np.isnan(pdmp.diagnostics.inclusion(always, errors=True).error[0])
+    assert not any("too seldom" in text for text in always.summary().warnings)
+
+
+def test_how_long_a_rest_lasts_is_known():
+    found, zigzag = np.array([0.5, 0.25]), np.sqrt(2.0 * np.pi) / 0.25
+    assert mean_rest(spiked(pdmp.ZigZag), found) == pytest.approx([zigzag] * 2)
+    gaussian = mean_rest(spiked(lambda model: pdmp.BPS(model, velocities="gaussian")), found)
+    assert gaussian == pytest.approx([zigzag * np.sqrt(0.5 * np.pi)] * 2, rel=0.3)  # of 100 velocities
+    counted = mean_rest(spiked(pdmp.ZigZag, inclusion=pdmp.models.priors.BetaBernoulli(1.0, 1.0)), found)
+    slab = np.sqrt(2.0 * np.pi)  # times (b + others that are out) / (a + others that are in)
+    assert counted == pytest.approx([slab * 1.75 / 1.25, slab * 1.5 / 1.5])
+    run = spiked(pdmp.ZigZag, always=[0])
+    assert np.isnan(mean_rest(run, found)[0]) and pdmp.diagnostics.inclusion(run)[0] == 1.0

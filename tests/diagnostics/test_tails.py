@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 import pdmp
 from pdmp.diagnostics.summary import tail_warning
@@ -164,3 +165,61 @@ def test_a_scale_that_grows_with_a_coordinate_makes_its_tail_heavy(n, heavy):
         2,
     )
     assert heavy_tails(draws, np.arange(2), None, funnel) == {}  # far out as draws are: it has all moments
+
+
+def resting(seed, low, width, law, correlation=0.9, n=2_000):
+    """Draws of two chains that rest at 0 for a while, along which values between are the quantiles of `law`."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((2, n))
+    for k in range(1, n):
+        z[:, k] = correlation * z[:, k - 1] + math.sqrt(1.0 - correlation**2) * z[:, k]
+    return np.where(z < low, law(z - low), np.where(z > low + width, law(z - low - width), 0.0))[..., None]
+
+
+@pytest.mark.parametrize("seed, low, correlation", [(3, 1.036, 0.95), (0, 0.674, 0.9)])
+def test_zeros_are_no_part_of_a_tail(seed, low, correlation):
+    """Where a tail reaches to the zeros, a fit to all draws had an index of 0.85 for a light one."""
+    ess = np.array([400.0])
+    assert heavy_tails(resting(seed, low, 0.6, np.asarray, correlation), np.arange(1), ess) == {}
+
+    def cauchy(z):
+        return np.tan(0.5 * math.pi * special.erf(z / math.sqrt(2.0)))
+
+    assert list(heavy_tails(resting(seed, low, 0.6, cauchy, correlation), np.arange(1), ess)) == [0]
+    few = resting(seed, low, 0.6, cauchy, correlation, n=400)  # of which fewer than 1,000 are not 0
+    assert heavy_tails(np.concatenate([few, np.zeros_like(few)], axis=1), np.arange(1), ess) == {}
+    wide = np.concatenate([np.zeros((2, 2_000, 25)), resting(seed, low, 0.6, cauchy, correlation)], axis=2)
+    assert list(heavy_tails(wide, np.arange(26), np.full(26, 400.0))) == [25]
+
+
+@pytest.mark.parametrize("n, said", [(2, True), (4, False)])
+def test_a_natural_parameter_without_a_variance_is_said(n, said):
+    """σ of n observations with flat priors has the tail index n - 1, and log σ all moments."""
+    rng = np.random.default_rng(n)
+    spread = 1.0 / np.sqrt(rng.chisquare(n - 1, (4, 2_000)))
+
+    def both(x):
+        return 0.5 * float(x @ x), x
+
+    model = pdmp.models.from_function(
+        both, 1, variables={"sigma": ()}, transforms={"sigma": pdmp.models.transforms.Log()}
+    )
+    run = pdmp.sample(pdmp.ZigZag(model), events=400, chains=4, seed=1, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdmp.diagnostics.summary.diagnostic_draws", lambda run: np.log(spread)[..., None])
+        patch.setattr(type(run), "constrain", lambda run, draws: {"sigma": spread})
+        table = run.summary()
+    found = [text for text in table.warnings if text.startswith("sigma seems to have no variance")]
+    assert len(found) == said and [row["name"] for row in table.rows][1:] == ["sigma"]
+    if said:
+        at = ", ".join(f"{q:.3g}" for q in np.quantile(spread, [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen"))
+        assert "those of draws of `run.constrain`: 5, 25, 50" in found[0] and found[0].endswith(f"are below {at}.")
+
+
+def test_a_tail_of_one_value_has_no_index():
+    draws = np.minimum(draws_of(normal), 0.0) - 1.0  # which has a largest value that is met half of the time
+    assert (
+        heavy_tails(-draws, np.arange(1), np.array([400.0]))
+        == {}
+        == heavy_tails(draws, np.arange(1), np.full(1, 400.0))
+    )

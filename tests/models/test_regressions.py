@@ -846,6 +846,11 @@ def test_rows_of_other_labels_and_complex_numbers_are_refused():
         lambda: pdmp.terms(lambda y, k, m: k * (y - m) ** 2, [y, turned], [p.s]),
         lambda: pdmp.families.binomial.rows(y, mu=p.s, trials=turned + 9.0),
         lambda: pdmp.regression("y ~ x", {"y": y, "x": turned}),
+        lambda: pdmp.models.BayesianNN(X, turned),
+        lambda: pdmp.models.MatrixFactorization(y, turned, y),
+        lambda: pdmp.models.PPMF(y, y, turned),
+        lambda: pdmp.data.prepare("small", X, turned, ["a", "b"]),
+        lambda: pdmp.data.prepare_ratings("small", y, y, turned),
     ]
     for call in others:
         with pytest.raises(ValueError, match="has other row labels than .*, and would be taken by place"):

@@ -388,3 +388,37 @@ def test_one_response_is_not_that_of_all_rows(y):
     for data, at in (([y], [np.ones((3, 2)) @ p.beta]), ([y, np.ones(3)], [p.scale])):
         with pytest.raises(ValueError, match=r"equally many rows, got \[1, 3\]; what is the same in all rows is"):
             pdmp.terms(lambda *values: values[0] * values[-1], data, at)
+
+
+def test_rows_of_other_labels_are_refused_wherever_they_enter_a_functional():
+    """As pandas would align them; rows with the same labels, without, and a single one for all pass."""
+    pandas = pytest.importorskip("pandas")
+    y, g = pandas.Series([1.0, 2.0, 3.0]), pandas.Series([0, 1, 2])
+    turned, others, X, p = y[::-1], g[::-1], np.ones((3, 2)), pdmp.Parameters(b=2, effect=3, log_scale=1)
+
+    def loss(y, z):
+        return (y - z) ** 2
+
+    refused = [
+        lambda: X @ p.b + y + turned,
+        lambda: p.effect[g] + turned,
+        lambda: turned + p.effect[g],
+        lambda: p.effect[g] - turned,
+        lambda: turned - p.effect[g],
+        lambda: turned * p.effect[g],
+        lambda: p.effect[g] / turned,
+        lambda: p.effect[g] + p.effect[others],
+        lambda: pdmp.terms(loss, [turned], [X @ p.b + y]),
+        lambda: pdmp.terms(loss, [y], [p.effect[others]]),
+        lambda: pdmp.terms(loss, at=[p.effect[g], 2.0 * p.effect[others] + X @ p.b]),
+        lambda: pdmp.families.gaussian.rows(y, mu=-p.effect[others], sigma=p.log_scale),
+    ]
+    for call in refused:
+        with pytest.raises(ValueError, match="has other row labels than .*, and would be taken by place"):
+            call()
+    x = np.array([[0.5, -1.0, 0.3, 0.4, 2.0, 0.1]])
+    for z in (y + p.effect[g], p.effect[g] + y, p.effect[g.to_numpy()] + y, y.to_numpy() + p.effect[g]):
+        np.testing.assert_allclose(z.at(x), [[1.3, 2.4, 5.0]])
+    np.testing.assert_allclose((y - p.effect[g] - y[:1]).at(x), [[-0.3, 0.6, 0.0]], atol=1e-15)
+    one = pdmp.terms(loss, [turned.to_numpy()], [(y * p.effect[g] / y + y.to_numpy()) * 1.0 + p.log_scale])
+    assert one.n == 3

@@ -101,8 +101,8 @@ def test_an_atom_of_unequal_chains(selection, monkeypatch):
 def test_probabilities_of_selection_and_their_errors(selection):
     axes = plots.inclusion(selection)
     p = pdmp.diagnostics.inclusion(selection)
-    error = selection.expectation(lambda x: (x != 0.0).astype(float), error=True)
-    np.testing.assert_allclose(error.value, p, atol=1e-9)
+    error = pdmp.diagnostics.inclusion(selection, errors=True)
+    np.testing.assert_array_equal(error.value, p)
     assert [bar.get_width() for bar in axes.patches] == p.tolist()
     (container,) = axes.containers[1:]
     line, _, (bars,) = container
@@ -117,8 +117,9 @@ def test_probabilities_of_selection_and_their_errors(selection):
 
 
 def test_errors_of_probabilities_end_at_0_and_1(selection, monkeypatch):
-    monkeypatch.setattr(selection, "mcse", lambda f: np.array([0.0, 0.2, 0.6]), raising=False)
     p = pdmp.diagnostics.inclusion(selection)
+    known = pdmp.diagnostics.Estimate(p, np.array([0.0, 0.2, 0.6]))
+    monkeypatch.setattr(densities, "inclusion_of", lambda run, errors: known)
     (_, _, (bars,)) = plots.inclusion(selection).containers[1]
     for segment, one, error in zip(bars.get_segments(), p, (0.0, 0.2, 0.6), strict=True):
         assert segment[:, 0] == pytest.approx([max(one - 2.0 * error, 0.0), min(one + 2.0 * error, 1.0)])

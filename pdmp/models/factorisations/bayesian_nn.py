@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.derived import reordered
 from pdmp.models.isotropic import IsotropicPrior
-from pdmp.native.arguments import count, matrix, one_of, positive, real
+from pdmp.native.arguments import count, matrix, one_of, positive, real, same_rows
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import exp
@@ -327,6 +327,7 @@ class BayesianNN(IsotropicPrior):
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"`dtype` must be float64 or float32, got {np.dtype(dtype)}.")
         one_of("activation", activation, ACTIVATIONS)
+        same_rows(X=X, y=y)
         X = matrix("X", X, dtype, "P", copy=False)
         y, classes = _labels(y, len(X), n_classes)
         sizes = [X.shape[1], *_units(hidden), classes]
@@ -455,6 +456,7 @@ class BayesianNN(IsotropicPrior):
         """
         if (X is None) != (y is None):
             raise ValueError("`X` and `y` must be given together, or neither of them.")
+        same_rows(X=X, y=y)
         logs = self._each(x, X)
         y = self.labels if y is None else _labels(y, logs.shape[-2], int(self.sizes[-1]))[0]
         return logs[..., np.arange(len(y)), y]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.derived import reordered
-from pdmp.native.arguments import count, real
+from pdmp.native.arguments import count, real, same_rows
 from pdmp.native.classes import compiled, vectorised
 from pdmp.native.prefetch import prefetch
 
@@ -101,6 +101,7 @@ class Factorisation(Model):
     rows: int
 
     def __init__(self, users, items, ratings, rank, n_users, n_items, names, others, offset=0.0, transforms=None):
+        same_rows(users=users, items=items, ratings=ratings)
         users, items = _indices(users, "users"), _indices(items, "items")
         ratings = _ratings(ratings)
         for name, array in (("items", items), ("ratings", ratings)):
@@ -288,6 +289,7 @@ class Factorisation(Model):
         ValueError
             For numbers of users or items that the model does not have.
         """
+        same_rows(users=users, items=items)
         points, out = self._each(x, self.n_data if users is None else len(users))
         for point, row in points:
             p, q = self.tables(self._factors(point))
@@ -380,6 +382,7 @@ class GaussianFactorisation(Factorisation):
         ValueError
             For numbers of users or items that the model does not have, or ratings that do not fit them.
         """
+        same_rows(users=users, items=items, ratings=ratings)
         ratings = self._ratings_of(users, ratings)
         residuals = ratings - self.predict(x, users, items)
         return 0.5 * (np.log(self.noise_precision / (2.0 * np.pi)) - self.noise_precision * residuals**2)

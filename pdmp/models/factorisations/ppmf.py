@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import Factorisation
 from pdmp.models.transforms import Log
-from pdmp.native.arguments import positive
+from pdmp.native.arguments import positive, same_rows
 from pdmp.native.classes import compiled, inlined, vectorised
 from pdmp.native.vectors import exp
 
@@ -301,6 +301,7 @@ class PPMF(Factorisation):
         """
         from scipy import special
 
+        same_rows(users=users, items=items, ratings=ratings)
         counts = self._ratings_of(users, ratings)
         _check_counts(counts)
         rates = np.clip(self.predict(x, users, items), lowest, highest)

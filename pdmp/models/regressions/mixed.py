@@ -27,7 +27,7 @@ from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
 from pdmp.models.regressions.design import Columns, Dense, Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
-from pdmp.native.arguments import real
+from pdmp.native.arguments import real, same_rows
 from pdmp.native.classes import Compiled, compiled, entry, positive_part
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
@@ -162,6 +162,7 @@ class MixedRegression(Model):
         coded: Coded | None = None,
         before: MixedRegression | None = None,
     ) -> None:
+        same_rows(X=X, y=y, offset=offset, weights=weights)
         p, K = len(columns), len(groups)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
         self.likelihood, self.coded = likelihood, coded
