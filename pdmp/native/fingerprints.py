@@ -15,6 +15,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import itertools
 import os
 import sys
 import sysconfig
@@ -507,32 +508,44 @@ class _Walk:
 class _Kept(_Walk):
     """What calls may change, by places, instead of one hash."""
 
-    #: Bytes of an array up to which it is seen whether a call changes it, and entries of a list or dictionary up to
-    #: which they have places of their own.
-    LARGEST, MOST = 100_000_000, 100
+    #: Bytes of an array up to which it is seen whether a call changes it; entries of a list or dictionary up to which
+    #: they have places of their own; and of a longer one, at both ends, that are looked at.
+    LARGEST, MOST, ENDS = 100_000_000, 100, 5_000
 
     def __init__(self, named_only):
         super().__init__(named_only)
         self.places = {}
 
-    def note(self, found):
+    def note(self, *found):
         self.places.setdefault(self.place, []).append(found)
 
     def value(self, value):
-        leaf = isinstance(value, (*_ATOMS, set, frozenset))
-        if isinstance(value, (list, tuple, dict)):
-            leaf = len(value) > self.MOST
-            self.note(tuple(map(repr, value)) if isinstance(value, dict) and not leaf else len(value))
-        self.note(self.apart(value) if leaf else type(value).__qualname__)
-        if not leaf:
-            super().value(value)
+        if isinstance(value, _ATOMS):
+            return self.note(repr(value))
+        self.note(type(value).__qualname__)
+        if isinstance(value, (list, tuple, dict, set, frozenset)):
+            self.note(len(value))
+            if len(value) > self.MOST:
+                return self.ends(value)
+            if isinstance(value, dict):
+                self.note(*map(repr, value))
+            elif isinstance(value, (set, frozenset)):
+                self.note(self.apart(value))
+        return super().value(value)
+
+    def ends(self, value):
+        """Note numbers and texts at the ends of a long container."""
+        for entries in () if isinstance(value, (set, frozenset)) else (value, reversed(value)):
+            some = list(itertools.islice(entries, self.ENDS))
+            some += [value[key] for key in some] if isinstance(value, dict) else []
+            self.note(hashlib.sha256(repr([item for item in some if isinstance(item, _ATOMS)]).encode()).digest())
 
     def array(self, array):
         if array.dtype.hasobject:
             super().array(array)
         else:
             self.note(array.shape)
-            self.note(hashlib.blake2b(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
+            self.note(hashlib.sha256(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
 
 
 #: What Python and numba make of a class, perhaps in another way in another process; and names of the script that runs.
