@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
-from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, portions, split
+from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, looked_at, portions, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
@@ -33,6 +33,11 @@ REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below
 EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
 DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
 #: What else a caller of ``pdmp.sample(model)`` can do.
+#: Of a run without positions, below its table.
+UNSEEN = (
+    'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong far out, the law '
+    'of the draws; `store="grid"` keeps them'
+)
 OF_MODELS = "`run.extend(gradients=...)`, or choose a parametrisation in which the parameters are less dependent"
 #: Effective draws below which a run that ends says so, whatever its budget; numbers of the path looked at for that.
 SCARCE, LOOKED = 30.0, 50_000_000
@@ -141,8 +146,11 @@ def summarise(run):
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.info.get("choice")] if run.info.get("choice") else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
-    heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
-    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy)
+    seen = looked_at(run)
+    few = None if seen.store == "moments" else diagnostic_draws(seen)
+    heavy = {} if few is None else tails_of(seen, few, hardly, ess)
+    found = find_warnings(seen, names, sd, ess, rhat, loose, apart, heavy)
+    notes += [UNSEEN] if seen.store == "moments" else []
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
 
@@ -214,12 +222,13 @@ def _without_variance(run, names, heavy):
         return []
     k = min(heavy, key=heavy.get)
     mean = " nor a mean" if heavy[k] <= 1.0 + AGREEMENT else ""
+    how = "`run.quantile([0.05, 0.5, 0.95])`" + (' of `store="grid"`' if run.aside else "")
     at = ", ".join(f"{value:.3g}" for value in run.quantile([0.05, 0.25, 0.5, 0.75, 0.95])[:, k])
     return [
         f"{_some(names, list(heavy))} {'seems' if len(heavy) == 1 else 'seem'} to have no variance{mean}: the tail "
         f"index of {names[k]} is about {heavy[k]:.2g}, and of 2 or less there is none. Its sd, Monte Carlo error and "
         "effective draws mean nothing, and no longer run mends that. Report quantiles, "
-        f"`run.quantile([0.05, 0.5, 0.95])`: 5, 25, 50, 75 and 95 % of {names[k]} are below {at}."
+        f"{how}: 5, 25, 50, 75 and 95 % of {names[k]} are below {at}."
     ]
 
 
@@ -249,7 +258,7 @@ def stay_apart(run, draws, rhat):
 def _unequal(run):
     """A sentence where averages over draws, as many of each chain, are others than averages over time."""
     lengths = [record.length for record in run.records]
-    if len(lengths) < 2 or run.store == "moments" or not max(lengths) > UNEQUAL * min(lengths) > 0.0:
+    if len(lengths) < 2 or run.store == "moments" or run.aside or not max(lengths) > UNEQUAL * min(lengths) > 0.0:
         return []
     return [
         f"the chains have unequal lengths, {min(lengths):.4g} to {max(lengths):.4g}: `run.mean()`, `var`, `cov` and "
