@@ -5,6 +5,7 @@ Of coupled copies, averages are the sums of the copies' averages with the weight
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -202,6 +203,15 @@ def draw_times(run: Any, n: int = 1_000) -> np.ndarray:
         rows = (grid_rows(run, i, n) for i in range(run.chains))
         return np.array([r.warmup + (k + 1) * r.grid.spacing[0] for r, k in zip(run.records, rows, strict=True)])
     return np.array([r.warmup + np.arange(1, n + 1) * (r.length / n) for r in run.records])
+
+
+def looked_at(run):
+    """The run itself; of ``store="moments"`` as one of the grid that it keeps for checks, unless that is too large."""
+    if run.store != "moments" or not all(int(r.grid.used[0]) for r in run.records):
+        return run
+    seen = copy.copy(run)
+    seen.store, seen.aside = "grid", True
+    return seen
 
 
 def diagnostic_draws(run, most=DIAGNOSTIC_DRAWS):

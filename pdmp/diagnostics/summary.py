@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
-from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, portions, split
+from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, looked_at, portions, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
@@ -36,6 +36,11 @@ REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below
 EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
 DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
 #: What else a caller of ``pdmp.sample(model)`` can do.
+#: Of a run without positions, below its table.
+UNSEEN = (
+    'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong far out, the law '
+    'of the draws; `store="grid"` keeps them'
+)
 OF_MODELS = "`run.extend(gradients=...)`, or choose a parametrisation in which the parameters are less dependent"
 #: Effective draws below which a run that ends says so, whatever its budget; numbers of the path looked at for that.
 SCARCE, LOOKED = 30.0, 50_000_000
@@ -145,9 +150,12 @@ def summarise(run):
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.info.get("choice")] if run.info.get("choice") else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
-    heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
-    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
+    seen = looked_at(run)
+    few = None if seen.store == "moments" else diagnostic_draws(seen)
+    heavy = {} if few is None else tails_of(seen, few, hardly, ess)
+    found = find_warnings(seen, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
     found += _natural_tails(run, natural, rows[run.dim :])
+    notes += [UNSEEN] if seen.store == "moments" else []
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
 
@@ -249,7 +257,8 @@ def tail_warning(run):
 def _coordinates_without_variance(run, names, heavy):
     """`_without_variance` of coordinates."""
     at = run.quantile(SHOWN) if heavy else None
-    return _without_variance(names, heavy, at, "`run.quantile([0.05, 0.5, 0.95])`")
+    how = "`run.quantile([0.05, 0.5, 0.95])`" + (' of `store="grid"`' if run.aside else "")
+    return _without_variance(names, heavy, at, how)
 
 
 def _without_variance(names, heavy, quantiles, where):
@@ -293,7 +302,7 @@ def stay_apart(run, draws, rhat):
 def _unequal(run):
     """A sentence where averages over draws, as many of each chain, are others than averages over time."""
     lengths = [record.length for record in run.records]
-    if len(lengths) < 2 or run.store == "moments" or not max(lengths) > UNEQUAL * min(lengths) > 0.0:
+    if len(lengths) < 2 or run.store == "moments" or run.aside or not max(lengths) > UNEQUAL * min(lengths) > 0.0:
         return []
     return [
         f"the chains have unequal lengths, {min(lengths):.4g} to {max(lengths):.4g}: `run.mean()`, `var`, `cov` and "

@@ -44,6 +44,9 @@ FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CH
 BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: smallest number of stretches for batch means
+#: Positions that a chain of ``store="moments"`` keeps for the checks after a run, and up to twice as many: at most; at
+#: least, or none; and bytes that they may take.
+ASIDE, FEWEST_ASIDE, ASIDE_BYTES = 256, 64, 2**23
 #: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up, or
 #: after `FIRST_CANDIDATES`, and `REPEATED` for each clock, of a chain that has never counted any since it began; and
 #: after so many, and `REPEATED` for each clock, that advance by less than `STILL` of the time each, no budget of time.
@@ -244,13 +247,14 @@ class Chain:
         watched=None,
     ):
         self.process, self.number = process, number
-        self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
+        self.budget, self.warmup, self.total, self.room = budget, warmup, total, room
         self.rng = np.random.Generator(np.random.PCG64(seed))
         set_failure(process, None)
         self.state = process.begin(x, self.rng)
         if watched is not None:  # no chain writes to arrays that another one has, or that a class keeps
             self.state = self.state._replace(memory=copied(self.state.memory))
         self.start = self.state.x.copy(), self.state.v.copy()
+        self.draws = rows_aside(len(self.state.x)) if store == "moments" else draws
         self.moving = process.flow.kind != "constant"
         self.rows = rows_per_event(process)[1]
         self.row_bytes = row_bytes(process, self.moving)
@@ -265,7 +269,7 @@ class Chain:
             covariance=covariance,
             batches=0 if store == "skeleton" else BATCHES,
             skeleton=capacity,
-            grid=draws if store == "grid" else 0,
+            grid=0 if store == "skeleton" else self.draws,
         )
         self.capacity = capacity  # rows of the skeleton's buffer
         self.blocks = []  # of the skeleton: tuples (times, kinds, which, xs, vs)
@@ -688,6 +692,12 @@ class Chain:
         self.blocks = []
         if f"{prefix}/block/0" in arrays:
             self.blocks = [tuple(arrays[f"{prefix}/block/{k}"] for k in range(5))]
+
+
+def rows_aside(dim):
+    """Rows of the grid that a chain of ``store="moments"`` keeps for the checks after a run, 0 if they are large."""
+    rows = min(ASIDE, ASIDE_BYTES // (16 * max(dim, 1)))
+    return rows if rows >= FEWEST_ASIDE else 0
 
 
 def _laid_out(integrals, local):

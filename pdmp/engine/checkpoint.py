@@ -175,6 +175,12 @@ class Checkpoint:
                 f"`checkpoint`: the run could never be resumed, as {type(process.model).__name__} does not compute the "
                 "same potential and gradient again at the same point; give no `checkpoint`."
             )
+        if hasattr(process.model, "callback") and digest(process) != self.call["process"]:
+            raise ValueError(
+                "`checkpoint`: the run could never be resumed, as what the model's function names changes when it is "
+                "called, and did not when the model was made; keep it in an object whose `__getstate__` leaves it "
+                "out, or give no `checkpoint`."
+            )
         self._snapshots = {}
         self._written = perf_counter()
         self._warned = False

@@ -172,6 +172,7 @@ class Run:
         self._known: tuple[Any, list] | None = None
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended, or its preparation
+        self.aside = False  # whether the grid is of positions that are kept for checks alone
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}

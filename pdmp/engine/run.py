@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.averages import looked_at
 from pdmp.diagnostics.summary import anchor_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
@@ -465,14 +466,15 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
         run._known = _known(run.process)
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
-            texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
+            seen = looked_at(run)
+            texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(seen), *anchor_warning(run)]
             looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
-            info["wrong_gradient"] = next(filter(None, (look(run) for look in looks)), [])
+            info["wrong_gradient"] = next(filter(None, (look(seen) for look in looks)), [])
             texts += info["wrong_gradient"]
             asked, info["doubts"] = None if goal is None else goal.ess, []
             said_before = [*info.get("cautions", []), *([info["improper"]] if "improper" in info else [])]
             if "improper" not in info:
-                texts += tail_warning(run)
+                texts += tail_warning(seen)
                 info["doubts"] = run.process.report.doubts(run, asked)
                 texts += info["doubts"]
                 if asked is None and not are_short.get():

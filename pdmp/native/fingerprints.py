@@ -15,6 +15,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import itertools
 import os
 import sys
 import sysconfig
@@ -136,7 +137,7 @@ class _Overloads:
 _overloads = _Overloads(infer.__self__, lower_builtin.__self__)
 
 
-def fingerprint(functions, named_only=(), overloaded=True):
+def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
     """Hash of functions and, transitively, of whatever they name.
 
     Parameters
@@ -146,6 +147,8 @@ def fingerprint(functions, named_only=(), overloaded=True):
         Packages whose functions enter by name only, for hashes that should not change with the packages' versions.
     overloaded : bool, default True
         Whether overloads count, which any later import may add.
+    without : frozenset
+        Places, as keys of `kept`, of what is left out.
 
     Returns
     -------
@@ -154,10 +157,26 @@ def fingerprint(functions, named_only=(), overloaded=True):
         with the class of what cannot be hashed.
     """
     walk = _Walk(named_only)
-    walk.overloaded = overloaded
+    walk.overloaded, walk.without = overloaded, without
     for function in functions:
         walk.value(function)
     return walk.digest.hexdigest() if walk.complete else f"{UNIQUE}{walk.digest.hexdigest()}-{walk.kinds[0]}"
+
+
+def kept(function):
+    """What a function keeps that a call may change: numbers, arrays, keys, lengths, by where they are found.
+
+    A place is a tuple of names, keys and indices by which `fingerprint` comes there.
+    """
+    walk = _Kept(("pdmp",))
+    walk.value(function)
+    return walk.places
+
+
+def changed(before, after):
+    """Places of what differs between two answers of `kept`; of a list, which may be a record of calls, all of it."""
+    found = [place for place in {**before, **after} if before.get(place) != after.get(place)]
+    return frozenset(place[: place.index(_ITEM)] if _ITEM in place else place for place in found)
 
 
 def parts(values, tables=False):
@@ -241,6 +260,9 @@ def _root(module):
     return (module or "").partition(".")[0]
 
 
+_ITEM = "[]"  #: the place of each entry of a list
+
+
 class _Walk:
     """One traversal; `seen` holds references to the objects met, so that none is deleted and its id used again."""
 
@@ -248,14 +270,25 @@ class _Walk:
         self.digest, self.complete, self.package, self.overloaded = hashlib.sha256(), True, None, True
         self.named_only, self.seen = named_only, {} if seen is None else seen
         self.kinds = []  #: classes of what cannot be hashed
+        self.place, self.without = (), frozenset()  #: where the walk is, and which places it leaves out
 
     def add(self, *parts):
         for part in parts:
             self.digest.update(part if isinstance(part, bytes) else repr(part).encode())
             self.digest.update(b"|")
 
+    def at(self, key, value):
+        """A value that is found under a name, a key or an index."""
+        outer, self.place = self.place, (*self.place, key)
+        try:
+            self.value(value)
+        finally:
+            self.place = outer
+
     def value(self, value):
         kind = type(value)
+        if self.place in self.without:
+            return self.add("left out")
         if isinstance(value, _ATOMS):
             return self.add(kind.__qualname__, value)
         if id(value) in self.seen:
@@ -293,13 +326,13 @@ class _Walk:
             self.array(np.asarray(value))
         elif isinstance(value, (tuple, list)):
             self.add(len(value), getattr(kind, "_fields", None))
-            for item in value:
-                self.value(item)
+            for k, item in enumerate(value):
+                self.at(_ITEM if isinstance(value, list) else k, item)
         elif isinstance(value, (dict, types.MappingProxyType)):
             self.add(len(value))
-            for key, item in value.items():
+            for k, (key, item) in enumerate(value.items()):
                 self.value(key)
-                self.value(item)
+                self.at(key if isinstance(key, str) else k, item)
         elif isinstance(value, (set, frozenset)):
             self.add(*sorted(self.apart(item) for item in value))
         elif isinstance(value, enum.Enum):
@@ -455,20 +488,64 @@ class _Walk:
             named.append(thing)
             while attributes and isinstance(found, (types.ModuleType, type)) and not self.library(found):
                 self.add(attributes[0])
+                name = f"{name}.{attributes[0]}"
                 found = getattr(found, attributes.pop(0), _MISSING)
             if found is not _MISSING:
-                self.followed(found, code)
+                self.followed(name, found, code)
         self.overloads(named, code.co_names)
 
     def library(self, thing):
         return _is_library(_root(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__))
 
-    def followed(self, value, code):
+    def followed(self, name, value, code):
         if isinstance(value, types.ModuleType) and not self.library(value):
-            for name in code.co_names:  # a module in a variable: any of its attributes may be used
-                if hasattr(value, name):
-                    self.value(getattr(value, name))
-        self.value(value)
+            for attribute in code.co_names:  # a module in a variable: any of its attributes may be used
+                if hasattr(value, attribute):
+                    self.at(f"{name}.{attribute}", getattr(value, attribute))
+        self.at(name, value)
+
+
+class _Kept(_Walk):
+    """What calls may change, by places, instead of one hash."""
+
+    #: Bytes of an array up to which it is seen whether a call changes it; entries of a list or dictionary up to which
+    #: they have places of their own; and of a longer one, at both ends, that are looked at.
+    LARGEST, MOST, ENDS = 100_000_000, 100, 5_000
+
+    def __init__(self, named_only):
+        super().__init__(named_only)
+        self.places = {}
+
+    def note(self, *found):
+        self.places.setdefault(self.place, []).append(found)
+
+    def value(self, value):
+        if isinstance(value, _ATOMS):
+            return self.note(repr(value))
+        self.note(type(value).__qualname__)
+        if isinstance(value, (list, tuple, dict, set, frozenset)):
+            self.note(len(value))
+            if len(value) > self.MOST:
+                return self.ends(value)
+            if isinstance(value, dict):
+                self.note(*map(repr, value))
+            elif isinstance(value, (set, frozenset)):
+                self.note(self.apart(value))
+        return super().value(value)
+
+    def ends(self, value):
+        """Note numbers and texts at the ends of a long container."""
+        for entries in () if isinstance(value, (set, frozenset)) else (value, reversed(value)):
+            some = list(itertools.islice(entries, self.ENDS))
+            some += [value[key] for key in some] if isinstance(value, dict) else []
+            self.note(hashlib.sha256(repr([item for item in some if isinstance(item, _ATOMS)]).encode()).digest())
+
+    def array(self, array):
+        if array.dtype.hasobject:
+            super().array(array)
+        else:
+            self.note(array.shape)
+            self.note(hashlib.sha256(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
 
 
 #: What Python and numba make of a class, perhaps in another way in another process; and names of the script that runs.

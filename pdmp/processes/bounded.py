@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.numerical import quick_mode
+from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
@@ -50,6 +51,8 @@ WALL_ROUNDING = 1e-9
 WALL_MARGIN = 1e-14
 #: Projections onto each half-space by which a start inside is looked for, at most, and how far each goes.
 SWEEPS, RELAXED = 500, 1.5
+#: Points between the walls at which it is looked whether the potential is flat, at most.
+PLACES = 32
 
 
 class Memory(NamedTuple):
@@ -105,7 +108,7 @@ class Bounded(Extended):
     half-space. Rates are never evaluated beyond a wall, so the potential need not be defined there.
     Around a local process the cost of an event does not depend on the dimension.
     Where the potential is flat between the walls, a process that refreshes takes its scale from how far they are apart.
-    One that does not refresh by default, such as `ZigZag`, needs a `refresh_rate` there.
+    `ZigZag`, which does not refresh by default, needs a `refresh_rate` there.
 
     Parameters
     ----------
@@ -126,7 +129,7 @@ class Bounded(Extended):
         For a process that has no rule at a wall.
     ValueError
         For walls that are not numbers, `lower` not below `upper`, a normal of zero, or no walls at all. Before a run:
-        for a start outside.
+        for a start outside, and where several coordinates would turn at walls only.
 
     Examples
     --------
@@ -368,8 +371,37 @@ class Bounded(Extended):
         resolved.inner = resolved.inner.resolve(x)
         if not np.any(getattr(resolved.inner, "refresh_rate", 0.0)):
             resolved.inner._narrow = 0.0  # between walls alone, without a slope, nothing makes it forget its directions
+        resolved._check_turns(x)
         resolved._mirror_in(resolved.inner)
         return resolved
+
+    def _check_turns(self, x):
+        """Raise a `ValueError` if several coordinates turn at walls only: their path may be one closed line.
+
+        Of a process that moves one coordinate at a time one is enough, in which it would go to and fro for ever.
+        """
+        if self.rule != FLIP or self.model is None or len(x) == 1:
+            return
+        process, rng = self.inner, np.random.default_rng(0)
+        enough = 2 if np.all(process.velocity(x, rng)) else 1
+        still = np.broadcast_to(process.refresh_rate == 0.0, x.shape).copy()
+        below, above = (np.where(np.isfinite(way), way, 1.0) for way in (x - self.lower, self.upper - x))
+        normals = _matrix(self.indptr, self.indices, self.data, len(x))
+        with np.errstate(all="ignore"):
+            for k in range(PLACES):
+                way = np.zeros(len(x)) if k == 0 else rng.uniform(-below, above)
+                ahead = normals @ way
+                most = np.min((self.offsets - normals @ x)[ahead > 0.0] / ahead[ahead > 0.0], initial=1.0)
+                still &= self.model.gradient(x + max(most, 0.0) * way) == 0.0
+                if np.count_nonzero(still) < enough:
+                    return
+        names, name = coordinate_names(self.model.variables, self.model.transforms), type(process).__name__
+        flat = " and ".join(names[j] for j in np.flatnonzero(still)[:2])
+        rate = math.sqrt(self._narrowness(x) / 12.0) or 1.0
+        raise ValueError(
+            f"the potential does not depend on {flat}, so that there pdmp.{name} turns at walls only, and its path may "
+            f"be one line for ever: give it a `refresh_rate`, as in pdmp.{name}(..., refresh_rate={rate:.2g})."
+        )
 
     def _narrowness(self, x):
         """12 / L², where L is the longest way along a coordinate from wall to wall through x; 0 if there is none."""

@@ -757,6 +757,7 @@ def said(names=NAMES, info=(), stats=(), events=(40, 3), stopped="events", lengt
     given["apart"] = given["apart"].astype(bool)
     counts = {"events": {"bounce": 40, "refresh": 3}, "bound_violations": 0, "thinned": 9_000, "max_excess": 0.25}
     of = SimpleNamespace(
+        aside=False,
         **{"info": dict(info), "dim": len(names), "stats": counts | dict(stats), "stopped": stopped, "process": "BPS"},
         **{"events": np.array(events), "records": [SimpleNamespace(length=h) for h in lengths], "store": store},
         chains=2,
@@ -892,7 +893,9 @@ def tails_of_runs():
         model = student([0.9, np.inf, 1.4], 0.1)
         model.n_data = n_data
         process = SimpleNamespace(model=model, rests=bool(rests), walled=rests is None)
-        of = SimpleNamespace(process=process, dim=3, info={"choice": choice}, store="grid", names=lambda: NAMES)
+        of = SimpleNamespace(
+            aside=False, process=process, dim=3, info={"choice": choice}, store="grid", names=lambda: NAMES
+        )
         of.quantile = lambda q: np.outer(q, [1.0, 2.0, 3.0])
         with mock.patch.object(tails, "TAILS", most), mock.patch.object(summary, "TAILS", most):
             found.append(summary.tails_of(of, x, places, given))

@@ -11,6 +11,7 @@ from scipy import linalg
 
 import discrete
 import pdmp
+from pdmp.engine import chain as of_chains
 from pdmp.engine import visited
 from pdmp.engine.visited import gradient_warning, jump_between, law_warning, positions
 from pdmp.models import from_function
@@ -480,3 +481,37 @@ def test_a_function_that_changes_while_a_run_goes_on_is_said(what):
     assert said in run.summary().warnings
     same = from_function(functools.partial(target, changes=False), 2)
     assert same.changed() is None and from_function(target, 2, check_gradient=False).changed() is None
+
+
+def wrong_far_out(x):
+    """Right within 2.2 of zero, where a last position usually is."""
+    return 0.5 * x @ x, np.where(np.abs(x) > 2.2, 0.2 * x, x)
+
+
+def test_a_run_of_moments_keeps_what_the_checks_look_at():
+    """Its averages are those of another store; heavy tails and gradients far out are seen all the same."""
+    with pytest.warns(UserWarning, match="the gradient of FunctionModel is not that of its potential where"):
+        run = pdmp.sample(pdmp.ZigZag(from_function(wrong_far_out, 2)), events=600, seed=1, store="moments")
+    rows = run.records[0].grid.rows
+    assert of_chains.ASIDE <= run.records[0].grid.used[0] <= len(rows) == 2 * of_chains.ASIDE
+
+    tail = from_function(lambda x: (math.log1p(float(x @ x)), 2.0 * x / (1.0 + x @ x)), 1)
+    run = pdmp.sample(pdmp.ZigZag(tail, metric=1.0), events=600, seed=1, store="moments")
+    assert "x[0] seems to have no variance" in run.summary().note
+    assert any('`run.quantile([0.05, 0.5, 0.95])` of `store="grid"`' in text for text in run.summary().warnings)
+    kept = pdmp.sample(pdmp.ZigZag(tail, metric=1.0), events=600, seed=1)
+    assert kept.mean() == pytest.approx(run.mean(), rel=1e-12) and kept.end == run.end
+    with pytest.raises(ValueError, match="keeps none"):
+        run.draws(10)
+
+
+def test_a_run_that_keeps_no_positions_says_what_was_not_looked_at(monkeypatch):
+    """Of 10⁶ coordinates 64 would take half a gigabyte for each chain."""
+    assert [of_chains.rows_aside(d) for d in (1, 2_048, 8_192, 8_193, 10**6)] == [256, 256, 64, 0, 0]
+    said = 'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong'
+    call = {"events": 100, "seed": 1, "store": "moments"}
+    model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 2.0])
+    assert said not in pdmp.sample(pdmp.ZigZag(model), **call).summary().note
+    monkeypatch.setattr(of_chains, "ASIDE_BYTES", 16 * of_chains.FEWEST_ASIDE)
+    run = pdmp.sample(pdmp.ZigZag(model), **call)
+    assert said in run.summary().note and len(run.records[0].grid.rows) == 0

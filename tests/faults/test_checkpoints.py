@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import os
+import random
 import re
 import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -211,6 +214,91 @@ def test_a_potential_that_is_another_each_time_has_no_checkpoint(tmp_path):
     noisy.calls = 0
     with pytest.raises(ValueError, match="FunctionModel does not compute the same potential and gradient again"):
         sample(noisy, tmp_path / "run")
+
+
+class Keeping:
+    """A function that keeps something of its calls beside what it computes with."""
+
+    def __init__(self, keep):
+        self.keep, self.last, self.mean, self.state = keep, 0.0, 0.0, {}
+
+    def __call__(self, x):
+        self.keep(self, x)
+        return normal(x, self.mean)
+
+
+def keep_and_last(keep):
+    def both(self, x):
+        keep(x)
+        self.last = time.perf_counter()
+
+    return Keeping(both)
+
+
+RANDOM = random.Random(1)
+
+
+def counting():
+    calls = 0
+
+    def function(x):
+        nonlocal calls
+        calls += 1
+        return normal(x, 0.0)
+
+    return function
+
+
+def with_default(x, memo={}):  # noqa: B006 - as a memo is written
+    return memo.setdefault(x.tobytes(), normal(x, 0.0))
+
+
+CACHES = {
+    "the time": lambda: Keeping(lambda self, x: setattr(self, "last", time.perf_counter())),
+    "a memo": lambda: Keeping(lambda self, x: self.state.setdefault(x.tobytes(), normal(x, 0.0))),
+    "a list": lambda: keep_and_last([].append),
+    "the last ones": lambda: keep_and_last(collections.deque(maxlen=3).append),
+    "a set": lambda: keep_and_last(lambda x, seen=set(): seen.add(x.tobytes())),  # noqa: B006
+    "random numbers": lambda: keep_and_last(lambda x: RANDOM.random()),
+    "a counter": counting,
+    "a default": lambda: with_default,
+}
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", CACHES)
+def test_what_calls_change_is_no_other_posterior(name, tmp_path):
+    """A cache, a record of calls: the run is resumed, saved and continued whatever it holds by then."""
+    function, path = CACHES[name](), tmp_path / "run"
+    run = sample(function, path)
+    run.save(tmp_path / "saved")
+    longer = sample(function, path, events=40).mean()
+    np.testing.assert_array_equal(longer, sample(function, tmp_path / "new", events=40).mean())
+    np.testing.assert_array_equal(longer, run.extend(events=40).mean())
+    process = pdmp.ZigZag(pdmp.models.from_function(function, 2))
+    np.testing.assert_array_equal(longer, pdmp.load(tmp_path / "saved").extend(process, events=40).mean())
+
+
+@pytest.mark.exact
+def test_what_stands_beside_a_cache_is_known(tmp_path):
+    """A number that is used, in the same object, even where its effect on values is too small to be seen."""
+    function = CACHES["a memo"]()
+    run = sample(function, tmp_path / "run")
+    function.mean = 1e-14
+    with pytest.raises(ValueError, match="is of another call: `process` differs"):
+        sample(function, tmp_path / "run")
+    with pytest.raises(ValueError, match="what it names has changed"):
+        run.extend(events=40)
+
+
+@pytest.mark.exact
+def test_what_begins_to_change_later_has_no_checkpoint(tmp_path):
+    function = Keeping(lambda self, x: self.mean and self.state.setdefault(x.tobytes(), 1.0))
+    model = pdmp.models.from_function(function, 2)
+    function.mean = 1e-12
+    with pytest.raises(ValueError, match="changes when it is called, and did not when the model was made; keep it"):
+        pdmp.sample(pdmp.ZigZag(model), initial=[0.3, 0.1], checkpoint=tmp_path / "run", events=20, seed=1)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.exact

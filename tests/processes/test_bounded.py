@@ -187,8 +187,37 @@ def test_a_uniform_law_takes_its_scale_from_the_walls(process, options):
     assert bounded.resolve(np.array([0.2, 0.3])).inner._narrow == pytest.approx(12.0 / 0.8**2)
     run = pdmp.sample(bounded, events=6_000, seed=1, initial=[0.2, 0.3])
     assert np.all(np.abs(run.mean() - 1.0 / 3.0) < 5.0 * run.mcse())
+    line = pdmp.models.from_function(lambda x: (0.0, 0.0 * x), 1)
     with pytest.raises(ValueError, match=r"needs the curvature .* flat between walls, write `refresh_rate=1.0`"):
-        pdmp.sample(pdmp.Bounded(pdmp.ZigZag(flat), lower=0.0, upper=1.0), events=10, initial=[0.2, 0.3], seed=1)
+        pdmp.sample(pdmp.Bounded(pdmp.ZigZag(line), lower=0.0, upper=1.0), events=10, initial=[0.2], seed=1)
+
+
+def flat_but_for_the_last(x):
+    gradient = np.zeros(3)
+    gradient[2] = x[2]
+    return 0.5 * x[2] ** 2, gradient
+
+
+@pytest.mark.parametrize("thinning", ["grid", "predicted"])
+@pytest.mark.parametrize("walls", [{"upper": [1.0, 1.0, np.inf]}, {"halfspaces": [([1.0, 1.0, 0.0], 1.0)]}])
+def test_coordinates_that_would_turn_at_walls_only_are_refused(thinning, walls):
+    """Without refreshment the path of the first two is one closed line: x[0] - x[1] never changes by itself."""
+
+    def bounded(rate):
+        model = pdmp.models.from_function(flat_but_for_the_last, 3, initial=[0.3, 0.2, 0.5])
+        return pdmp.Bounded(pdmp.ZigZag(model, thinning, refresh_rate=rate), lower=[0.0, 0.0, -np.inf], **walls)
+
+    with pytest.raises(ValueError, match=r"depend on x\[0\] and x\[1\].* as in pdmp.ZigZag\(..., refresh_rate=1"):
+        pdmp.sample(bounded(0.0), events=10, initial=[0.3, 0.2, 0.5], seed=1)
+    run = pdmp.sample(bounded([0.0, 1.0, 0.0]), events=40, initial=[0.3, 0.2, 0.5], seed=1)  # one that turns is enough
+    assert run.stats["events"]["flip"] > 4
+
+
+def test_a_process_of_one_coordinate_at_a_time_is_refused_where_it_would_stay_in_one():
+    model = pdmp.models.from_function(flat_but_for_the_last, 3, initial=[0.3, 0.2, 0.5])
+    process = pdmp.Bounded(pdmp.CoordinateSampler(model, refresh_rate=0.0), lower=[0.0, 0.0, -1.0], upper=1.0)
+    with pytest.raises(ValueError, match=r"turns at walls only.*CoordinateSampler\(..., refresh_rate=0.5\)"):
+        pdmp.sample(process, events=10, initial=[0.3, 0.2, 0.5], seed=1)
 
 
 def test_without_walls_in_reach_the_path_is_that_of_the_process_itself():

@@ -11,10 +11,8 @@ import ctypes
 import functools
 import hashlib
 import math
-import sys
 import threading
 from collections.abc import Callable
-from types import CellType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 from llvmlite import ir
@@ -27,15 +25,12 @@ from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
 from pdmp.native.arguments import count, real
-from pdmp.native.classes import compiled, fingerprint
+from pdmp.native.classes import compiled
 from pdmp.native.explanations import explained
+from pdmp.native.fingerprints import changed, fingerprint, kept
 
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
-#: How deep what a function keeps is followed; and bytes of an array, and entries of a list, up to which it is seen
-#: whether a call changes it.
-DEPTH, LARGEST, LONGEST = 5, 100_000_000, 10_000
-LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", __name__.partition(".")[0]}  #: whose functions keep nothing
 #: potential = answer(address of x, address of the gradient to add to, or 0)
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -43,48 +38,6 @@ SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 def call(address, x, out):
     """Call the callback at `address`: returns the potential at x, and adds the gradient to `out` unless it is None."""
     return SIGNATURE(address)(x.ctypes.data, 0 if out is None else out.ctypes.data)
-
-
-def _kept_by(function):
-    """A digest of arrays, numbers and lists that a call may change: in closures, globals, defaults and attributes.
-
-    Attributes of objects in attributes are followed, up to `DEPTH`; modules and libraries are not.
-    """
-    digest, seen = hashlib.blake2b(), set()
-
-    def walk(value, depth):
-        if isinstance(value, (bool, int, float, complex, str, bytes, bytearray)) or value is None:
-            digest.update(repr(value).encode())
-        elif isinstance(value, np.ndarray):
-            if value.dtype != object and value.nbytes <= LARGEST:
-                digest.update(np.ascontiguousarray(value).tobytes())
-        elif depth > DEPTH or id(value) in seen or isinstance(value, (type, ModuleType)):
-            return
-        else:
-            seen.add(id(value))
-            for part in parts(value):
-                walk(part, depth + 1)
-
-    def parts(value):
-        if isinstance(value, dict):
-            return list(value.values())
-        if isinstance(value, (list, tuple)):
-            return value[:LONGEST]
-        if isinstance(value, MethodType):
-            return [value.__self__, value.__func__]
-        if isinstance(value, functools.partial):
-            return [value.func, value.args, value.keywords]
-        if isinstance(value, FunctionType):
-            if value.__module__.partition(".")[0] in LIBRARIES:
-                return []
-            cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-            own = [value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__]
-            return [*cells, *own, value.__defaults__, value.__kwdefaults__, vars(value)]
-        call = vars(type(value)).get("__call__")  # its globals and closure, of an object that is called
-        return [getattr(value, "__dict__", None), call if isinstance(call, FunctionType) else None]
-
-    walk(function, 0)
-    return digest.digest()
 
 
 @intrinsic
@@ -131,15 +84,16 @@ class Callback:
     `constrain`: see `MachineCode`.
     """
 
-    def __init__(self, function, dim, reuses=False):
+    def __init__(self, function, dim, reuses=False, changing=frozenset()):
         self.function, self.dim, self._kept = function, dim, threading.local()
+        self.changing = changing  #: where the function keeps what its calls change, see `fingerprints.kept`
         self.reuses, self._turns = reuses, threading.Lock()  # whether a call changes what the function keeps
         self._vector = ctypes.c_double * dim
         self._pointer = SIGNATURE(self._answer)
         self.address = ctypes.cast(self._pointer, ctypes.c_void_p).value
 
     def __reduce__(self):
-        return Callback, (self.function, self.dim, self.reuses)
+        return Callback, (self.function, self.dim, self.reuses, self.changing)
 
     @property
     def failure(self):
@@ -151,8 +105,8 @@ class Callback:
         self._kept.failure = error
 
     def identity(self):
-        """Hash of the function and of all that it names."""
-        return fingerprint([self.function], named_only=("pdmp",))
+        """Hash of the function and of all that it names, but for what its own calls change, as caches do."""
+        return fingerprint([self.function], named_only=("pdmp",), without=self.changing)
 
     def evaluate(self, x):
         """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""
@@ -243,16 +197,18 @@ class FunctionModel(Model):
         if initial is not None:
             self.initial = self.check(initial, "initial")
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
-        kept = None if ready else _kept_by(potential_and_gradient)
+        before = None if ready else kept(potential_and_gradient)
         self.of_log_density = getattr(potential_and_gradient, "of_log_density", False)
         self.resolution = float(self._check_function())
         self.is_compared = bool(check_gradient)  # where a run went, too
         if check_gradient:
             self._compare_slopes()
         if not ready:
-            # Work arrays hold at `initial` what they held if the caller has been there.
-            self._evaluated(self.initial + 0.1 * np.maximum(1.0, np.abs(self.initial)))
-            self.callback.reuses |= _kept_by(potential_and_gradient) != kept
+            # Work arrays hold at `initial` what they held if the caller has been there, and caches what was asked.
+            fresh = 0.1 + 1e-3 * np.random.default_rng(list(hashlib.sha256(repr(before).encode()).digest())).random()
+            self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))
+            changing = changed(before, kept(potential_and_gradient))
+            self.callback.changing, self.callback.reuses = changing, self.callback.reuses or bool(changing)
 
     @property
     def address(self):
