@@ -389,11 +389,12 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a child of nohup ignores it
 from pdmp.engine import checkpoint
 checkpoint.CHECKPOINT_SECONDS = 0.05
 from tests.toys import Telegraph
-from pdmp.engine.run import Progress
-import threading
+import pathlib, threading, time
 def say():
+    while not pathlib.Path(sys.argv[1]).exists():  # the first checkpoint is written by a run that listens to signals
+        time.sleep(0.02)
     print("ready", flush=True)
-threading.Timer(0.5, say).start()
+threading.Thread(target=say, daemon=True).start()
 import warnings; warnings.simplefilter("ignore")
 run = pdmp.sample(Telegraph(), time=1e12, store="moments", seed=1, checkpoint=sys.argv[1])
 print(run.stopped, int(run.events[0]), flush=True)
@@ -414,10 +415,14 @@ def test_a_second_run_is_refused_and_a_signal_ends_the_first_as_ctrl_c_does(name
     )
     with child:
         assert child.stdout.readline().strip() == "ready"
-        with pytest.raises(ValueError, match="is being written by another run; name another file"):
-            pdmp.sample(Telegraph(), time=1.0, store="moments", seed=1, checkpoint=path)
-        child.send_signal(getattr(signal, name))
-        stopped, events = child.stdout.readline().split()
+        try:
+            with pytest.raises(ValueError, match="is being written by another run; name another file"):
+                pdmp.sample(Telegraph(), time=1.0, store="moments", seed=1, checkpoint=path)
+            child.send_signal(getattr(signal, name))
+            stopped, events = child.stdout.readline().split()
+        except BaseException:  # else it would run on, and be waited for
+            child.kill()
+            raise
     assert stopped == "interrupted" and child.returncode == 0
     header, _ = storage.read(path, "checkpoint")
     assert header["chains"]["0"]["stopped"] is None
