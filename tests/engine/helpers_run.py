@@ -1,13 +1,19 @@
 """What `test_run.py` and other test modules share."""
 
 import concurrent.futures
+import contextlib
 import pathlib
 import pickle
+import signal
+import threading
+from unittest import mock
 
 import numpy as np
+import pytest
 
 import pdmp
 from pdmp.engine import chain, checkpoint
+from pdmp.engine import run as run_module
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -69,3 +75,17 @@ class Pickling(Serial):
         future = concurrent.futures.Future()
         future.set_result(pickle.loads(pickle.dumps(function(*args, **kwargs))))
         return future
+
+
+@contextlib.contextmanager
+def interrupted(seconds=0.3):
+    """Ctrl-C so long after the checks before a run, however long these take."""
+    checked = run_module.rehearse
+
+    def begin(*args):
+        checked(*args)
+        threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    with mock.patch.object(run_module, "rehearse", begin), pytest.warns(UserWarning, match="the run was interrupted"):
+        yield

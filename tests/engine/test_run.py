@@ -1,18 +1,14 @@
 """Running: budgets, warm-up, chains, stores, executors, checkpoints, failures, and what a `Run` answers."""
 
 import concurrent.futures
-import contextlib
 import io
 import math
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import threading
 import warnings
 from types import SimpleNamespace
-from unittest import mock
 
 import numba
 import numpy as np
@@ -31,7 +27,7 @@ from pdmp.engine.result import MOVED
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
-from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, resumed_after_deaths, same
+from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, interrupted, resumed_after_deaths, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 # -- budgets ------------------------------------------------------------------------------------------------------
@@ -635,20 +631,6 @@ def test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path(seed):
     path = run.trajectories[caught.value.chain]
     assert 3.0 < path.end == caught.value.time and len(path.times) > 3
     assert np.all(path.times <= 3.0) and np.all(np.isfinite(path.positions)) and np.all(np.isfinite(run.mean()))
-
-
-@contextlib.contextmanager
-def interrupted(seconds=0.3):
-    """Ctrl-C so long after the checks before a run, however long these take."""
-    checked = run_module.rehearse
-
-    def begin(*args):
-        checked(*args)
-        threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
-    with mock.patch.object(run_module, "rehearse", begin), pytest.warns(UserWarning, match="the run was interrupted"):
-        yield
 
 
 @pytest.mark.parametrize("how", ["threads", "serial thread pool"])

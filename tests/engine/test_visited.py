@@ -393,9 +393,9 @@ def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):
     monkeypatch.setattr(visited, "standard_error", lambda *_: pytest.fail("looked at"))
     pdmp.sample(pdmp.BPS(TARGET), events=400, seed=1)
     pdmp.sample(pdmp.Bounded(Slack(TARGET, share=0.5), lower=-9.0), time=300.0, seed=1)
-    pdmp.sample(Slack(TARGET, share=0.5), time=300.0, seed=1, store="moments")
-    with pytest.raises(pytest.fail.Exception, match="looked at"):
-        pdmp.sample(Slack(TARGET), time=300.0, seed=1)
+    for store in ("skeleton", "grid", "moments"):
+        with pytest.raises(pytest.fail.Exception, match="looked at"):
+            pdmp.sample(Slack(TARGET), time=300.0, seed=1, store=store)
 
 
 # ---------------------------------------------------------------------------------------------------------------
