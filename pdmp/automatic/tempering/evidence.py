@@ -23,7 +23,7 @@ selection, Syst. Biol. 60 (stepping stones).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +75,44 @@ def log_mean_exp(a: np.ndarray) -> float:
     """log of the mean of eᵃ."""
     top = float(a.max())
     return top + math.log(float(np.exp(a - top).mean())) if math.isfinite(top) else top
+
+
+def bridged(
+    draws: np.ndarray, effective: float, potential: Callable[[np.ndarray], float], points: int, rng: np.random.Generator
+) -> LogEvidence:
+    """log of the integral of exp(-U), between a normal law and draws of a run: two rungs, by the same estimates.
+
+    The law has mean and covariance of the first half of each chain; the draws are of the second.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (chains, n, d)
+    effective : float
+        To how many independent draws the first halves come, about: correlations that so many do not show are made less
+        (Schäfer & Strimmer 2005, Stat. Appl. Genet. Mol. Biol. 4, section 2.4).
+    potential : callable
+        U.
+    points : int
+        Of each chain, at most: U is computed at as many draws, and at as many of the law.
+    rng : numpy.random.Generator
+    """
+    chains, n, d = draws.shape
+    half = n // 2
+    first, places = draws[:, :half].reshape(-1, d), np.linspace(half, n - 1, min(points, n - half)).astype(int)
+    mean, sd = first.mean(axis=0), first.std(axis=0)
+    correlation = np.atleast_2d(np.corrcoef(first.T))
+    known = float(np.sum(correlation**2)) - d
+    noise = float(np.sum((1.0 - correlation**2) ** 2)) / effective
+    root = np.linalg.cholesky(np.eye(d) + max(1.0 - noise / max(known, 1e-300), 0.0) * (correlation - np.eye(d)))
+    normal = rng.standard_normal((chains, len(places), d))
+    there = np.linalg.solve(root, ((draws[:, places] - mean) / sd)[..., None])[..., 0]
+    of_law = mean + sd * (normal @ root.T)
+    constant = float(np.log(sd * np.diag(root)).sum()) + 0.5 * d * math.log(math.tau)
+    works = []
+    for z, x in ((normal, of_law), (there, draws[:, places])):
+        known_there = 0.5 * np.sum(z**2, axis=-1) + constant
+        works.append(np.array([[potential(point) for point in chain] for chain in x]) - known_there)
+    return log_evidence(list(np.stack(works, axis=-1)), np.array([0.0, 1.0]))
 
 
 def log_evidence(works: Sequence[np.ndarray], betas: np.ndarray) -> LogEvidence:
