@@ -1,14 +1,18 @@
 """log Z of fits: the constants that U leaves out, against densities that SciPy has, and the estimate against truths."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import pdmp
+from pdmp.automatic.tempering import answers
+from pdmp.automatic.tempering.evidence import bridged
 from pdmp.formulas import fitting
 from pdmp.models import priors as laws
+from pdmp.models.priors import Flat, Normal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 
 pytestmark = pytest.mark.exact
@@ -164,3 +168,140 @@ def test_constants_of_coefficients_of_groups(formula, groups, monkeypatch):
     fit, *_ = pdmp.regression(formula, data, "poisson", sample=False, seed=1)._sampled.args
     assert isinstance(fit.model, GroupIntercepts)
     constants_are_right(fit, fit.model, "poisson", data, groups, "k")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The estimate
+
+
+def gaussian_target(d, rng):
+    """U of a normal law without its constant, with an integral of e², and a function that draws (chains, n, d)."""
+    root = np.tril(0.5 * rng.standard_normal((d, d)), -1) + np.diag(rng.uniform(0.5, 2.0, d))
+    inverse = np.linalg.inv(root)
+    shift = 2.0 - np.log(np.diag(root)).sum() - 0.5 * d * math.log(math.tau)
+
+    def potential(x):
+        z = inverse @ (x - 1.0)
+        return 0.5 * z @ z - shift
+
+    return potential, lambda z: 1.0 + z @ root.T
+
+
+@pytest.mark.parametrize("d, n, correlation", [(2, 200, 0.0), (12, 60, 0.0), (3, 400, 0.8)])
+def test_a_bridge_is_right_within_its_error(d, n, correlation):
+    """Of 40 seeds at least 36 within two errors. The mean shows a bias: of halves that are used twice, say."""
+    scores = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        potential, moved = gaussian_target(d, rng)
+        z = rng.standard_normal((2, n, d))
+        for i in range(1, n):
+            z[:, i] = correlation * z[:, i - 1] + math.sqrt(1.0 - correlation**2) * z[:, i]
+        effective = n * (1.0 - correlation) / (1.0 + correlation)
+        found = bridged(moved(z), effective, potential, 100, rng)
+        scores.append((found.value - 2.0) / found.error)
+    assert np.sum(np.abs(scores) < 2.0) >= 36
+    assert abs(np.mean(scores)) < 3.5 / math.sqrt(40.0)
+
+
+def fit_with_draws(formula, data, draws_of, monkeypatch, **options):
+    """A fit whose draws, (2, n, d), are those of a function."""
+    fit, *_ = pdmp.regression(formula, data, sample=False, seed=1, **options)._sampled.args
+    draws = draws_of(fit)
+    monkeypatch.setattr(answers, "diagnostic_draws", lambda run: run.found)
+    monkeypatch.setattr(answers, "MOST_POINTS", 120)
+    run = SimpleNamespace(found=draws, chains=2, seed=1, records=[SimpleNamespace(accumulated={})])
+    return fit.replaced(run=run)
+
+
+def conjugate(y, X, prior, sd_of_prior):
+    """log Z of a normal regression for each σ of a grid, the prior of σ in it, and how coefficients are drawn."""
+    log_sd = np.linspace(0.0, 3.0, 121)
+    mean = np.array([20.0] + [0.0] * (X.shape[1] - 1))
+    found, laws_of = [], []
+    for sd in np.exp(log_sd):
+        precision = X.T @ X / sd**2 + np.diag(sd_of_prior**-2.0)
+        covariance = np.linalg.inv(precision)
+        laws_of.append((covariance @ (X.T @ y / sd**2 + mean / sd_of_prior**2), covariance))
+        whole = X @ np.diag(sd_of_prior**2) @ X.T + sd**2 * np.eye(len(y))
+        found.append(stats.multivariate_normal.logpdf(y, X @ mean, whole) + log_prior(prior, sd) + math.log(sd))
+    return log_sd, np.array(found), laws_of
+
+
+def test_log_z_of_fits_and_their_bayes_factor(monkeypatch):
+    """Independent draws of the posterior, whose normalising constant is an integral in one dimension."""
+    data, rng = table(), np.random.default_rng(11)
+    priors = {"Intercept": Normal(20.0, 5.0), "x": Normal(0.0, 1.0), "sigma": laws.HalfStudentT(3.0, 4.0)}
+    truths, fits = [], []
+    for formula, columns in (("y ~ x", ["x"]), ("y ~ 1", [])):
+        X = np.stack([np.ones(24), *(data[name] - data[name].mean() for name in columns)], axis=1)
+        sds = np.array([5.0, 1.0])[: X.shape[1]]
+        log_sd, densities, laws_of = conjugate(data["y"], X, priors["sigma"], sds)
+        truths.append(special.logsumexp(densities) + math.log(log_sd[1] - log_sd[0]))
+
+        def draws_of(fit, X=X, columns=columns, log_sd=log_sd, densities=densities, laws_of=laws_of):
+            chance = np.exp(densities - special.logsumexp(densities))
+            chosen = rng.choice(len(log_sd), 800, p=chance / chance.sum())
+            beta = np.array([rng.multivariate_normal(*laws_of[k]) for k in chosen])
+            sigma = np.exp(log_sd[chosen] + (log_sd[1] - log_sd[0]) * (rng.random(800) - 0.5))
+            shift = sum((beta[:, 1 + j] * data[name].mean() for j, name in enumerate(columns)), 0.0)
+            natural = {"Intercept": beta[:, 0] - shift, "sigma": sigma}
+            natural |= {name: beta[:, 1 + j] for j, name in enumerate(columns)}
+            return fit.unconstrained(natural).reshape(2, 400, -1)
+
+        own = {name: prior for name, prior in priors.items() if name in ("Intercept", "sigma", *columns)}
+        fits.append(fit_with_draws(formula, data, draws_of, monkeypatch, priors=own))
+        found = fits[-1].log_evidence
+        assert found.error < 0.05 and abs(found.value - truths[-1]) < 3.0 * found.error
+        assert abs(found.gap) < 4.0 * found.gap_error and abs(found.second - found.value) < 0.2
+    factor = pdmp.evidence(*fits)
+    assert factor.value == fits[0].log_evidence.value - fits[1].log_evidence.value
+    assert factor.error == math.hypot(fits[0].log_evidence.error, fits[1].log_evidence.error)
+    assert "log_evidence" not in fits[0].replaced(run=None).__dict__  # which is of another run
+
+
+def test_what_has_no_evidence_is_refused(monkeypatch):
+    data = table()
+    flat = {"priors": {"x": Flat()}}
+    at_zero = lambda fit: np.zeros((2, 40, fit.model.dim))  # noqa: E731
+    with pytest.raises(ValueError, match="the prior of 'x' is flat: give a proper one in `priors`"):
+        _ = fit_with_draws("y ~ x", data, at_zero, monkeypatch, **flat).log_evidence
+    with pytest.raises(ValueError, match="without `select`, .* fit.inclusion()"):
+        _ = fit_with_draws("y ~ x", data, at_zero, monkeypatch, select="all").log_evidence
+    with pytest.raises(ValueError, match="was not sampled"):
+        pdmp.evidence(*[pdmp.regression("y ~ x", data, sample=False)] * 2)
+    gaps = data | {"x": np.where(np.arange(24) == 3, np.nan, data["x"])}
+    imputed = fit_with_draws({"y": "y ~ mi(x)", "x": "x | mi() ~ z"}, gaps, at_zero, monkeypatch)
+    with pytest.raises(ValueError, match=r"imputed values .* leave out `mi\(\)`"):
+        _ = imputed.log_evidence
+    fits = [fit_with_draws("y ~ x", rows, at_zero, monkeypatch) for rows in (data, gaps)]
+    with pytest.raises(ValueError, match="different data: y of 24 rows, and of 23"):
+        pdmp.evidence(*fits)
+    weighed = fit_with_draws("y ~ x", data, at_zero, monkeypatch, weights="w")
+    with pytest.raises(ValueError, match="different data: weights of 24 rows"):
+        pdmp.evidence(fits[0], weighed)
+    short = fit_with_draws("y ~ x", data, lambda fit: np.zeros((2, 15, 3)), monkeypatch)
+    with pytest.raises(ValueError, match="at least 16 draws of each chain"):
+        _ = short.log_evidence
+
+
+def test_an_unsettled_evidence_of_a_fit_is_said(monkeypatch):
+    """Draws that are wider than the posterior: those of the normal law see its mass, and from them it looks another."""
+    rng = np.random.default_rng(2)
+    wide = fit_with_draws(
+        "y ~ x", table(), lambda fit: fit.model.initial + rng.standard_normal((2, 50, 3)), monkeypatch
+    )
+    with pytest.warns(UserWarning, match="evidence is not settled: .* give a larger `ess=`"):
+        _ = wide.log_evidence
+
+
+def test_cuts_of_a_sum_of_terms_that_ascend():
+    """One order of three is possible of priors that are alike, which the prior is of; of others it is not known."""
+    p = pdmp.Parameters(mu=1, cuts=3)
+    rows = pdmp.families.cumulative.rows(table()["o"], mu=p.mu, cuts=p.cuts)
+    alike, apart = (
+        pdmp.models.sum_of_terms(p, [rows], {"mu": Normal(0.0, 1.0), "cuts": own})
+        for own in (Normal(0.0, 2.0), [Normal(0.0, 2.0), Normal(0.0, 2.0), Normal(0.0, 3.0)])
+    )
+    expected = math.log(6.0) - 2.0 * math.log(math.tau) - 3.0 * math.log(2.0)
+    assert alike.omitted() == pytest.approx(expected, abs=1e-12) and math.isnan(apart.omitted())
