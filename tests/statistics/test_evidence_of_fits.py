@@ -22,7 +22,10 @@ def test_two_logistic_coefficients():
     x = rng.standard_normal(60)
     y = (rng.random(60) < special.expit(0.4 + x)).astype(int)
     priors = {"Intercept": Normal(0.0, 1.5), "x": Normal(0.0, 1.0)}
-    fits = [pdmp.regression(text, {"x": x, "y": y}, "bernoulli", priors, seed=1) for text in ("y ~ x", "y ~ 1")]
+    table, of_one = {"x": x, "y": y}, {"Intercept": priors["Intercept"]}
+    fits = [
+        pdmp.regression(text, table, "bernoulli", own, seed=1) for text, own in (("y ~ x", priors), ("y ~ 1", of_one))
+    ]
 
     def density(slope, middle):
         z = middle + slope * (x - x.mean())
