@@ -9,7 +9,8 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.automatic.tempering import answers
-from pdmp.automatic.tempering.evidence import bridged
+from pdmp.automatic.tempering.answers import LogBayesFactor
+from pdmp.automatic.tempering.evidence import LogEvidence, bridged
 from pdmp.formulas import fitting
 from pdmp.models import priors as laws
 from pdmp.models.priors import Flat, Normal
@@ -305,3 +306,12 @@ def test_cuts_of_a_sum_of_terms_that_ascend():
     )
     expected = math.log(6.0) - 2.0 * math.log(math.tau) - 3.0 * math.log(2.0)
     assert alike.omitted() == pytest.approx(expected, abs=1e-12) and math.isnan(apart.omitted())
+
+
+def test_logs_of_many_rows_are_shown_up_to_their_errors():
+    assert repr(LogEvidence(-1823898.37594, 0.0103, -1823898.3768, 0.01, 0.019)).startswith(
+        "log Z = -1823898.376 ± 0.01 (stepping stones -1823898.377, forward"
+    )
+    assert repr(LogBayesFactor(3.58471, 0.0039)) == "log Bayes factor 3.5847 ± 0.0039"
+    assert repr(LogBayesFactor(0.0, 0.1)) == "log Bayes factor 0 ± 0.1"
+    assert repr(LogBayesFactor(-12.345678, math.inf)) == "log Bayes factor -12.35 ± inf"

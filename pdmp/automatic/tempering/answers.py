@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.tempering.evidence import LogEvidence, bridged, log_evidence
+from pdmp.automatic.tempering.evidence import LogEvidence, bridged, in_digits, log_evidence
 from pdmp.automatic.tempering.modes import labels
 from pdmp.automatic.tempering.references import Mixture
 from pdmp.diagnostics import monte_carlo_error
@@ -86,7 +86,7 @@ class LogBayesFactor(NamedTuple):
     error: float  #: its standard error
 
     def __repr__(self) -> str:
-        return f"log Bayes factor {self.value:.4g} ± {self.error:.2g}"
+        return f"log Bayes factor {in_digits(self.value, self.error)} ± {self.error:.2g}"
 
 
 def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:

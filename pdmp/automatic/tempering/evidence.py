@@ -31,6 +31,13 @@ import numpy as np
 from pdmp.diagnostics.monte_carlo_error import standard_error
 
 
+def in_digits(value: float, error: float) -> str:
+    """A number with at least four digits, and up to the second one of its error: logs of many rows are large."""
+    known = value != 0.0 and error > 0.0 and math.isfinite(value) and math.isfinite(error)
+    digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2 if known else 4
+    return f"{value:.{max(digits, 4)}g}"
+
+
 class LogEvidence(NamedTuple):
     """log Z of a tempered run, with its standard error, and a second estimate."""
 
@@ -42,8 +49,8 @@ class LogEvidence(NamedTuple):
 
     def __repr__(self) -> str:
         return (
-            f"log Z = {self.value:.4g} ± {self.error:.2g} (stepping stones {self.second:.4g}, forward less backward "
-            f"{self.gap:.2g} ± {self.gap_error:.2g})"
+            f"log Z = {in_digits(self.value, self.error)} ± {self.error:.2g} (stepping stones "
+            f"{in_digits(self.second, self.error)}, forward less backward {self.gap:.2g} ± {self.gap_error:.2g})"
         )
 
 
