@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pdmp.automatic.tempering.answers import evidence_of_draws
 from pdmp.data.formats import listed
 from pdmp.data.memory import in_words
 from pdmp.diagnostics.averages import diagnostic_draws
@@ -27,12 +30,14 @@ from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
+from pdmp.models.priors import Flat
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design, Groups
     from pdmp.models.families import Family
@@ -93,6 +98,7 @@ class Fit:
     def replaced(self, **changed: Any) -> Self:
         """The same with other attributes."""
         other = copy.copy(self)
+        other.__dict__.pop("log_evidence", None)  # of the other run
         other.__dict__.update(changed)
         return other
 
@@ -184,6 +190,43 @@ class Fit:
     def __getitem__(self, name: str) -> np.ndarray:
         """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
         return self.run[name]
+
+    @functools.cached_property
+    def log_evidence(self) -> LogEvidence:
+        """log of the marginal likelihood, all constants included: ``value``, standard ``error``, a ``second`` estimate.
+
+        By bridge sampling [1]_ between a normal law, fitted to the first half of each chain, and draws of the second
+        half; from so many passes over the rows as there are points, 800 or more. Of a tempered fit it is
+        `Run.log_evidence`. `pdmp.evidence` compares two fits.
+
+        Raises
+        ------
+        ValueError
+            For a flat prior, coefficients that may be 0, imputed values, and too short a run.
+
+        Warns
+        -----
+        UserWarning
+            Where the error is large, or both sides of the bridge differ by more than it.
+
+        References
+        ----------
+        .. [1] Meng & Wong (1996), Simulating ratios of normalizing constants via a simple identity: a theoretical
+           exploration, Statist. Sinica 6, equation 4.1; its error as in Frühwirth-Schnatter (2004), Econom. J. 7.
+        """
+        if getattr(self.base, "inclusion", None) is not None:
+            raise ValueError(
+                "`log_evidence` is for fits without `select`, whose coefficients may be 0: the probabilities of all "
+                "models together are in fit.inclusion()."
+            )
+        if math.isnan(self.model.omitted()):
+            flat = [name for name, prior in self.priors.items() if isinstance(prior, Flat)]
+            why = f"the prior of {listed(flat, 5)} is flat: give a proper one in `priors`"
+            why = why if flat else "imputed values of a column are data of some rows only: leave out `mi()`"
+            raise ValueError(f"`log_evidence` is not known: {why}.")
+        if any("rungs/betas" in record.accumulated for record in self.run.records):
+            return self.run.log_evidence
+        return evidence_of_draws(self.run, self.model)
 
     def summary(self, effects: bool = False) -> Summary:
         """Mean, sd, 95 % interval, Monte Carlo error, ESS and R-hat of each parameter; priors, notes and warnings.

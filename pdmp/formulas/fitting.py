@@ -600,6 +600,13 @@ def sample_model(
         run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
+    if options.get("tempered") and (process is not None or selects):
+        raise ValueError(
+            "`tempered` does not go with "
+            + ("`select`" if selects else f"{model.n_data:,} rows that are sub-sampled")
+            + ": leave it out, "
+            + ("fit.inclusion() has the probabilities of models." if selects else "fit.log_evidence has log Z there.")
+        )
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")

@@ -183,6 +183,7 @@ class Prepared(Fit):
         raise ValueError("the regression was not sampled: call `.sample()`, which returns the fit.")
 
     summary = hypothesis = inclusion = loo = compare = update = __getitem__ = _refuse
+    log_evidence = property(_refuse)
 
 
 class PreparedFamily(Prepared, FamilyFit):

@@ -304,6 +304,11 @@ def log_mass(kind: int, a: float, b: float, c: float) -> float:
     return math.nan
 
 
+def log_masses(kinds: np.ndarray, numbers: np.ndarray) -> float:
+    """The sum of it over priors."""
+    return sum((log_mass(int(kind), *own.tolist()) for kind, own in zip(kinds, numbers, strict=True)), 0.0)
+
+
 @inlined
 def potential(kind, a, b, c, x):
     """Minus the log density at the coordinate x, up to a constant."""

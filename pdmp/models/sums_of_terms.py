@@ -44,7 +44,7 @@ from pdmp.models.priors import (
     Flat,
     Prior,
     derivative,
-    log_mass,
+    log_masses,
     potential,
     second_derivative_bound,
     second_derivative_bound_until,
@@ -648,13 +648,20 @@ class SumOfTerms(PriorOfEach, Model):
 
     def omitted(self) -> float:
         """See `Model.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
-        if self.reported is not None:  # of a formula, with priors among its terms
+        if self.reported is not None and self.reported.imputed:  # values of a column are data of some rows only
             return math.nan
-        laws = zip(self.kinds, self.numbers, strict=True)
-        return float(
-            sum(observed.constant().sum() for _, observed in self._families())
-            - sum(log_mass(int(kind), *own.tolist()) for kind, own in laws)
-        )
+        found, own, cuts = 0.0, np.ones(self.dim, bool), set()
+        for _, observed in self._families():
+            found += float(observed.constant().sum())
+            if observed.family.has_ascending_cuts:
+                cuts.add(tuple(int(cut.columns[0, 0]) for cut in observed.at[1:]))
+        for places in map(list, cuts):  # priors of cuts that ascend have one order of them all, if they are alike
+            alike = np.ptp(self.kinds[places]) == 0 and np.all(np.ptp(self.numbers[places], axis=0) == 0.0)
+            found += math.lgamma(len(places) + 1.0) if alike else math.nan
+        for one in [] if self.reported is None else self.reported.effect_sets():  # normal, in terms or elsewhere
+            own[one.effects] = False
+            found -= 0.5 * one.effects.size * math.log(math.tau)
+        return found - log_masses(self.kinds[own], self.numbers[own])
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(y | x) of each row of a family, with all constants; without families, minus each term.

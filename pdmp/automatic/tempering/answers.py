@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
+from pdmp.automatic.tempering.evidence import LogEvidence, bridged, in_digits, log_evidence
 from pdmp.automatic.tempering.modes import labels
 from pdmp.automatic.tempering.references import Mixture
 from pdmp.diagnostics import monte_carlo_error
@@ -24,11 +24,16 @@ from pdmp.interfaces.report import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pdmp.models.base import Model
+
 #: Restarts of all chains together below which shares are not known; and of the shares, U and tails the effective draws
 #: below which a run says so that was asked for none.
 RESTARTS, FEW = 50, 100.0
 #: Standard error of log Z from which it is not settled; by how much, and how many errors, two estimates may differ.
 UNSETTLED, APART, ERRORS = 0.3, 0.5, 4.0
+#: Rows that a bridge between a normal law and the draws looks at, at most, of each; but at so many points at least, and
+#: at so many at most.
+ROWS, LEAST_POINTS, MOST_POINTS = 200_000_000, 400, 4_000
 RARE = 0.01  #: share of a mode below which its effective draws are not counted
 #: Share by Laplace's approximation from which a mode is looked for, and the part of it below which it is missed.
 EXPECTED, MISSED = 0.02, 0.1
@@ -81,7 +86,7 @@ class LogBayesFactor(NamedTuple):
     error: float  #: its standard error
 
     def __repr__(self) -> str:
-        return f"log Bayes factor {self.value:.4g} ± {self.error:.2g}"
+        return f"log Bayes factor {in_digits(self.value, self.error)} ± {self.error:.2g}"
 
 
 def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:
@@ -138,6 +143,46 @@ def integral_of(run: Run) -> LogEvidence:
     return log_evidence(works, kept["rungs/betas"])
 
 
+def unsettled(known: LogEvidence, larger: str, or_else: str = "") -> list[str]:
+    """Sentences on a large error, and on both sides that differ by more than it; what is to be `larger`."""
+    found = []
+    if not known.error < UNSETTLED:
+        found.append(
+            f"the evidence is not settled: log Z has a standard error of {known.error:.2g}; give a larger {larger}"
+        )
+    if not abs(known.gap) < APART + ERRORS * min(known.gap_error, UNSETTLED):
+        found.append(
+            f"the evidence is not settled: stepping stones from both sides differ by {abs(known.gap):.2g} in log Z, so "
+            f"part of the mass may be missing; give a larger {larger}{or_else}"
+        )
+    return found
+
+
+def evidence_of_draws(run: Run, model: Model) -> LogEvidence:
+    """log Z of a model from a run that is not tempered, of a posterior with one mode: by `bridged`.
+
+    Warns
+    -----
+    UserWarning
+        Where it is not settled.
+
+    Raises
+    ------
+    ValueError
+        For a run that is too short.
+    """
+    draws = diagnostic_draws(run)
+    if draws is None or draws.shape[1] < 16:
+        raise ValueError("`log_evidence` needs at least 16 draws of each chain: run longer.")
+    effective = max(0.5 * float(np.median(draws_ess(draws, "mean"))), 2.0)
+    points = min(max(ROWS // max(model.n_data, 1), LEAST_POINTS), MOST_POINTS)
+    rng = np.random.default_rng(np.random.SeedSequence(run.seed, spawn_key=(2**32 - 3,)))
+    found, omitted = bridged(draws, effective, model.potential, -(-points // run.chains), rng), model.omitted()
+    for said in unsettled(found, "`ess=`"):
+        warn(f"log_evidence: {said}.")
+    return found._replace(value=found.value + omitted, second=found.second + omitted)
+
+
 def mixture_of(kept: dict[str, np.ndarray]) -> tuple[Mixture, np.ndarray]:
     """The reference, and the mode of each of its components."""
     parts = (kept[f"reference/{name}"] for name in ("weights", "means", "roots", "freedoms"))
@@ -166,19 +211,19 @@ def modes_of(run: Run) -> Modes:
     return Modes(sorted(found, key=lambda mode: -mode.share), run.names(), float(narrowest[0]))
 
 
-def evidence(a: Run, b: Run) -> LogBayesFactor:
-    """The log Bayes factor of two tempered runs: log Z of `a` minus log Z of `b`.
+def evidence(a: Any, b: Any) -> LogBayesFactor:
+    """The log Bayes factor of two tempered runs, or of two fits: log Z of `a` minus log Z of `b`.
 
     It means something only if all constants are in it: those of the likelihood and of the priors, which a posterior's
-    shape does not need. They are added for the regressions of `pdmp.models` with a proper `prior_scale`, and for priors
-    and families of `pdmp.models.sum_of_terms`; of another model of the package with data a warning says that they are
-    not known. A model of `from_function` has those that its U has; of a Stan program write
-    ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
+    shape does not need. They are added for fits of `pdmp.regression`, for the regressions of `pdmp.models` with a
+    proper `prior_scale`, and for priors and families of `pdmp.models.sum_of_terms`; of another model of the package
+    with data a warning says that they are not known. A model of `from_function` has those that its U has; of a Stan
+    program write ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
 
     Parameters
     ----------
-    a, b : Run
-        Of ``pdmp.sample(model, tempered=True)``, for the same data.
+    a, b : Run or Fit
+        Of ``pdmp.sample(model, tempered=True)``, or of `pdmp.regression`, for the same data.
 
     Returns
     -------
@@ -188,7 +233,7 @@ def evidence(a: Run, b: Run) -> LogBayesFactor:
     Raises
     ------
     ValueError
-        For a run that is not tempered.
+        For a run that is not tempered, and for fits of other rows, or with a flat prior.
 
     Examples
     --------
@@ -201,9 +246,20 @@ def evidence(a: Run, b: Run) -> LogBayesFactor:
     True
     """
     for name, run in (("a", a), ("b", b)):
-        if not isinstance(run, Run):
-            raise TypeError(f"`{name}` must be a run of pdmp.sample(model, tempered=True), got a {type(run).__name__}.")
-    first, second = evidence_of(a), evidence_of(b)
+        if not hasattr(type(run), "log_evidence"):
+            raise TypeError(
+                f"`{name}` must be a run of pdmp.sample(model, tempered=True), or a fit of pdmp.regression, got a "
+                f"{type(run).__name__}."
+            )
+    if hasattr(type(a), "observed") and hasattr(type(b), "observed"):
+        for what, of_a, of_b in (("y", a.observed, b.observed), ("weights", a.row_weights, b.row_weights)):
+            if not np.array_equal(of_a, of_b):
+                raise ValueError(
+                    f"`a` and `b` are of different data: {what} of {a.n_rows:,} rows, and of {b.n_rows:,}. Rows with a "
+                    "missing value in a column that is used are left out: leave them out of the table of both fits "
+                    "before; and a response that is transformed is another one."
+                )
+    first, second = a.log_evidence, b.log_evidence
     return LogBayesFactor(first.value - second.value, math.hypot(first.error, second.error))
 
 
@@ -298,16 +354,7 @@ class TemperedReport(Report):
         if draws is None or draws.shape[1] < 8:
             return ["too few scans for shares of modes and the evidence: give a larger budget"]
         known = integral_of(run)
-        if not known.error < UNSETTLED:
-            found.append(
-                f"the evidence is not settled: log Z has a standard error of {known.error:.2g}; give a larger "
-                "`gradients=`, `run.extend(gradients=...)`"
-            )
-        if not abs(known.gap) < APART + ERRORS * min(known.gap_error, UNSETTLED):
-            found.append(
-                f"the evidence is not settled: stepping stones from both sides differ by {abs(known.gap):.2g} in log "
-                "Z, so part of the mass may be missing; give a larger `gradients=`, or `initial=` nearer to it"
-            )
+        found += unsettled(known, "`gradients=`, `run.extend(gradients=...)`", ", or `initial=` nearer to it")
         found += _missed(run, draws, known.value)
         found += _disagreement(run, draws)
         if asked is None:

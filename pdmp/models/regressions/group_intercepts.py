@@ -29,6 +29,7 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -211,6 +212,12 @@ class GroupIntercepts(MixedRegression):
     def effect_precision(self, x: np.ndarray, k: int) -> float:
         """Of the prior of one coefficient of group column k, all others given."""
         return float(self.mixing[:, k] ** 2 @ np.exp(-2.0 * x[self.n_fixed : self.n_fixed + self.n_groups]))
+
+    def omitted(self) -> float:
+        """See `Model.omitted`: effects are M times coefficients, and of means beside the first a gauge is normal."""
+        sizes, stiff = np.diff(self.first), self.stiffness[self.stiffness > 0.0]
+        moved = float(sizes @ np.log(np.abs(np.diag(self.mixing))))
+        return super().omitted() + moved - 0.5 * float(np.log(math.tau / stiff).sum())
 
     def as_effects(self) -> MixedRegression | None:
         """`MixedRegression` of the same rows; None for rows in files, which have coefficients of groups in them."""

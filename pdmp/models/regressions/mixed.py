@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import GRADIENT, LANES, LOSS, Rows, Scratch, expand
 from pdmp.models.base import Model
-from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
+from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, log_masses, potential
 from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
 from pdmp.models.regressions.design import Columns, Dense, Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
@@ -122,7 +122,6 @@ class MixedRegression(Model):
         What was subtracted from a column, and what it was then divided by.
     """
 
-    knows_constants = False
     prefix = ""  #: of names of its parameters, as those of other linear predictors have one
 
     design: Compiled
@@ -542,6 +541,14 @@ class MixedRegression(Model):
     def row_width(self) -> int | None:
         # With groups, adding up what the chunks have found of each would take longer than the chunks.
         return None if self.n_groups else self.n_fixed + 1
+
+    def omitted(self) -> float:
+        """See `Model.omitted`: with the law of effects, where it is elsewhere too."""
+        of_rows = self.likelihood.law.family.log_constant(self.y) - math.log(self.response_scale)
+        of_rows = np.broadcast_to(of_rows, self.n_data)
+        effects = int(self.first[-1] - self.first[0])
+        of_priors = log_masses(self.kinds, self.numbers) + 0.5 * effects * math.log(math.tau)
+        return float(of_rows @ self.weight if self.weight.size else of_rows.sum()) - of_priors
 
     def as_effects(self) -> MixedRegression | None:
         """The model whose coordinates are effects, not coefficients of groups; None where it cannot be made."""

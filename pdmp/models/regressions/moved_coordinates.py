@@ -22,8 +22,6 @@ class MovedRows(Model):
     `natural_draws` and `coordinates`, y of x and x of y.
     """
 
-    knows_constants = False
-
     base: Compiled  #: of y
 
     @compiled(inline=False, allocates=True)
@@ -85,6 +83,10 @@ class MovedRows(Model):
         self.pull_back(x, y, by_natural, 0.0, out)
 
     # -- Python -------------------------------------------------------------------------------------------------------
+
+    def omitted(self) -> float:
+        """See `Model.omitted`: what `natural` returns has the Jacobian."""
+        return float(self.base.omitted())
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """y (..., dim) of draws of x."""

@@ -558,6 +558,10 @@ class StandardisedEffects(MovedRows):
         blocks = np.searchsorted(ends, self.spread, "right")
         return {list(base.variables)[k] for k in blocks}
 
+    def omitted(self) -> float:
+        """See `Model.omitted`: of coordinates that are no effects `natural` leaves out the Jacobian's scale."""
+        return super().omitted() + float(np.log(self.scale[self.which < 0]).sum())
+
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws of (β, t, w, u, …), (..., dim), from draws of x."""
         draws = real("draws", draws)
