@@ -68,6 +68,9 @@ def test_a_run_stops_where_its_process_says_that_it_is_in_vain(monkeypatch):
     monkeypatch.setattr(report, "in_vain", lambda self, run: run.stats["proposals"] >= 2 * 625)
     run = pdmp.sample(Telegraph(), ess=40, proposals=5_000, chains=2, seed=1)
     assert looks == [[500, 500], [625, 625]] and run.stopped == "in vain"
+    assert "as long" not in " ".join(run.summary().warnings) and "as long" in repr(
+        pdmp.sample(Telegraph(), proposals=20, chains=2, seed=1).summary()
+    )
     assert run.extend(ess=40, proposals=5_000).stopped == "in vain" and len(looks) == 3
     scripted(monkeypatch, means=[50.0])
     assert pdmp.sample(Telegraph(), ess=40, proposals=5_000, chains=2, seed=1).stopped == "ess"
