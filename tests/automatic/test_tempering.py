@@ -763,29 +763,28 @@ def test_a_mode_that_was_found_and_not_visited_is_named():
 
 
 def test_a_mode_that_the_reference_does_not_know_is_named_where_it_is_deepest(monkeypatch):
-    """Where 3 of 800 scans are 12.6 nats above it; at one of them, or at 8.9, it is no mode."""
+    """Where a chain is 12.6 nats above it for 250 rows of 6 scans; not if it left between, came later, or at 4.9."""
 
-    def told(scans, nats):
+    def told(rows, nats, left=(), least=0.0):
         run = Told(two_chains([0.3, 0.3]))
         for k, record in enumerate(run.records):
-            works = np.zeros((400, 2))
-            works[:, 0], works[: scans * k, 1] = -50.0, -nats - 2.0
-            found = {
-                "rungs/works": works,
-                "rungs/lowest": np.array([-9.0 * k]),
-                "rungs/place": np.array([1.0 + k, 5.0]),
-            }
-            record.accumulated |= found
+            works = np.full((400, 2), least - 2.0)
+            works[:, 0], works[100 : 100 + rows * k, 1] = -50.0, -nats - 2.0
+            works[list(left), 1] = least - 2.0
+            place = {"rungs/lowest": np.array([-9.0 * k]), "rungs/place": np.array([1.0 + k, 5.0])}
+            record.accumulated |= {"rungs/works": works, "rungs/spacing": np.array([6])} | place
         return run
 
     monkeypatch.setattr(answers, "integral_of", lambda run: LogEvidence(2.0, 0.1, 2.0, 0.0, 0.1))
     report = answers.TemperedReport()
-    [said] = report.doubts(told(3, 12.6), 400)
+    [said] = report.doubts(told(250, 12.6), 400)
     assert said.startswith(
         "a mode at a = 2, b = 5 was met by luck: the density is up to e^13 times that of the reference"
     )
-    assert "`initial=` a row for each chain" in said and report.in_vain(told(3, 12.6))
-    for run in (told(1, 12.6), told(3, 8.9), Told(two_chains([0.3, 0.3]))):
+    assert "`initial=` a row for each chain" in said and report.in_vain(told(250, 12.6))
+    assert report.in_vain(told(300, 12.6))  # to the end
+    assert not report.in_vain(told(250, 12.6, least=-8.0))  # a reference that is far below everywhere
+    for run in (told(249, 12.6), told(250, 4.9), told(300, 12.6, left=[250]), Told(two_chains([0.3, 0.3]))):
         assert report.doubts(run, 400) == [] and not report.in_vain(run)
 
 

@@ -32,9 +32,9 @@ UNSETTLED, APART, ERRORS = 0.3, 0.5, 4.0
 RARE = 0.01  #: share of a mode below which its effective draws are not counted
 #: Share by Laplace's approximation from which a mode is looked for, and the part of it below which it is missed.
 EXPECTED, MISSED = 0.02, 0.1
-#: Nats by which the target is above the reference, both normalised, where replicas hardly ever come (of spike and slab,
-#: whose rare modes are visited all the same, 8); part of the scans that are in such a place from which on it is a mode.
-ABOVE, STAYED = 9.0, 0.002
+#: Nats by which the target is higher above the reference than at the tenth of scans where it is least so, from which on
+#: replicas hardly come; scans for which one stays there at a stretch in a mode (in tails of a banana up to 700).
+ABOVE, STAYED = 5.0, 1_500
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
 
 
@@ -355,14 +355,18 @@ def _met(run, log_z):
     kept = [record.accumulated for record in run.records]
     if not all("rungs/place" in one for one in kept):
         return []
-    above = -np.concatenate([w[:, -1] for w in traces(run, "works")]) - log_z
-    if not (above > ABOVE).mean() > STAYED:
+    above, longest = [-w[:, -1] - log_z for w in traces(run, "works")], 0
+    usual = float(np.quantile(np.concatenate(above), 0.1))
+    for one in above:
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], one > usual + ABOVE, [False]])))
+        longest = max(longest, *(edges[1::2] - edges[::2]).tolist(), 0)
+    if longest * max(int(one["rungs/spacing"][0]) for one in kept) < STAYED:
         return []
-    lowest = min(kept, key=lambda one: float(one["rungs/lowest"][0]))
+    most, lowest = max(one.max() for one in above), min(kept, key=lambda one: float(one["rungs/lowest"][0]))
     return [
-        f"a mode at {_named(run, lowest['rungs/place'])} was met by luck: the density is up to e^{above.max():.0f} "
-        "times that of the reference, so that replicas hardly come there, and its share is not known. A larger budget "
-        "helps little: give `initial=` a row for each chain, one of them there"
+        f"a mode at {_named(run, lowest['rungs/place'])} was met by luck: the density is up to e^{most:.0f} times that "
+        "of the reference, so that replicas hardly come there, and its share is not known. A larger budget helps "
+        "little: give `initial=` a row for each chain, one of them there"
     ]
 
 
