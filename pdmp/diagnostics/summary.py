@@ -322,6 +322,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
     if improper := run.info.get("improper"):  # chains that drift apart, and slowly, say no more than that
         found, heavy, apart = [improper, *found], {}, np.zeros(d, bool)
+    if improper or run.stopped == "in vain":  # a longer run would not mend it
         ess, rhat, loose = np.full(d, math.inf), np.zeros(d), np.zeros(d)
     found += run.info.get("wrong_gradient", [])
     found += [f"{text}." for text in run.info.get("doubts", [])]

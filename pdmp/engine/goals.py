@@ -22,6 +22,7 @@ FIRST_LOOK = 500  #: proposals after the warm-up at the first look, at least
 CLOCK_PROPOSALS = 10  #: and at least so many for each clock
 GROWTH = 4  #: each look is 1 / `GROWTH` of the proposals after the warm-up further than the last
 QUICK_NUMBERS = 2_000_000  #: numbers in the draws of all chains up to which R-hat is computed at every look
+VAIN = "in vain"  #: why a run stopped that would reach no goal (`Report.in_vain`)
 DEFAULT_PROPOSALS = 10_000_000  #: where a chain stops that has reached no goal, if no other budget is given
 
 
@@ -100,11 +101,13 @@ class Goal:
         """Examine chains that have all stopped or wait; whether they shall run to another look."""
         if any(c.stopped in GOALS or c.failure is not None for c in chains):
             return False
-        self.examine(Run(info, [c.finish() for c in chains], process=chains[0].process))
+        run = Run(info, [c.finish() for c in chains], process=chains[0].process)
+        self.examine(run)
         waiting = [c for c in chains if c.stopped == LOOK]
-        if self.reached():
+        reached = self.reached()
+        if reached or run.process.report.in_vain(run):
             for chain in waiting:
-                chain.stopped = self.reason
+                chain.stopped = self.reason if reached else VAIN
             return False
         look = self.after(max(c.look for c in chains))
         for chain in waiting:
@@ -191,7 +194,7 @@ class Goal:
 
     def shortfall(self, run):
         """A sentence on what a run that has stopped did not reach, and what to try; None if it has, or was stopped."""
-        if run.stopped in ("failed", "interrupted") or any(r.stopped in GOALS for r in run.records):
+        if run.stopped in ("failed", "interrupted", VAIN) or any(r.stopped in GOALS for r in run.records):
             return None
         if (self.draws is None and self.rhats is None) or self.reached():
             return None

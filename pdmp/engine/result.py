@@ -131,7 +131,8 @@ class Run:
     warmup, end : ndarray, shape (chains,)
         Process times at which the warm-up and the path end.
     stopped : str
-        What ended the run: the name of a budget, "interrupted" or "failed"; several when chains differ.
+        What ended the run: the name of a budget, "in vain" where a larger one would not reach its goal either,
+        "interrupted" or "failed"; several when chains differ.
     variables : dict of str to tuple of int
         Names and shapes of the parts of x.
     transforms : dict of str to pdmp.models.transforms.Transform

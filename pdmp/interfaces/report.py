@@ -48,6 +48,10 @@ class Report:
         """Effective draws, by name, of what a goal `ess` asks for besides the mean and sd of every coordinate."""
         return {}
 
+    def in_vain(self, run: Any) -> bool:
+        """Whether a longer run would not reach a goal either, for a reason that `doubts` says: it then stops."""
+        return False
+
     def doubts(self, run: Any, asked: float | None) -> list[str]:
         """Further reasons to mistrust a `pdmp.Run`, which need more than its ``stats``; `sample` warns of them.
 

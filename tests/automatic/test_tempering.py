@@ -505,7 +505,10 @@ def test_what_is_kept_of_scans(monkeypatch):
         for scan in range(1, scans + 1):
             memory.potentials[:] = 10.0 * scan + np.arange(3)
             memory.heights[:] = 0.5
+            memory.positions[:] = abs(scan - 2.0)
+            memory.heights[memory.at[-1]] += 25.0 * (scan == 2)  # where W at the target is the least
             process.note(memory)
+        assert memory.trace.lowest.tolist() == [-3.5] and memory.trace.place.tolist() == [0.0, 0.0]
         used = int(memory.trace.used[0])
         assert np.array_equal(memory.trace.works[:used, 0], memory.trace.potentials[:used] - 2.5)
         kept.append({"rungs/potentials": memory.trace.potentials[:used], "rungs/spacing": memory.trace.spacing})
@@ -757,6 +760,32 @@ def test_a_mode_that_was_found_and_not_visited_is_named():
     assert answers._missed(Told(draws, known=[([0.0, 20.0], -2.7)]), draws, 2.0) == []
     rare = two_chains([0.01, 0.01])  # of a share of 0.05 a hundredth was seen: no tenth is missing
     assert answers._missed(Told(rare, known=[([6.0, 0.0], 2.0 + math.log(0.05))]), rare, 2.0) == []
+
+
+def test_a_mode_that_the_reference_does_not_know_is_named_where_it_is_deepest(monkeypatch):
+    """Where a chain is 12.6 nats above it for 250 rows of 6 scans; not if it left between, came later, or at 4.9."""
+
+    def told(rows, nats, left=(), least=0.0):
+        run = Told(two_chains([0.3, 0.3]))
+        for k, record in enumerate(run.records):
+            works = np.full((400, 2), least - 2.0)
+            works[:, 0], works[100 : 100 + rows * k, 1] = -50.0, -nats - 2.0
+            works[list(left), 1] = least - 2.0
+            place = {"rungs/lowest": np.array([-9.0 * k]), "rungs/place": np.array([1.0 + k, 5.0])}
+            record.accumulated |= {"rungs/works": works, "rungs/spacing": np.array([6])} | place
+        return run
+
+    monkeypatch.setattr(answers, "integral_of", lambda run: LogEvidence(2.0, 0.1, 2.0, 0.0, 0.1))
+    report = answers.TemperedReport()
+    [said] = report.doubts(told(250, 12.6), 400)
+    assert said.startswith(
+        "a mode at a = 2, b = 5 was met by luck: the density is up to e^13 times that of the reference"
+    )
+    assert "`initial=` a row for each chain" in said and report.in_vain(told(250, 12.6))
+    assert report.in_vain(told(300, 12.6))  # to the end
+    assert not report.in_vain(told(250, 12.6, least=-8.0))  # a reference that is far below everywhere
+    for run in (told(249, 12.6), told(250, 4.9), told(300, 12.6, left=[250]), Told(two_chains([0.3, 0.3]))):
+        assert report.doubts(run, 400) == [] and not report.in_vain(run)
 
 
 def test_few_restarts_and_undefined_potentials_are_said():

@@ -62,6 +62,21 @@ def test_a_run_stops_at_the_first_look_that_reaches_the_goal(monkeypatch):
 
 
 @pytest.mark.exact
+def test_a_run_stops_where_its_process_says_that_it_is_in_vain(monkeypatch):
+    """And does not say that a larger budget would do; a goal that is reached comes first."""
+    looks, report = scripted(monkeypatch, means=[1.0]), type(Telegraph().report)
+    monkeypatch.setattr(report, "in_vain", lambda self, run: run.stats["proposals"] >= 2 * 625)
+    run = pdmp.sample(Telegraph(), ess=40, proposals=5_000, chains=2, seed=1)
+    assert looks == [[500, 500], [625, 625]] and run.stopped == "in vain"
+    assert "as long" not in " ".join(run.summary().warnings) and "as long" in repr(
+        pdmp.sample(Telegraph(), proposals=20, chains=2, seed=1).summary()
+    )
+    assert run.extend(ess=40, proposals=5_000).stopped == "in vain" and len(looks) == 3
+    scripted(monkeypatch, means=[50.0])
+    assert pdmp.sample(Telegraph(), ess=40, proposals=5_000, chains=2, seed=1).stopped == "ess"
+
+
+@pytest.mark.exact
 def test_sds_count_as_means_do(monkeypatch):
     looks = scripted(monkeypatch, means=[100.0], sds=[1.0, 39.0, 41.0])
     pdmp.sample(Telegraph(), ess=40, seed=1)

@@ -37,6 +37,9 @@ ROWS, LEAST_POINTS, MOST_POINTS = 200_000_000, 400, 4_000
 RARE = 0.01  #: share of a mode below which its effective draws are not counted
 #: Share by Laplace's approximation from which a mode is looked for, and the part of it below which it is missed.
 EXPECTED, MISSED = 0.02, 0.1
+#: Nats by which the target is higher above the reference than at the tenth of scans where it is least so, from which on
+#: replicas hardly come; scans for which one stays there at a stretch in a mode (in tails of a banana up to 700).
+ABOVE, STAYED = 5.0, 1_500
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
 
 
@@ -285,9 +288,7 @@ def _place(run, k):
     """Where mode k is, in words."""
     mixture, group = mixture_of(of_tempered(run, "modes"))
     own = np.flatnonzero(group == k)
-    centre = mixture.means[own[np.argmax(mixture.weights[own])]]
-    shown = ", ".join(f"{name} = {x:.3g}" for name, x in list(zip(run.names(), centre, strict=True))[:3])
-    return shown + (" …" if run.dim > 3 else "")
+    return _named(run, mixture.means[own[np.argmax(mixture.weights[own])]])
 
 
 class TemperedReport(Report):
@@ -317,6 +318,8 @@ class TemperedReport(Report):
             "rungs/works": memory.trace.works[:used].copy(),
             "rungs/potentials": memory.trace.potentials[:used].copy(),
             "rungs/spacing": memory.trace.spacing.copy(),
+            "rungs/lowest": memory.trace.lowest.copy(),
+            "rungs/place": memory.trace.place.copy(),
             "reference/weights": reference.weights.copy(),
             "reference/means": reference.means.copy(),
             "reference/roots": reference.roots.copy(),
@@ -347,6 +350,11 @@ class TemperedReport(Report):
         """Effective draws of shares of modes, of U, and of tails."""
         return further_draws(run)
 
+    def in_vain(self, run: Any) -> bool:
+        """Whether a mode was met that the reference does not know: no budget makes its share known."""
+        draws = diagnostic_draws(run)
+        return draws is not None and draws.shape[1] >= 8 and bool(_met(run, integral_of(run).value))
+
     def doubts(self, run: Any, asked: float | None) -> list[str]:
         """Of the evidence, modes that were found and are not visited, replicas that disagree, and few draws."""
         found = []
@@ -355,7 +363,8 @@ class TemperedReport(Report):
             return ["too few scans for shares of modes and the evidence: give a larger budget"]
         known = integral_of(run)
         found += unsettled(known, "`gradients=`, `run.extend(gradients=...)`", ", or `initial=` nearer to it")
-        found += _missed(run, draws, known.value)
+        met = _met(run, known.value)
+        found += met or _missed(run, draws, known.value)
         found += _disagreement(run, draws)
         if asked is None:
             further = further_draws(run)
@@ -380,14 +389,38 @@ def _missed(run, draws, log_z):
         square = (np.linalg.solve(root, (x - centre).T) ** 2).sum(axis=0)
         visited = float((square <= d + 4.0 * math.sqrt(2.0 * d)).mean())
         if visited < MISSED * expected:
-            names = list(zip(run.names(), centre, strict=True))[:3]
-            where = ", ".join(f"{name} = {value:.3g}" for name, value in names) + (" …" if d > 3 else "")
             return [
-                f"a mode that a path found at {where}, with a share of about {expected:.2g} by Laplace's "
+                f"a mode that a path found at {_named(run, centre)}, with a share of about {expected:.2g} by Laplace's "
                 f"approximation, was visited {visited:.2g} of the time: give a larger `gradients=`, or order what "
                 "labels exchange"
             ]
     return []
+
+
+def _met(run, log_z):
+    """A sentence of a mode that the reference does not know, and that replicas have met on their way."""
+    kept = [record.accumulated for record in run.records]
+    if not all("rungs/place" in one for one in kept):
+        return []
+    above, longest = [-w[:, -1] - log_z for w in traces(run, "works")], 0
+    usual = float(np.quantile(np.concatenate(above), 0.1))
+    for one in above:
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], one > usual + ABOVE, [False]])))
+        longest = max(longest, *(edges[1::2] - edges[::2]).tolist(), 0)
+    if longest * max(int(one["rungs/spacing"][0]) for one in kept) < STAYED:
+        return []
+    most, lowest = max(one.max() for one in above), min(kept, key=lambda one: float(one["rungs/lowest"][0]))
+    return [
+        f"a mode at {_named(run, lowest['rungs/place'])} was met by luck: the density is up to e^{most:.0f} times that "
+        "of the reference, so that replicas hardly come there, and its share is not known. A larger budget helps "
+        "little: give `initial=` a row for each chain, one of them there"
+    ]
+
+
+def _named(run, x):
+    """Where x is, in words."""
+    shown = ", ".join(f"{name} = {value:.3g}" for name, value in list(zip(run.names(), x, strict=True))[:3])
+    return shown + (" …" if run.dim > 3 else "")
 
 
 def _disagreement(run, draws):

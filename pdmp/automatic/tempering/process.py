@@ -64,6 +64,8 @@ class Trace(NamedTuple):
     used: np.ndarray  #: (1,) rows so far
     spacing: np.ndarray  #: (1,) scans from one to the next
     since: np.ndarray  #: (1,) scans since the last one
+    lowest: np.ndarray  #: (1,) the least W at the target, of all scans
+    place: np.ndarray  #: (d,) where that was
 
 
 class TemperedMemory(NamedTuple):
@@ -287,13 +289,17 @@ class Tempered(Process):
         trace, rungs, d = memory.trace, self.betas.shape[0], memory.x.shape[0]
         memory.counted[0] += 1
         trace.since[0] += 1
+        top = memory.at[rungs - 1]
+        if memory.potentials[top] - memory.heights[top] < trace.lowest[0]:
+            trace.lowest[0] = memory.potentials[top] - memory.heights[top]
+            self.move(memory.positions, top, trace.place)
         if trace.since[0] >= trace.spacing[0]:
             trace.since[0] = 0
             row = trace.used[0]
             for rung in range(rungs):
                 r = memory.at[rung]
                 trace.works[row, rung] = memory.potentials[r] - memory.heights[r]
-            trace.potentials[row] = memory.potentials[memory.at[rungs - 1]]
+            trace.potentials[row] = memory.potentials[top]
             trace.used[0] += 1
             if trace.used[0] == trace.works.shape[0]:
                 for k in range(trace.works.shape[0] // 2):
@@ -414,6 +420,8 @@ class Tempered(Process):
                 used=np.zeros(1, np.int64),
                 spacing=np.ones(1, np.int64),
                 since=np.zeros(1, np.int64),
+                lowest=np.full(1, math.inf),
+                place=np.zeros(d),
             ),
             mixture=self.reference.memory(),
             provider=self.provider.memory(rng),
