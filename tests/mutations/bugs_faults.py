@@ -155,6 +155,6 @@ BUGS += [
         ("a program that is to end goes on after the warm-up", "pdmp/automatic/windows.py", "        if not isinstance(error, Exception):\n            raise error\n", "        pass\n", "tests/automatic/test_metric.py::test_what_a_gradient_raises_in_a_window_is_said"),
         ("a checkpoint does not know attributes", "pdmp/engine/checkpoint.py", "and isinstance(item, PLAIN)", "and item is None", USERS),
         ("nor methods that Python runs", "pdmp/engine/checkpoint.py", "    for name in BEGIN:", "    for name in ():", USERS),
-        ("work arrays are looked for at the start alone", "pdmp/models/adapters/function.py", "            self._evaluated(self.initial + 0.1 * np.maximum(1.0, np.abs(self.initial)))\n", "", "tests/faults/test_concurrent_runs.py"),
+        ("work arrays are looked for at the start alone", "pdmp/models/adapters/function.py", "            self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))\n", "", "tests/faults/test_concurrent_runs.py"),
     ]
 ]  # fmt: skip
