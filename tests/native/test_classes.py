@@ -77,55 +77,28 @@ def cases():
     }
 
 
-#: These have another bound, metric or target than a case of the same process, or its flow and jump.
-FURTHER = (
-    "BPS inversion",
-    "BPS grid",
-    "SGBD vanilla",
-    "SGBD extreme",
-    "ForwardEventChain",
-    "DirectionalBPS",
-    "SBPS that learns and looks ahead",
-    "BPS affine",
-    "BPS with a diagonal mass",
-    "GeneralisedBPS",
-    "DirectionalBPS generic",
-    "ZigZag affine",
-    "ZigZag grid",
-    "SBPS batches",
-    "LipschitzSBPS",
-    "SGRRLD",
-    "SGLD on logistic batches",
-    "SGBD on logistic batches",
-)
-
-
-def paths(further):
-    """Events of those cases: times, kinds, which coordinate, positions, velocities."""
+def paths():
+    """Events of the cases: times, kinds, which coordinate, positions, velocities."""
     found = {}
     for name, (process, x, budget, _) in cases().items():
-        if (name in FURTHER) != further:
-            continue
         record = run_chain(process, x, 62, warmup=0.1, **budget).finish()
         for part in ("times", "kinds", "which", "xs", "vs"):
             found[f"{name}/{part}"] = getattr(record, part)
     return found
 
 
+@pytest.mark.release  # the paths of many are compared by tests/statistics/test_each_sampler.py
 @needs_compiler
-@pytest.mark.parametrize("further", [False, pytest.param(True, marks=pytest.mark.release)])
-def test_compiled_paths_are_those_of_plain_python(further, tmp_path):
+def test_compiled_paths_are_those_of_plain_python(tmp_path):
     """Bitwise, for rounding differences grow exponentially along a path; vectorised batches may reorder their sums."""
     script = "import numpy as np; from tests.native.test_classes import paths; "
-    script += f"np.savez({str(tmp_path / 'p.npz')!r}, **paths({further}))"
+    script += f"np.savez({str(tmp_path / 'p.npz')!r}, **paths())"
     python("-c", script, NUMBA_DISABLE_JIT=1)
-    ours = paths(further)
+    ours = paths()
     different = []
     with np.load(tmp_path / "p.npz") as theirs:
         assert set(theirs.files) == set(ours)
-        chosen = {name: tolerance for name, (*_, tolerance) in cases().items() if (name in FURTHER) == further}
-        assert set(FURTHER) < set(cases()) and chosen
-        for name, tolerance in chosen.items():
+        for name, (*_, tolerance) in cases().items():
             assert len(ours[f"{name}/times"]) >= STEPS
             for part in ("times", "kinds", "which", "xs", "vs"):
                 a, b = ours[f"{name}/{part}"], theirs[f"{name}/{part}"]

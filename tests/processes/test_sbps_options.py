@@ -171,6 +171,7 @@ def test_the_noise_of_an_observation(noise):
     assert memory.means[0]["ray_noises"] == (1.0 if noise == "pooled" else 0.0)
 
 
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS lost:UserWarning")
 def test_pooled_noise_is_worth_several_violations():
     """Gradients of the data with heavy tails, batches of five: an untypical batch underestimates the noise."""
@@ -378,6 +379,7 @@ def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
     assert np.linalg.norm(memory.metric.u) == pytest.approx(1.0)
 
 
+@pytest.mark.release  # the paths are those of the test above
 def test_the_law_with_a_dense_preconditioner():
     process = pdmp.SBPS(Noisy(MODEL, 0.5), k=4.0, metric=pdmp.Metric(covariance=np.linalg.inv(PRECISION @ PRECISION)))
     run = pdmp.sample(process, time=40_000.0, warmup=0.05, seed=3, store="moments", covariance=True)
@@ -401,6 +403,8 @@ def test_statistics_are_those_of_the_sums():
     assert stats["mean_lost_bounces"] == pytest.approx(lost / (lost + bounces)) and lost > 0.0
 
 
+@pytest.mark.slow
+@pytest.mark.exact
 def test_a_run_that_lost_many_bounces_says_so():
     process = pdmp.SBPS(Noisy(MODEL, 2.0), k=0.0)
     with pytest.warns(UserWarning, match=r"pdmp.SBPS lost \d+ % of its bounces.*k = 0.*raise `k`"):
