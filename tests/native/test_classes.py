@@ -6,108 +6,11 @@ import pytest
 import discrete
 import pdmp
 from pdmp import CERTAIN, Process, compiled
-from pdmp.gradients import Minibatch, Noisy
-from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.models import LogisticRegression
 from pdmp.native import classes, fingerprints
 from pdmp.native.classes import Compiled, check_current, entry, inlined, named_by_methods, vectorised
-from tests.checks import assert_unbiased, run_chain
-from tests.native.processes import JIT, needs_compiler, python
-
-EVENTS, STEPS = 3_000, 1_000
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Equal to plain Python
-
-
-def cases():
-    """Process, start, events or steps, and the relative tolerance; 0 is bitwise."""
-    rng = np.random.default_rng(61)
-    gaussian = Gaussian([1.0, -2.0, 0.5], [[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-    A = rng.standard_normal((20, 3))
-    linear = LinearGaussian(A, A @ np.ones(3) + rng.standard_normal(20))
-    X = rng.standard_normal((200, 3))
-    logistic = LogisticRegression(X, (rng.random(200) < 1.0 / (1.0 + np.exp(-X.sum(axis=1)))).astype(float))
-    noisy, batches = Noisy(gaussian, 0.7), Minibatch(linear, 5)
-    skew, three = SkewNormal(3.0), np.array([1.0, -1.0, 0.0])
-    one, events, steps = np.array([0.5]), {"events": EVENTS}, {"steps": STEPS}
-    return {
-        "BPS inversion": (pdmp.BPS(gaussian), three, events, 0.0),
-        "BPS affine": (pdmp.BPS(gaussian, thinning="affine"), three, events, 0.0),
-        "BPS with a dense mass": (
-            pdmp.BPS(gaussian, 0.5, "partial", "gaussian", metric="dense"),
-            three,
-            events,
-            0.0,
-        ),
-        "BPS with a diagonal mass": (pdmp.BPS(gaussian, 0.5, "partial", metric="diagonal"), three, events, 0.0),
-        "GeneralisedBPS": (pdmp.GeneralisedBPS(gaussian), three, events, 0.0),
-        "ForwardEventChain": (pdmp.ForwardEventChain(gaussian, "rotate", 0.5), three, events, 0.0),
-        "DirectionalBPS": (pdmp.DirectionalBPS(gaussian), three, events, 0.0),
-        "DirectionalBPS generic": (pdmp.DirectionalBPS(skew, 1.0, metric=None), one, events, 0.0),
-        "BPS grid": (pdmp.BPS(skew, refresh_rate=1.0), one, events, 0.0),
-        "ZigZag inversion": (pdmp.ZigZag(gaussian), three, events, 0.0),
-        "ZigZag affine": (pdmp.ZigZag(gaussian, thinning="affine"), three, events, 0.0),
-        "ZigZag grid": (pdmp.ZigZag(skew), one, events, 0.0),
-        "SBPS noisy": (pdmp.SBPS(noisy), three, events, 0.0),
-        "SBPS batches": (pdmp.SBPS(batches), three, events, 0.0),
-        "SBPS that learns and looks ahead": (
-            pdmp.SBPS(noisy, learner="likelihood", auxiliary=True, noise="latest", metric="diagonal"),
-            three,
-            events,
-            0.0,
-        ),
-        "LipschitzSBPS": (pdmp.LipschitzSBPS(logistic), three, events, 1e-10),
-        "Boomerang": (
-            pdmp.Boomerang(
-                gaussian, three, metric=pdmp.Metric(covariance=[[1.0, 0.4, 0], [0.4, 2.0, -0.3], [0, -0.3, 0.5]])
-            ),
-            three,
-            events,
-            0.0,
-        ),
-        "FactorisedBoomerang": (pdmp.FactorisedBoomerang(gaussian, three), three, events, 0.0),
-        "SGLD": (discrete.SGLD(noisy, 0.1), three, steps, 0.0),
-        "SGBD vanilla": (discrete.SGBD(noisy, 0.3), three, steps, 0.0),
-        "SGBD corrected": (discrete.SGBD(noisy, 0.3, "corrected"), three, steps, 0.0),
-        "SGBD extreme": (discrete.SGBD(noisy, 0.3, "extreme"), three, steps, 0.0),
-        "SGRRLD": (discrete.SGRRLD(noisy, 0.1, correlation=0.5), three, steps, 0.0),
-        "SGLD on logistic batches": (discrete.SGLD(Minibatch(logistic, 20), 1e-3), three, steps, 1e-10),
-        "SGBD on logistic batches": (discrete.SGBD(Minibatch(logistic, 20), 0.03, "corrected"), three, steps, 1e-10),
-    }
-
-
-def paths():
-    """Events of the cases: times, kinds, which coordinate, positions, velocities."""
-    found = {}
-    for name, (process, x, budget, _) in cases().items():
-        record = run_chain(process, x, 62, warmup=0.1, **budget).finish()
-        for part in ("times", "kinds", "which", "xs", "vs"):
-            found[f"{name}/{part}"] = getattr(record, part)
-    return found
-
-
-@pytest.mark.release  # the paths of many are compared by tests/statistics/test_each_sampler.py
-@needs_compiler
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    """Bitwise, for rounding differences grow exponentially along a path; vectorised batches may reorder their sums."""
-    script = "import numpy as np; from tests.native.test_classes import paths; "
-    script += f"np.savez({str(tmp_path / 'p.npz')!r}, **paths())"
-    python("-c", script, NUMBA_DISABLE_JIT=1)
-    ours = paths()
-    different = []
-    with np.load(tmp_path / "p.npz") as theirs:
-        assert set(theirs.files) == set(ours)
-        for name, (*_, tolerance) in cases().items():
-            assert len(ours[f"{name}/times"]) >= STEPS
-            for part in ("times", "kinds", "which", "xs", "vs"):
-                a, b = ours[f"{name}/{part}"], theirs[f"{name}/{part}"]
-                same = np.array_equal(a, b) if tolerance == 0.0 else np.allclose(a, b, rtol=tolerance, atol=tolerance)
-                if not same:
-                    rows = np.flatnonzero(np.any((a != b).reshape(len(a), -1), axis=1)) if len(a) == len(b) else [-1]
-                    different.append(f"{name}: {part} from row {rows[0]}")
-    assert not different, different
-
+from tests.checks import assert_unbiased
+from tests.native.processes import JIT, needs_compiler
 
 # ---------------------------------------------------------------------------------------------------------------
 # A process of one's own
