@@ -67,6 +67,7 @@ def test_the_positive_orthant(name):
     assert_unbiased(found.var, square - mean**2, resolution=0.03)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("low, high", [(-1.0, 0.5), (1.5, math.inf)])
 def test_one_dimension(low, high):
     target = pdmp.models.Gaussian([0.0], [1.0])

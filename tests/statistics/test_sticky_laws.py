@@ -102,7 +102,7 @@ def test_all_models_of_a_logistic_regression(kind, options):
     assert_unbiased(found, list(truth.values()), resolution=0.025)
 
 
-@pytest.mark.parametrize("name", in_ci(["ZigZag", "BPS", "Boomerang"], "ZigZag"))
+@pytest.mark.parametrize("name", in_ci(PROCESSES))
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     events = 400_000 if name == "ZigZag" else 100_000  # of all coordinates together
     check = pdmp.validation.check_clocks(PROCESSES[name](), events=events, seed=99)
