@@ -265,27 +265,6 @@ def test_the_two_runs_of_a_reference(monkeypatch):
         pdmp.reference(model, seed=5, chains=3, mode=np.array([3.0, -1.0]))
 
 
-def test_the_reference_of_a_logistic_regression_is_made_in_other_coordinates(monkeypatch):
-    rng = np.random.default_rng(1)
-    model = pdmp.models.LogisticRegression(rng.standard_normal((60, 2)), np.arange(60) % 2, prior_scale=2.0)
-    cov = np.array([[1.0, 0.2], [0.2, 0.9]])
-    runs, seen = [Told([0.1, 0.2], [1.0, 0.9], 500.0, cov=cov), Told([0.1, 0.2], [1.0, 0.9], 500.0)], []
-    monkeypatch.setattr(comparison, "_long_enough", lambda *args: seen.append(args) or runs.pop(0))
-    found = pdmp.reference(model, ess=3_000, seed=2)
-    mode = model.mode()
-    _, V = comparison._whitened(model, model.hessian(mode))
-    first, starts = seen[0][:2]
-    assert first.refresh_rate == 0.2 and seen[1][0].model is first.model is not model
-    assert seen[1][0].metric is None  # these coordinates have the metric
-    z = np.random.default_rng(2).standard_normal((4, 2))
-    np.testing.assert_allclose(starts, np.linalg.solve(V, mode) + 2.0 * z, atol=1e-6)
-    np.testing.assert_allclose(found.mean, V @ [0.1, 0.2])
-    np.testing.assert_allclose(found.cov, V @ cov @ V.T)
-    np.testing.assert_allclose(found.sd**2, np.diag(V @ cov @ V.T))
-    np.testing.assert_allclose(found.draws[1], V @ [2.0, 3.0])
-    assert len(found.draws) == 3 * 750
-
-
 #: (R-hat, ESS of the means, of the sds), and whether that is enough for `ess` = 400
 DEMANDS = [((1.0101, 1e4, 1e4), False), ((1.0099, 400, 100), True), ((1.0, 399, 1e4), False), ((1.0, 1e4, 99), False)]
 
@@ -516,23 +495,6 @@ def picture():
     return table, plots.compare(table)
 
 
-def test_the_errors_in_the_picture(picture):
-    table, figure = picture
-    errors = figure.axes[-1]
-    floor = math.sqrt(2.0 / (math.pi * 800.0))  # E|z| of a standard normal z, over √ESS
-    for line, (label, style) in zip(errors.lines, {"moving": "-", "ticking": "--"}.items(), strict=False):
-        assert np.array_equal(line.get_xydata().T, table.errors_by_pass[label]) and line.get_linestyle() == style
-    dotted = errors.lines[2]
-    np.testing.assert_allclose(dotted.get_ydata(), floor)
-    assert errors.get_xscale() == errors.get_yscale() == "log"
-    assert errors.get_ylim() == pytest.approx((0.75 * floor, 1.25 * 0.6)) and errors.get_xlim()[1] == 100.0
-    assert errors.get_xlim()[0] < 1.0
-    table, (_, axes) = written(), matplotlib.pyplot.subplots()
-    table.errors_by_pass["moving"][1][2] = 0.001  # below the floor
-    comparisons._show_errors(axes, table, list(table.paths), dict.fromkeys(table.paths, "black"))
-    assert axes.get_ylim()[0] == pytest.approx(0.75 * 0.001)
-
-
 def test_the_paths_in_the_picture(picture):
     table, figure = picture
     moving, ticking = figure.axes[:2]
@@ -561,26 +523,6 @@ def test_the_paths_in_the_picture(picture):
     assert drawn[22] == pytest.approx(inside[21, 1] + (15 - 14.7) / 0.7 * (inside[22, 1] - inside[21, 1]))
 
 
-def test_the_marginals_in_the_picture(picture):
-    from scipy.stats import gaussian_kde
-
-    table, figure = picture
-    for axes, k in zip(figure.axes[2:4], range(2), strict=True):
-        grey, *lines = axes.lines
-        points = grey.get_xdata()
-        np.testing.assert_allclose(grey.get_ydata(), gaussian_kde(table.reference.draws[:, k])(points))
-        middle, width = table.reference.mean[k], 4.2 * table.reference.sd[k]
-        assert axes.get_xlim() == pytest.approx((middle - width, middle + width))
-        for line, label in zip(lines, table.draws, strict=True):
-            np.testing.assert_allclose(line.get_ydata(), gaussian_kde(table.draws[label][:, :, k].ravel())(points))
-    turned = comparisons.compare(table, (1, 0)).axes[2:4]
-    for axes, k in zip(turned, (1, 0), strict=True):
-        same = figure.axes[2 + k]
-        assert axes.get_xlabel() == same.get_xlabel() == table.names[k]
-        for line, other in zip(axes.lines, same.lines, strict=True):
-            assert np.array_equal(line.get_xydata(), other.get_xydata())
-
-
 def test_the_coordinates_in_the_picture():
     """The two most correlated, of either sign, and the most skewed of the others."""
     cov = np.diag([1.0, 4.0, 9.0, 1.0])
@@ -594,30 +536,6 @@ def test_the_coordinates_in_the_picture():
 
 
 # -- tuning --------------------------------------------------------------------------------------------------------
-
-
-def test_what_an_arm_is_told(monkeypatch):
-    module = __import__("sys").modules["pdmp.tuning.competition"]
-    seen, real = [], module.sample
-    monkeypatch.setattr(module, "sample", lambda process, **options: seen.append(options) or real(process, **options))
-    arms = tuning.grid(step=[0.1, 0.1, 0.1, 0.2])
-    scores = iter(range(100))
-    call = {"clock": "steps", "seed": 3, "initial": [2.0, 0.0], "thin": 1, "workers": 1}
-    found = tuning.grid_search(
-        lambda step: discrete.SGLD(LAW, step), arms, 20, metric=lambda x, model: float(next(scores)), **call
-    )
-    seeds = [int(child.generate_state(1, np.uint64)[0]) for child in np.random.SeedSequence(3).spawn(4)]
-    assert [options.pop("seed") for options in seen] == seeds and len(set(seeds)) == 4
-    for options in seen:
-        assert options.pop("initial") == [2.0, 0.0]
-        assert options == {"proposals": 20, "progress": False, "executor": None}
-    assert found.best is not None and found.seed == 3 and found.score == 0.0
-    # Arms that are equal have streams of their own.
-    ends = []
-    tuning.grid_search(
-        lambda step: discrete.SGLD(LAW, step), arms, 20, metric=lambda x, m: ends.append(x[-1]) or 1.0, **call
-    )
-    assert len({tuple(x) for x in ends}) == 4
 
 
 @pytest.mark.parametrize(("clock", "budget"), [("data", {"data_passes": 7.5}), ("seconds", {"seconds": 7.5})])

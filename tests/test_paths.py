@@ -16,6 +16,7 @@ from numba.core import config
 from pdmp.engine.chain import statistics
 from pdmp.engine.preflight import contents
 from tests import digests, seeds
+from tests.checks import in_ci
 from tests.recorded import difference
 
 KEPT = json.loads(digests.FILE.read_text(encoding="utf-8"))
@@ -62,19 +63,19 @@ def test_the_figures_of_a_case_are_those_that_were_recorded(name):
     compare(name)
 
 
+#: Those that share the machine code of no law of `tests/statistics/test_each_sampler.py`, which compares its paths too.
+COMPILED = ("LocalBPS", "ZigZag local", "CoordinateSampler sparse", "Bounded BPS", "ZigZag importance")
+#: Another bound, metric, provider or form of a sampler.
+FURTHER = (
+    *("BPS adaptive", "BPS adaptive dense", "BPS grid", "BPS Hessian bound", "GeneralisedBPS", "ForwardEventChain"),
+    *("DirectionalBPS", "DirectionalBPS function", "ZigZag", "ZigZag logistic", "ZigZag minibatch", "Sticky BPS"),
+    *("Boomerang quadratic", "SBPS likelihood", "SBPS noisy", "Bounded ZigZag", "Sticky ZigZag", "HMC", "SGBD"),
+    *("SGBD corrected", "SGBD extreme", "SGLD corrected", "SGHMC", "MALA", "ZigZagSplitting adjusted"),
+)
+
+
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
 @unmoved
-@pytest.mark.parametrize(
-    "name",
-    [
-        "LocalBPS",
-        "ZigZag local",
-        "CoordinateSampler sparse",
-        "Bounded BPS",
-        "Bounded ZigZag",
-        "Sticky BPS",
-        "Sticky ZigZag",
-    ],
-)
+@pytest.mark.parametrize("name", in_ci(COMPILED + FURTHER, *COMPILED))
 def test_compiled_paths_are_those_of_plain_python(name):
     compare(name)

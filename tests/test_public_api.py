@@ -139,46 +139,45 @@ def overrides(owner, name):
     return any(inspect.getdoc(vars(base)[name]) for base in owner.__mro__[1:] if name in vars(base) and is_ours(base))
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name):
-    function = FUNCTIONS[name]
-    assert function.__doc__, "no docstring"
-    doc = NumpyDocString(inspect.getdoc(function))
-    assert missing_annotations(function) == []
-    assert undocumented_arguments(doc, function) == []
-    assert unknown_arguments(doc, function) == []
-    assert repeated_arguments(doc) == []
-    assert says_what_comes_back(doc, function), "no section Returns"
-    assert doc["Examples"], "no section Examples"
+def faults(function, doc):
+    """What annotations and a docstring lack; `function` is None where nothing is called."""
+    found = [f"{name} without annotation" for name in (missing_annotations(function) if function else ())]
+    found += [f"{name} is not documented" for name in undocumented_arguments(doc, function)]
+    found += [f"{name} is no argument" for name in (unknown_arguments(doc, function) if function else ())]
+    return found + [f"{name} is documented twice" for name in repeated_arguments(doc)]
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_classes(name):
-    cls = CLASSES[name]
-    assert cls.__doc__, "no docstring"
-    doc = NumpyDocString(inspect.getdoc(cls))
-    made = constructor(cls)
-    if made is not None:
-        assert missing_annotations(made) == []
-        assert undocumented_arguments(doc, made) == []
-        assert unknown_arguments(doc, made) == []
-    assert repeated_arguments(doc) == []
-    assert doc["Examples"], "no section Examples"
+def faults_of_function(function):
+    doc = NumpyDocString(inspect.getdoc(function) or "")
+    lacks = {"docstring": function.__doc__, "Returns": says_what_comes_back(doc, function), "Examples": doc["Examples"]}
+    return [f"no {what}" for what, there in lacks.items() if not there] + faults(function, doc)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_methods(name):
-    owner, method, function = METHODS[name]
-    if overrides(owner, method):  # annotated and documented where it is declared
-        return
-    assert missing_annotations(function) == []
-    if method in documented(NumpyDocString(inspect.getdoc(owner) or ""), "Attributes"):
-        return
-    assert function.__doc__, "no docstring"
-    doc = NumpyDocString(inspect.getdoc(function))
-    if doc["Parameters"]:
-        assert undocumented_arguments(doc, function) == []
-        assert unknown_arguments(doc, function) == []
+def faults_of_class(cls):
+    doc = NumpyDocString(inspect.getdoc(cls) or "")
+    lacks = {"docstring": cls.__doc__, "Examples": doc["Examples"]}
+    return [f"no {what}" for what, there in lacks.items() if not there] + faults(constructor(cls), doc)
+
+
+def faults_of_method(given):
+    owner, name, function = given
+    if overrides(owner, name):  # annotated and documented where it is declared
+        return []
+    if name in documented(NumpyDocString(inspect.getdoc(owner) or ""), "Attributes"):
+        return missing_annotations(function)
+    doc = NumpyDocString(inspect.getdoc(function) or "")
+    found = faults(function, doc) if doc["Parameters"] else missing_annotations(function)
+    return found if function.__doc__ else ["no docstring", *found]
+
+
+@pytest.mark.parametrize(
+    "things, look, least",
+    [(FUNCTIONS, faults_of_function, 100), (CLASSES, faults_of_class, 90), (METHODS, faults_of_method, 400)],
+    ids=["functions", "classes", "methods"],
+)
+def test_what_is_public_is_annotated_and_documented(things, look, least):
+    assert {name: found for name, thing in things.items() if (found := look(thing))} == {}
+    assert len(things) > least
 
 
 def modules():

@@ -49,6 +49,7 @@ def test_rates_on_a_normal_law():
     assert np.all(found.error < 0.02)
 
 
+@pytest.mark.release  # counts are compared below, rates of clocks by tests/statistics/test_events.py
 def test_bounces_and_flips_come_at_their_rates():
     run = pdmp.sample(pdmp.BPS(MODEL, refresh_rate=0.3), time=12_000.0, chains=2, warmup=0.01, seed=2)
     found = event_rates(run)

@@ -37,12 +37,8 @@ def test_every_method_is_that_of_arviz(method):
     np.testing.assert_array_equal(given, getattr(run, measure.__name__)(name))
 
 
-def test_the_effective_sample_size_is_not_bounded_by_the_number_of_draws():
-    run = pdmp.sample(discrete.SGLD(GAUSSIAN, step=0.2), steps=100_000, seed=1)
-    rho = np.array([0.8, 0.2])  # 1 - γλ: an autoregression of order one
-    assert run.ess() == pytest.approx(100_000 * (1.0 - rho) / (1.0 + rho), rel=0.25)
-
-
+@pytest.mark.slow
+@pytest.mark.exact
 def test_chains_that_disagree_have_few_effective_draws_under_every_store():
     for store in ("skeleton", "moments"):
         run = pdmp.sample(

@@ -175,7 +175,9 @@ def test_the_zig_zag_on_a_normal_law(zigzags):
     "process, options",
     [
         (pdmp.BPS(Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 2.0]])), {"time": 800.0}),
-        (discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 4.0]), step=0.1), {"steps": 2_000}),
+        pytest.param(
+            *(discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 4.0]), step=0.1), {"steps": 2_000}), marks=pytest.mark.release
+        ),
         (
             discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 4.0]), step=discrete.schedules.polynomial(0.4, 1.0, 0.33)),
             {"steps": 2_000},

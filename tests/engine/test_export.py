@@ -51,7 +51,7 @@ def test_groups_of_a_model_with_terms():
     import arviz
 
     model = regression()
-    run = pdmp.sample(pdmp.ZigZag(model), events=1_500, chains=2, seed=1, warmup=0.1)
+    run = pdmp.sample(pdmp.ZigZag(model), events=300, chains=2, seed=1, warmup=0.1)
     data = run.to_arviz(50)
     assert {"posterior", "sample_stats", "observed_data", "log_likelihood"} <= groups(data)
     draws = run.draws(50)

@@ -237,7 +237,7 @@ def real_processes():
 )
 def test_real_processes_survive_pickling_and_checkpoints(name, tmp_path, monkeypatch):
     process = real_processes()[name]
-    call = {"events": 60 if numba.config.DISABLE_JIT else 300, "chains": 2, "seed": 3, "warmup": 0.2}
+    call = {"events": 30 if numba.config.DISABLE_JIT else 300, "chains": 2, "seed": 3, "warmup": 0.2}
     one = pdmp.sample(process, **call)
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
     assert same(one, pdmp.sample(process, executor=Segments(Pickling(), 1e-9), **call))

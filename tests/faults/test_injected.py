@@ -95,8 +95,14 @@ def finished(server, kind, executor, path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")
-@pytest.mark.parametrize("executor", injected.EXECUTORS)
-@pytest.mark.parametrize("kind", injected.KINDS)
+@pytest.mark.parametrize(
+    "kind, executor",
+    [
+        pytest.param(kind, executor, marks=[pytest.mark.release] * ((place + turn) % 2))
+        for place, kind in enumerate(injected.KINDS)
+        for turn, executor in enumerate(injected.EXECUTORS)
+    ],
+)
 def test_a_run_that_is_killed_again_and_again_is_the_same_run(kind, executor, server, tmp_path):
     """48 kills at random moments, over four kinds of run and two executors; each run goes on from its checkpoint."""
     combinations = len(injected.KINDS) * len(injected.EXECUTORS)

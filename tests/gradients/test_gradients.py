@@ -143,6 +143,8 @@ def test_an_epoch_is_the_full_gradient(maker, draw, n, size):
         assert not np.allclose(sorted_blocks, sorted_blocks[:1])
 
 
+@pytest.mark.slow
+@pytest.mark.exact
 @pytest.mark.parametrize("draw", ["reshuffle", "epoch"])
 def test_every_order_of_an_epoch_is_as_likely(draw):
     provider = Minibatch(quartic(6, 2), 2, draw)
@@ -160,6 +162,8 @@ def test_every_order_of_an_epoch_is_as_likely(draw):
 # Variances
 
 
+@pytest.mark.slow
+@pytest.mark.exact
 @pytest.mark.parametrize("draw", in_ci(DRAWS, "iid", "epoch"))
 def test_variance_estimate_is_unbiased(draw):
     model = logistic(60, 3)

@@ -31,7 +31,7 @@ from pdmp.models import (
 from pdmp.models.numerical import term_partial_lipschitz
 from pdmp.models.regressions.design import read_design, row_norms
 from pdmp.native.classes import entry
-from tests.checks import plain_only
+from tests.checks import in_ci, plain_only
 
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
@@ -737,7 +737,7 @@ def evaluate(model, x, v, rows, out, squares, scratch):
     return model.add_batch_projection(x, v, rows, rows.shape[0], scratch, out)
 
 
-@pytest.mark.parametrize("kind", ["mapped", "sparse"])
+@pytest.mark.parametrize("kind", in_ci(["mapped", "sparse"], "mapped"))
 def test_kernels_in_compiled_code(kind, tmp_path):
     """Against numpy; in plain Python as well. Rows of eleven: one vector of eight, and three entries after it."""
     model, X = build("Poisson", layouts(tmp_path, 11)[kind], d=11), features(11)

@@ -1,4 +1,4 @@
-"""Plant each bug of the list in a copy of the tree and run the tests that should notice.
+"""Plant each bug of the list and run the tests that should notice.
 
     python -m tests.mutations               all of them
     python -m tests.mutations 3 7 sgld      by number, or by what their names contain
@@ -6,8 +6,8 @@
     python -m tests.mutations --list
 
 Exit code 1 if any survives. The tests named by the list are first run without a bug, where they must pass. With a bug
-the exact ones are tried in plain Python first, the slow ones of them last, which costs no compilation, and all of them
-compiled if those pass.
+the exact ones are tried in plain Python first, the slow ones of them last, in a process that has imported everything
+(`tests.mutations.live`); if those pass all of them are tried compiled, in a copy of the tree.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import tests.mutations
-from tests.mutations import plain as forked
+from tests.mutations import live
 from tests.mutations.matching import ROOT, planted
 
-#: What plain-Python runs are forked from; see `tests.mutations.plain`.
-SERVER = forked.server() if __name__ == "__main__" else None
 #: The lists of all modules here that have one.
 BUGS = [
     bug
@@ -38,26 +37,33 @@ BUGS = [
     if module.startswith("bugs")
     for bug in importlib.import_module(f"tests.mutations.{module}").BUGS
 ]
+LONGEST = 168.0  #: seconds that the plain tests of a bug take at most; `live` waits for five times as long
 
 
-def run_tests(tree, tests, seconds=900, plain=False):
-    """Whether the tests fail in `tree`, and the last line of their output; `plain`: the exact ones, without numba."""
+class Edited(NamedTuple):
+    """The file that a bug is planted in, and what is then in it."""
+
+    file: str
+    changed: str
+
+    def text(self, source):
+        """What `tests.mutations.live` plants."""
+        return self.changed
+
+
+def run_compiled(tree, tests, seconds=900):
+    """Whether the tests fail in `tree`, compiled, and the last line of their output."""
     environment = os.environ | {"PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(tree / ".numba"), "MPLBACKEND": "Agg"}
-    environment["NUMBA_DISABLE_JIT"] = str(int(plain))
-    if plain and SERVER is not None:
-        code, printed = forked.run(SERVER, tree, tests, seconds)
-    else:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-        command += ["-m", "exact"] if plain else ["--full"]
-        try:
-            done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
-            code, printed = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired:
-            code, printed = None, "timed out"
-    if code not in (None, 0, 1, 2, 5):
-        raise RuntimeError(f"pytest could not run {tests}: {printed[-2000:]}")
-    lines = [line for line in printed.splitlines() if line.strip()]
-    return code in (None, 1, 2), lines[-1] if lines else ""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--full", *tests]
+    options = {"cwd": tree, "env": environment | {"NUMBA_DISABLE_JIT": "0"}, "capture_output": True, "text": True}
+    try:
+        done = subprocess.run(command, timeout=seconds, **options)
+    except subprocess.TimeoutExpired:
+        return True, "timed out"
+    if done.returncode not in (0, 1, 2, 5):
+        raise RuntimeError(f"pytest could not run {tests}: {(done.stdout + done.stderr)[-2000:]}")
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return done.returncode in (1, 2), lines[-1] if lines else ""
 
 
 def copy_tree(folder):
@@ -70,16 +76,13 @@ def copy_tree(folder):
     return tree
 
 
-def plant(bug):
-    """Try one bug: (caught, seconds, what the tests said)."""
+def plant_compiled(edited, tests):
+    """Try one bug in a copy of the tree: (caught, seconds, what the tests said)."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         tree = copy_tree(folder)
-        file, text = planted(bug)
-        (tree / file).write_text(text, encoding="utf-8")
-        caught, said = run_tests(tree, bug.tests, plain=True)
-        if not caught:
-            caught, said = run_tests(tree, bug.tests)
+        (tree / edited.file).write_text(edited.changed, encoding="utf-8")
+        caught, said = run_compiled(tree, tests)
     return caught, time.perf_counter() - began, said
 
 
@@ -111,16 +114,28 @@ def main():
         return 0
     if not args.trust:
         with tempfile.TemporaryDirectory() as folder:
-            failed, said = run_tests(copy_tree(folder), sorted({test for _, bug in chosen for test in bug.tests}), 3600)
+            failed, said = run_compiled(
+                copy_tree(folder), sorted({test for _, bug in chosen for test in bug.tests}), 3600
+            )
         if failed:
             print(f"the tests fail without a bug: {said}")
             return 2
         print(f"without a bug: {said}", flush=True)
-    survivors = 0
+    edits, left, survivors = [Edited(*planted(bug)) for _, bug in chosen], [], 0
+
+    def report(k, caught, seconds, said):
+        number, bug = chosen[k]
+        print(f"{number:3} {'caught  ' if caught else 'SURVIVED'} {seconds:5.0f} s  {bug.name}: {said}", flush=True)
+
+    for k, caught, seconds, said in live.attempts(edits, [(bug.tests, LONGEST, 0) for _, bug in chosen], args.jobs):
+        if caught:
+            report(k, caught, seconds, said)
+        else:
+            left.append(k)
     with ThreadPoolExecutor(args.jobs) as pool:
-        for (number, bug), (caught, seconds, said) in zip(chosen, pool.map(plant, [b for _, b in chosen]), strict=True):
-            survivors += not caught
-            print(f"{number:3} {'caught  ' if caught else 'SURVIVED'} {seconds:5.0f} s  {bug.name}: {said}", flush=True)
+        for k, found in zip(left, pool.map(lambda k: plant_compiled(edits[k], chosen[k][1].tests), left), strict=True):
+            survivors += not found[0]
+            report(k, *found)
     print(f"{len(chosen) - survivors} of {len(chosen)} caught")
     return int(survivors > 0)
 

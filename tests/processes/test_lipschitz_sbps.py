@@ -178,6 +178,7 @@ def test_a_bound_that_is_too_small_is_an_error_that_names_the_model():
         pdmp.sample(process, time=200.0, seed=4, store="moments")
 
 
+@pytest.mark.release  # its law is that of tests/statistics/test_each_sampler.py
 def test_it_bounces_at_the_mean_rate_of_its_batches():
     run = pdmp.sample(pdmp.LipschitzSBPS(MODEL, refresh_rate=1.0), events=60_000, seed=6, initial=MODEL.mode())
     assert run.stats["bound_violations"] == 0

@@ -81,12 +81,12 @@ def test_the_information_is_the_variance_of_the_gradient():
 
 @pytest.mark.slow
 @pytest.mark.exact
-@pytest.mark.parametrize("start", [(20.0, 100.0), (0.0, 1e-4)])
-def test_the_learner_finds_the_maximum(start):
+def test_the_learner_finds_the_maximum():
     data = list(rays(2_000, 3.0, 0.8, seed=6))
-    prior = regression.new_prior(*start)[0]
+    priors = [regression.new_prior(*start)[0] for start in ((20.0, 100.0), (0.0, 1e-4))]
     for ray in data:
-        regression.learn(observed(ray), prior)
+        for prior in priors:
+            regression.learn(observed(ray), prior)
 
     def loss(parameters, some=data[::5]):
         return -sum(log_likelihood(ray, parameters[0], math.exp(parameters[1])) for ray in some)
@@ -94,9 +94,10 @@ def test_the_learner_finds_the_maximum(start):
     best = optimize.minimize(
         loss, [3.0, math.log(0.64)], method="Nelder-Mead", options={"xatol": 1e-2, "fatol": 1e-2}
     ).x
-    assert prior["steps"] == 2_000.0
-    assert prior["mean"] == pytest.approx(best[0], abs=0.15)
-    assert math.exp(0.5 * prior["log_variance"]) == pytest.approx(math.exp(0.5 * best[1]), abs=0.2)
+    for prior in priors:
+        assert prior["steps"] == 2_000.0
+        assert prior["mean"] == pytest.approx(best[0], abs=0.15)
+        assert math.exp(0.5 * prior["log_variance"]) == pytest.approx(math.exp(0.5 * best[1]), abs=0.2)
 
 
 @pytest.mark.exact
@@ -171,6 +172,7 @@ def test_the_noise_of_an_observation(noise):
     assert memory.means[0]["ray_noises"] == (1.0 if noise == "pooled" else 0.0)
 
 
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS lost:UserWarning")
 def test_pooled_noise_is_worth_several_violations():
     """Gradients of the data with heavy tails, batches of five: an untypical batch underestimates the noise."""
@@ -378,6 +380,7 @@ def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
     assert np.linalg.norm(memory.metric.u) == pytest.approx(1.0)
 
 
+@pytest.mark.release  # the paths are those of the test above
 def test_the_law_with_a_dense_preconditioner():
     process = pdmp.SBPS(Noisy(MODEL, 0.5), k=4.0, metric=pdmp.Metric(covariance=np.linalg.inv(PRECISION @ PRECISION)))
     run = pdmp.sample(process, time=40_000.0, warmup=0.05, seed=3, store="moments", covariance=True)
@@ -401,6 +404,8 @@ def test_statistics_are_those_of_the_sums():
     assert stats["mean_lost_bounces"] == pytest.approx(lost / (lost + bounces)) and lost > 0.0
 
 
+@pytest.mark.slow
+@pytest.mark.exact
 def test_a_run_that_lost_many_bounces_says_so():
     process = pdmp.SBPS(Noisy(MODEL, 2.0), k=0.0)
     with pytest.warns(UserWarning, match=r"pdmp.SBPS lost \d+ % of its bounces.*k = 0.*raise `k`"):

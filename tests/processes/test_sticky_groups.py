@@ -467,7 +467,7 @@ def test_inclusion_of_a_category(family):
         model = LogisticRegression(X[:10, [0, 1, 2]], (Y[:10] > 0.0).astype(float), prior_scale=SCALE)
         process = StickyGroups(one_row(model), [[0, 1]], 0.4, always=[2])
         group, always, w = [0, 1], [2], 0.4
-    nodes, weights = np.polynomial.legendre.leggauss(14 if len(always) == 2 else 40)
+    nodes, weights = np.polynomial.legendre.leggauss(14 if len(always) == 2 else 20)
     mode = model.mode()
     sd = np.sqrt(np.diag(np.linalg.inv(model.hessian(mode))))
 

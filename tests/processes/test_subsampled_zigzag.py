@@ -14,7 +14,7 @@ import pdmp
 from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
-from tests.checks import assert_exponential, assert_unbiased, in_ci, new_chain, plain_only, replicate, run_chain
+from tests.checks import assert_exponential, assert_unbiased, in_ci, new_chain, plain_only, replicate
 from tests.statistics.helpers_events import integral_of_positive_part
 
 JIT = not config.DISABLE_JIT
@@ -413,35 +413,6 @@ def test_a_bound_that_does_not_hold_is_an_error_that_names_it():
     model = Boastful(FEATURES, LABELS)
     with pytest.raises(pdmp.SamplingError, match="the bound on single terms, `term_gradient_bounds` of Boastful"):
         pdmp.sample(pdmp.ZigZag(Minibatch(model, 1)), events=300, seed=1, initial=[0.0, 0.0])
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Compiled, as in Python
-
-
-@pytest.mark.skipif(not JIT, reason="compares compiled code with Python")
-def test_compiled_paths_are_those_of_plain_python(tmp_path):
-    from tests.native.processes import python
-
-    names = ("importance", "distinct")
-    script = (
-        "import numpy as np; from tests.processes.test_subsampled_zigzag import paths; "
-        f"np.savez({str(tmp_path / 'p.npz')!r}, **paths({names!r}))"
-    )
-    python("-c", script, NUMBA_DISABLE_JIT=1)
-    with np.load(tmp_path / "p.npz") as theirs:
-        for key, ours in paths(names).items():
-            assert len(ours) > 20
-            np.testing.assert_array_equal(ours, theirs[key])
-
-
-def paths(names):
-    """Times and positions of a short run of each."""
-    found = {}
-    for name in names:
-        record = run_chain(process(name), ANCHOR, 7, proposals=1_500).finish()
-        found |= {f"{name}/times": record.times, f"{name}/xs": record.xs}
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------

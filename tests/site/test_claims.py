@@ -75,14 +75,13 @@ def prose(page):
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_that_measure_are_there(page):
-    for _, paragraphs in sections(page):
-        for text in paragraphs:
-            for command in COMMAND.findall(text):
-                program = ROOT / (command.removeprefix("python -m ").removeprefix("python ").replace(".", "/") + ".py")
-                known = command.startswith(("pdmp ", "python -X")) or program.is_file()
-                assert known or (ROOT / command.removeprefix("python ")).is_file(), f"{page}: {command}"
+def test_commands_that_measure_are_there():
+    found = [(page, c) for page in PAGES for _, texts in sections(page) for t in texts for c in COMMAND.findall(t)]
+    assert found
+    for page, command in found:
+        program = ROOT / (command.removeprefix("python -m ").removeprefix("python ").replace(".", "/") + ".py")
+        known = command.startswith(("pdmp ", "python -X")) or program.is_file()
+        assert known or (ROOT / command.removeprefix("python ")).is_file(), f"{page}: {command}"
 
 
 def named_on(page):
@@ -102,9 +101,10 @@ def exists(named):
 
 
 def test_tests_of_a_page_exist():
-    """Of the laws; those of the promises are looked at by `tests.test_promises`."""
-    found = named_on("evidence/laws.md")
-    assert len(found) > 40 and all(exists(test) for test in found), [test for test in found if not exists(test)]
+    """Of the laws, and of the promises."""
+    for page in ("evidence/laws.md", "promises.md"):
+        found = named_on(page)
+        assert len(found) > 40 and all(exists(test) for test in found), [test for test in found if not exists(test)]
     rows = re.findall(r"^\| ([^|]+) \| (.+) \|$", (ROOT / "docs" / "evidence" / "laws.md").read_text(), re.MULTILINE)
     assert len(rows) > 15
     for law, held in rows[1:]:
@@ -371,13 +371,13 @@ def resolve(name):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_names_exists(page):
-    text = PAGES[page].read_text(encoding="utf-8")
-    for name in re.findall(r"(?<![\w/\"'-])((?:pdmp|discrete)(?:\.[A-Za-z_]\w*)+)(?!\.?\w*\.(?:npz|csv))", text):
-        resolve(name)
-    for path in re.findall(r"`((?:pdmp|discrete|tests|examples|docs)/[\w/.]*)", text):
-        assert (ROOT / path).exists() or f"{path}::" in text, path
+def test_what_a_page_names_exists():
+    for page, file in PAGES.items():
+        text = file.read_text(encoding="utf-8")
+        for name in re.findall(r"(?<![\w/\"'-])((?:pdmp|discrete)(?:\.[A-Za-z_]\w*)+)(?!\.?\w*\.(?:npz|csv))", text):
+            assert resolve(name) is not None, f"{page}: {name}"
+        for path in re.findall(r"`((?:pdmp|discrete|tests|examples|docs)/[\w/.]*)", text):
+            assert (ROOT / path).exists() or f"{path}::" in text, f"{page}: {path}"
 
 
 def table_names(page):
@@ -536,11 +536,11 @@ def test_options_of_every_command():
         assert ("--seed" in options) == (name != "list") and command.get_help_option(typer.Context(command)) is not None
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_in_the_text(page):
+def test_commands_in_the_text():
     """Each `pdmp NAME --option` within a sentence is one that the program takes."""
     commands = typer.main.get_command(cli.app).commands
-    text = re.sub(r"^```.*?^```$", "", PAGES[page].read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES.values())
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     for line in re.findall(r"`pdmp ([a-z][^`]*)`", text):
         name, *rest = line.split()
         options = {option for parameter in commands[name].params for option in parameter.opts}
@@ -559,12 +559,12 @@ def named_programs():
     return sorted(found)
 
 
-@pytest.mark.parametrize(("path", "options"), named_programs())
-def test_programs_take_the_options_of_the_pages(path, options):
-    text = (ROOT / path).read_text(encoding="utf-8")
-    assert 'if __name__ == "__main__":' in text or path.startswith("examples/")
-    for option in options:
-        assert f'"{option}"' in text, f"{path} {option}"
+def test_programs_take_the_options_of_the_pages():
+    for path, options in named_programs():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert 'if __name__ == "__main__":' in text or path.startswith("examples/"), path
+        for option in options:
+            assert f'"{option}"' in text, f"{path} {option}"
 
 
 BENCHMARKS = sorted(path.stem for path in (ROOT / "tests" / "benchmarks").glob("*.py"))

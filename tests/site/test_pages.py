@@ -142,9 +142,12 @@ def write_tables(folder):
     (folder / "new.csv").write_text("age,treated,clinic\n30,0,c1\n50,1,c2\n")
 
 
+#: `pdmp compare` without options is run by `.ci/run` itself; the others repeat a command with other options.
+FOR_RELEASES = ("pdmp compare", "pdmp sample BPS", 'pdmp fit "visits ~ age" ')
+
+
 def compiled_command(page, line):
-    """`pdmp compare` without options is run by `.ci/run` itself."""
-    marks = [pytest.mark.release] * (line == "pdmp compare")
+    marks = [pytest.mark.release] * line.startswith(FOR_RELEASES)
     return pytest.param(page, line, id=f"{names(page)}: {line}", marks=marks)
 
 

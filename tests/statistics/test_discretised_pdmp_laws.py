@@ -58,7 +58,8 @@ def test_frozen_rates_in_one_dimension(name, tau, eps):
     assert_law(found, 1.5, variance, resolution=0.03)
 
 
-@pytest.mark.parametrize("name, draw", [pytest.param("SGZZ", "iid", marks=pytest.mark.release), ("SGBPS", "distinct")])
+@pytest.mark.release
+@pytest.mark.parametrize("name, draw", [("SGZZ", "iid"), ("SGBPS", "distinct")])
 def test_frozen_rates_with_mini_batches(name, draw):
     """All 36 batches, or the 15 subsets, listed."""
     model = regression()
@@ -138,6 +139,7 @@ def test_splitting_in_two_correlated_dimensions():
     assert np.abs(truth - np.linalg.inv(precision)).max() > 0.2
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("adjusted", [False, True])
 def test_splitting_on_a_skew_normal(adjusted):
     """The adjusted law is the target's on the lattice; the unadjusted one is off by 5 % of a standard deviation."""

@@ -19,9 +19,10 @@ import pdmp
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.process import Process
-from tests.checks import assert_unbiased, barker_law, replicate
+from tests.checks import assert_unbiased, barker_law, replicate, run_chain
 from tests.kinetics import additive
 from tests.lattice_laws import frozen_law, noisy, splitting_law
+from tests.native.processes import needs_compiler, python
 from tests.statistics.helpers_thermostat_laws import gaussian_kicks, kernel_law
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -222,3 +223,32 @@ def test_its_law(name):
     found = replicate(process, mean, 32, seed=101, warmup=0.05, **budget)
     assert_unbiased((found.mean - mean) / np.sqrt(var), 0.0, resolution=RESOLUTION)
     assert_unbiased(found.var / var, 1.0, resolution=RESOLUTION)
+
+
+COMPILED = (*QUICK, *FULL)
+
+
+def paths():
+    """The first events of those whose laws are tested compiled, with the machine code of the laws."""
+    found = {}
+    for name in COMPILED:
+        make, law = LAWS[name]
+        process, start = make(), np.atleast_1d((law() if callable(law) else law)[0])
+        budget = {"steps": 300} if process.ticks else {"events": 1_000}
+        record = run_chain(process, np.broadcast_to(start, process.model.dim), 62, **budget).finish()
+        found |= {f"{name}/{part}": getattr(record, part) for part in ("times", "kinds", "which", "xs", "vs")}
+    return found
+
+
+@needs_compiler
+def test_compiled_paths_are_those_of_plain_python(tmp_path):
+    """Bitwise, for rounding differences grow exponentially along a path; a batch's sum may be reordered."""
+    script = "import numpy as np; from tests.statistics.test_each_sampler import paths; "
+    python("-c", f"{script}np.savez({str(tmp_path / 'p.npz')!r}, **paths())", NUMBA_DISABLE_JIT=1)
+    different, ours = [], paths()
+    with np.load(tmp_path / "p.npz") as theirs:
+        for key, value in ours.items():
+            close = np.allclose if key.startswith("LipschitzSBPS") else np.array_equal
+            if value.shape != theirs[key].shape or not close(value, theirs[key]):
+                different.append(key)
+    assert min(len(ours[f"{name}/times"]) for name in COMPILED) >= 300 and not different, different

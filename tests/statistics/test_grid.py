@@ -44,7 +44,7 @@ RESOLUTION = {
     "logistic": (0.1, 0.15),
 }
 EVENTS = 20_000
-IN_CI = "BPS", "ZigZag", "Boomerang"
+IN_CI = "BPS", "ZigZag"
 
 #: What a sampler is not made for: the ellipses of a Gaussian reference lead out of a bounded support, and visit heavy
 #: tails so seldom, coordinate by coordinate, that the replicates do not reach the resolution.

@@ -78,6 +78,7 @@ def test_the_defaults_sample_the_posterior(k):
     assert 0.85 < ratio.min() and ratio.max() < 1.2, ratio
 
 
+@pytest.mark.release  # what it learns and that it is kept, tests/processes/test_sbps_options.py has
 def test_an_adapted_preconditioner_keeps_the_law_and_is_frozen_after_the_warm_up():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(400, 3)) / np.array([0.4, 20.0, 60.0])  # posterior standard deviations 0.02, 1 and 3

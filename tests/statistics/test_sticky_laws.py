@@ -83,7 +83,7 @@ PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize("name", in_ci(PROCESSES, "ZigZag"))
 def test_all_models_of_a_linear_regression(name):
     truth = linear_models()
     found = sparsities(PROCESSES[name](), list(truth), np.ones(D), 96, events=70_000)
@@ -93,10 +93,8 @@ def test_all_models_of_a_linear_regression(name):
     np.testing.assert_allclose(pdmp.diagnostics.inclusion(run), included, atol=0.05)
 
 
-@pytest.mark.parametrize(
-    "kind, options",
-    [(pdmp.ZigZag, {}), pytest.param(pdmp.BPS, {"velocities": "gaussian"}, marks=pytest.mark.release)],
-)
+@pytest.mark.release
+@pytest.mark.parametrize("kind, options", [(pdmp.ZigZag, {}), (pdmp.BPS, {"velocities": "gaussian"})])
 def test_all_models_of_a_logistic_regression(kind, options):
     prior = [0.4, 0.6]
     truth = logistic_models(prior)
@@ -104,7 +102,7 @@ def test_all_models_of_a_logistic_regression(kind, options):
     assert_unbiased(found, list(truth.values()), resolution=0.025)
 
 
-@pytest.mark.parametrize("name", in_ci(["ZigZag", "BPS", "Boomerang"], "ZigZag"))
+@pytest.mark.parametrize("name", in_ci(PROCESSES))
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     events = 400_000 if name == "ZigZag" else 100_000  # of all coordinates together
     check = pdmp.validation.check_clocks(PROCESSES[name](), events=events, seed=99)

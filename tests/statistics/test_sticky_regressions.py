@@ -15,7 +15,7 @@ from pdmp.process import VIOLATIONS
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
-from tests.checks import assert_unbiased, run_chain
+from tests.checks import assert_unbiased, in_ci, run_chain
 from tests.processes.helpers_moving_regressions import diagonal_boomerang
 
 ROWS, SLAB = 150, 0.25
@@ -76,83 +76,53 @@ def models(model):
     return special.softmax(logs)
 
 
-FURTHER = pytest.mark.release  #: the same of another sampler or model
+def all_rows(model):
+    """A Zig-Zag process whose gradients are of all rows, as few of them are sampled."""
+    return Sticky(pdmp.ZigZag(model, metric=pdmp.Metric(scales=laplace(model).sd)), LAW)
 
 
-@FURTHER
-@pytest.mark.parametrize(
-    ("law", "kind", "time", "resolution"),
-    [
-        pytest.param(NormalLaw, RegressionBPS, 30_000.0, 0.08, id="gaussian-BPS"),
-        pytest.param(NormalLaw, diagonal_boomerang, 30_000.0, 0.08, id="gaussian-Boomerang"),
-        pytest.param(LogitLaw, RegressionBPS, 40_000.0, 0.045, id="labels-BPS"),
-        pytest.param(LogitLaw, diagonal_boomerang, 40_000.0, 0.045, id="labels-Boomerang"),
-    ],
-)
-def test_all_models(law, kind, time, resolution):
+def jumping(process):
+    """Coefficients enter and leave by reversible jumps besides: two of them singly."""
+    return StickyGroups(process, [[3], [1]], LAW, rate=0.7)
+
+
+def counting(model):
+    """Of an anchor of which one coefficient is not 0, by columns that move or stand away from it."""
+    anchor = laplace(model).mean * [1.0, 0.0, 0.0, 1.0]
+    return jumping(RegressionBPS(model, anchor, few_move=True))
+
+
+#: The law of the rows, the process, its time, the resolution and the seed.
+CASES = {
+    "gaussian, BPS": (NormalLaw, lambda m: Sticky(RegressionBPS(m), LAW), 30_000.0, 0.08, 7),
+    "gaussian, Boomerang": (NormalLaw, lambda m: Sticky(diagonal_boomerang(m), LAW), 30_000.0, 0.08, 7),
+    "labels, BPS": (LogitLaw, lambda m: Sticky(RegressionBPS(m), LAW), 40_000.0, 0.045, 7),
+    "labels, Boomerang": (LogitLaw, lambda m: Sticky(diagonal_boomerang(m), LAW), 40_000.0, 0.045, 7),
+    "gaussian, with jumps": (NormalLaw, lambda m: jumping(diagonal_boomerang(m)), 4_000.0, 0.08, 8),
+    "labels, with jumps": (LogitLaw, lambda m: jumping(RegressionBPS(m)), 4_000.0, 0.08, 8),
+    "labels, where bounds count what moves": (LogitLaw, counting, 6_000.0, 0.08, 10),
+    "gaussian, from all rows": (NormalLaw, all_rows, 4_000.0, 0.08, 9),
+}
+
+
+@pytest.mark.parametrize("name", in_ci(CASES, "labels, where bounds count what moves"))
+def test_all_models(name):
     """Of a Gaussian with unknown σ and of labels, with a prior of how many are not 0."""
+    law, make, time, resolution, seed = CASES[name]
     model = regression(law)
-    truth = models(model)
+    truth, process, found, violations = models(model), make(model), [], 0
     assert np.sort(truth)[-4] > 0.02
-    process = Sticky(kind(model), LAW)
-    found = []
-    for child in np.random.SeedSequence(7).spawn(32):
-        record = run_chain(process, process.anchor, child, warmup=0.02, store="moments", time=time).finish()
+    start = laplace(model).mean if process.anchor is None else process.anchor
+    for child in np.random.SeedSequence(seed).spawn(32):
+        record = run_chain(process, start, child, warmup=0.02, store="moments", time=time).finish()
         assert record.accumulated["sticking"].tolist() == [1, 2, 3]
+        violations += int(record.counts[VIOLATIONS])
         found.append(record.accumulated["models"] / record.length)
     assert_unbiased(np.array(found), truth, resolution=resolution)
-
-
-@FURTHER  # the next test has jumps too
-@pytest.mark.parametrize(
-    ("law", "kind", "time", "resolution"),
-    [
-        pytest.param(NormalLaw, diagonal_boomerang, 4_000.0, 0.08, id="gaussian"),
-        pytest.param(LogitLaw, RegressionBPS, 4_000.0, 0.08, id="labels"),
-    ],
-)
-def test_all_models_with_jumps(law, kind, time, resolution):
-    """The same where coefficients enter and leave by reversible jumps besides: two of them singly."""
-    model = regression(law)
-    process = StickyGroups(kind(model), [[3], [1]], LAW, rate=0.7)
-    found = []
-    for child in np.random.SeedSequence(8).spawn(32):
-        record = run_chain(process, process.anchor, child, warmup=0.02, store="moments", time=time).finish()
-        assert record.accumulated["sticking"].tolist() == [1, 2, 3]
-        found.append(record.accumulated["models"] / record.length)
-    assert_unbiased(np.array(found), models(model), resolution=resolution)
-
-
-def test_all_models_where_bounds_count_what_moves():
-    """The same of an anchor of which one coefficient is not 0, by columns that move or stand away from it."""
-    model = regression(LogitLaw)
-    anchor = laplace(model).mean * [1.0, 0.0, 0.0, 1.0]
-    process = StickyGroups(RegressionBPS(model, anchor, few_move=True), [[3], [1]], LAW, rate=0.7)
-    found, violations = [], 0
-    for child in np.random.SeedSequence(10).spawn(32):
-        record = run_chain(process, anchor, child, warmup=0.02, store="moments", time=6_000.0).finish()
-        violations += int(record.counts[VIOLATIONS])
-        found.append(record.accumulated["models"] / record.length)
-    assert_unbiased(np.array(found), models(model), resolution=0.08)
     assert violations == 0
 
 
-@FURTHER
-def test_all_models_from_all_rows():
-    """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
-    model = regression(NormalLaw)
-    mode = laplace(model)
-    process = Sticky(pdmp.ZigZag(model, metric=pdmp.Metric(scales=mode.sd)), LAW)
-    found, violations = [], 0
-    for child in np.random.SeedSequence(9).spawn(32):
-        record = run_chain(process, mode.mean, child, warmup=0.02, store="moments", time=4_000.0).finish()
-        violations += int(record.counts[VIOLATIONS])
-        found.append(record.accumulated["models"] / record.length)
-    assert_unbiased(np.array(found), models(model), resolution=0.08)
-    assert violations == 0
-
-
-@FURTHER
+@pytest.mark.release
 @pytest.mark.parametrize(
     "kind", [pytest.param(RegressionBPS, id="BPS"), pytest.param(diagonal_boomerang, id="Boomerang")]
 )
