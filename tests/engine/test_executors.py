@@ -146,8 +146,9 @@ def test_the_model_travels_once_a_worker(files):
     pdmp.sample(process, executor=Segments(pool, WHOLE), **call)
     carriers = [sent for sent, _ in pool.log if sent > size]
     assert len(carriers) == (0 if files else 2) and pool.tasks > 8
-    assert max(sent for sent, _ in pool.log if sent < size) < 12_000
-    assert max(received for _, received in pool.log) < 12_000
+    state = 12_000 + 2 * 256 * 4 * 8  # with the positions that are kept aside
+    assert max(sent for sent, _ in pool.log if sent < size) < state < size
+    assert max(received for _, received in pool.log) < state
 
 
 @pytest.mark.exact
@@ -162,9 +163,9 @@ def test_a_segment_carries_what_was_recorded_once():
 @pytest.mark.parametrize("changed", [False, True])
 def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "X.npy", rng.normal(size=(5_000, 4)))
+    np.save(tmp_path / "X.npy", rng.normal(size=(10_000, 4)))
     X = np.load(tmp_path / "X.npy", mmap_mode="r")[1_000:]
-    model = pdmp.models.LogisticRegression(X, rng.integers(0, 2, 4_000), prior_scale=1.0)
+    model = pdmp.models.LogisticRegression(X, rng.integers(0, 2, 9_000), prior_scale=1.0)
     chain = chain_of(pdmp.ZigZag(model))
     contents, size = Contents(chain), X.nbytes
     try:
@@ -230,9 +231,10 @@ def test_workers_of_one_machine_share_the_file():
     contents = Contents(chain_of(pdmp.ZigZag(model)))
     try:
         arrays = contents.parcel._map()
-        assert any(a.nbytes == model.design.data.nbytes and a.ctypes.data % 64 == 0 for a in arrays)
-        arrays[-1][:] = 0  # in this mapping only
-        assert np.any(contents.parcel._map()[-1])
+        k = [a.nbytes for a in arrays].index(model.design.data.nbytes)
+        assert arrays[k].ctypes.data % 64 == 0
+        arrays[k][:] = 0  # in this mapping only
+        assert np.any(contents.parcel._map()[k])
         other = Parcel("0" * 32, contents.parcel.file, contents.parcel.spans)
         assert other.open() is None  # the file of another run
     finally:
