@@ -106,8 +106,8 @@ def check_resumable(value):
     return found
 
 
-def model_values(model, x, distances=(0.0, 0.1, -0.3)):
-    """Numbers by which a model is known beside what can be hashed: U and ∇U at `x` and at two points around it.
+def model_values(model, x, distances=(0.0, 0.1, -0.3, 3.0)):
+    """Numbers by which a model is known beside what can be hashed: U and ∇U at `x` and at points around it.
 
     The points have these distances, relative to `x` where it is large, and depend on its dimension. Of a gradient its
     length, and its direction along two fixed vectors.

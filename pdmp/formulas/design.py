@@ -256,8 +256,11 @@ def _computes(name, environment):
     return of_floats, not of_floats
 
 
-def check_columns(described: Described, table: Any) -> None:
+def check_columns(described: Described, table: Any, whole: Any = None) -> None:
     """Refuse columns of the formula that hold neither numbers nor categories, and more levels than memory has room for.
+
+    Of `whole`, the table with the rows that are left out, text is looked for among numbers: a line of totals makes a
+    category of its columns, though it is left out itself.
 
     Raises
     ------
@@ -276,7 +279,7 @@ def check_columns(described: Described, table: Any) -> None:
         if held == "string":
             _check_written_alike(column.dropna().unique(), f"the column {name!r}")
         if held == "string" and name in plain:
-            _check_text(name, column)
+            _check_text(name, column if whole is None else whole[name])
         if held not in HELD:
             continue
         if name not in plain | groups and held != "complex":

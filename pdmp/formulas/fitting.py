@@ -450,8 +450,9 @@ def make_model(
         table = read_table(data)
         check_names(described.names, table, "`formula`")
         used = described.names | check_roles(roles, table)
+        whole = table
         table, said = complete_rows(table, used, weights=weights)
-        check_columns(described, table)
+        check_columns(described, table, whole)
         design = Design(described, table, environment, in_place=select is None)
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]

@@ -376,12 +376,13 @@ def make_general_model(
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     if asked.imputed:
         check_terms(described, asked.imputed, roles | columns)
+    whole = table
     table, notes = complete_rows(table, used, imputed=asked.imputed, weights=roles["weights"])
     imputed = [read_imputed(name, table) for name in asked.imputed]
     complete = ~np.isin(np.arange(len(table)), [row for one in imputed for row in one.rows])
     table = table.assign(**{one.name: one.filled for one in imputed})
     for one in described.values():
-        check_columns(one, table)
+        check_columns(one, table, whole)
     designs = {name: Design(one, table, environment) for name, one in described.items()}
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)

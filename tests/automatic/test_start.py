@@ -319,6 +319,22 @@ def test_paths_of_densities_with_kinks(slope, centre, initial, seed):
     assert np.all((width > (1e-3 if initial is None and centre == 0.0 else 0.2)) & (width < 5.0))
 
 
+@pytest.mark.parametrize("flat", [[3.0], [0.0, 5.0, 0.0], [0.5, 40.0]])
+@pytest.mark.parametrize("seed", range(3))
+def test_paths_of_densities_that_are_flat_around_the_start(flat, seed):
+    """Of the width of the plateau, not of a Gaussian whose second derivatives are those there, 0."""
+
+    def both(x):
+        beyond = np.maximum(np.abs(x) - flat, 0.0)
+        return 0.5 * float(beyond @ beyond), beyond * np.sign(x)
+
+    found = find_starts(pdmp.models.from_function(both, len(flat)), 4, rng(seed))
+    width = np.array(flat) + 1.0
+    assert np.all(np.abs(found.points) < width + 4.0) and np.abs(found.gaussian.centre / width).max() < 1.0
+    ratio = found.gaussian.widths() / width
+    assert np.all((ratio > 0.02) & (ratio < 2.0))  # as wide as the edge of a wide plateau: the warm-up learns the rest
+
+
 def test_a_median_regression_starts_at_its_lines():
     """Kinks across the axes, of 51 data: of slope 2 and intercept 1, each known to about 0.2."""
     z = np.linspace(-1.0, 1.0, 51)

@@ -305,10 +305,24 @@ def test_what_begins_to_change_later_has_no_checkpoint(tmp_path):
 def test_values_of_a_model_may_differ_by_rounding_alone():
     model = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
     found = checkpoints.model_values(model, np.zeros(2))
-    assert len(found) == 12 and np.all(np.isfinite(found))
+    assert len(found) == 16 and np.all(np.isfinite(found))
     assert checkpoints.same_values(model, found, [v * (1.0 + 1e-12) for v in found])
-    for k in range(12):
+    for k in range(16):
         assert not checkpoints.same_values(model, found, [*found[:k], found[k] + 1e-6, *found[k + 1 :]])
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("dim", [1, 2, 7])
+def test_values_of_a_model_tell_what_differs_far_from_the_start_alone(dim):
+    def walls(steep):
+        def both(x):
+            beyond = np.maximum(np.abs(x) - 0.8, 0.0)
+            return 0.5 * float(x @ x) + steep * float(beyond @ beyond), x + 2.0 * steep * beyond * np.sign(x)
+
+        return pdmp.models.from_function(both, dim)
+
+    one, other = (checkpoints.model_values(walls(steep), np.zeros(dim)) for steep in (0.0, 5.0))
+    assert one[:12] == other[:12] and not checkpoints.same_values(walls(0.0), one, other)
 
 
 @pytest.mark.exact

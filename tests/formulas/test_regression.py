@@ -1238,9 +1238,11 @@ def test_one_slip_among_numbers_is_said_with_its_row():
         "the column 'dose' holds numbers but for '3.5x' in row row 7, and so is taken for a category of 5 levels: "
         "correct that, leave it empty if it is missing, or write C(dose) for a category."
     )
-    for family in ("gaussian", "gamma"):
-        with pytest.warns(UserWarning, match=f"^{re.escape(says)}$"):
-            pdmp.regression("y ~ x + dose", t, family, sample=False)
+    left_out = t.assign(y=t.y.where(t.dose != "3.5x"), w=1.0 * (t.dose != "3.5x"))  # as a line of totals is
+    for data, weights in ((t, None), (left_out, None), (left_out.assign(y=t.y), "w")):
+        for family in ("gaussian", "gamma"):
+            with pytest.warns(UserWarning, match=f"^{re.escape(says)}$"):
+                pdmp.regression("y ~ x + dose", data, family, weights=weights, sample=False)
     large = pandas.concat([t.assign(dose=t.dose.replace("3.5x", "1.0"))] * 10, ignore_index=True)
     large.loc[[11, 40], "dose"] = ["n.k.", "1,5"]
     with pytest.warns(UserWarning, match="but for 'n.k.' in row 11, and 1 more such rows, and so"):
