@@ -48,7 +48,6 @@ from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
-from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -436,7 +435,7 @@ def make_model(
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     if exposure is not None and family.response != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = LAWS[family.name]()
+    law = LAWS[family.name]
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
@@ -724,7 +723,7 @@ def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGr
     free = np.flatnonzero(model.inclusion < 1.0)
     single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
     rate = 1.0
-    if model.likelihood.law is not NormalLaw:  # of which proposals cost no data
+    if not model.likelihood.is_quadratic:  # else proposals cost no data
         n, law = model.n_data, model.model_prior
         count = np.sum(process.anchor[free] != 0.0)
         odds = (law.a + count) / (law.b + max(len(free) - 1 - count, 0)) if law else 1.0
