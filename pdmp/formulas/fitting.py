@@ -595,7 +595,9 @@ def sample_model(
     options = {name: value for name, value in options.items() if value is not None}
     if sampler not in ("auto", "zigzag") and model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
-    if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
+    if sampler == "auto" and not (
+        model.n_data >= SUBSAMPLED_ROWS or selects or model.n_groups and model.has_linear_rows
+    ):
         run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
@@ -749,7 +751,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     The process is None where there is none, and the text is then the reason.
     """
     free = sampler == "auto"
-    if model.n_groups and not isinstance(model, GroupIntercepts):
+    if not model.has_linear_rows:
         return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
     found = laplace(model)
     if found is None:

@@ -222,6 +222,11 @@ class Family:
         return self.arrange is _cuts
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the data of a row are counts of several categories."""
+        return any(name.startswith(COUNTED) for name in self.data)
+
+    @property
     def is_nominal(self) -> bool:
         """Whether responses are categories without an order, with a functional each but the first."""
         return self.chances is not None and self.arrange is None
@@ -346,7 +351,7 @@ class Family:
             if np.any(y > columns["trials"]):
                 i = int(np.argmax(y > columns["trials"]))
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
-        if any(name.startswith(COUNTED) for name in columns):
+        if self.is_counted:
             _check_seen(self, y + sum(columns[name] for name in columns if name.startswith(COUNTED)), "counts")
         if "se" in columns and not columns["se"].min() > 0.0:
             raise ValueError(f"`se` must be above 0, got {columns['se'].min():g} in row {np.argmin(columns['se'])}.")

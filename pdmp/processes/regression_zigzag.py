@@ -72,7 +72,6 @@ from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.blocks import is_crossed
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
@@ -149,8 +148,7 @@ class RegressionZigZag(Process):
     --------
     >>> import numpy as np, pdmp
     >>> from pdmp.models.priors import HalfNormal, Normal
-    >>> from pdmp.models.regressions.group_intercepts import GroupIntercepts
-    >>> from pdmp.models.regressions.likelihoods import PoissonLaw
+    >>>     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
     >>> from pdmp.models.regressions.mixed import GroupColumn
     >>> from pdmp.processes.regression_zigzag import RegressionZigZag
     >>> i, one = np.arange(60), np.ones(60)
@@ -223,8 +221,7 @@ class RegressionZigZag(Process):
         *,
         metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
-        grouped = isinstance(model, GroupIntercepts)
-        if not isinstance(model, MixedRegression) or model.n_groups and not grouped:
+        if not getattr(model, "has_linear_rows", False):
             raise TypeError(
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."

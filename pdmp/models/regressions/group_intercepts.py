@@ -75,6 +75,8 @@ class GroupIntercepts(MixedRegression):
         κₕ; 0 of the first grouping, and of slopes.
     """
 
+    has_linear_rows = True
+
     means: np.ndarray
     mixing: np.ndarray
     head: np.ndarray

@@ -462,6 +462,11 @@ class MixedRegression(ExpressionRows):
     def in_file(self) -> bool:
         return is_mapped(self.X)
 
+    @property
+    def has_linear_rows(self) -> bool:
+        """Whether rows are linear in the coordinates, and means of groups are among them: they can be expanded."""
+        return not self.n_groups
+
     def row_width(self) -> int | None:
         # With groups, adding up what the chunks have found of each would take longer than the chunks.
         return None if self.n_groups else self.n_fixed + 1
