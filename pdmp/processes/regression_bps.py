@@ -50,7 +50,7 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON
-from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
+from pdmp.processes.regression_boomerang import REFRESHMENT, ROW, RowFactors, shares
 from pdmp.processes.remainders import Shells
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
@@ -126,6 +126,7 @@ class RegressionBPS(RowFactors):
             one_of("metric", metric, WORDS[:2])
             metric = "diagonal"
         super().__init__(model, anchor, refresh_rate, metric, None)
+        self.matrix, self.curvature = self.hessian, np.zeros(model.dim)
         self.normal = bool(np.all(model.kinds <= NORMAL))
         if few_move and not isinstance(model, MixedRegression):
             raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")
@@ -274,32 +275,14 @@ class RegressionBPS(RowFactors):
         return positive_part(along) * (self.total / self.weights[row])
 
     @compiled
-    def known(self, x, out):
-        """out = K(x)."""
-        n = self.model.numbers
-        for j in range(x.shape[0]):
-            out[j] = self.pull[j] + derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
-        for k in range(x.shape[0]):
-            y = x[k] - self.anchor[k]
-            for j in range(x.shape[0]):
-                out[j] += self.hessian[k, j] * y
+    def frozen(self, state, j):
+        return state.v[j] == 0.0
 
     @compiled
-    def jump(self, state, i, now, rng):
-        v, gradient = state.v, state.memory.gradient
-        if i == REFRESHMENT:
-            for j in range(v.shape[0]):
-                if v[j] != 0.0:
-                    v[j] = self.reference.sd[j] * rng.standard_normal()
-            return REFRESH
-        if i == ROW:
-            self.gradient_of_row(state)
-        else:
-            self.known(state.x, gradient)
-        for j in range(v.shape[0]):
-            if v[j] == 0.0:
-                gradient[j] = 0.0
-        return self.reflect(state)
+    def refresh(self, state, rng):
+        for j in range(state.v.shape[0]):
+            if state.v[j] != 0.0:
+                state.v[j] = self.reference.sd[j] * rng.standard_normal()
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

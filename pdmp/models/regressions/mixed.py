@@ -413,11 +413,16 @@ class MixedRegression(ExpressionRows):
         return q if q < fixed else self.dim - self.n_dispersions + q - fixed
 
     @compiled
+    def argument(self, x, j):
+        """Of what the prior is whose coordinate is j."""
+        return x[j]
+
+    @compiled
     def independent_potential(self, x):
         """Of (β, log τ, a, c)."""
         total, n = 0.0, self.numbers
         for q in range(self.kinds.shape[0]):
-            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
+            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, self.place(q)))
         return total
 
     @compiled
@@ -426,7 +431,7 @@ class MixedRegression(ExpressionRows):
         n = self.numbers
         for q in range(self.kinds.shape[0]):
             j = self.place(q)
-            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, j))
 
     @compiled
     def prior_potential(self, x):
