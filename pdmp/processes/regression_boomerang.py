@@ -137,6 +137,7 @@ class RowFactors(Process):
     events = ("bounce", "refresh")
     report = RowReport()
     _required = ()
+    _clocks = 3  #: without refreshments 2
 
     def __init__(self, model, anchor, refresh_rate, metric, flow):
         derived = isinstance(model, SumOfTerms)
@@ -173,8 +174,8 @@ class RowFactors(Process):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         if model.blocks is None:
             self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
-        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]]
-        super().__init__(model.dim, 3, dependents, flow=None if flow is None else flow(self.anchor))
+        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]][: self._clocks]
+        super().__init__(model.dim, self._clocks, dependents, flow=None if flow is None else flow(self.anchor))
 
     def _weigh_blocks(self, model, root):
         """The weights of rows block by block; of rows in files they and their tables are in files as well."""
