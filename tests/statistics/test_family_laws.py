@@ -198,7 +198,7 @@ OTHERS = [("gaussian", RegressionBPS), ("exponential", RegressionBPS), ("bradley
 OTHERS += [("gaussian", RowZigZag), ("exponential", RowZigZag)]
 
 
-@pytest.mark.parametrize(("name", "kind"), in_ci(OTHERS, OTHERS[2], OTHERS[4]))
-def test_and_those_of_another_process(name, kind):
-    model, x, weights = case(name)
-    agree(kind(model), x, weights)
+@pytest.mark.parametrize("how", in_ci(OTHERS, OTHERS[2], OTHERS[4]), ids=lambda how: f"{how[0]} {how[1].__name__}")
+def test_and_those_of_another_process(how):
+    model, x, weights = case(how[0])
+    agree(how[1](model), x, weights)
