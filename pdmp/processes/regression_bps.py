@@ -145,7 +145,7 @@ class RegressionBPS(RowFactors):
     @compiled
     def see_line(self, state):
         """What is known of the path until the next event."""
-        memory, line, n = state.memory, state.memory.line, self.model.numbers
+        memory, line = state.memory, state.memory.line
         for k in range(5):
             line[k] = 0.0
         for j in range(state.x.shape[0]):
@@ -156,21 +156,26 @@ class RegressionBPS(RowFactors):
             line[PRODUCT] += p * q
             line[SPEED] += q * q
         for j in range(state.x.shape[0]):
-            v, kind = state.v[j], self.model.kinds[j]
-            if v == 0.0:
-                continue
-            level, slope = self.pull[j], 0.0
-            if kind <= NORMAL:
-                level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
-                slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
-            for k in range(state.x.shape[0]):
-                level += self.hessian[j, k] * memory.here[k]
-                slope += self.hessian[j, k] * state.v[k]
-            line[LEVEL] += v * level
-            line[SLOPE] += v * slope
+            if state.v[j] != 0.0:
+                level, slope = self.line_of(state, j, 0.0)
+                line[LEVEL] += level
+                line[SLOPE] += slope
         memory.since[0] = state.moved[0]
         if self.share.shape[0] > 0:
             self.see_places(state)
+
+    @compiled
+    def line_of(self, state, j, s):
+        """vⱼ Kⱼ after the time s but for a prior that is not normal, and its slope."""
+        x, v, kind, n = state.x[j], state.v[j], self.model.kinds[j], self.model.numbers
+        level, slope = self.pull[j], 0.0
+        if kind <= NORMAL:
+            level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+            slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+        for k in range(state.x.shape[0]):
+            level += self.hessian[j, k] * (state.x[k] - self.anchor[k])
+            slope += self.hessian[j, k] * state.v[k]
+        return v * (level + slope * s), v * slope
 
     @compiled
     def see_places(self, state):

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import Scratch
 from pdmp.metric import Metric
-from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.priors import NORMAL, derivative, second_derivative_bound_until
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import compiled, positive_part
 from pdmp.process import HORIZON
@@ -81,19 +81,6 @@ class RowZigZag(RegressionBPS):
         super().__init__(model, anchor, metric=metric)
 
     # -- compiled -----------------------------------------------------------------------------------------------------
-
-    @compiled
-    def line_of(self, state, j, s):
-        """vⱼ Kⱼ after the time s but for a prior that is not normal, and its slope."""
-        x, v, kind, n = state.x[j], state.v[j], self.model.kinds[j], self.model.numbers
-        level, slope = self.pull[j], 0.0
-        if kind <= NORMAL:
-            level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-            slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-        for k in range(state.x.shape[0]):
-            level += self.hessian[j, k] * (state.x[k] - self.anchor[k])
-            slope += self.hessian[j, k] * state.v[k]
-        return v * (level + slope * s), v * slope
 
     @compiled
     def propose_known(self, state, line, since, now, rng):

@@ -41,7 +41,6 @@ BUGS += [
     for name, old, new, test in [
         ("the sum of the lines, not of their parts above 0", "level += positive_part(own)", "level += own", BELOW),
         ("rows are not divided by their chance", "share = self.total / self.weights[state.memory.row[0]]", "share = 1.0", BELOW),
-        ("what is known has no curvature", "slope += self.hessian[j, k] * state.v[k]", "slope += 0.0", BELOW),
         ("one rate for all coordinates of a row", "out[0] += positive_part(v[j] * scratch[j])", "out[0] += v[j] * scratch[j]", BALANCE),
         ("the first coordinate flips", "j = draw_component(rates, rng.random() * total)", "j = 0", CHOSEN),
     ]
