@@ -10,6 +10,7 @@ from pdmp.models.priors import HalfNormal, Normal
 from pdmp.process import HORIZON
 from pdmp.processes.regression_boomerang import KNOWN, ROW
 from pdmp.processes.row_zigzag import RowZigZag
+from pdmp.processes.sticky_groups import StickyGroups
 from tests.processes.helpers_regression_boomerang import remainders, state_at
 
 pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
@@ -120,3 +121,19 @@ def test_it_sticks_and_looks_at_single_rows():
     stands = path.velocities[:, 2] == 0.0
     assert 0.1 < stands.mean() < 0.9 and np.all(path.positions[stands, 2] == 0.0)
     assert np.all(np.abs(path.velocities[~stands, 2]) == process().reference.sd[2])
+
+
+def test_groups_of_coordinates_of_a_sum_of_terms_stick():
+    """They are drawn from the normal approximation that its Hessian gives, and enter and leave by looks at all rows."""
+    own, g = process(), [2, 3]
+    sticky = StickyGroups(own, [g], inclusion=0.5, slab_density=0.4)
+    gradient, hessian = own.model.gradient_and_hessian(own.anchor)
+    covariance, across = np.linalg.inv(hessian[np.ix_(g, g)]), hessian[g]
+    across[:, g] = 0.0
+    np.testing.assert_allclose(sticky.constant, own.anchor[g] - covariance @ gradient[g], rtol=1e-9)
+    np.testing.assert_allclose(sticky.slopes, covariance @ across, rtol=1e-9, atol=1e-12)
+    run = pdmp.sample(sticky, events=80, seed=1, initial=own.anchor)
+    assert min(run.stats["events"][name] for name in ("flip", "birth", "death")) > 0
+    assert run.stats["bound_violations"] == 0 and run.stats["data_terms"] > 2 * own.model.n_data
+    together = run.trajectories[0].positions[:, g] == 0.0
+    assert np.array_equal(together[:, 0], together[:, 1]) and together.any()
