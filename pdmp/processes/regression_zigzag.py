@@ -148,7 +148,8 @@ class RegressionZigZag(Process):
     --------
     >>> import numpy as np, pdmp
     >>> from pdmp.models.priors import HalfNormal, Normal
-    >>>     >>> from pdmp.models.regressions.likelihoods import PoissonLaw
+    >>> from pdmp.models.regressions.group_intercepts import GroupIntercepts
+    >>> from pdmp.models.regressions.likelihoods import PoissonLaw
     >>> from pdmp.models.regressions.mixed import GroupColumn
     >>> from pdmp.processes.regression_zigzag import RegressionZigZag
     >>> i, one = np.arange(60), np.ones(60)
