@@ -259,6 +259,7 @@ def mixed():
     from pdmp.processes.regression_boomerang import RegressionBoomerang
     from pdmp.processes.regression_bps import RegressionBPS
     from pdmp.processes.regression_zigzag import RegressionZigZag
+    from pdmp.processes.row_zigzag import RowZigZag
     from pdmp.processes.sticky_groups import StickyGroups
     from tests.processes.helpers_regression_zigzag import LAWS, crossed, regression
 
@@ -269,6 +270,7 @@ def mixed():
         found[f"regression {law}, BPS"] = lambda law=law: RegressionBPS(regression(LAWS[law]))
         found[f"regression {law}, Boomerang"] = lambda law=law: RegressionBoomerang(regression(LAWS[law], sort="y"))
     flat = lambda: regression(LAWS["LogitLaw"])  # noqa: E731
+    found["rows ZigZag"] = lambda: RowZigZag(flat())
     found["regression few move"] = lambda: Sticky(RegressionBPS(flat(), few_move=True), 0.4, slab_density=0.2)
     found["regression Boomerang diagonal"] = lambda: Sticky(
         RegressionBoomerang(flat(), metric="diagonal"), 0.3, slab_density=0.2

@@ -11,8 +11,8 @@ shrink, down a neck, nothing starts as long as another path led elsewhere.
 at a saddle as well. Above 200 dimensions, where a Hessian by differences costs too much, steps are those of L-BFGS
 and Gaussians have a diagonal from differences along random directions.
 
-Where U is flat, or has kinks and is straight between them, its second derivatives say nothing. If no path leads anywhere,
-others are tried with derivatives over the width of the density, or as far as to the next kink.
+Where U is flat, or has kinks and is straight between them, its second derivatives say nothing. If no path leads
+anywhere, others are tried with derivatives over the width of the density, or as far as to the next kink.
 
 References
 ----------
@@ -38,8 +38,8 @@ WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the c
 STEPS = 100
 PATIENCE = 10  #: a path ends when its best ELBO has not grown for so many steps
 DRAWS = 8  #: draws that an ELBO is the mean of
-#: Nats for a dimension that the ELBO is below what the middle of the Gaussian promises, above which U is flat there: its
-#: second derivatives, about 0, say nothing of the width of the density.
+#: Nats for a dimension that the ELBO is below what the middle of the Gaussian promises, above which U is flat there:
+#: its second derivatives, about 0, say nothing of the width of the density.
 FLAT = 1e3
 FAR = 20.0  #: no ELBO is computed where twice the decrease that the next step promises is above this for a dimension
 CONVERGED = 1e-2  #: a path ends when twice the decrease that the next step promises is below this

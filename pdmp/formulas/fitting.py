@@ -48,7 +48,6 @@ from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
-from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -436,7 +435,7 @@ def make_model(
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     if exposure is not None and family.response != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = LAWS[family.name]()
+    law = LAWS[family.name]
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
@@ -597,7 +596,9 @@ def sample_model(
     options = {name: value for name, value in options.items() if value is not None}
     if sampler not in ("auto", "zigzag") and model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
-    if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
+    if sampler == "auto" and not (
+        model.n_data >= SUBSAMPLED_ROWS or selects or model.n_groups and model.has_linear_rows
+    ):
         run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
@@ -732,7 +733,7 @@ def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGr
     free = np.flatnonzero(model.inclusion < 1.0)
     single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
     rate = 1.0
-    if model.likelihood.law is not NormalLaw:  # of which proposals cost no data
+    if not model.likelihood.is_quadratic:  # else proposals cost no data
         n, law = model.n_data, model.model_prior
         count = np.sum(process.anchor[free] != 0.0)
         odds = (law.a + count) / (law.b + max(len(free) - 1 - count, 0)) if law else 1.0
@@ -758,7 +759,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     The process is None where there is none, and the text is then the reason.
     """
     free = sampler == "auto"
-    if model.n_groups and not isinstance(model, GroupIntercepts):
+    if not model.has_linear_rows:
         return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
     found = laplace(model)
     if found is None:

@@ -216,7 +216,7 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     if "upper" in columns and columns["upper"] in table.columns:
         table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
     table, notes = read_further(fit, table, origin, fit.designs, columns.values())
-    kind = "category" if family.chances is not None and family.name != "multinomial" else family.response
+    kind = "category" if family.chances is not None and not family.is_counted else family.response
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
     rest = {
@@ -273,13 +273,13 @@ def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
     """Refuse what the family cannot be asked, before the data are read."""
     counts = [column_of(text) for name, text in asked.response.data.items() if name.startswith(COUNTED)]
-    if counts and family.name != "multinomial":
+    if counts and not family.is_counted:
         own = f"cbind({', '.join([asked.response.text, *counts])})"
         raise ValueError(
             f"`formula`: {own} is of the family multinomial; of successes and failures write k | trials(n), with n "
             "their sum."
         )
-    if family.name == "multinomial" and not counts:
+    if family.is_counted and not counts:
         raise ValueError("`formula`: the response of multinomial is counts of each category: cbind(a, b, c) ~ x.")
     for name in asked.response.data:
         if name not in family.data and not name.startswith(COUNTED):
@@ -308,7 +308,7 @@ def expanded(family: Family, asked: Asked, data: Any, weights: str | None) -> tu
 
     It is that of the response, unless the category has one of its own.
     """
-    if family.name == "multinomial":
+    if family.is_counted:
         names = [column_of(text) for text in asked.response.data.values()]
     else:
         if open_source(data) is not None:
@@ -486,7 +486,7 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
     """The response as the family takes it, and a sentence on how it was coded, or ""."""
     if family.arrange is not None:
         return read_categories(design, table, environment)
-    if family.name == "categorical":
+    if family.is_nominal and not family.is_counted:
         labels = labels_of(column := design.response_values(table, environment))
         if [str(label) for label in labels[1:]] != list(family.named):
             gone = sorted({*family.named} - {str(label) for label in labels})
@@ -496,7 +496,7 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
         design.response_labels = np.asarray(labels)
         codes = import_pandas().Index(labels).get_indexer(np.asarray(column)).astype(float)
         return codes, f"categories of {design.response} are compared with {labels[0]}"
-    if family.name == "multinomial":
+    if family.is_counted:
         design.response_labels = None
     return design.read_response(table, environment, family.response)
 
@@ -742,7 +742,7 @@ class FamilyFit(Fit):
 
     @property
     def categories(self) -> list:
-        if self.family.name == "multinomial":
+        if self.family.is_counted:
             return [self.design.response, *self.family.named]
         labels = self.design.response_labels
         return [] if self.family.chances is None or labels is None else np.asarray(labels).tolist()

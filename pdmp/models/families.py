@@ -20,7 +20,6 @@ Analysis of Ordinal Categorical Data, section 4.1 (acat); Azzalini (1985), Scand
 from __future__ import annotations
 
 import inspect
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -222,6 +221,11 @@ class Family:
         return self.arrange is _cuts
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the data of a row are counts of several categories."""
+        return any(name.startswith(COUNTED) for name in self.data)
+
+    @property
     def is_nominal(self) -> bool:
         """Whether responses are categories without an order, with a functional each but the first."""
         return self.chances is not None and self.arrange is None
@@ -346,7 +350,7 @@ class Family:
             if np.any(y > columns["trials"]):
                 i = int(np.argmax(y > columns["trials"]))
                 raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
-        if any(name.startswith(COUNTED) for name in columns):
+        if self.is_counted:
             _check_seen(self, y + sum(columns[name] for name in columns if name.startswith(COUNTED)), "counts")
         if "se" in columns and not columns["se"].min() > 0.0:
             raise ValueError(f"`se` must be above 0, got {columns['se'].min():g} in row {np.argmin(columns['se'])}.")
@@ -586,22 +590,20 @@ def _usual_cuts(y, count):
     return np.log(share / (1.0 - share))
 
 
-def _between(*above):
-    """Chances of categories 0, 1, …, of those that the category is above 0, above 1, ….: the last axis is new."""
-    above = np.broadcast_arrays(*above)
-    ends = np.stack([np.ones_like(above[0]), *above, np.zeros_like(above[0])], axis=-1)
-    return np.maximum(ends[..., :-1] - ends[..., 1:], 0.0)
+def _chances(loss, further=0):
+    """Chances of as many categories as there are values, and `further`, by their loss; the last axis is new."""
+
+    def chances(*values):
+        with np.errstate(all="ignore"):
+            losses = [loss(float(k), *values) for k in range(len(values) + further)]
+            return np.fmax(np.exp(-np.stack(np.broadcast_arrays(*losses), axis=-1)), 0.0)
+
+    return chances
 
 
 def _draw_category(rng, chances):
     below = np.cumsum(chances, axis=-1)[..., :-1]
     return np.sum(rng.random(below.shape[:-1])[..., None] > below, axis=-1).astype(float)
-
-
-def _softmax(*z):
-    z = np.stack(np.broadcast_arrays(*z), axis=-1)
-    weights = np.exp(z - z.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _log_sum(z):
@@ -671,7 +673,7 @@ def categorical(names: Sequence[str]) -> Family:
         _categorical,
         links=dict.fromkeys(names, "identity"),
         response="count",
-        chances=lambda *z: _softmax(0.0 * z[0], *z),
+        chances=_chances(_categorical, 1),
         priors=dict.fromkeys(names, StudentT(3.0, 0.0, 2.5)),
     )
 
@@ -719,11 +721,15 @@ def _no_draw(rng, *values):
     raise ValueError("draws of multinomial counts are not made: probabilities are, as predict(kind='probability') has.")
 
 
-def _cumulative(name, log_distribution, inner, distribution):
+def _cumulative(name, log_distribution, inner):
     """By the upper cut h and the gap g below it; of the highest category h is the lower cut."""
 
     def loss(y, top, h, g):
         return where(y == 0.0, -log_distribution(h), where(y == top, -log_distribution(-h), inner(h, g)))
+
+    def of_all(k, mu, *cuts):
+        last, low = len(cuts) - 1, max(int(k) - 1, 0)
+        return loss(k, last + 1.0, cuts[min(int(k), last)] - mu, cuts[min(low + 1, last)] - cuts[low])
 
     return Family(
         name,
@@ -732,13 +738,9 @@ def _cumulative(name, log_distribution, inner, distribution):
         response="count",
         data={"top": None},
         arrange=_cuts,
-        chances=lambda mu, *cuts: _between(*(distribution(mu - cut) for cut in cuts)),
+        chances=_chances(of_all),
         priors=CUTS,
     )
-
-
-def _logistic(z):
-    return 0.5 * (1.0 + np.tanh(0.5 * z))
 
 
 def _draw_label(rng, p):
@@ -847,8 +849,8 @@ probit = Family("probit", lambda y, z: -log_ndtr(y * z), links={"mu": "probit"},
 item_response = Family(
     "item_response",
     lambda y, z, a: softplus(-y * exp(a) * z),
-    draw=lambda rng, mu, discrimination: _draw_label(rng, _logistic(discrimination * mu)),
-    mean=lambda mu, discrimination: _logistic(discrimination * mu),
+    draw=lambda rng, mu, discrimination: _draw_label(rng, expit(discrimination * mu)),
+    mean=lambda mu, discrimination: expit(discrimination * mu),
     links={"mu": "identity", "discrimination": "log"},
     response="label",
     stored=LABEL["stored"],
@@ -1002,24 +1004,17 @@ lognormal = Family(
     units=("mu", "sigma"),
 )
 cumulative = _cumulative(
-    "cumulative", lambda h: -softplus(-h), lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g), _logistic
+    "cumulative", lambda h: -softplus(-h), lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g)
 )
 cumulative_probit = _cumulative(
     "cumulative_probit",
     log_ndtr,
     lambda h, g: -log_ndtr(h) - log1mexp(log_ndtr(h) - log_ndtr(h - g)),
-    lambda z: _scipy("ndtr", z),
 )
 #: Stopping ratios and adjacent categories, both by the logit link; their cuts need not ascend.
 ALL_CUTS = {"links": {"location": "identity", "cuts": "identity"}, "response": "count", "arrange": _all_cuts}
-sratio = Family(
-    "sratio",
-    _sratio,
-    chances=lambda mu, *cuts: _between(*itertools.accumulate((_logistic(mu - cut) for cut in cuts), np.multiply)),
-    **ALL_CUTS,
-    priors=CUTS,
-)
-acat = Family("acat", _acat, chances=lambda mu, *cuts: _softmax(*_scores(mu, *cuts)), **ALL_CUTS, priors=CUTS)
+sratio = Family("sratio", _sratio, chances=_chances(_sratio), **ALL_CUTS, priors=CUTS)
+acat = Family("acat", _acat, chances=_chances(_acat), **ALL_CUTS, priors=CUTS)
 mixture_gaussian = mixture("mixture_gaussian", gaussian, gaussian)
 mixture_poisson = mixture("mixture_poisson", poisson, poisson)
 

@@ -26,20 +26,15 @@ from pdmp.expressions.tape import (
     BEGIN,
     CURVATURE,
     DEPENDENT,
-    GRADIENT,
     LANES,
-    LOSS,
     RESULT,
     SECOND,
     STOP,
     Rows,
-    Scratch,
     enclose_part,
-    evaluate,
-    expand,
 )
-from pdmp.models.base import Model
 from pdmp.models.derived import PriorOfEach
+from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.priors import (
     Flat,
     Prior,
@@ -52,7 +47,7 @@ from pdmp.models.priors import (
 )
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, real, refuse_unreal, same_rows
-from pdmp.native.classes import compiled, entry, inlined, positive_part, readable
+from pdmp.native.classes import compiled, entry, inlined, readable
 from pdmp.native.threads import added, chunks, each
 
 #: Columns of `SumOfTerms.layout`: the first row of a kind; functionals; entries of a row; where columns and values
@@ -204,13 +199,9 @@ def sum_of_terms(
     return SumOfTerms(parameters, terms, priors, transforms=transforms, initial=initial)
 
 
-class SumOfTerms(PriorOfEach, Model):
+class SumOfTerms(PriorOfEach, ExpressionRows):
     """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, with the same arguments."""
 
-    code: np.ndarray
-    number: np.ndarray
-    results: np.ndarray
-    tapes: np.ndarray  #: (kinds, 4, 4)
     layout: np.ndarray  #: (kinds, 10)
     columns: np.ndarray
     values: np.ndarray
@@ -218,9 +209,6 @@ class SumOfTerms(PriorOfEach, Model):
     start: np.ndarray  #: where the entries of each functional begin in a row
     kinds: np.ndarray  #: (d,) of the priors
     numbers: np.ndarray  #: (d, 3)
-    registers: int
-    n_functionals: int
-    n_columns: int
 
     def __init__(
         self,
@@ -279,18 +267,10 @@ class SumOfTerms(PriorOfEach, Model):
 
     def _lay_out(self, terms):
         """All rows of all kinds in flat arrays, and their tapes one after the other."""
-        code, number, results, columns, values, data, start = [], [], [], [], [], [], []
-        self.layout, self.tapes = np.zeros((len(terms), 10), np.int64), np.zeros((len(terms), 4, 4), np.int64)
-        places = dict.fromkeys(("code", "results", "columns", "values", "data", "start", "row"), 0)
+        columns, values, data, start = [], [], [], []
+        self.layout = np.zeros((len(terms), 10), np.int64)
+        places = dict.fromkeys(("columns", "values", "data", "start", "row"), 0)
         for k, rows in enumerate(terms):
-            for which, tape in enumerate(rows.tapes):
-                begin = places["code"]
-                self.tapes[k, which] = begin, begin + len(tape.code), places["results"], begin + tape.fixed
-                code.append(tape.code)
-                number.append(tape.number)
-                results.append(tape.results)
-                places["code"] += len(tape.code)
-                places["results"] += len(tape.results)
             own_columns, own_values, widths = _stacked(rows.at, rows.n)
             q, width = len(rows.data), own_columns.shape[1]
             table = np.empty((rows.n, q))
@@ -308,14 +288,12 @@ class SumOfTerms(PriorOfEach, Model):
                 list_.append(array.reshape(-1))
                 places[name] += array.size
             places["start"] += len(widths) + 1
-        self.code, self.number = np.concatenate(code), np.concatenate(number)
-        self.results, self.start = np.concatenate(results), np.concatenate(start).astype(np.int64)
+        self.start = np.concatenate(start).astype(np.int64)
         # Writable, as those of several functionals are: one type for the compiler.
         self.columns = np.require(_one(columns), np.int64, "W")
         self.values, self.data = _one(values), _one(data)
-        self.registers = max(tape.registers for rows in terms for tape in rows.tapes)
-        self.n_functionals = max(rows.m for rows in terms)
-        self.n_columns = max(1, *(len(rows.data) for rows in terms))
+        q = max(1, *(len(rows.data) for rows in terms))
+        self._keep_tapes([rows.tapes for rows in terms], max(rows.m for rows in terms), q)
         #: Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
         self.enclosures = [(rows.third, rows.third_and_fourth) for rows in terms]
         self.names = [rows.name for rows in terms]
@@ -327,11 +305,14 @@ class SumOfTerms(PriorOfEach, Model):
 
     @compiled
     def kind_of(self, i):
-        """Of which kind row i is."""
         k = 0
         while k + 1 < self.layout.shape[0] and i >= self.layout[k + 1, FIRST]:
             k += 1
         return k
+
+    @compiled
+    def count_of(self, k):
+        return self.layout[k, COUNT]
 
     @compiled
     def entries_of(self, k, i):
@@ -340,11 +321,9 @@ class SumOfTerms(PriorOfEach, Model):
         return layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
 
     @compiled
-    def place_rows(self, x, k, i, n, data, eta):
-        """Write data and functionals of rows i … i + n - 1, which are of kind k, into the first n lanes."""
-        for lane in range(n):
-            self.read(k, i + lane, lane, data)
-            self.place(x, k, i + lane, lane, eta)
+    def write_row(self, x, k, i, lane, data, eta):
+        self.read(k, i, lane, data)
+        self.place(x, k, i, lane, eta)
 
     @compiled
     def place(self, x, k, i, lane, eta):
@@ -365,19 +344,12 @@ class SumOfTerms(PriorOfEach, Model):
             data[j, lane] = self.data[d + j]
 
     @compiled
-    def add_functionals(self, k, i, lane, weights, out):
-        """out += Σ weights[f, lane] a_if."""
+    def distribute(self, x, k, i, place, lane, room, out):
         layout, (c, v) = self.layout, self.entries_of(k, i)
         for f in range(layout[k, COUNT]):
-            weight = weights[f, lane]
+            weight = room[self.results[place + f], lane]
             for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
                 out[self.columns[c + j]] += weight * self.values[v + j]
-
-    @compiled
-    def run(self, k, which, n, data, eta, room):
-        """Carry out a tape of kind k for n lanes; the place of its first result in `results`."""
-        evaluate(self.code, self.number, self.tapes[k, which, BEGIN], self.tapes[k, which, STOP], n, data, eta, room)
-        return self.tapes[k, which, RESULT]
 
     @compiled
     def remainder_along(self, there, x, v, i, scratch, rho):
@@ -386,33 +358,17 @@ class SumOfTerms(PriorOfEach, Model):
         rho (m,) = ∇l(η) - ∇l(η₀) - H(η₀) (η - η₀) are its parts by the functionals.
         """
         k, eta, total = self.kind_of(i), scratch.eta, 0.0
-        m = self.layout[k, COUNT]
-        self.read(k, i, 0, scratch.data)
-        self.place(x, k, i, 0, eta)
+        self.write_row(x, k, i, 0, scratch.data, eta)
         self.place(there, k, i, 0, scratch.there)
-        expand(
-            self.code, self.number, self.results, self.tapes[k], m, scratch.data, eta, scratch.there, scratch.room, rho
-        )
+        self.expand_row(k, i, scratch, rho)
         self.place(v, k, i, 0, eta)
-        for f in range(m):
+        for f in range(self.layout[k, COUNT]):
             total += eta[f, 0] * rho[f]
         return total
 
     @compiled
     def remainder_along_places(self, there, x, v, i, places, count, support, scratch, rho):
         return self.remainder_along(there, x, v, i, scratch, rho)
-
-    @compiled(allocates=True, inline=False)
-    def remainder_rates(self, there, x, v):
-        """Σᵢ (v·Rᵢ(x))₊."""
-        m, total = self.n_functionals, 0.0
-        scratch = Scratch(
-            np.empty((m, 1)), np.empty((m, 1)), np.empty((self.n_columns, 1)), np.empty((self.registers, 1))
-        )
-        rho = np.empty(m)
-        for i in range(self.n_data):
-            total += positive_part(self.remainder_along(there, x, v, i, scratch, rho))
-        return total
 
     @compiled
     def add_remainder(self, i, rho, out):
@@ -423,84 +379,10 @@ class SumOfTerms(PriorOfEach, Model):
             for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
                 out[self.columns[c + j]] += rho[f] * self.values[v + j]
 
-    # -- compiled: terms and their sums ---------------------------------------------------------------------------
-
-    @compiled(allocates=True, inline=False)
-    def term_potential(self, x, i):
-        k = self.kind_of(i)
-        data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
-        room = np.empty((self.registers, 1))
-        self.place_rows(x, k, i, 1, data, eta)
-        return room[self.results[self.run(k, LOSS, 1, data, eta, room)], 0]
-
-    @compiled(allocates=True, inline=False)
-    def add_term_gradient(self, x, i, out):
-        k = self.kind_of(i)
-        data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
-        room = np.empty((self.registers, 1))
-        self.place_rows(x, k, i, 1, data, eta)
-        self.gradients(k, 1, data, eta, room)
-        self.add_functionals(k, i, 0, eta, out)
-
-    @compiled(allocates=True, inline=False)
-    def block_potential(self, x, first, last):
-        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
-        room, total, i = np.empty((self.registers, LANES)), 0.0, first
-        while i < last:
-            k = self.kind_of(i)
-            n = self.lanes_from(k, i, last)
-            self.place_rows(x, k, i, n, data, eta)
-            out = self.results[self.run(k, LOSS, n, data, eta, room)]
-            for lane in range(n):
-                total += room[out, lane]
-            i += n
-        return total
-
-    @compiled(inline=False)
-    def total_potential(self, x):
-        return self.prior_potential(x) + self.block_potential(x, 0, self.n_data)
-
-    @compiled(allocates=True, inline=False)
-    def add_block_gradient(self, x, first, last, out):
-        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
-        room, i = np.empty((self.registers, LANES)), first
-        while i < last:
-            k = self.kind_of(i)
-            n = self.lanes_from(k, i, last)
-            self.place_rows(x, k, i, n, data, eta)
-            self.gradients(k, n, data, eta, room)
-            for lane in range(n):
-                self.add_functionals(k, i + lane, lane, eta, out)
-            i += n
-
-    @compiled
-    def gradients(self, k, n, data, eta, room):
-        """Replace the functionals in n lanes by the derivatives of the loss."""
-        first = self.run(k, GRADIENT, n, data, eta, room)
-        for f in range(self.layout[k, COUNT]):
-            for lane in range(n):
-                eta[f, lane] = room[self.results[first + f], lane]
-
-    @compiled(allocates=True, inline=False)
-    def add_batch_gradient(self, x, rows, n, out):
-        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
-        room, done = np.empty((self.registers, LANES)), 0
-        while done < n:
-            k, lanes = self.kind_of(rows[done]), 0
-            while lanes < LANES and done + lanes < n and self.kind_of(rows[done + lanes]) == k:
-                self.read(k, rows[done + lanes], lanes, data)
-                self.place(x, k, rows[done + lanes], lanes, eta)
-                lanes += 1
-            self.gradients(k, lanes, data, eta, room)
-            for lane in range(lanes):
-                self.add_functionals(k, rows[done + lane], lane, eta, out)
-            done += lanes
-
     # -- compiled: curvature along a piece of path, enclosed ----------------------------------------------------------
 
     @compiled
     def lanes_from(self, k, i, last):
-        """How many rows of kind k are taken together from row i on."""
         n = min(LANES, last - i)
         return min(n, self.layout[k + 1, FIRST] - i) if k + 1 < self.layout.shape[0] else n
 
@@ -619,11 +501,6 @@ class SumOfTerms(PriorOfEach, Model):
         return np.cumsum(np.concatenate([*sizes, np.ones(self.dim, np.int64)])), np.concatenate(
             [*columns, np.arange(self.dim)]
         )
-
-    def scratch(self, lanes: int = 1) -> Scratch:
-        """What evaluating so many rows at once needs."""
-        heights = self.n_functionals, self.n_functionals, self.n_columns, self.registers
-        return Scratch(*(np.zeros((height, lanes)) for height in heights))
 
     def observed_data(self) -> dict[str, np.ndarray]:
         """The responses of all rows of families, by name; empty if there are none.
@@ -756,10 +633,7 @@ class SumOfTerms(PriorOfEach, Model):
 
         S is for LLᵀ, `root` being L, or its diagonal (d,).
         """
-        m = int(self.layout[k, COUNT])
-        eta, data = np.empty((m, stop - first)), np.empty((self.n_columns, stop - first))
-        _write_rows(self.native, k, x, first, eta, data)
-        return Rows(eta, data, self._squares(k, first, stop, root), np.zeros(0))
+        return Rows(*self.functionals(k, first, stop, x), self._squares(k, first, stop, root), np.zeros(0))
 
     def _squares(self, k, first, stop, root):
         """S of rows, (m, m, n)."""
@@ -931,28 +805,19 @@ def _square_rows(model, k, first, covariance, out):
 
 
 @entry
-def _write_rows(model, k, x, first, eta, data):
-    """Functionals and data of rows of one kind."""
-    model.place_rows(x, k, first, eta.shape[1], data, eta)
-
-
-@entry
 def _add_curvatures(model, x, first, stop, gradient, second, eta, there, data, room):
     """Add the gradient of rows of one kind, and write the second derivatives by the functionals, (…, rows)."""
     i, k = first, model.kind_of(first)
     m = model.layout[k, COUNT]
     while i < stop:
         n = min(LANES, stop - i)
-        model.place_rows(x, k, i, n, data, eta)
+        model.write_rows(x, k, i, n, data, eta)
         place = model.run(k, CURVATURE, n, data, eta, room)
-        for f in range(m):
-            for lane in range(n):
-                eta[f, lane] = room[model.results[place + f], lane]
         for p in range(second.shape[0]):
             for lane in range(n):
                 second[p, i - first + lane] = room[model.results[place + m + p], lane]
         for lane in range(n):
-            model.add_functionals(k, i + lane, lane, eta, gradient)
+            model.distribute(x, k, i + lane, place, lane, room, gradient)
         i += n
 
 

@@ -100,7 +100,8 @@ class Memory(NamedTuple):
 class RowFactors(Process):
     """Base of the processes that bounce off single rows: what is known at the anchor, Λᵢ, and the remainders.
 
-    A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, and `known(x, out)`, K(x).
+    A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, the `matrix` and `curvature` of K, and which coordinates
+    are `frozen(state, j)`; ``refresh(state, rng)`` draws the velocities of the others.
 
     Parameters
     ----------
@@ -124,7 +125,8 @@ class RowFactors(Process):
     anchor: np.ndarray
     pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
     at_anchor: np.ndarray  #: (d,) ∇U(x̂)
-    curvature: np.ndarray  #: (d,) D
+    curvature: np.ndarray  #: (d,) D, or what K has of it
+    matrix: np.ndarray  #: (d, d) of the distance from x̂ in K
     hessian: np.ndarray  #: (d, d) Σᵢ Hᵢ(x̂)
     tables: object
     weights: np.ndarray  #: (N,) Λᵢ
@@ -135,6 +137,7 @@ class RowFactors(Process):
     events = ("bounce", "refresh")
     report = RowReport()
     _required = ()
+    _clocks = 3  #: without refreshments 2
 
     def __init__(self, model, anchor, refresh_rate, metric, flow):
         derived = isinstance(model, SumOfTerms)
@@ -171,8 +174,8 @@ class RowFactors(Process):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         if model.blocks is None:
             self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
-        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]]
-        super().__init__(model.dim, 3, dependents, flow=None if flow is None else flow(self.anchor))
+        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]][: self._clocks]
+        super().__init__(model.dim, self._clocks, dependents, flow=None if flow is None else flow(self.anchor))
 
     def _weigh_blocks(self, model, root):
         """The weights of rows block by block; of rows in files they and their tables are in files as well."""
@@ -214,9 +217,31 @@ class RowFactors(Process):
         self.model.add_remainder(memory.row[0], memory.loss, memory.gradient)
 
     @compiled
-    def reflect(self, state):
-        """Off the gradient in the memory, in the metric of the reference."""
-        return reflect_off(self.reference, state.v, state.memory.gradient, state.memory.scratch)
+    def known(self, x, out):
+        """out = K(x)."""
+        n = self.model.numbers
+        for j in range(x.shape[0]):
+            out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])
+            out[j] += derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+        for k in range(self.matrix.shape[0]):
+            y = x[k] - self.anchor[k]
+            for j in range(x.shape[0]):
+                out[j] += self.matrix[k, j] * y
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        gradient = state.memory.gradient
+        if i == REFRESHMENT:
+            self.refresh(state, rng)
+            return REFRESH
+        if i == ROW:
+            self.gradient_of_row(state)
+        else:
+            self.known(state.x, gradient)
+        for j in range(gradient.shape[0]):
+            if self.frozen(state, j):
+                gradient[j] = 0.0
+        return reflect_off(self.reference, state.v, gradient, state.memory.scratch)
 
     @compiled
     def true_rates(self, x, v, scratch, out):
@@ -288,8 +313,6 @@ class RegressionBoomerang(RowFactors):
     True
     """
 
-    matrix: np.ndarray  #: (d, d) A of a diagonal reference, else (0, 0)
-
     def __init__(
         self,
         model: MixedRegression,
@@ -299,7 +322,7 @@ class RegressionBoomerang(RowFactors):
         metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
         super().__init__(model, anchor, refresh_rate, metric, Elliptic)
-        self.matrix = np.zeros((0, 0))
+        self.matrix = np.zeros((0, 0))  # A
         if isinstance(self.reference, DiagonalReference):
             self.matrix = self.hessian + np.diag(self.curvature - self.reference.sd**-2.0)
 
@@ -403,34 +426,11 @@ class RegressionBoomerang(RowFactors):
         return positive_part(total)
 
     @compiled
-    def jump(self, state, i, now, rng):
-        memory = state.memory
-        if i == REFRESHMENT:
-            self.reference.draw(rng, memory.scratch)
-            for j in range(state.v.shape[0]):
-                if not self.frozen(state, j):
-                    state.v[j] = memory.scratch[j]
-            return REFRESH
-        if i == ROW:
-            self.gradient_of_row(state)
-        else:
-            self.known(state.x, memory.gradient)
+    def refresh(self, state, rng):
+        self.reference.draw(rng, state.memory.scratch)
         for j in range(state.v.shape[0]):
-            if self.frozen(state, j):
-                memory.gradient[j] = 0.0
-        return self.reflect(state)
-
-    @compiled
-    def known(self, x, out):
-        """out = K(x)."""
-        n = self.model.numbers
-        for j in range(x.shape[0]):
-            out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])
-            out[j] += derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
-        for k in range(self.matrix.shape[0]):
-            y = x[k] - self.anchor[k]
-            for j in range(x.shape[0]):
-                out[j] += self.matrix[k, j] * y
+            if not self.frozen(state, j):
+                state.v[j] = state.memory.scratch[j]
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON
-from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
+from pdmp.processes.regression_boomerang import REFRESHMENT, ROW, RowFactors, shares
 from pdmp.processes.remainders import Shells
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
@@ -126,6 +126,7 @@ class RegressionBPS(RowFactors):
             one_of("metric", metric, WORDS[:2])
             metric = "diagonal"
         super().__init__(model, anchor, refresh_rate, metric, None)
+        self.matrix, self.curvature = self.hessian, np.zeros(model.dim)
         self.normal = bool(np.all(model.kinds <= NORMAL))
         if few_move and not isinstance(model, MixedRegression):
             raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")
@@ -144,7 +145,7 @@ class RegressionBPS(RowFactors):
     @compiled
     def see_line(self, state):
         """What is known of the path until the next event."""
-        memory, line, n = state.memory, state.memory.line, self.model.numbers
+        memory, line = state.memory, state.memory.line
         for k in range(5):
             line[k] = 0.0
         for j in range(state.x.shape[0]):
@@ -155,21 +156,26 @@ class RegressionBPS(RowFactors):
             line[PRODUCT] += p * q
             line[SPEED] += q * q
         for j in range(state.x.shape[0]):
-            v, kind = state.v[j], self.model.kinds[j]
-            if v == 0.0:
-                continue
-            level, slope = self.pull[j], 0.0
-            if kind <= NORMAL:
-                level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
-                slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
-            for k in range(state.x.shape[0]):
-                level += self.hessian[j, k] * memory.here[k]
-                slope += self.hessian[j, k] * state.v[k]
-            line[LEVEL] += v * level
-            line[SLOPE] += v * slope
+            if state.v[j] != 0.0:
+                level, slope = self.line_of(state, j, 0.0)
+                line[LEVEL] += level
+                line[SLOPE] += slope
         memory.since[0] = state.moved[0]
         if self.share.shape[0] > 0:
             self.see_places(state)
+
+    @compiled
+    def line_of(self, state, j, s):
+        """vⱼ Kⱼ after the time s but for a prior that is not normal, and its slope."""
+        x, v, kind, n = state.x[j], state.v[j], self.model.kinds[j], self.model.numbers
+        level, slope = self.pull[j], 0.0
+        if kind <= NORMAL:
+            level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+            slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+        for k in range(state.x.shape[0]):
+            level += self.hessian[j, k] * (state.x[k] - self.anchor[k])
+            slope += self.hessian[j, k] * state.v[k]
+        return v * (level + slope * s), v * slope
 
     @compiled
     def see_places(self, state):
@@ -274,32 +280,14 @@ class RegressionBPS(RowFactors):
         return positive_part(along) * (self.total / self.weights[row])
 
     @compiled
-    def known(self, x, out):
-        """out = K(x)."""
-        n = self.model.numbers
-        for j in range(x.shape[0]):
-            out[j] = self.pull[j] + derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
-        for k in range(x.shape[0]):
-            y = x[k] - self.anchor[k]
-            for j in range(x.shape[0]):
-                out[j] += self.hessian[k, j] * y
+    def frozen(self, state, j):
+        return state.v[j] == 0.0
 
     @compiled
-    def jump(self, state, i, now, rng):
-        v, gradient = state.v, state.memory.gradient
-        if i == REFRESHMENT:
-            for j in range(v.shape[0]):
-                if v[j] != 0.0:
-                    v[j] = self.reference.sd[j] * rng.standard_normal()
-            return REFRESH
-        if i == ROW:
-            self.gradient_of_row(state)
-        else:
-            self.known(state.x, gradient)
-        for j in range(v.shape[0]):
-            if v[j] == 0.0:
-                gradient[j] = 0.0
-        return self.reflect(state)
+    def refresh(self, state, rng):
+        for j in range(state.v.shape[0]):
+            if state.v[j] != 0.0:
+                state.v[j] = self.reference.sd[j] * rng.standard_normal()
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

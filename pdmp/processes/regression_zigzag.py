@@ -72,7 +72,6 @@ from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.blocks import is_crossed
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
@@ -223,8 +222,7 @@ class RegressionZigZag(Process):
         *,
         metric: ArrayLike | Metric | str | None = "auto",
     ) -> None:
-        grouped = isinstance(model, GroupIntercepts)
-        if not isinstance(model, MixedRegression) or model.n_groups and not grouped:
+        if not getattr(model, "has_linear_rows", False):
             raise TypeError(
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."
@@ -762,7 +760,7 @@ class RegressionZigZag(Process):
     def rest_of(self, x, i, j, evaluation, rho):
         """Tᵢⱼ."""
         model, there, own = self.model, self.anchor, self.dim - self.model.n_dispersions
-        model.expand_row(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
+        model.expand_margin(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
         f = j - own + 1 if j >= own else 0  # by the dispersion j, or by the linear predictor for any other j
         value, effect = rho[f], model.n_fixed <= j < own
         if self.crossed and not effect:
@@ -814,11 +812,9 @@ class RegressionZigZag(Process):
     @compiled(allocates=True, inline=False)
     def true_rates(self, x, v, scratch, out):
         """The rate of each coordinate, from all rows."""
-        model, m, law = self.model, self.shared.shape[0], self.model.likelihood
-        evaluation = Scratch(
-            np.empty((law.count, 1)), np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
-        )
-        rho = np.empty(law.count)
+        model, m, n = self.model, self.shared.shape[0], self.model.n_functionals
+        evaluation = Scratch(np.empty((n, 1)), np.empty((n, 1)), np.empty((1, 1)), np.empty((model.registers, 1)))
+        rho = np.empty(n)
         for j in range(x.shape[0]):
             scratch[j] = self.pull[j]
         for k in range(m):

@@ -42,7 +42,6 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.priors import BetaBernoulli, derivative, potential, second_derivative
-from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.native.arguments import coordinates, positive
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
@@ -220,7 +219,8 @@ class StickyGroups(Sticky):
                 prior = self.model.kinds[j], *self.model.numbers[j], self.expanded_at[j]
                 gradient[k] += derivative(*prior)
                 hessian[k, j] += second_derivative(*prior)
-            if self.model.likelihood.law is NormalLaw:
+            law = getattr(self.model, "likelihood", None)
+            if law is not None and law.is_quadratic:
                 self.data_pull, self.data_rows = found
                 self.data_rows[:, -1] = 0.0
                 self.prior_kinds, self.prior_numbers = self.model.kinds[self.grouped], self.model.numbers[self.grouped]

@@ -542,13 +542,10 @@ def of_a_likelihood():
     """Results of each tape, means and draws of each law, and bounds that sub-sampling takes."""
     found = {}
     for name, law in LAWS.items():
-        likelihood, y = law(), -1.0 if law.family.response == "label" else 3.0
-        z = np.array([-0.7, 0.4, 1.1])
-        at = [likelihood.at(which, k, 0.4, y, 0.3, 0.8) for which in range(5) for k in (0, law.derived.m - 1)]
-        draws = likelihood.draw(
-            np.tile(z, (4, 1)), np.full((4, 1), 0.3), np.full((4, 1), 1.5), np.random.default_rng(0)
-        )
-        found[name] = [at, likelihood.mean(z), draws, law.dispersions, likelihood.stored(np.array([0.0, 1.0]))]
+        y, z = np.array([[-1.0 if law.family.response == "label" else 3.0]]), np.array([-0.7, 0.4, 1.1])
+        at = [tape(y, np.array([[0.4], [0.3], [0.8]]))[:, 0] for tape in law.tapes]
+        draws = law.draw(np.tile(z, (4, 1)), np.full((4, 1), 0.3), np.full((4, 1), 1.5), np.random.default_rng(0))
+        found[name] = [at, law.mean(z), draws, law.dispersions, law.stored(np.array([0.0, 1.0]))]
     return found
 
 

@@ -31,6 +31,20 @@ ELLIPSE, INVERTED, PROPOSED = (
         "proposals_have_the_true_rates",
     )
 )
+FLIPS = "pdmp/processes/row_zigzag.py"
+BELOW, BALANCE, CHOSEN = (
+    f"tests/processes/test_row_zigzag.py::test_{name}"
+    for name in ("rates_below_their_bounds", "rates_balance_the_flow", "flips_are_in_proportion_to_the_rates")
+)
+BUGS += [
+    Bug(f"rows that flip: {name}", FLIPS, old, new, (test,))
+    for name, old, new, test in [
+        ("the sum of the lines, not of their parts above 0", "level += positive_part(own)", "level += own", BELOW),
+        ("rows are not divided by their chance", "share = self.total / self.weights[state.memory.row[0]]", "share = 1.0", BELOW),
+        ("one rate for all coordinates of a row", "out[0] += positive_part(v[j] * scratch[j])", "out[0] += v[j] * scratch[j]", BALANCE),
+        ("the first coordinate flips", "j = draw_component(rates, rng.random() * total)", "j = 0", CHOSEN),
+    ]
+]  # fmt: skip
 BUGS += [
     Bug(f"regressions that move: {name}", file, old, new, (test,))
     for name, file, old, new, test in [

@@ -228,7 +228,8 @@ def bounds_of(process):
     for i in range(model.n_data):
         at = np.r_[model.native.margin(anchor, i), anchor[model.dim - model.n_dispersions :], 0.0, 0.0][:3]
         for k, step in enumerate(h * np.eye(3)[:m]):
-            ahead, behind = (law.at(CURVATURE, m, z, model.target[i], *others) for z, *others in (at + step, at - step))
+            y = model.target[i : i + 1, None]
+            ahead, behind = (law.tapes[CURVATURE](y, eta[:, None])[m, 0] for eta in (at + step, at - step))
             thirds[k, i] = abs(ahead - behind) * model.weight[i] / (4.0 * h)
     norms = plan.norms(model.enclosures[0], rows, BY_FUNCTIONAL)[0]
     return 0.5 * process.typical_distance**2 * norms, thirds

@@ -15,6 +15,7 @@ from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Normal
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
+from pdmp.processes.row_zigzag import RowZigZag
 from tests.checks import in_ci
 from tests.models.helpers_families import CENSORED, ORACLES, censored_density
 
@@ -193,7 +194,11 @@ def test_posteriors_are_those_of_weighted_draws(name):
     agree(RegressionBoomerang(model), x, weights)
 
 
-@pytest.mark.parametrize("name", in_ci(["gaussian", "exponential", "bradley_terry"]))
-def test_and_those_of_another_process(name):
-    model, x, weights = case(name)
-    agree(RegressionBPS(model), x, weights)
+OTHERS = [("gaussian", RegressionBPS), ("exponential", RegressionBPS), ("bradley_terry", RegressionBPS)]
+OTHERS += [("gaussian", RowZigZag), ("exponential", RowZigZag)]
+
+
+@pytest.mark.parametrize("how", in_ci(OTHERS, OTHERS[4]), ids=lambda how: f"{how[0]} {how[1].__name__}")
+def test_and_those_of_another_process(how):
+    model, x, weights = case(how[0])
+    agree(how[1](model), x, weights)

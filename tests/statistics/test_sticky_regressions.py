@@ -46,7 +46,7 @@ def regression(law):
 def log_marginal(model, places):
     """Log marginal likelihood of the coefficients `places`: by quadrature over log σ, or by weighted draws."""
     X, sd = model.X[:, places], model.numbers[places, 1]
-    if model.likelihood.law is NormalLaw:
+    if model.likelihood is NormalLaw:
         values, vectors = np.linalg.eigh((X * sd**2) @ X.T)
         u, grid = vectors.T @ model.target, np.linspace(-0.5, 0.5, 401)
         variances = np.maximum(values, 0.0) + np.exp(2.0 * grid)[:, None]

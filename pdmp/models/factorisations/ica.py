@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.derived import reordered
-from pdmp.models.isotropic import IsotropicPrior
+from pdmp.models.normal_prior import IsotropicPrior
 from pdmp.native.arguments import matrix, positive, real
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch

@@ -9,16 +9,9 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.derived import PriorOfEach
 from pdmp.models.factorisations.factorisation import GaussianFactorisation
+from pdmp.models.normal_prior import NormalPrior
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, vectorised
-
-
-@vectorised
-def _sum_of_squares(x, first, last):
-    total = 0.0
-    for j in range(first, last):
-        total += x[j] * x[j]
-    return total
 
 
 @vectorised
@@ -27,7 +20,7 @@ def _add_scaled(x, first, last, weight, out):
         out[j] += weight * x[j]
 
 
-class MatrixFactorization(PriorOfEach, GaussianFactorisation):
+class MatrixFactorization(PriorOfEach, GaussianFactorisation, NormalPrior):
     r"""Posterior of X ≈ W H: X_ij ~ N(Σₚ W_ip H_pj, noise_scale²) on the observed entries (i, j).
 
     W_ip ~ N(0, user_scale²) and H_pj ~ N(0, item_scale²), independently; nothing is centred and no hyper-parameter is
@@ -105,42 +98,22 @@ class MatrixFactorization(PriorOfEach, GaussianFactorisation):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
-        middle = self.rank * self.rows
-        users, items = _sum_of_squares(x, 0, middle), _sum_of_squares(x, middle, self.dim)
-        return 0.5 * (self.user_precision * users + self.item_precision * items)
-
-    @compiled
     def add_prior_gradient(self, x, out):
         middle = self.rank * self.rows
         _add_scaled(x, 0, middle, self.user_precision, out)
         _add_scaled(x, middle, self.dim, self.item_precision, out)
 
     @compiled
-    def precision(self, j):
+    def precision_of(self, j):
         """1 / variance of coordinate j under the prior."""
         return self.user_precision if j < self.rank * self.rows else self.item_precision
-
-    @compiled
-    def prior_partial(self, x, j):
-        return self.precision(j) * x[j]
-
-    @compiled
-    def prior_partial_curvature_bound(self, v, j):
-        return self.precision(j) * v[j] * v[j]
-
-    @compiled
-    def prior_curvature_bound(self, v):
-        middle = self.rank * self.rows
-        users, items = _sum_of_squares(v, 0, middle), _sum_of_squares(v, middle, self.dim)
-        return self.user_precision * users + self.item_precision * items
 
     @compiled
     def add_prior_coefficients(self, x, v, out):
         for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
-            out[row, 0] += self.precision(j) * x[j] * v[j]
-            out[row, 1] += self.precision(j) * v[j] * v[j]
+            out[row, 0] += self.precision_of(j) * x[j] * v[j]
+            out[row, 1] += self.precision_of(j) * v[j] * v[j]
 
     @compiled
     def add_term_coefficients(self, x, v, i, out):

@@ -324,24 +324,25 @@ def _sums(
     model, x, head, loss, clip, gradient, own, border, laws, bulge, curvatures, thirds, hessian, eta, there, data, room
 ):
     """Write `RowSums`, whose potential is returned; effects are centred."""
-    law, p, total, first = model.likelihood, border.shape[0], 0.0, 0
+    p, total, first = border.shape[0], 0.0, 0
     while first < model.n_data:
         lanes = min(LANES, model.n_data - first)
-        place = model.run_rows(LOSS if loss else CURVATURE, x, first, lanes, eta, data, room)
+        model.write_rows(x, 0, first, lanes, data, eta)
+        place = model.run(0, LOSS if loss else CURVATURE, lanes, data, eta, room)
         if loss:
             for lane in range(lanes):
-                total += model.weight_of(first + lane) * room[law.results[place], lane]
+                total += model.weight_of(first + lane) * room[model.results[place], lane]
         if thirds.shape[0] > 0:
-            place = law.run(THIRD, lanes, data, eta, room)
-            for k in range(law.count):
+            place = model.run(0, THIRD, lanes, data, eta, room)
+            for k in range(model.n_functionals):
                 for lane in range(lanes):
-                    thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
+                    thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[model.results[place + k], lane]
         if loss or thirds.shape[0] > 0:
-            place = law.run(CURVATURE, lanes, data, eta, room)
+            place = model.run(0, CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
             if gradient.shape[0] > 0:
-                model.distribute(x, i, place, lane, room, gradient)
+                model.distribute(x, 0, i, place, lane, room, gradient)
             model.hessian_of(i, place, lane, room, hessian)
             w = max(hessian[0, 0], 0.0) if clip else hessian[0, 0]
             curvatures[i] = w

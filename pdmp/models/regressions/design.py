@@ -128,11 +128,7 @@ def _copy_rows(data, rows, n, tiles):
 class Full(Compiled):
     """Base of matrices that have all d entries of a row."""
 
-    data: np.ndarray
     size: int
-
-    def __init__(self, data, size):
-        self.data, self.size = data, size
 
     @compiled
     def row_range(self, i):
@@ -150,6 +146,11 @@ class Full(Compiled):
 
 class Dense(Full):
     """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
+
+    data: np.ndarray
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
 
     @compiled
     def feature(self, i, j):
@@ -306,8 +307,20 @@ def _fetch_rows(data, indices, indptr, rows, start, n):
         _fetch_entries(data, indices, indptr, rows[k])
 
 
-class ByRow(Compiled):
-    """A matrix that has its own products with one row, and sums of rows one by one."""
+class ByRow(Full):
+    """A matrix of which `feature` is asked, and sums of rows one by one."""
+
+    @compiled
+    def product(self, x, i):
+        z = 0.0
+        for j in range(self.size):
+            z += self.feature(i, j) * x[j]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for j in range(self.size):
+            out[j] += weight * self.feature(i, j)
 
     @compiled
     def both_products(self, x, y, i):
@@ -352,24 +365,17 @@ class ByRow(Compiled):
         pass  # their numbers are read where they are
 
 
-class Tiles(Full, ByRow):
+class Tiles(ByRow):
     """A dense matrix in tiles of 64 rows: data[t, j, k] is entry j of row 64 t + k, so that blocks are long vectors."""
+
+    data: np.ndarray
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
 
     @compiled
     def feature(self, i, j):
         return float(self.data[i // BLOCK, j, i % BLOCK])
-
-    @compiled
-    def product(self, x, i):
-        z = 0.0
-        for j in range(self.size):
-            z += self.feature(i, j) * x[j]
-        return z
-
-    @compiled
-    def add_row(self, i, weight, out):
-        for j in range(self.size):
-            out[j] += weight * self.feature(i, j)
 
     def taken(self, rows):
         return None  # they have an order of their own
@@ -384,7 +390,7 @@ class Sparse(ByRow):
     lines: tuple
 
     def __init__(self, matrix, dtype=np.float64):
-        self.matrix = matrix
+        self.matrix, self.size = matrix, matrix.shape[1]
         self.data = np.ascontiguousarray(matrix.data, dtype)
         self.indices, self.indptr = matrix.indices, matrix.indptr.astype(np.int64)
 
@@ -460,7 +466,6 @@ class Columns(ByRow):
     step: np.ndarray  #: (d,) bytes from a number to the next
     centre: np.ndarray
     inverse: np.ndarray  #: 1 / scale
-    size: int
     asks = False
 
     def __init__(self, *columns, owner=None):
@@ -484,35 +489,11 @@ class Columns(ByRow):
         return (read_at(self.address[j] + i * self.step[j]) - self.centre[j]) * self.inverse[j]
 
     @compiled
-    def row_range(self, i):
-        return 0, self.size
-
-    @compiled
-    def column(self, k):
-        return k
-
-    @compiled
-    def entry(self, i, k):
-        return self.feature(i, k)
-
-    @compiled
-    def product(self, x, i):
-        z = 0.0
-        for j in range(self.size):
-            z += self.feature(i, j) * x[j]
-        return z
-
-    @compiled
     def product_of(self, x, places, n, i):
         z = 0.0
         for k in range(n):
             z += self.feature(i, places[k]) * x[places[k]]
         return z
-
-    @compiled
-    def add_row(self, i, weight, out):
-        for j in range(self.size):
-            out[j] += weight * self.feature(i, j)
 
     @compiled
     def fetch(self, i):

@@ -31,6 +31,7 @@ from scipy import sparse
 
 from pdmp.models.base import Model
 from pdmp.models.derived import PriorOfEach, reordered
+from pdmp.models.normal_prior import NormalPrior
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import (
     check_columns,
@@ -141,7 +142,7 @@ def _batch_squares(model, x, rows, n, out, squares):
         model.design.add_squares(rows, start, m, weights, out, squares)
 
 
-class GaussianPrior(PriorOfEach, Model):
+class GaussianPrior(PriorOfEach, NormalPrior):
     """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum.
 
     Parameters
@@ -175,32 +176,8 @@ class GaussianPrior(PriorOfEach, Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
-        total = 0.0
-        for j in range(self.dim):
-            total += self.precision[j] * x[j] * x[j]
-        return 0.5 * total
-
-    @compiled
-    def add_prior_gradient(self, x, out):
-        for j in range(self.dim):
-            out[j] += self.precision[j] * x[j]
-
-    @compiled
-    def prior_partial(self, x, j):
-        return self.precision[j] * x[j]
-
-    @compiled
-    def prior_partial_curvature_bound(self, v, j):
-        return self.precision[j] * v[j] * v[j]
-
-    @compiled
-    def prior_curvature_bound(self, v):
-        """Σⱼ vⱼ² / prior_scaleⱼ², exactly."""
-        total = 0.0
-        for j in range(self.dim):
-            total += self.precision[j] * v[j] * v[j]
-        return total
+    def precision_of(self, j):
+        return self.precision[j]
 
     @compiled
     def add_prior_parts(self, x, v, out):

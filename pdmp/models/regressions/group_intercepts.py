@@ -35,7 +35,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.priors import derivative, potential
+from pdmp.models.priors import derivative
 from pdmp.models.regressions.design import read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import real
@@ -75,6 +75,8 @@ class GroupIntercepts(MixedRegression):
     stiffness : ndarray, shape (K,)
         κₕ; 0 of the first grouping, and of slopes.
     """
+
+    has_linear_rows = True
 
     means: np.ndarray
     mixing: np.ndarray
@@ -172,13 +174,12 @@ class GroupIntercepts(MixedRegression):
         return total
 
     @compiled
+    def argument(self, x, j):
+        return self.overall(x) if j == self.means[0] else x[j]
+
+    @compiled
     def prior_potential(self, x):
-        total = 0.0
-        for q in range(self.kinds.shape[0]):
-            n, j = self.numbers, self.place(q)
-            total += potential(
-                self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.overall(x) if j == self.means[0] else x[j]
-            )
+        total = self.independent_potential(x)
         for k in range(self.n_groups):
             s, gauge = x[self.n_fixed + k], self.gauge(x, k)
             precision = exp(-2.0 * s)
@@ -190,15 +191,11 @@ class GroupIntercepts(MixedRegression):
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for q in range(self.kinds.shape[0]):
-            n, j = self.numbers, self.place(q)
-            pull = derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.overall(x) if j == self.means[0] else x[j])
-            out[j] += pull
-            if j == self.means[0]:
-                for k in range(1, self.n_groups):
-                    if self.head[k] == k:
-                        out[self.means[k]] += pull
+        self.add_independent_gradient(x, out)
+        n, j = self.numbers, self.means[0]
         for k in range(self.n_groups):
+            if k > 0 and self.head[k] == k:
+                out[self.means[k]] += derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], self.overall(x))
             precision, gauge = exp(-2.0 * x[self.n_fixed + k]), self.stiffness[k] * self.gauge(x, k)
             for g in range(self.first[k + 1] - self.first[k]):
                 u = self.deviation(x, k, g)

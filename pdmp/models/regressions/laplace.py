@@ -9,7 +9,6 @@ import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import entry
 
@@ -55,7 +54,7 @@ def laplace(model: MixedRegression) -> Laplace | None:
     rows, first, stop = model.blocks or Chunks(model), int(model.first[0]), int(model.first[-1])
     effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
-    x, spread, grouped = model.initial.copy(), model.n_fixed, isinstance(model, GroupIntercepts)
+    x, spread, grouped = model.initial.copy(), model.n_fixed, model.n_groups > 0
     sizes = np.diff(model.first)
     for _ in range(STEPS):
         gradient, here = rows.gradient(x), _Curvature(model, rows, x, dense)

@@ -14,8 +14,7 @@ name                  law of y                                      e^a         
 ===================== ============================================= ==================== ====================
 
 Each is a `Law` of a row of `pdmp.models.families`, where expression, draws, means and constants are written.
-Derivatives, and what exact sub-sampling needs, come from the expression. ``NormalLaw()`` is its compiled form, of one
-class for all: what runs a likelihood is compiled once.
+Derivatives, and what exact sub-sampling needs, come from the expression: what runs a likelihood is compiled once.
 
 Expressions take y as `stored` keeps it: labels are ±1.
 """
@@ -29,18 +28,17 @@ from typing import Any
 import numpy as np
 
 from pdmp.expressions.derivatives import Derivatives
-from pdmp.expressions.nodes import trace
-from pdmp.expressions.tape import BEGIN, RESULT, STOP, Scratch, Tape, evaluate
+from pdmp.expressions.nodes import CONSTANT, trace
+from pdmp.expressions.tape import Tape
 from pdmp.models import families
 from pdmp.models.families import Family
-from pdmp.native.classes import Compiled, compiled
 
 THIRD = 4  #: tape after those of `Derivatives.tapes`: of the second derivative by z all derivatives
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A family of one linear predictor, and dispersions. Called, it returns the `Likelihood`."""
+    """A family of one linear predictor, and dispersions. Called, it returns itself."""
 
     name: str
     family: Family
@@ -78,8 +76,17 @@ class Law:
     def __name__(self) -> str:
         return self.name
 
-    def __call__(self) -> Likelihood:
-        return Likelihood(self)
+    def __call__(self) -> Law:
+        return self
+
+    def __reduce__(self) -> tuple:
+        return _law, (self.name,)
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the loss is quadratic in z, and e^(-2a) is what the first dispersion does to its curvature."""
+        third = self.derived.expression.derivative(0).derivative(0).derivative(0)
+        return third.kind == CONSTANT and third.args == 0.0 and self.with_unit == self.dispersions
 
     @functools.cached_property
     def derived(self) -> Derivatives:
@@ -95,55 +102,8 @@ class Law:
         return (*self.derived.tapes, Tape([second.derivative(k) for k in range(self.derived.m)]))
 
 
-class Likelihood(Compiled):
-    """The expressions of a `Law` as instructions.
-
-    Parameters
-    ----------
-    law : Law
-    """
-
-    code: np.ndarray
-    number: np.ndarray
-    results: np.ndarray
-    tapes: np.ndarray  #: (5, 3)
-    registers: int
-    count: int  #: functionals: z and the dispersions
-
-    def __init__(self, law: Law) -> None:
-        self.law, tapes = law, law.tapes
-        self.code, self.number = np.concatenate([t.code for t in tapes]), np.concatenate([t.number for t in tapes])
-        self.results = np.concatenate([t.results for t in tapes])
-        ends = np.cumsum([0, *(len(t.code) for t in tapes)])
-        results = np.cumsum([0, *(len(t.results) for t in tapes)])
-        self.tapes = np.stack([ends[:-1], ends[1:], results[:-1]], axis=1)
-        self.registers, self.count = max(t.registers for t in tapes), law.derived.m
-        self.name, self.dispersions, self.with_unit = law.name, law.dispersions, law.with_unit
-        self.stored, self.mean, self.log_density, self.draw = law.stored, law.mean, law.log_density, law.draw
-
-    def __reduce__(self) -> tuple:
-        return _likelihood, (self.name,)
-
-    @compiled
-    def run(self, which, n, data, eta, room):
-        """Carry out a tape for n lanes, y in data (1, lanes); the place of its first result in `results`."""
-        evaluate(self.code, self.number, self.tapes[which, BEGIN], self.tapes[which, STOP], n, data, eta, room)
-        return self.tapes[which, RESULT]
-
-    @compiled(allocates=True, inline=False)
-    def at(self, which, result, z, y, a, b):
-        """One result of a tape, of one datum."""
-        data, eta, room = np.empty((1, 1)), np.empty((3, 1)), np.empty((self.registers, 1))
-        data[0, 0], eta[0, 0], eta[1, 0], eta[2, 0] = y, z, a, b
-        return room[self.results[self.run(which, 1, data, eta, room) + result], 0]
-
-    def scratch(self, lanes: int = 1) -> Scratch:
-        """What evaluating so many rows at once needs."""
-        return Scratch(*(np.zeros((height, lanes)) for height in (self.count, self.count, 1, self.registers)))
-
-
-def _likelihood(name):
-    return FAMILIES[name]()
+def _law(name):
+    return FAMILIES[name]
 
 
 # ---------------------------------------------------------------------------------------------------------------

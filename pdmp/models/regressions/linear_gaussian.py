@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from pdmp.models.derived import PriorOfEach, reordered
-from pdmp.models.isotropic import IsotropicPrior
+from pdmp.models.normal_prior import IsotropicPrior
 from pdmp.models.regressions.design import (
     Dense,
     data_and_coordinates,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from pdmp.models.regressions.by_law import ByLaw
 from pdmp.models.regressions.glm import BoundedGradient
 from pdmp.models.regressions.likelihoods import LogitLaw
@@ -72,8 +70,3 @@ class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
     @compiled
     def total_potential(self, x):
         return self.prior_potential(x) + _potential(self, x, 0, self.n_data)
-
-    def mean(self, z: np.ndarray) -> np.ndarray:
-        """P(y = 1), without overflow and of full accuracy where it is small."""
-        small = np.exp(-np.abs(z))
-        return np.where(z >= 0.0, 1.0, small) / (1.0 + small)

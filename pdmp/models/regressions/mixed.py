@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.expressions.tape import GRADIENT, LANES, LOSS, Rows, Scratch, expand
-from pdmp.models.base import Model
+from pdmp.expressions.tape import LANES, LOSS, Rows
+from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, log_masses, potential
 from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
 from pdmp.models.regressions.design import Columns, Dense, Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
-from pdmp.models.regressions.likelihoods import Likelihood
+from pdmp.models.regressions.likelihoods import Law
 from pdmp.native.arguments import real, same_rows
-from pdmp.native.classes import Compiled, compiled, entry, positive_part
+from pdmp.native.classes import Compiled, compiled
 from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
 
@@ -71,7 +71,7 @@ class GroupColumn(NamedTuple):
         return f"sd({self.grouping if self.name.startswith('1|') else self.name})"
 
 
-class MixedRegression(Model):
+class MixedRegression(ExpressionRows):
     """Generalised linear regression with effects of groups.
 
     Parameters
@@ -81,7 +81,7 @@ class MixedRegression(Model):
         is standardised in place, and `Columns`, for models without groups, whenever they are read.
     y : array_like, shape (N,)
         Responses.
-    likelihood : Likelihood
+    likelihood : Law
         One of `pdmp.models.regressions.likelihoods`.
     columns : sequence of str
         Names of the columns of `X`.
@@ -125,7 +125,6 @@ class MixedRegression(Model):
     prefix = ""  #: of names of its parameters, as those of other linear predictors have one
 
     design: Compiled
-    likelihood: Compiled
     target: np.ndarray
     offset: np.ndarray  #: (N,) or (0,)
     weight: np.ndarray  #: (N,) or (0,)
@@ -145,7 +144,7 @@ class MixedRegression(Model):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        likelihood: Likelihood,
+        likelihood: Law,
         columns: Sequence[str],
         priors: Sequence[Prior],
         groups: Sequence[GroupColumn] = (),
@@ -173,6 +172,7 @@ class MixedRegression(Model):
             self._map(coded)
         n = len(self.y)
         self.n_fixed, self.n_groups, self.n_dispersions = p, K, len(likelihood.dispersions)
+        self._keep_tapes([likelihood.tapes], 1 + self.n_dispersions, 1)
         self.priors, self.dispersion_priors = tuple(priors), tuple(dispersion_priors)
         s = self.response_scale
         inside = [
@@ -290,46 +290,19 @@ class MixedRegression(Model):
         return z
 
     @compiled
-    def write_row(self, x, i, z, lane, eta, data):
+    def write_row(self, x, k, i, lane, data, eta):
+        self.write_margin(x, i, self.margin(x, i), lane, data, eta)
+
+    @compiled
+    def write_margin(self, x, i, z, lane, data, eta):
         """Write row i, whose linear predictor is z, into a lane."""
         eta[0, lane], data[0, lane] = z, self.target[i]
         for k in range(self.n_dispersions):
             eta[1 + k, lane] = x[self.dim - self.n_dispersions + k]
 
     @compiled
-    def run_rows(self, which, x, first, n, eta, data, room):
-        """Carry out a tape of the likelihood for rows first … first + n - 1; the place of its first result."""
-        for lane in range(n):
-            self.write_row(x, first + lane, self.margin(x, first + lane), lane, eta, data)
-        return self.likelihood.run(which, n, data, eta, room)
-
-    @compiled
     def weight_of(self, i):
-        """What row i's loss is multiplied by."""
         return self.weight[i] if self.weight.shape[0] > 0 else 1.0
-
-    @compiled(allocates=True, inline=False)
-    def term_potential(self, x, i):
-        law = self.likelihood
-        eta, data, room = np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
-        place = self.run_rows(LOSS, x, i, 1, eta, data, room)
-        return self.weight_of(i) * room[law.results[place], 0]
-
-    @compiled(allocates=True, inline=False)
-    def block_potential(self, x, first, last):
-        law, i, total = self.likelihood, first, 0.0
-        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
-        while i < last:
-            n = min(LANES, last - i)
-            out = law.results[self.run_rows(LOSS, x, i, n, eta, data, room)]
-            for lane in range(n):
-                total += self.weight_of(i + lane) * room[out, lane]
-            i += n
-        return total
-
-    @compiled(inline=False)
-    def total_potential(self, x):
-        return self.prior_potential(x) + self.block_potential(x, 0, self.n_data)
 
     @compiled(inline=False, allocates=True)
     def total_rise(self, x, y):
@@ -339,77 +312,45 @@ class MixedRegression(Model):
             if x[j] != 0.0 or y[j] != 0.0:
                 places[count] = j
                 count += 1
-        law, first, total = self.likelihood, 0, 0.0
-        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
+        eta, data = np.empty((self.n_functionals, LANES)), np.empty((1, LANES))
+        room, first, total = np.empty((self.registers, LANES)), 0, 0.0
         while first < self.n_data:
             n = min(LANES, self.n_data - first)
             for sign, point in ((-1.0, x), (1.0, y)):
                 for lane in range(n):
                     i = first + lane
                     z = self.design.product_of(point, places, count, i) + self.further_margin(x, i)
-                    self.write_row(x, i, z, lane, eta, data)
-                out = law.results[law.run(LOSS, n, data, eta, room)]
+                    self.write_margin(x, i, z, lane, data, eta)
+                out = self.results[self.run(0, LOSS, n, data, eta, room)]
                 for lane in range(n):
                     total += sign * self.weight_of(first + lane) * room[out, lane]
             first += n
         return total + (self.prior_potential(y) - self.prior_potential(x))
 
     @compiled
-    def distribute(self, x, i, place, lane, room, out):
-        """Add the gradient of row i, the results at `place` in this lane being those by the functionals."""
-        law, weight = self.likelihood, self.weight_of(i)
-        g = weight * room[law.results[place], lane]
+    def distribute(self, x, k, i, place, lane, room, out):
+        weight = self.weight_of(i)
+        g = weight * room[self.results[place], lane]
         self.design.add_row(i, g, out)
-        for k in range(self.n_groups):
-            j, pull = self.level[i, k], g * self.value[i, k]
-            if self.centred[k] > 0:
+        for q in range(self.n_groups):
+            j, pull = self.level[i, q], g * self.value[i, q]
+            if self.centred[q] > 0:
                 out[j] += pull
             else:
-                pull *= exp(x[self.n_fixed + k])
+                pull *= exp(x[self.n_fixed + q])
                 out[j] += pull
-                out[self.n_fixed + k] += pull * x[j]
-        for k in range(self.n_dispersions):
-            out[self.dim - self.n_dispersions + k] += weight * room[law.results[place + 1 + k], lane]
-
-    @compiled(allocates=True, inline=False)
-    def add_term_gradient(self, x, i, out):
-        law = self.likelihood
-        eta, data, room = np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
-        self.distribute(x, i, self.run_rows(GRADIENT, x, i, 1, eta, data, room), 0, room, out)
-
-    @compiled(allocates=True, inline=False)
-    def add_block_gradient(self, x, first, last, out):
-        law, i = self.likelihood, first
-        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
-        while i < last:
-            n = min(LANES, last - i)
-            place = self.run_rows(GRADIENT, x, i, n, eta, data, room)
-            for lane in range(n):
-                self.distribute(x, i + lane, place, lane, room, out)
-            i += n
-
-    @compiled(allocates=True, inline=False)
-    def add_batch_gradient(self, x, rows, n, out):
-        law, done = self.likelihood, 0
-        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
-        while done < n:
-            lanes = min(LANES, n - done)
-            for lane in range(lanes):
-                i = rows[done + lane]
-                self.write_row(x, i, self.margin(x, i), lane, eta, data)
-            place = law.run(GRADIENT, lanes, data, eta, room)
-            for lane in range(lanes):
-                self.distribute(x, rows[done + lane], place, lane, room, out)
-            done += lanes
+                out[self.n_fixed + q] += pull * x[j]
+        for q in range(self.n_dispersions):
+            out[self.dim - self.n_dispersions + q] += weight * room[self.results[place + 1 + q], lane]
 
     @compiled
     def hessian_of(self, i, place, lane, room, out):
         """Write the Hessian of row i by its functionals into out (m, m); `place` is that of `CURVATURE`."""
-        law, weight, m = self.likelihood, self.weight_of(i), 1 + self.n_dispersions
+        weight, m = self.weight_of(i), self.n_functionals
         q = place + m
         for f in range(m):
             for g in range(f, m):
-                out[f, g] = out[g, f] = weight * room[law.results[q], lane]
+                out[f, g] = out[g, f] = weight * room[self.results[q], lane]
                 q += 1
 
     @compiled
@@ -436,35 +377,18 @@ class MixedRegression(Model):
     @compiled
     def remainder_along_margin(self, there, x, v, i, z, z0, slope, scratch, rho):
         """The same, the linear predictor being z, z0 at `there`, and `slope` its change in a unit of time."""
-        self.expand_row(there, x, i, z, z0, scratch, rho)
+        self.expand_margin(there, x, i, z, z0, scratch, rho)
         total = slope * rho[0]
         for k in range(self.n_dispersions):
             total += v[self.dim - self.n_dispersions + k] * rho[1 + k]
         return total
 
     @compiled
-    def expand_row(self, there, x, i, z, z0, scratch, rho):
+    def expand_margin(self, there, x, i, z, z0, scratch, rho):
         """Parts of Rᵢ by the functionals, as of `remainder_along`."""
-        law, m = self.likelihood, 1 + self.n_dispersions
-        self.write_row(there, i, z0, 0, scratch.there, scratch.data)
-        self.write_row(x, i, z, 0, scratch.eta, scratch.data)
-        expand(
-            law.code, law.number, law.results, law.tapes, m, scratch.data, scratch.eta, scratch.there, scratch.room, rho
-        )
-        for k in range(m):
-            rho[k] *= self.weight_of(i)
-
-    @compiled(allocates=True, inline=False)
-    def remainder_rates(self, there, x, v):
-        """Σᵢ (v·Rᵢ(x))₊."""
-        law, total = self.likelihood, 0.0
-        scratch = Scratch(
-            np.empty((law.count, 1)), np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
-        )
-        rho = np.empty(law.count)
-        for i in range(self.n_data):
-            total += positive_part(self.remainder_along(there, x, v, i, scratch, rho))
-        return total
+        self.write_margin(there, i, z0, 0, scratch.data, scratch.there)
+        self.write_margin(x, i, z, 0, scratch.data, scratch.eta)
+        self.expand_row(0, i, scratch, rho)
 
     @compiled
     def add_remainder(self, i, rho, out):
@@ -489,11 +413,16 @@ class MixedRegression(Model):
         return q if q < fixed else self.dim - self.n_dispersions + q - fixed
 
     @compiled
+    def argument(self, x, j):
+        """Of what the prior is whose coordinate is j."""
+        return x[j]
+
+    @compiled
     def independent_potential(self, x):
         """Of (β, log τ, a, c)."""
         total, n = 0.0, self.numbers
         for q in range(self.kinds.shape[0]):
-            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
+            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, self.place(q)))
         return total
 
     @compiled
@@ -502,7 +431,7 @@ class MixedRegression(Model):
         n = self.numbers
         for q in range(self.kinds.shape[0]):
             j = self.place(q)
-            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, j))
 
     @compiled
     def prior_potential(self, x):
@@ -537,6 +466,11 @@ class MixedRegression(Model):
     @property
     def in_file(self) -> bool:
         return is_mapped(self.X)
+
+    @property
+    def has_linear_rows(self) -> bool:
+        """Whether rows are linear in the coordinates, and means of groups are among them: they can be expanded."""
+        return not self.n_groups
 
     def row_width(self) -> int | None:
         # With groups, adding up what the chunks have found of each would take longer than the chunks.
@@ -585,19 +519,10 @@ class MixedRegression(Model):
         other.n_data = len(rows)
         return other
 
-    def scratch(self, lanes: int = 1) -> Scratch:
-        """What evaluating so many rows at once needs."""
-        return self.likelihood.scratch(lanes)
-
-    @property
-    def n_functionals(self) -> int:
-        """Parts of `remainder_along`."""
-        return 1 + self.n_dispersions
-
     @property
     def enclosures(self) -> list[tuple]:
         """Tapes for enclosures of third derivatives, without and with the fourth."""
-        derived = self.likelihood.law.derived
+        derived = self.likelihood.derived
         return [(derived.third, derived.third_and_fourth)]
 
     def pieces(self) -> list[tuple[int, int, int]]:
@@ -613,9 +538,7 @@ class MixedRegression(Model):
         S is for LLᵀ, `root` being L, or its diagonal (d,); with groups for the latter alone.
         """
         m, p, rows, own = 1 + self.n_dispersions, self.n_fixed, slice(first, stop), self.dim - self.n_dispersions
-        eta, square = np.empty((m, stop - first)), np.zeros((m, m, stop - first))
-        _write_margins(self.native, x, first, eta[0])
-        eta[1:] = x[own:, None]
+        square = np.zeros((m, m, stop - first))
         X = np.asarray(self.design.rows(first, stop)[:, :p], float)
         if root.ndim == 1:
             square[0, 0] = np.square(X) @ root[:p] ** 2
@@ -628,7 +551,7 @@ class MixedRegression(Model):
             square[0, 0] = np.einsum("ij,ij->i", parts, parts)
             square[0, 1:] = square[1:, 0] = root[own:] @ parts.T
             square[1:, 1:] = (root[own:] @ root[own:].T)[..., None]
-        return Rows(eta, self.target[None, rows], square, self.weight[rows])
+        return Rows(*self.functionals(0, first, stop, x), square, self.weight[rows])
 
     def prior_inclusion(self) -> np.ndarray | None:
         return None if self.inclusion is None else self.inclusion.copy()
@@ -696,12 +619,6 @@ class MixedRegression(Model):
 
     def observed_data(self) -> dict[str, np.ndarray]:
         return {self.response: self.y}
-
-
-@entry
-def _write_margins(model, x, first, out):
-    for i in range(out.shape[0]):
-        out[i] = model.margin(x, first + i)
 
 
 def mean_of(values, weight=None):
