@@ -478,7 +478,7 @@ class MixedRegression(ExpressionRows):
 
     def omitted(self) -> float:
         """See `Model.omitted`: with the law of effects, where it is elsewhere too."""
-        of_rows = self.likelihood.law.family.log_constant(self.y) - math.log(self.response_scale)
+        of_rows = self.likelihood.family.log_constant(self.y) - math.log(self.response_scale)
         of_rows = np.broadcast_to(of_rows, self.n_data)
         effects = int(self.first[-1] - self.first[0])
         of_priors = log_masses(self.kinds, self.numbers) + 0.5 * effects * math.log(math.tau)
