@@ -38,7 +38,7 @@ RARE = 0.01  #: share of a mode below which its effective draws are not counted
 #: Share by Laplace's approximation from which a mode is looked for, and the part of it below which it is missed.
 EXPECTED, MISSED = 0.02, 0.1
 #: Nats by which the target is higher above the reference than at the tenth of scans where it is least so, from which on
-#: replicas hardly come; scans for which one stays there at a stretch in a mode (in tails of a banana up to 700).
+#: replicas hardly come; scans for which one stays there at a stretch, where no budget makes the share known.
 ABOVE, STAYED = 5.0, 1_500
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
 
@@ -351,7 +351,7 @@ class TemperedReport(Report):
         return further_draws(run)
 
     def in_vain(self, run: Any) -> bool:
-        """Whether a mode was met that the reference does not know: no budget makes its share known."""
+        """Whether a mode or a tail was met that the reference does not know: no budget makes its share known."""
         draws = diagnostic_draws(run)
         return draws is not None and draws.shape[1] >= 8 and bool(_met(run, integral_of(run).value))
 
@@ -398,7 +398,7 @@ def _missed(run, draws, log_z):
 
 
 def _met(run, log_z):
-    """A sentence of a mode that the reference does not know, and that replicas have met on their way."""
+    """A sentence of a mode, or a tail, that the reference does not know, and that replicas have met on their way."""
     kept = [record.accumulated for record in run.records]
     if not all("rungs/place" in one for one in kept):
         return []
@@ -407,13 +407,15 @@ def _met(run, log_z):
     for one in above:
         edges = np.flatnonzero(np.diff(np.concatenate([[False], one > usual + ABOVE, [False]])))
         longest = max(longest, *(edges[1::2] - edges[::2]).tolist(), 0)
-    if longest * max(int(one["rungs/spacing"][0]) for one in kept) < STAYED:
+    longest *= max(int(one["rungs/spacing"][0]) for one in kept)
+    if longest < STAYED:
         return []
     most, lowest = max(one.max() for one in above), min(kept, key=lambda one: float(one["rungs/lowest"][0]))
     return [
-        f"a mode at {_named(run, lowest['rungs/place'])} was met by luck: the density is up to e^{most:.0f} times that "
-        "of the reference, so that replicas hardly come there, and its share is not known. A larger budget helps "
-        "little: give `initial=` a row for each chain, one of them there"
+        f"a replica stayed for {longest:,} scans near {_named(run, lowest['rungs/place'])}, where the density is up to "
+        f"e^{most:.0f} times that of the reference: a mode that was met by luck, or a long tail. Its share is not "
+        "known, and a larger budget helps little: of a mode give `initial=` a row for each chain, one of them there; "
+        "of a tail choose a parametrisation nearer to normal"
     ]
 
 
