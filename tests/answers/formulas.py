@@ -54,6 +54,7 @@ def table():
 
 
 RESPONSES = {"number": "y", "positive": "pos", "share": "share", "count": "c", "label": "b", "angle": "angle"}
+RESPONSES |= {"positive or 0": "I(pos * b)", "share or 0": "I(share * b)"}
 
 
 def response_of(family):

@@ -30,6 +30,7 @@ SIX = ("gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_bino
 NEAREST = {
     "item_response": "bernoulli", "zero_inflated_poisson": "poisson", "hurdle_poisson": "poisson",
     "zero_inflated_negative_binomial": "negative_binomial", "hurdle_negative_binomial": "negative_binomial",
+    "zero_inflated_binomial": "bernoulli", "hurdle_gamma": "negative_binomial", "zero_inflated_beta": "negative_binomial",
     "binomial": "bernoulli", "beta_binomial": "negative_binomial", "gamma": "negative_binomial",
     "inverse_gaussian": "negative_binomial", "beta": "negative_binomial", "skew_normal": "student_t",
     "weibull": "gaussian", "exponential": "poisson", "lognormal": "gaussian", "cumulative": "bernoulli",
@@ -54,8 +55,8 @@ def simulated(name, n, columns, seed=1):
     data = {"trials": rng.integers(3, 12, n).astype(float)} if "trials" in family.data else {}
     values = family.inverse(list(eta.values()))
     y = family.draw(rng, *values, *data.values()) if data else family.draw(rng, *values)
-    if family.response == "share":
-        y = np.clip(y, 1e-12, 1.0 - 1e-12)
+    if family.response.startswith("share"):
+        y = np.clip(y, 0.0 if "0" in family.response else 1e-12, 1.0 - 1e-12)
     if name in CENSORED:
         end, kind = 1.5 * np.quantile(y, 0.6) * rng.uniform(0.5, 1.5, n), np.arange(n) % 10
         censored = np.where(y > end, 1.0, np.where(kind == 0, -1.0, np.where(kind == 1, 2.0, 0.0)))

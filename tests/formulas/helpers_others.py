@@ -97,8 +97,8 @@ BRMS = [
     Example("rt ~ x + (x | subject)", "shifted_lognormal", ("rt ~ x + (x | subject)", "lognormal")),
     Example("rt ~ x", "exgaussian", ("rt ~ x", "skew_normal")),
     Example("y ~ x", "asym_laplace", ("y ~ x", "student_t")),
-    Example("rt ~ x", "hurdle_gamma", ("rt ~ x", "gamma")),
-    Example("share ~ x", "zero_inflated_beta", ("share ~ x", "beta")),
+    Example("rt ~ x", "hurdle_gamma"),
+    Example("share ~ x", "zero_inflated_beta"),
     Example("way ~ x + z", "categorical"),
     Example("cbind(n1, n2, n3) ~ x", "multinomial"),
     Example("r2 ~ 1 + (1 | item) + (1 | subject)", "bernoulli"),
@@ -132,7 +132,7 @@ BAMBI = [
     Example("y ~ x + (x | s1:s2)"),
     Example("y ~ x + (1 | s1/s2)"),
     Example("claim ~ x", "hurdle_lognormal", ("claim ~ x", "lognormal")),
-    Example("incidence ~ x", "zero_inflated_binomial", ("p(incidence, size) ~ x", "beta_binomial")),
+    Example("p(incidence, size) ~ x", "zero_inflated_binomial"),
     Example("rating ~ 0 + x", "sratio", ("rating ~ x", "sratio")),
 ]  # fmt: skip
 

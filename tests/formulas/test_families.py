@@ -74,7 +74,9 @@ def table(family, n=N):
         "count": np.minimum(rng.poisson(1.2, n), TOP),
         "label": rng.permutation(n) % 2,
         "angle": 2.0 * np.arctan(numbers),
-    }[family.response]
+    }[family.response.removesuffix(" or 0")]
+    if family.response.endswith(" or 0"):
+        found["y"] = np.where(np.arange(n) % 4 == 1, 0.0, found["y"])
     found["later"] = np.where(found["c"] == 2.0, found["y"] + 1.3, np.nan)
     return pandas.DataFrame(found)
 
@@ -454,6 +456,8 @@ MEANS = {
     "beta_binomial": lambda z, a: np.array([7, 2]) * expit(z),
     "zero_inflated_poisson": lambda z, w: expit(-w) * exp(z),
     "hurdle_poisson": lambda z, w: expit(-w) * exp(z) / -np.expm1(-exp(z)),
+    "hurdle_gamma": lambda z, a, w: expit(-w) * exp(z),
+    "zero_inflated_binomial": lambda z, w: expit(-w) * np.array([7, 2]) * expit(z),
     "von_mises": lambda z, a: 2.0 * np.arctan(z),
 }
 
