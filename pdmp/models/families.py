@@ -890,7 +890,7 @@ def _of_zeros(kind, zi, base, surprise, chance, draw=None, mean=None):
 
 
 def _with_zero(base, stored, inside):
-    """`base` with 0 among its responses, in whose place its density, which is not looked at there, is that of `inside`."""
+    """`base` with 0 among its responses; what its loss is there is not looked at, and is that of `inside`."""
 
     def seen(y):
         return where(y == 0.0, inside, y)

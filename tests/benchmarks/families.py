@@ -30,8 +30,8 @@ SIX = ("gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_bino
 NEAREST = {
     "item_response": "bernoulli", "zero_inflated_poisson": "poisson", "hurdle_poisson": "poisson",
     "zero_inflated_negative_binomial": "negative_binomial", "hurdle_negative_binomial": "negative_binomial",
-    "zero_inflated_binomial": "bernoulli", "hurdle_gamma": "negative_binomial", "zero_inflated_beta": "negative_binomial",
-    "binomial": "bernoulli", "beta_binomial": "negative_binomial", "gamma": "negative_binomial",
+    "zero_inflated_beta": "negative_binomial", "hurdle_gamma": "negative_binomial",
+    "zero_inflated_binomial": "bernoulli", "binomial": "bernoulli", "beta_binomial": "negative_binomial", "gamma": "negative_binomial",
     "inverse_gaussian": "negative_binomial", "beta": "negative_binomial", "skew_normal": "student_t",
     "weibull": "gaussian", "exponential": "poisson", "lognormal": "gaussian", "cumulative": "bernoulli",
     "cumulative_probit": "probit", "von_mises": "student_t",
