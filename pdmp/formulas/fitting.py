@@ -155,7 +155,7 @@ def regression(
         in place of 2.5 in coefficients of its logarithm. The summary names all.
     link : str, or dict of str to str, optional
         Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
-        is positive, "logit" or "probit" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.
+        is positive, "logit", "probit" or "cloglog" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional

@@ -66,6 +66,7 @@ LINKS = {
     "log": Link(log, exp),
     "logit": Link(lambda u: log(u) - log1p(-u), expit),
     "probit": Link(lambda u: _scipy("ndtri", u), lambda z: exp(log_ndtr(z))),
+    "cloglog": Link(lambda u: log(-log1p(-u)), lambda z: -expm1(-exp(z))),
     "sqrt": Link(lambda u: u**0.5, lambda z: z * z),
     "inverse": Link(lambda u: u**-1, lambda z: z**-1),
     "tan_half": Link(lambda u: sin(u) / (1.0 + cos(u)), lambda z: 2.0 * np.arctan(z)),
@@ -102,7 +103,7 @@ class Family:
         (parameters…, further data…) -> expected responses.
     links : dict of str to str, optional
         The parameters, in the order of the functionals, with the link by which each is one: "identity", "log",
-        "logit", "probit", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all by
+        "logit", "probit", "cloglog", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all by
         identity, when omitted.
     constant : callable, optional
         (y, further data…) -> what of log p depends on data alone; 0 when omitted.
@@ -261,6 +262,8 @@ default "number"
                 return z
             if a is LINKS["logit"] and b is LINKS["probit"]:  # without rounding a probability to 1
                 return log_ndtr(z) - log_ndtr(-z)
+            if a is LINKS["logit"] and b is LINKS["cloglog"]:
+                return exp(z) + log1mexp(exp(z))
             return a.forward(b.inverse(z))
 
         def loss(*args):

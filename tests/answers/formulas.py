@@ -175,7 +175,7 @@ for name, links in {
     "gamma": ["identity", "sqrt", "inverse"],
     "poisson": ["identity", "sqrt", "inverse", "log"],
     "negative_binomial": ["sqrt"],
-    "bernoulli": ["probit", "logit"],
+    "bernoulli": ["probit", "logit", "cloglog"],
     "probit": ["logit"],
     "beta": ["probit", {"mu": "probit", "phi": "sqrt"}],
     "cumulative": ["probit"],

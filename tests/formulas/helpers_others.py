@@ -102,7 +102,7 @@ BRMS = [
     Example("way ~ x + z", "categorical"),
     Example("cbind(n1, n2, n3) ~ x", "multinomial"),
     Example("r2 ~ 1 + (1 | item) + (1 | subject)", "bernoulli"),
-    Example("r2 ~ x", "bernoulli", ("r2 ~ x", "bernoulli"), 'r2 ~ x, bernoulli("cloglog")', {"link": "cloglog"}),
+    Example("r2 ~ x", "bernoulli", None, 'r2 ~ x, bernoulli("cloglog")', {"link": "cloglog"}),
     Example("angle ~ z", "von_mises"),
 ]  # fmt: skip
 BAMBI = [

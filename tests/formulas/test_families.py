@@ -902,3 +902,6 @@ def test_links_that_are_another_family():
     assert linked(FAMILIES["gamma"], "log") is FAMILIES["gamma"]
     far = linked(FAMILIES["binomial"], "probit").log_density(3.0, np.array([-12.0, 9.0]), data=(3.0,))
     np.testing.assert_allclose(far, 3.0 * special.log_ndtr([-12.0, 9.0]), rtol=1e-9, atol=1e-15)
+    z, gumbel = np.array([-30.0, 0.4, 3.5]), linked(FAMILIES["bernoulli"], "cloglog")
+    for y, expected in ((1.0, np.log(-np.expm1(-exp(z)))), (0.0, -exp(z))):
+        np.testing.assert_allclose(gumbel.log_density(y, z), expected, rtol=1e-9, atol=1e-12)
