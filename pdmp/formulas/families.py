@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -182,4 +183,7 @@ class Priors:
         """Raise a `ValueError` for a name that is no parameter."""
         for name in self.given:
             if name not in self.used:
-                raise ValueError(f"`priors` names {name!r}, which is no parameter{did_you_mean(name, self.known)}")
+                parameter, x, g = re.fullmatch(r"(.*: |)(?:([^|]*)\|)?(.*)", str(name), re.DOTALL).groups()
+                spread = f"{parameter}sd({g})" if x == "1" else f"{parameter}sd({x}|{g})"
+                close = did_you_mean(spread if spread in self.known else name, self.known)
+                raise ValueError(f"`priors` names {name!r}, which is no parameter{close}")

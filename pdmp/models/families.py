@@ -103,8 +103,8 @@ class Family:
         (parameters…, further data…) -> expected responses.
     links : dict of str to str, optional
         The parameters, in the order of the functionals, with the link by which each is one: "identity", "log",
-        "logit", "probit", "cloglog", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all by
-        identity, when omitted.
+        "logit", "probit", "cloglog", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all
+        by identity, when omitted.
     constant : callable, optional
         (y, further data…) -> what of log p depends on data alone; 0 when omitted.
     response : {"number", "positive", "positive or 0", "share", "share or 0", "count", "label", "angle"}, \
