@@ -1187,8 +1187,10 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
     """
     if FAMILIES.get(family.name) is not family or family.name not in TAILS:
+        zeros = f"hurdle_{family.name}"
+        more = f"; counts that are seen from 1 on have the law that {zeros} has above 0" * (zeros in FAMILIES)
         raise ValueError(
-            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}."
+            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}{more}."
         )
     if not (lower or upper):
         raise ValueError("truncation needs a lower bound, an upper one, or both.")

@@ -45,6 +45,7 @@ BRMS = [
     Example("count | rate(t) ~ x", "negbinomial", ("count | rate(t) ~ x", "negative_binomial")),
     Example("count ~ x + offset(log(t))", "poisson"),
     Example("count | trunc(ub=50) ~ x", "poisson", ("count ~ x", "poisson")),
+    Example("seen | trunc(lb=1) ~ x", "poisson", ("seen ~ x", "hurdle_poisson")),
     Example(FISH, "zero_inflated_poisson"),
     Example({"count": FISH, "zi": "~ child"}, "zero_inflated_poisson"),
     Example(FISH, "geometric", (FISH, "negative_binomial")),
@@ -144,6 +145,7 @@ def table():
     found = {name: rng.standard_normal(ROWS) for name in f"{numbers} before loss dev Reaction log_radon log_u".split()}
     counts = "count n1 n2 n3 persons child Days livebait"
     found |= {name: rng.integers(0, 8, ROWS) for name in counts.split()}
+    found |= {"seen": found["count"] + 1}
     found |= {name: rng.gamma(2.0, 1.0, ROWS) + 0.01 for name in "time t w1 w2 sei sdx rt claim".split()}
     labels = "carry treat camper censored event r2 correct floor"
     found |= {name: rng.integers(0, 2, ROWS) for name in labels.split()}
