@@ -83,9 +83,7 @@ def ours(family, frame):
     formula = FORMULA.replace("(1 | g)", SLOPES) if family == SLOPES else FORMULA
     formula = {"y": formula, "sigma": "~ x1"} if family == SPREAD else formula
     began = time.perf_counter()
-    pdmp.regression(formula, table(family, max(SMALL, len(frame)), 7), time=0.02, chains=1, **options)
-    if len(frame) < SMALL:
-        pdmp.regression(formula, table(family, len(frame), 7), time=0.02, chains=1, **options)
+    pdmp.regression(formula, table(family, min(SMALL, len(frame)), 7), time=0.02, chains=1, **options)
     compiled, began, spent = time.perf_counter() - began, time.perf_counter(), time.process_time()
     fit = pdmp.regression(formula, frame, chains=CHAINS, **options)
     whole, spent = time.perf_counter() - began, time.process_time() - spent
