@@ -7,9 +7,10 @@ anchor (the mode), and for set-up beyond it; rows looked at for the least effect
 ratio to that of the nearest of the first six families; effective draws a second; violations of bounds.
 
 With ``--hard`` rows are sorted by their responses, and of the columns one has a Student t law of 2 degrees of freedom,
-cut at 40, one is 1 in a thousandth of the rows and else 0, and two have a correlation of 0.99. Means and standard deviations are
-compared with those of draws about the mode, weighted by the potential of all rows: the largest difference of means, in
-standard deviations, and the ratio of standard deviations that is farthest from 1, with their standard errors.
+cut at 40, one is 1 in a thousandth of the rows and else 0, and two have a correlation of 0.99. Means and standard
+deviations are compared with those of draws about the mode, weighted by the potential of all rows: the largest
+difference of means, in standard deviations, and the ratio of standard deviations that is farthest from 1, with their
+standard errors.
 """
 
 import argparse
