@@ -720,7 +720,9 @@ class Design:
         for term in self._fixed:
             if term.kind == "categoric":
                 without = self._without(term, term.components[0])
-                said += [f"{term.name} is relative to {level}" for level in without]
+                of_mean = np.nanmin(term.components[0].contrast_matrix.matrix) < 0.0
+                whole = "the mean of its levels; minus the sum of the others is that of "
+                said += [f"{term.name} is relative to {whole if of_mean else ''}{level}" for level in without]
         return said
 
     def _check_finite(self, X, table):

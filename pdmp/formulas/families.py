@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ OTHER_WIDTH = 1.0  #: instead of `WIDTH`, of coefficients of the logarithm of a 
 ROUNDED = 1e-12  #: the standard deviation of a constant of size 1 is below it
 #: Slopes of links at a mean.
 RISES = {"identity": lambda m: 1.0, "sqrt": lambda m: 0.5 / math.sqrt(m), "inverse": lambda m: m**-2}
-MEASURED = ("number", "positive", "count")  #: responses that have a unit
+MEASURED = ("number", "positive", "positive or 0", "count")  #: responses that have a unit
 #: What families are called elsewhere.
 CALLED = {
     "logit": "bernoulli",
@@ -38,7 +39,6 @@ CALLED = {
     "cratio": "sratio",  # the same with the logit link, which is symmetric
 }
 _QUANTILES = "'student_t' is robust as well, and has the quantiles of predictions"
-_AT_ZERO = "the law is a product: 'bernoulli' of what is above 0, and {} of the rows where it is"
 #: Families of other tools that there are not, and what comes closest.
 INSTEAD = {
     "asym_laplace": _QUANTILES,
@@ -49,10 +49,7 @@ INSTEAD = {
     "wiener": "'lognormal' is a law of the times, whatever the decisions",
     "cox": "'weibull' and 'exponential' have proportional hazards",
     "geometric": "'negative_binomial' with alpha = 1 is that law: give alpha a narrow prior there",
-    "hurdle_gamma": _AT_ZERO.format("'gamma'"),
-    "hurdle_lognormal": _AT_ZERO.format("'lognormal'"),
-    "zero_inflated_beta": _AT_ZERO.format("'beta'"),
-    "zero_inflated_binomial": "'beta_binomial' has more zeros than the binomial as well",
+    "hurdle_lognormal": "the law is a product: 'bernoulli' of what is above 0, and 'lognormal' of the rows where it is",
 }
 #: Families of categories without an order, whose predictors are those of the data: what makes them of names.
 NOMINAL = {"categorical": categorical, "multinomial": multinomial}
@@ -186,4 +183,7 @@ class Priors:
         """Raise a `ValueError` for a name that is no parameter."""
         for name in self.given:
             if name not in self.used:
-                raise ValueError(f"`priors` names {name!r}, which is no parameter{did_you_mean(name, self.known)}")
+                parameter, x, g = re.fullmatch(r"(.*: |)(?:([^|]*)\|)?(.*)", str(name), re.DOTALL).groups()
+                spread = f"{parameter}sd({g})" if x == "1" else f"{parameter}sd({x}|{g})"
+                close = did_you_mean(spread if spread in self.known else name, self.known)
+                raise ValueError(f"`priors` names {name!r}, which is no parameter{close}")

@@ -40,7 +40,7 @@ from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
-from pdmp.formulas.words import FUNCTIONS, check_words, column_of, columns_of, split, translated
+from pdmp.formulas.words import FUNCTIONS, check_spaces, check_words, column_of, columns_of, split, translated
 from pdmp.metric import Metric
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
@@ -154,7 +154,8 @@ def regression(
         in place of 2.5 in coefficients of its logarithm. The summary names all.
     link : str, or dict of str to str, optional
         Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
-        is positive, "logit" or "probit" of what is between 0 and 1, "identity", "log" or "inverse" of other numbers.
+        is positive, "logit", "probit" or "cloglog" of what is between 0 and 1, "identity", "log" or "inverse" of other
+        numbers.
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional
@@ -383,6 +384,7 @@ def translated_formulas(asked: Asked, data: Any, roles: Mapping[str, str | None]
     """The formulas as formulae reads them; a `ValueError` for terms of other tools that there are not."""
     for text in (asked.response.text, *asked.sides.values(), *asked.imputed.values()):
         check_words(text, environment)
+        check_spaces(text, columns_of(data))
     response = asked.response._replace(text=translated(asked.response.text))
     used = [column_of(response.text), *map(column_of, response.data.values()), *filter(None, roles.values())]
     sides = {name: translated(side, columns_of(data), used) for name, side in asked.sides.items()}

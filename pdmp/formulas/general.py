@@ -55,8 +55,8 @@ from pdmp.models.sums_of_terms import SumOfTerms
 ALLOWED = {
     "log": ("log", "identity", "sqrt", "inverse"),
     "identity": ("identity", "log", "inverse"),
-    "logit": ("logit", "probit"),
-    "probit": ("logit", "probit"),
+    "logit": ("logit", "probit", "cloglog"),
+    "probit": ("logit", "probit", "cloglog"),
 }
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together

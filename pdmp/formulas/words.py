@@ -170,6 +170,7 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
         pieces[k] = pieces[k].replace("^", "**")
+        pieces[k] = re.sub(r",\s*(Sum|Treatment)\s*\)", r", \1())", pieces[k])  # as C(x, Sum) is written elsewhere
         if re.search(r"(?<![\w.)\]])\.(?![\w.])", pieces[k]):
             if columns is None:
                 raise ValueError("`formula`: `.` stands for the columns of a table in memory: name those of a file.")
@@ -277,6 +278,14 @@ def check_words(text: str, environment: Any) -> None:
         except KeyError:
             given = (read_call(text[found.start() : _end(text, found.end())]) or ("", []))[1]
             raise ValueError(f"`formula`: {name}(...) is no term here; {_filled(INSTEAD[name], given)}.") from None
+
+
+def check_spaces(text: str, columns: Iterable[str] | None) -> None:
+    """Refuse a column whose name has spaces and stands without backticks."""
+    plain = " ".join(re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "``", text).split())
+    for name in columns or ():
+        if re.fullmatch(r"\w+( \w+)+", name) and re.search(rf"(?<![\w.]){name}(?!\w)", plain):
+            raise ValueError(f"`formula`: the name of the column {name!r} has spaces: write it in backticks, `{name}`.")
 
 
 def columns_of(data: Any) -> list[str] | None:

@@ -65,6 +65,7 @@ LINKS = {
     "log": Link(log, exp),
     "logit": Link(lambda u: log(u) - log1p(-u), expit),
     "probit": Link(lambda u: _scipy("ndtri", u), lambda z: exp(log_ndtr(z))),
+    "cloglog": Link(lambda u: log(-log1p(-u)), lambda z: -expm1(-exp(z))),
     "sqrt": Link(lambda u: u**0.5, lambda z: z * z),
     "inverse": Link(lambda u: u**-1, lambda z: z**-1),
     "tan_half": Link(lambda u: sin(u) / (1.0 + cos(u)), lambda z: 2.0 * np.arctan(z)),
@@ -74,6 +75,8 @@ RANGES: dict[str, tuple[Callable, str]] = {
     "number": (lambda y: np.isfinite(y), "finite numbers"),
     "positive": (lambda y: (y > 0.0) & (y < math.inf), "finite numbers above 0"),
     "share": (lambda y: (y > 0.0) & (y < 1.0), "numbers above 0 and below 1"),
+    "positive or 0": (lambda y: (y >= 0.0) & (y < math.inf), "finite numbers of at least 0"),
+    "share or 0": (lambda y: (y >= 0.0) & (y < 1.0), "numbers of at least 0 and below 1"),
     "count": (lambda y: (y >= 0.0) & (y < math.inf) & (y == np.floor(y)), "whole numbers of at least 0"),
     "label": (lambda y: (y == 0.0) | (y == 1.0), "0 or 1"),
     "angle": (
@@ -99,11 +102,12 @@ class Family:
         (parameters…, further data…) -> expected responses.
     links : dict of str to str, optional
         The parameters, in the order of the functionals, with the link by which each is one: "identity", "log",
-        "logit", "probit", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all by
-        identity, when omitted.
+        "logit", "probit", "cloglog", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all
+        by identity, when omitted.
     constant : callable, optional
         (y, further data…) -> what of log p depends on data alone; 0 when omitted.
-    response : {"number", "positive", "share", "count", "label", "angle"}, default "number"
+    response : {"number", "positive", "positive or 0", "share", "share or 0", "count", "label", "angle"}, \
+default "number"
         What y may be.
     data : dict of str to (float or None), optional
         Further data by name, with the value of those that are not given; None for those that must be.
@@ -262,6 +266,8 @@ class Family:
                 return z
             if a is LINKS["logit"] and b is LINKS["probit"]:  # without rounding a probability to 1
                 return log_ndtr(z) - log_ndtr(-z)
+            if a is LINKS["logit"] and b is LINKS["cloglog"]:
+                return exp(z) + log1mexp(exp(z))
             return a.forward(b.inverse(z))
 
         def loss(*args):
@@ -513,8 +519,8 @@ def _inflated(y, w, surprise, loss):
 
 
 def _hurdle(y, w, surprise, loss):
-    """P(y = 0) = expit(w), and else what is known to be above 0."""
-    return where(y == 0.0, softplus(-w), softplus(w) + loss + log1mexp(surprise))
+    """P(y = 0) = expit(w), and else what is known to be above 0; without `surprise` it is so anyway."""
+    return where(y == 0.0, softplus(-w), softplus(w) + loss + (0.0 if surprise is None else log1mexp(surprise)))
 
 
 def _survival(seen, log_survival, log_distribution):
@@ -872,22 +878,40 @@ negative_binomial = Family(
 )
 
 
-def _of_zeros(kind: str, zi: str, base: Family, surprise: Callable, chance: Callable, draw: Callable, mean: Callable):
+def _of_zeros(kind, zi, base, surprise, chance, draw=None, mean=None):
     """`base` with a parameter more, the probability of zeros; `surprise` is minus its log probability of 0."""
+    m, draw, mean = len(base.links), draw or base.draw, mean or base.mean
     return Family(
         f"{kind}_{base.name}",
-        lambda y, *eta: chance(y, eta[-1], surprise(*eta[:-1]), base.loss(y, *eta[:-1])),
-        draw=lambda rng, *values: (rng.random(np.shape(values[0])) >= values[-1]) * draw(rng, *values[:-1]),
-        mean=lambda *values: (1.0 - values[-1]) * mean(*values[:-1]),
+        lambda y, *rest: chance(y, rest[-1], surprise(*rest[:-1]), base.loss(y, *rest[:-1])),
+        draw=lambda rng, *v: (rng.random(np.shape(v[0])) >= v[m]) * draw(rng, *v[:m], *v[m + 1 :]),
+        mean=lambda *v: (1.0 - v[m]) * mean(*v[:m], *v[m + 1 :]),
         links={**base.links, zi: "logit"},
-        **COUNT,
+        constant=base.constant,
+        response=base.response,
+        data=base.data,
         priors={**base.priors, zi: LOG_ODDS},
+    )
+
+
+def _with_zero(base, stored, inside):
+    """`base` with 0 among its responses; what its loss is there is not looked at, and is that of `inside`."""
+
+    def seen(y):
+        return where(y == 0.0, inside, y)
+
+    return replace(
+        base,
+        loss=lambda y, *eta: base.loss(stored(seen(y)), *eta),
+        constant=lambda y: np.where(y == 0.0, 0.0, base.constant(seen(y))),
+        response=f"{base.response} or 0",
+        stored=lambda y: y,
     )
 
 
 ZEROS = ((poisson, exp), (negative_binomial, lambda z, a: exp(a) * softplus(z - a)))
 zero_inflated_poisson, zero_inflated_negative_binomial = (
-    _of_zeros("zero_inflated", "zi", base, surprise, _inflated, base.draw, base.mean) for base, surprise in ZEROS
+    _of_zeros("zero_inflated", "zi", base, surprise, _inflated) for base, surprise in ZEROS
 )
 hurdle_poisson, hurdle_negative_binomial = (
     _of_zeros("hurdle", "hu", base, surprise, _hurdle, _draw_positive_count, _positive_mean) for base, surprise in ZEROS
@@ -901,6 +925,7 @@ binomial = Family(
     links={"mu": "logit"},
     **TRIALS,
 )
+zero_inflated_binomial = _of_zeros("zero_inflated", "zi", binomial, lambda n, z: n * softplus(z), _inflated)
 beta_binomial = Family(
     "beta_binomial",
     _beta_binomial,
@@ -924,6 +949,7 @@ gamma = Family(
     stored=np.log,
     priors={"shape": HalfCauchy(5.0)},
 )
+hurdle_gamma = _of_zeros("hurdle", "hu", _with_zero(gamma, log, 1.0), lambda *_: None, _hurdle)
 inverse_gaussian = Family(
     "inverse_gaussian",
     lambda y, z, a: 0.5 * (y * exp(a - 2.0 * z) - 2.0 * exp(a - z) + exp(a) / y - a),
@@ -945,6 +971,7 @@ beta = Family(
     response="share",
     priors={"phi": HalfCauchy(10.0)},
 )
+zero_inflated_beta = _of_zeros("zero_inflated", "zi", _with_zero(beta, lambda y: y, 0.5), lambda *_: None, _hurdle)
 skew_normal = Family(
     "skew_normal",
     _skew_normal,
@@ -1155,8 +1182,10 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
     """
     if FAMILIES.get(family.name) is not family or family.name not in TAILS:
+        zeros = f"hurdle_{family.name}"
+        more = f"; counts that are seen from 1 on have the law that {zeros} has above 0" * (zeros in FAMILIES)
         raise ValueError(
-            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}."
+            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}{more}."
         )
     if not (lower or upper):
         raise ValueError("truncation needs a lower bound, an upper one, or both.")

@@ -30,7 +30,8 @@ def data(family):
         "count": counts,
         "label": rng.integers(0, 2, N).astype(bool),
         "angle": moved(2.0 * np.arctan(numbers)),
-    }[family.response]
+    }[family.response.removesuffix(" or 0")]
+    y = np.where(np.arange(N) % 4 == 1, 0.0, y) if family.response.endswith(" or 0") else y
     return y, {"trials": counts + rng.integers(1, 6, N)} if "trials" in family.data else {}
 
 

@@ -54,6 +54,7 @@ def table():
 
 
 RESPONSES = {"number": "y", "positive": "pos", "share": "share", "count": "c", "label": "b", "angle": "angle"}
+RESPONSES |= {"positive or 0": "I(pos * b)", "share or 0": "I(share * b)"}
 
 
 def response_of(family):
@@ -174,7 +175,7 @@ for name, links in {
     "gamma": ["identity", "sqrt", "inverse"],
     "poisson": ["identity", "sqrt", "inverse", "log"],
     "negative_binomial": ["sqrt"],
-    "bernoulli": ["probit", "logit"],
+    "bernoulli": ["probit", "logit", "cloglog"],
     "probit": ["logit"],
     "beta": ["probit", {"mu": "probit", "phi": "sqrt"}],
     "cumulative": ["probit"],

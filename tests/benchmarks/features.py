@@ -39,7 +39,7 @@ if __name__ == "__main__" and len(sys.argv) == 1:  # the other side, which has n
 CHAINS = 4
 #: What parameters beside the first are called by Bambi.
 CALLED = {
-    "shape": {"gamma": "alpha", "inverse_gaussian": "lam", "weibull": "alpha"},
+    "shape": {"gamma": "alpha", "hurdle_gamma": "alpha", "inverse_gaussian": "lam", "weibull": "alpha"},
     "phi": "kappa", "cuts": "threshold",
 }  # fmt: skip
 FAMILIES = {
@@ -121,7 +121,9 @@ def cancer():
 
 def marriages():
     table = of_statsmodels("fair", "age", "religious", every=8)
-    return table.assign(had=(table["affairs"] > 0.0).astype(int), kids=np.where(table["children"] > 0, "yes", "no"))
+    had, kids = (table["affairs"] > 0.0).astype(int), np.where(table["children"] > 0, "yes", "no")
+    often = np.minimum(np.ceil(table["affairs"]), 12).astype(int)  # of a dozen
+    return table.assign(had=had, kids=kids, often=often, dozen=12, share=table["affairs"] / (1.0 + table["affairs"]))
 
 
 def ratings():
@@ -189,6 +191,15 @@ def weibull(m, y):
 
 def truncated(m, y):
     pm.Truncated("y", pm.Normal.dist(mu=m.eta(), sigma=m["sigma"]), lower=0.0, upper=np.inf, observed=y)
+
+
+def inflated_beta(m, y):
+    law, numbers = in_pymc(*m.priors["zi"])
+    odds = getattr(pm, law)("log odds", **numbers)
+    zi, seen = pm.Deterministic("zi", pm.math.sigmoid(odds)), y > 0.0
+    mu, phi = pm.math.sigmoid(m.eta()), m["phi"]
+    pm.Bernoulli("above", p=1.0 - zi, observed=seen.astype(int))
+    pm.Beta("y", alpha=(mu * phi)[seen], beta=((1.0 - mu) * phi)[seen], observed=y[seen])
 
 
 def cumulative_probit(m, y):
@@ -322,6 +333,15 @@ CASES = {
     "hurdle_negative_binomial, hu ~ x": Case(
         visits, {"y": HOURS, "hu": "~ disea"}, "hurdle_negative_binomial", [HOURS, "psi ~ disea"]
     ),
+    "hurdle_gamma, hu ~ x": Case(
+        marriages, {"y": "affairs ~ age + religious", "hu": "~ age"}, "hurdle_gamma",
+        ["affairs ~ age + religious", "psi ~ age"],
+    ),
+    "zero_inflated_beta": Case(marriages, "share ~ age + religious", "zero_inflated_beta", inflated_beta),
+    "zero_inflated_binomial, zi ~ x": Case(
+        marriages, {"y": "p(often, dozen) ~ age", "zi": "~ age"}, "zero_inflated_binomial",
+        ["p(often, dozen) ~ age", "psi ~ age"],
+    ),
     "cumulative": Case(voters, "lean ~ age + income", "cumulative"),
     "cumulative_probit": Case(voters, "lean ~ age + income", "cumulative_probit", cumulative_probit),
     "sratio": Case(voters, "lean ~ age + income", "sratio"),
@@ -375,7 +395,7 @@ def in_bambi(case, frame, priors):
     """A model of PyMC, and what its variables are here: name there -> (names here, sign, means of the columns)."""
     formulas = case.theirs or [case.formula]
     link = {"link": "probit"} if case.family == "probit" else {"link": "log"} if case.family in (
-        "gamma", "inverse_gaussian"
+        "gamma", "hurdle_gamma", "inverse_gaussian"
     ) else {}  # fmt: skip
     frame = frame.copy()
     if case.family in ("cumulative", "sratio", "categorical"):

@@ -4,8 +4,9 @@
     python -m tests.benchmarks.regressions nuts [--rows 10000 100000 1000000] [--families poisson] [--limit 600]
     python -m tests.benchmarks.regressions file [--rows 10000000] [--folder FOLDER]
 
-"nuts": y ~ x1 + x2 + x3 + (1 | g), by `pdmp.regression` with its defaults, by nutpie on a PyMC model and by NumPyro's
-NUTS, non-centred, with the same standard normal and half-normal priors, four chains on two cores. The smallest
+"nuts": y ~ x1 + x2 + x3 + (1 | g) of several families, one of them with a formula for sigma, and with slopes that are
+correlated with intercepts, by `pdmp.regression` with its defaults, by nutpie on a PyMC model and by NumPyro's
+NUTS, non-centred, with the same standard normal priors of coefficients, four chains on two cores. The smallest
 effective sample size by ArviZ of the means of intercept, coefficients, deviation and all effects, per second of
 sampling; and the seconds from the table to a standard error of 0.1 sd (100 effective draws), set-up and warm-up
 counted: those of a second run that is asked for 100 here, a share of the run for NUTS, which stops after what it was
@@ -32,25 +33,34 @@ import pandas
 GROUPS, CHAINS, CORES = 1_000, 4, 2
 TRUTH = {"Intercept": -0.5, "x1": 0.4, "x2": -0.3, "x3": 0.0, "sd(g)": 0.5}
 FORMULA = "y ~ x1 + x2 + x3 + (1 | g)"
-FAMILIES = ("bernoulli", "poisson", "gaussian")
+SPREAD, SLOPES = "sigma ~ x1", "(1 + x1 | g)"  #: of gaussian responses
+FAMILIES = ("bernoulli", "poisson", "gaussian", "gamma", "cumulative", "zero_inflated_poisson", SPREAD, SLOPES)
+CUTS = np.array([-1.5, 0.0, 1.2])
 SMALL = 60_000  #: rows to compile with: as many are sub-sampled
 
 
-def linear_predictor(rng, rows):
+def linear_predictor(rng, rows, slopes=False):
     X = rng.standard_normal((rows, 3), dtype=np.float32)
     g = rng.integers(0, GROUPS, rows)
-    effects = np.random.default_rng(99).normal(0.0, TRUTH["sd(g)"], GROUPS)
-    return X, g, TRUTH["Intercept"] + X @ np.array([TRUTH[name] for name in ("x1", "x2", "x3")]) + effects[g]
+    effects, others = np.random.default_rng(99).normal(0.0, TRUTH["sd(g)"], (2, GROUPS))
+    eta = TRUTH["Intercept"] + X @ np.array([TRUTH[name] for name in ("x1", "x2", "x3")]) + effects[g]
+    return X, g, eta + slopes * 0.5 * (effects + others)[g] * X[:, 0]
 
 
 def table(family, rows, seed=0):
     """Rows of a family, with the groups' effects the same for every seed."""
     rng = np.random.default_rng(seed)
-    X, g, eta = linear_predictor(rng, rows)
+    X, g, eta = linear_predictor(rng, rows, family == SLOPES)
     if family == "bernoulli":
         y = (rng.random(rows) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    elif family == "gamma":
+        y = rng.gamma(2.0, 0.5 * np.exp(eta))
+    elif family == "cumulative":
+        y = np.sum((eta + rng.logistic(size=rows))[:, None] > CUTS, axis=1)
+    elif family.endswith("poisson"):
+        y = rng.poisson(np.exp(eta)) * (rng.random(rows) >= 0.3 * family.startswith("zero"))
     else:
-        y = rng.poisson(np.exp(eta)) if family == "poisson" else eta + rng.standard_normal(rows)
+        y = eta + rng.standard_normal(rows) * (np.exp(0.3 * X[:, 0]) if family == SPREAD else 1.0)
     return pandas.DataFrame({"y": y, "x1": X[:, 0], "x2": X[:, 1], "x3": X[:, 2], "g": g.astype(np.int32)})
 
 
@@ -68,19 +78,22 @@ def smallest(draws):
 def ours(family, frame):
     import pdmp
 
-    options = {"family": family, "seed": 1, "progress": False, "chains": CHAINS}
-    priors = {name: pdmp.models.priors.Normal(0.0, 1.0) for name in ("x1", "x2", "x3")}
+    options = {"family": "gaussian" if family in (SPREAD, SLOPES) else family, "seed": 1, "progress": False}
+    options["priors"] = {name: pdmp.models.priors.Normal(0.0, 1.0) for name in ("x1", "x2", "x3")}
+    formula = FORMULA.replace("(1 | g)", SLOPES) if family == SLOPES else FORMULA
+    formula = {"y": formula, "sigma": "~ x1"} if family == SPREAD else formula
     began = time.perf_counter()
-    pdmp.regression(FORMULA, table(family, SMALL, 7), priors=priors, **options)
+    pdmp.regression(formula, table(family, min(SMALL, len(frame)), 7), time=0.02, chains=1, **options)
     compiled, began, spent = time.perf_counter() - began, time.perf_counter(), time.process_time()
-    fit = pdmp.regression(FORMULA, frame, priors=priors, **options)
+    fit = pdmp.regression(formula, frame, chains=CHAINS, **options)
     whole, spent = time.perf_counter() - began, time.process_time() - spent
     sampling = min(fit.run.stats["seconds"] / CORES, whole)
-    names = ["Intercept", "x1", "x2", "x3", "sd(g)"]
+    names = [name for name in TRUTH if name != "Intercept" or family != "cumulative"]
     found = {name: float(fit[name].mean()) for name in names}
-    ess = smallest([*(fit[name] for name in names), *np.moveaxis(fit["1|g"], 2, 0)])
+    effects = [fit[name] for name in ("1|g", *["x1|g"] * (family == SLOPES))]
+    ess = smallest([*(fit[name] for name in names), *(one for draws in effects for one in np.moveaxis(draws, 2, 0))])
     began = time.perf_counter()
-    pdmp.regression(FORMULA, frame, priors=priors, ess=100, **options)
+    pdmp.regression(formula, frame, ess=100, chains=CHAINS, **options)
     return whole - sampling, sampling, ess, compiled, found, spent, time.perf_counter() - began
 
 
@@ -91,12 +104,27 @@ def pymc_model(family, frame):
         beta, sd = pm.Normal("beta", 0.0, 1.0, shape=4), pm.HalfNormal("sd", 1.0)
         z = pm.Normal("z", 0.0, 1.0, shape=GROUPS)
         X = np.column_stack([np.ones(len(frame)), frame[["x1", "x2", "x3"]].to_numpy(float)])
-        eta = X @ beta + sd * z[frame["g"].to_numpy()]
-        y = frame["y"].to_numpy()
+        g, x1, y = frame["g"].to_numpy(), X[:, 1], frame["y"].to_numpy()
+        eta = (X[:, 1:] @ beta[1:] if family == "cumulative" else X @ beta) + sd * z[g]
+        if family == SLOPES:
+            between, w = pm.Uniform("between", -1.0, 1.0), pm.Normal("w", 0.0, 1.0, shape=GROUPS)
+            slopes = pm.HalfNormal("sd(x1|g)", 1.0) * (between * z + pm.math.sqrt(1.0 - between**2) * w)
+            eta = eta + pm.Deterministic("slopes", slopes)[g] * x1
         if family == "bernoulli":
             pm.Bernoulli("y", logit_p=eta, observed=y)
         elif family == "poisson":
             pm.Poisson("y", mu=pm.math.exp(eta), observed=y)
+        elif family == "zero_inflated_poisson":
+            pm.ZeroInflatedPoisson("y", psi=1.0 - pm.Beta("zi", 1.0, 1.0), mu=pm.math.exp(eta), observed=y)
+        elif family == "gamma":
+            shape = pm.HalfCauchy("shape", 5.0)
+            pm.Gamma("y", alpha=shape, beta=shape * pm.math.exp(-eta), observed=y)
+        elif family == "cumulative":
+            ordered = {"transform": pm.distributions.transforms.ordered, "initval": CUTS}
+            pm.OrderedLogistic("y", eta=eta, cutpoints=pm.Normal("cut", 0.0, 2.5, shape=3, **ordered), observed=y)
+        elif family == SPREAD:
+            a = pm.Normal("a", 0.0, 1.0, shape=2)
+            pm.Normal("y", eta, pm.math.exp(a[0] + a[1] * x1), observed=y)
         else:
             pm.Normal("y", eta, pm.HalfNormal("sigma", 1.0), observed=y)
     return model
@@ -114,7 +142,9 @@ def nutpie(family, frame):
     whole, spent = time.perf_counter() - began, time.process_time() - spent
     beta, sd, z = (data.posterior[name].values for name in ("beta", "sd", "z"))
     found = dict(zip(TRUTH, [*beta.mean(axis=(0, 1)).tolist(), float(sd.mean())], strict=True))
-    ess = smallest([*np.moveaxis(beta, 2, 0), sd, *np.moveaxis(sd[..., None] * z, 2, 0)])
+    slopes = [data.posterior["slopes"].values] if family == SLOPES else []
+    effects = [one for draws in (sd[..., None] * z, *slopes) for one in np.moveaxis(draws, 2, 0)]
+    ess = smallest([*np.moveaxis(beta, 2, 0)[family == "cumulative" :], sd, *effects])
     return whole / 2, whole / 2, ess, compiled, found, spent, None
 
 
@@ -134,11 +164,29 @@ def numpyro(family, frame):
         beta = npy.sample("beta", dist.Normal(0.0, 1.0).expand([4]).to_event(1))
         sd = npy.sample("sd", dist.HalfNormal(1.0))
         z = npy.sample("z", dist.Normal(0.0, 1.0).expand([GROUPS]).to_event(1))
-        eta = X @ beta + sd * z[g]
+        eta, x1 = (X[:, 1:] @ beta[1:] if family == "cumulative" else X @ beta) + sd * z[g], X[:, 1]
+        if family == SLOPES:
+            between = npy.sample("between", dist.Uniform(-1.0, 1.0))
+            w = npy.sample("w", dist.Normal(0.0, 1.0).expand([GROUPS]).to_event(1))
+            slopes = npy.sample("sd(x1|g)", dist.HalfNormal(1.0)) * (between * z + jnp.sqrt(1.0 - between**2) * w)
+            eta = eta + npy.deterministic("slopes", slopes)[g] * x1
         if family == "bernoulli":
             npy.sample("y", dist.Bernoulli(logits=eta), obs=y)
         elif family == "poisson":
             npy.sample("y", dist.Poisson(jnp.exp(eta)), obs=y)
+        elif family == "zero_inflated_poisson":
+            npy.sample("y", dist.ZeroInflatedPoisson(npy.sample("zi", dist.Beta(1.0, 1.0)), jnp.exp(eta)), obs=y)
+        elif family == "gamma":
+            shape = npy.sample("shape", dist.HalfCauchy(5.0))
+            npy.sample("y", dist.Gamma(shape, shape * jnp.exp(-eta)), obs=y)
+        elif family == "cumulative":
+            first = npy.sample("first", dist.Normal(0.0, 2.5))
+            gaps = npy.sample("gaps", dist.HalfNormal(2.5).expand([2]).to_event(1))
+            cuts = first + jnp.concatenate([jnp.zeros(1), jnp.cumsum(gaps)])
+            npy.sample("y", dist.OrderedLogistic(eta, cuts), obs=y)
+        elif family == SPREAD:
+            a = npy.sample("a", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+            npy.sample("y", dist.Normal(eta, jnp.exp(a[0] + a[1] * x1)), obs=y)
         else:
             npy.sample("y", dist.Normal(eta, npy.sample("sigma", dist.HalfNormal(1.0))), obs=y)
 
@@ -153,8 +201,9 @@ def numpyro(family, frame):
     draws = {name: np.asarray(x) for name, x in mcmc.get_samples(group_by_chain=True).items()}
     found = dict(zip(TRUTH, [*draws["beta"].mean(axis=(0, 1)).tolist(), float(draws["sd"].mean())], strict=True))
     # Chains run one after the other, each on all cores; compilation, a few seconds, is in the warm-up.
-    effects = draws["sd"][..., None] * draws["z"]
-    ess = smallest([*np.moveaxis(draws["beta"], 2, 0), draws["sd"], *np.moveaxis(effects, 2, 0)])
+    slopes = [draws["slopes"]] if family == SLOPES else []
+    effects = [one for each in (draws["sd"][..., None] * draws["z"], *slopes) for one in np.moveaxis(each, 2, 0)]
+    ess = smallest([*np.moveaxis(draws["beta"], 2, 0)[family == "cumulative" :], draws["sd"], *effects])
     return middle - began, end - middle, ess, 0.0, found, spent, None
 
 
@@ -183,19 +232,19 @@ def bounded(name, family, rows, limit):
 
 def nuts(rows, families, limit, names):
     head = ("set-up s", "sampling s", "min ESS", "ESS/s", "s to 0.1 sd", "compile s", "cpu s", "cpu s to 400")
-    print(f"{'family':10} {'rows':>10} {'':8}", *(f"{text:>12}" for text in head))
+    print(f"{'family':22} {'rows':>10} {'':8}", *(f"{text:>12}" for text in head))
     for family in families:
         for n in rows:
             for name in names:
                 got = bounded(name, family, n, limit)
                 if got is None:
-                    print(f"{family:10} {n:>10,} {name:8} {'ended after':>20} {limit:,.0f} s", flush=True)
+                    print(f"{family:22} {n:>10,} {name:8} {'ended after':>20} {limit:,.0f} s", flush=True)
                     continue
                 first, second, ess, compiled, found, spent, until = got
                 until = first + second * 100.0 / ess if until is None else until
                 far = spent * (first + second * 400.0 / ess) / (first + second)
                 numbers = (first, second, ess, ess / second, until, compiled, spent, far)
-                print(f"{family:10} {n:>10,} {name:8}", *(f"{x:12.2f}" for x in numbers), end="  ")
+                print(f"{family:22} {n:>10,} {name:8}", *(f"{x:12.2f}" for x in numbers), end="  ")
                 print(*(f"{k} {v:.3f}" for k, v in found.items()), flush=True)
 
 

@@ -45,6 +45,7 @@ BRMS = [
     Example("count | rate(t) ~ x", "negbinomial", ("count | rate(t) ~ x", "negative_binomial")),
     Example("count ~ x + offset(log(t))", "poisson"),
     Example("count | trunc(ub=50) ~ x", "poisson", ("count ~ x", "poisson")),
+    Example("seen | trunc(lb=1) ~ x", "poisson", ("seen ~ x", "hurdle_poisson")),
     Example(FISH, "zero_inflated_poisson"),
     Example({"count": FISH, "zi": "~ child"}, "zero_inflated_poisson"),
     Example(FISH, "geometric", (FISH, "negative_binomial")),
@@ -97,12 +98,12 @@ BRMS = [
     Example("rt ~ x + (x | subject)", "shifted_lognormal", ("rt ~ x + (x | subject)", "lognormal")),
     Example("rt ~ x", "exgaussian", ("rt ~ x", "skew_normal")),
     Example("y ~ x", "asym_laplace", ("y ~ x", "student_t")),
-    Example("rt ~ x", "hurdle_gamma", ("rt ~ x", "gamma")),
-    Example("share ~ x", "zero_inflated_beta", ("share ~ x", "beta")),
+    Example("rt ~ x", "hurdle_gamma"),
+    Example("share ~ x", "zero_inflated_beta"),
     Example("way ~ x + z", "categorical"),
     Example("cbind(n1, n2, n3) ~ x", "multinomial"),
     Example("r2 ~ 1 + (1 | item) + (1 | subject)", "bernoulli"),
-    Example("r2 ~ x", "bernoulli", ("r2 ~ x", "bernoulli"), 'r2 ~ x, bernoulli("cloglog")', {"link": "cloglog"}),
+    Example("r2 ~ x", "bernoulli", None, 'r2 ~ x, bernoulli("cloglog")', {"link": "cloglog"}),
     Example("angle ~ z", "von_mises"),
 ]  # fmt: skip
 BAMBI = [
@@ -132,7 +133,7 @@ BAMBI = [
     Example("y ~ x + (x | s1:s2)"),
     Example("y ~ x + (1 | s1/s2)"),
     Example("claim ~ x", "hurdle_lognormal", ("claim ~ x", "lognormal")),
-    Example("incidence ~ x", "zero_inflated_binomial", ("p(incidence, size) ~ x", "beta_binomial")),
+    Example("p(incidence, size) ~ x", "zero_inflated_binomial"),
     Example("rating ~ 0 + x", "sratio", ("rating ~ x", "sratio")),
 ]  # fmt: skip
 
@@ -144,6 +145,7 @@ def table():
     found = {name: rng.standard_normal(ROWS) for name in f"{numbers} before loss dev Reaction log_radon log_u".split()}
     counts = "count n1 n2 n3 persons child Days livebait"
     found |= {name: rng.integers(0, 8, ROWS) for name in counts.split()}
+    found |= {"seen": found["count"] + 1}
     found |= {name: rng.gamma(2.0, 1.0, ROWS) + 0.01 for name in "time t w1 w2 sei sdx rt claim".split()}
     labels = "carry treat camper censored event r2 correct floor"
     found |= {name: rng.integers(0, 2, ROWS) for name in labels.split()}

@@ -453,6 +453,20 @@ def test_functions_of_whole_columns(formula, whole):
     assert repr(whole) in str(error.value) and "\n" not in str(error.value)
 
 
+def test_names_with_spaces_and_sums_of_levels():
+    t = table().rename(columns={"w": "my col"})
+    for formula in ("my col ~ x", "y ~ x + exp(my  col)"):
+        with pytest.raises(ValueError, match="'my col' has spaces: write it in backticks, `my col`"):
+            pdmp.regression(formula, t, sample=False)
+    prepared = pdmp.regression("y ~ `my col` + C(h, Sum) + C(g, Treatment)", t, sample=False)
+    of_mean = "the mean of its levels; minus the sum of the others is that of"
+    assert {f"C(h, Sum()) is relative to {of_mean} 4", "C(g, Treatment()) is relative to a"} <= {*prepared.notes}
+    x = np.zeros(prepared.model.dim)
+    x[prepared.model.columns.index("C(h, Sum())[1]")] = 1.0
+    eta = prepared.predicted(x[None], None, "link", "error", None)[0]
+    assert np.allclose((eta - eta[0]) / (eta[1] - eta[0]), np.choose(t["h"], [0.0, 1.0, 0.0, 0.0, -1.0]))
+
+
 def test_offsets_add_up():
     t = table()
     two, design = made("c ~ x + offset(w) + offset(2 * e)", "poisson")[:2]
@@ -520,6 +534,7 @@ MISTAKES = [
     ("y ~ x", {"weights": "w"}, "`weights`: the column 'w' must not be negative"),
     ("y ~ x", {"offset": "ee"}, "`offset` names 'ee', and `data` has no such column; did you mean 'e'?"),
     ("y ~ x", {"priors": {"xx": Flat()}}, "`priors` names 'xx', which is no parameter; did you mean 'x'?"),
+    ("y ~ (x | g)", {"priors": {"x|g": HalfNormal(1.0)}}, "'x|g', which is no parameter; did you mean 'sd(x|g)'?"),
     ("y ~ x", {"priors": {"sigma": Flat()}}, "'sigma' is a positive number, and Flat() is no prior of one"),
     (
         "y ~ x + (1 | g)",

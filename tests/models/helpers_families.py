@@ -34,6 +34,11 @@ def hurdle(law, y, w):
     return np.where(y == 0, -np.logaddexp(0, -w), law.logpmf(y) - np.logaddexp(0, w) - np.log(law.sf(0)))
 
 
+def beside(density, y, w):
+    """Of numbers above 0 by their log density, and 0."""
+    return np.where(y == 0, -np.logaddexp(0, -w), density - np.logaddexp(0, w))
+
+
 def nb(z, a):
     return stats.nbinom(exp(a), exp(a) / (exp(a) + exp(z)))
 
@@ -56,6 +61,9 @@ ORACLES = {
     "hurdle_poisson": lambda y, z, w: hurdle(stats.poisson(exp(z)), y, w),
     "hurdle_negative_binomial": lambda y, z, a, w: hurdle(nb(z, a), y, w),
     "binomial": lambda y, z, n: stats.binom.logpmf(y, n, expit(z)),
+    "zero_inflated_binomial": lambda y, z, w, n: inflated(stats.binom(n, expit(z)), y, w),
+    "hurdle_gamma": lambda y, z, a, w: beside(stats.gamma.logpdf(y, exp(a), scale=exp(z - a)), y, w),
+    "zero_inflated_beta": lambda y, z, a, w: beside(stats.beta.logpdf(y, exp(a) * expit(z), exp(a) * expit(-z)), y, w),
     "beta_binomial": lambda y, z, a, n: stats.betabinom.logpmf(y, n, exp(a) * expit(z), exp(a) * expit(-z)),
     "gamma": lambda y, z, a: stats.gamma.logpdf(y, exp(a), scale=exp(z - a)),
     "inverse_gaussian": lambda y, z, a: stats.invgauss.logpdf(y, exp(z - a), scale=exp(a)),

@@ -43,8 +43,8 @@ def responses(family, n, rng):
         "count": np.minimum(rng.poisson(1.2, n), 3.0),
         "label": rng.integers(0, 2, n).astype(float),
         "angle": 2.0 * np.arctan(numbers),
-    }[family.response]
-    return y
+    }[family.response.removesuffix(" or 0")]
+    return np.where(rng.random(n) < 0.3, 0.0, y) if family.response.endswith(" or 0") else y
 
 
 def functionals(family, n, rng):
@@ -116,7 +116,7 @@ def test_censored_densities(name):
 def test_draws_follow_the_density_and_have_the_mean(name):
     family, rng, n = FAMILIES[name], np.random.default_rng(11), 20_000
     eta = functionals(family, 1, np.random.default_rng(8))
-    if family.response == "share":  # so that little is beyond the grid
+    if family.response.startswith("share"):  # so that little is beyond the grid
         eta[1] += 1.5
     data = () if family.arrange else further(family, 1, rng)
     if family.arrange:
@@ -150,13 +150,19 @@ def test_draws_follow_the_density_and_have_the_mean(name):
             np.sum((observed - expected)[keep] ** 2 / np.maximum(expected[keep], 1.0)), keep.sum() - 1
         )
     else:
+        if family.response.endswith(" or 0"):  # the density is of what is above
+            none = exp(family.log_density(0.0, *eta)[0])
+            assert abs(np.mean(y == 0.0) - none) < 5.0 * math.sqrt(none * (1.0 - none) / n)
+            y = y[y > 0.0]
+        else:
+            none = 0.0
         grid = {
             "number": np.sinh(np.linspace(-16.0, 16.0, 400_001)),
             "positive": np.exp(np.linspace(-60.0, 12.0, 400_001)),
             "share": expit(np.linspace(-30.0, 30.0, 400_001)),
             "angle": np.linspace(-math.pi, math.pi, 400_001),
-        }[family.response]
-        density = exp(family.log_density(grid, *eta, data=tuple(further_values)))
+        }[family.response.removesuffix(" or 0")]
+        density = exp(family.log_density(grid, *eta, data=tuple(further_values))) / (1.0 - none)
         below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
         assert below[-1] == pytest.approx(1.0, abs=5e-3)
         chance = stats.kstest(y, lambda t: np.interp(t, grid, below)).pvalue

@@ -370,7 +370,9 @@ def rows_of(name, sign, n=24):
         "count": np.minimum(rng.poisson(1.2, n), 3.0),
         "label": rng.integers(0, 4 if family.arrange else 2, n).astype(float),
         "angle": 2.0 * np.arctan(numbers),
-    }[family.response]
+    }[family.response.removesuffix(" or 0")]
+    if family.response.endswith(" or 0"):
+        y = np.where(np.arange(n) % 3 == 0, 0.0, y)
     if family.arrange:
         p = pdmp.Parameters(b=2, cuts=3)
         rows = family.rows(y, mu=offset + X[:, 1:] @ p.b, cuts=p.cuts)

@@ -184,7 +184,7 @@ ALL = [*FAMILIES, "bradley_terry"]
 #: Each with the loss of another, but for a link, a constant or a part that has its own law.
 TWINS = (
     *("bernoulli", "lognormal", "exponential", "cumulative_probit", "sratio", "mixture_poisson"),
-    *("zero_inflated_negative_binomial", "hurdle_negative_binomial"),
+    *("zero_inflated_negative_binomial", "hurdle_negative_binomial", "zero_inflated_binomial", "hurdle_gamma"),
 )
 
 
