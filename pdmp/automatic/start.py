@@ -192,7 +192,7 @@ def find_path(
             first = first or (x, gaussian, potential)
             if gradient @ step < FAR * d:
                 value = elbo(target, gaussian, z)
-                if gradient @ step < CONVERGED and value < gaussian.log_volume() - potential - FLAT * d:
+                if gradient @ step < CONVERGED and -math.inf < value < gaussian.log_volume() - potential - FLAT * d:
                     return Path(None, -math.inf, False)
                 if value > best.elbo:
                     best, best_at = Path(gaussian, value, False, neck=_neck(first, x, gaussian, potential)), k
