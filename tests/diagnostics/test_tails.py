@@ -9,6 +9,7 @@ from scipy import special
 import pdmp
 from pdmp.diagnostics.summary import tail_warning
 from pdmp.diagnostics.tails import heavy_tails, tail_indices
+from pdmp.models.propriety import marginal_power
 
 pytestmark = pytest.mark.exact
 
@@ -33,6 +34,14 @@ def separate(dfs, side=0.0):
         return float(u.sum()), g
 
     return pdmp.models.from_function(both, len(dfs))
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_marginal_density_is_looked_at_on_both_sides(side):
+    """Of t₁.₅ on one side, and normal on the other; the second coordinate is normal on both."""
+    model = separate(np.array([1.5, math.inf]), side)
+    powers = [marginal_power(model, np.zeros(2), np.ones(2), j) for j in (0, 1)]
+    assert powers == pytest.approx([2.5, math.inf], abs=1e-3)
 
 
 def light(x):
