@@ -223,6 +223,17 @@ def test_the_separator_that_divides_evenly_is_taken(tmp_path):
         assert_refused(path, "`sep` must be one character", sep=bad)
 
 
+def test_of_two_separators_the_one_of_the_row_of_names_is_taken(tmp_path):
+    """Commas divide the other rows into as many cells, and would make their first ones an index without a name."""
+    path = table(tmp_path, "note;y\n" + "".join(f"x,{k};{k % 2}\n" for k in range(4)))
+    assert formats.layout(path) == (";", "utf-8")
+    found = formats.read_file(path)
+    assert list(found.columns) == ["note", "y"] and found.separator == ";" and found.index == ()
+    assert found.columns["note"].values.tolist() == ["x,0", "x,1", "x,2", "x,3"]
+    with pytest.raises(ValueError, match="column 'a' of table.csv has numbers with decimal commas, such as '1,5'"):
+        formats.layout(table(tmp_path, "a;b\n1,5;2"))
+
+
 def test_the_index_of_the_rows_is_left_out(tmp_path):
     expected = data.read(good(tmp_path), "died")
     numbered = [f"{'' if k == 0 else k * 7 % 41},{line}" for k, line in enumerate(rows())]

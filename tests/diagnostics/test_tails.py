@@ -1,14 +1,16 @@
 """Tail indices: exact of power laws by the gradient, told from lighter tails, from draws where there is no model."""
 
 import math
+import types
 
 import numpy as np
 import pytest
 from scipy import special
 
 import pdmp
-from pdmp.diagnostics.summary import tail_warning
+from pdmp.diagnostics.summary import _natural_tails, tail_warning
 from pdmp.diagnostics.tails import heavy_tails, tail_indices
+from pdmp.models.propriety import marginal_power
 
 pytestmark = pytest.mark.exact
 
@@ -33,6 +35,14 @@ def separate(dfs, side=0.0):
         return float(u.sum()), g
 
     return pdmp.models.from_function(both, len(dfs))
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_marginal_density_is_looked_at_on_both_sides(side):
+    """Of t₁.₅ on one side, and normal on the other; the second coordinate is normal on both."""
+    model = separate(np.array([1.5, math.inf]), side)
+    powers = [marginal_power(model, np.zeros(2), np.ones(2), j) for j in (0, 1)]
+    assert powers == pytest.approx([2.5, math.inf], abs=1e-3)
 
 
 def light(x):
@@ -176,20 +186,29 @@ def resting(seed, low, width, law, correlation=0.9, n=2_000):
     return np.where(z < low, law(z - low), np.where(z > low + width, law(z - low - width), 0.0))[..., None]
 
 
+def cauchy(z):
+    return np.tan(0.5 * math.pi * special.erf(z / math.sqrt(2.0)))
+
+
 @pytest.mark.parametrize("seed, low, correlation", [(3, 1.036, 0.95), (0, 0.674, 0.9)])
 def test_zeros_are_no_part_of_a_tail(seed, low, correlation):
     """Where a tail reaches to the zeros, a fit to all draws had an index of 0.85 for a light one."""
     ess = np.array([400.0])
     assert heavy_tails(resting(seed, low, 0.6, np.asarray, correlation), np.arange(1), ess) == {}
 
-    def cauchy(z):
-        return np.tan(0.5 * math.pi * special.erf(z / math.sqrt(2.0)))
-
     assert list(heavy_tails(resting(seed, low, 0.6, cauchy, correlation), np.arange(1), ess)) == [0]
     few = resting(seed, low, 0.6, cauchy, correlation, n=400)  # of which fewer than 1,000 are not 0
     assert heavy_tails(np.concatenate([few, np.zeros_like(few)], axis=1), np.arange(1), ess) == {}
     wide = np.concatenate([np.zeros((2, 2_000, 25)), resting(seed, low, 0.6, cauchy, correlation)], axis=2)
     assert list(heavy_tails(wide, np.arange(26), np.full(26, 400.0))) == [25]
+
+
+@pytest.mark.parametrize("correlation, said", [(0.99, [0]), (0.995, [])])
+def test_of_a_tail_beside_zeros_its_own_effective_draws_count(correlation, said):
+    """65 and 45 of the 3,400 draws that are not 0, whatever all draws have."""
+    draws = resting(1, 0.674, 0.6, cauchy, correlation)
+    for ess in (30.0, 400.0):
+        assert list(heavy_tails(draws, np.arange(1), np.array([ess]))) == said
 
 
 @pytest.mark.parametrize("n, said", [(2, True), (4, False)])
@@ -214,6 +233,16 @@ def test_a_natural_parameter_without_a_variance_is_said(n, said):
     if said:
         at = ", ".join(f"{q:.3g}" for q in np.quantile(spread, [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen"))
         assert "those of draws of `run.constrain`: 5, 25, 50" in found[0] and found[0].endswith(f"are below {at}.")
+
+
+def test_quantiles_without_a_variance_count_chains_by_their_lengths():
+    """A chain of three times the length counts as three chains with its draws."""
+    short, long = draws_of(t(1.0))[:2, :, 0] + [[5.0], [0.0]]
+    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=length) for length in (1.0, 3.0)])
+    (text,) = _natural_tails(run, {"sigma": np.stack([short, long])}, [{"ess": 400.0}])
+    said = [float(q) for q in text.removesuffix(".").partition("of sigma are below ")[2].split(", ")]
+    at = np.quantile([short, long, long, long], [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen")
+    np.testing.assert_allclose(said, at, rtol=5e-3)  # three digits are printed
 
 
 def test_a_tail_of_one_value_has_no_index():

@@ -1128,6 +1128,32 @@ def test_proposals_come_at_the_rate_that_a_bound_states(options, found):
     assert float(mean) == pytest.approx(found, rel=0.03 if slight else 0.15)
 
 
+class Hasty(Right):
+    """Right by its bounds, but for the second clock if `late` is above 0: that proposes `late` times as late."""
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        wait = rng.standard_exponential()
+        return now + (self.late * wait if i == 1 and self.late > 0.0 else wait), 1.0
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        return 1.0
+
+
+@pytest.mark.parametrize("late", [0.0, 0.5, 2.0])
+def test_proposals_of_the_second_clock_are_compared_too(late):
+    process = Hasty(late)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        preflight.rehearse(process, new_chain(process, [0.3, 0.4], 1, time=1.0))
+    said = [str(one.message) for one in caught]
+    assert len(said) == (late > 0.0)
+    if said:
+        mean = re.match(r"Hasty proposes at other times .* proposals of clock 1 are (.*) times as long", said[0])
+        assert float(mean[1]) == pytest.approx(late, rel=0.15)  # five standard errors of 1,000 proposals
+
+
 class Rows(pdmp.Model):
     """(x - yᵢ)²/2 of each row, or of each pair of neighbours (yᵢ₊₁ - x yᵢ)²/2."""
 

@@ -13,7 +13,7 @@ import discrete
 import pdmp
 from pdmp.engine import chain as of_chains
 from pdmp.engine import visited
-from pdmp.engine.visited import gradient_warning, jump_between, law_warning, positions
+from pdmp.engine.visited import gradient_warning, jump_between, large_step_warning, law_warning, positions
 from pdmp.models import from_function
 from pdmp.native.classes import positive_part
 from tests.checks import in_quick
@@ -387,6 +387,26 @@ def test_a_reference_that_is_far_too_narrow_is_said():
         assert np.all(run.var() < [0.2, 0.4])  # of 1/3 and 4/3
     for metric in (0.5, 1.0, 2.0):
         assert not law_warning(pdmp.sample(pdmp.Boomerang(TARGET, metric=metric), events=800, seed=1, chains=3))
+
+
+@pytest.mark.parametrize("width", [0.6, 1.0, 1.6])
+@pytest.mark.parametrize("look", [law_warning, large_step_warning])
+def test_draws_that_are_too_wide_or_too_narrow_are_said(look, width, monkeypatch):
+    """Of draws `width` times as wide as the law the mean of (x - m) ∂U/∂x is the square of that."""
+    process = Langevin(TARGET) if look is law_warning else discrete.SGLD(TARGET, step=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = pdmp.sample(process, steps=20, seed=1)
+    x = width * np.random.default_rng(0).multivariate_normal([0.0, 0.0], linalg.inv([[4.0, 1.0], [1.0, 1.0]]), (1, 900))
+    x += [1.0, -1.0]
+    monkeypatch.setattr(visited, "_gradients", lambda *_, **__: (x, np.array([[TARGET.gradient(row) for row in x[0]]])))
+    enough = {"mean": np.full(2, 900.0), "sd": np.full(2, 900.0)}
+    monkeypatch.setattr(visited, "effective_draws", lambda *_: enough)
+    said = look(run)
+    assert len(said) == (width != 1.0)
+    if said:
+        mean = re.search(r"the mean of \(x - mean\) ∂U/∂x of x\[.\] is ([\d.]+), with an error", said[0])
+        assert float(mean[1]) == pytest.approx(width**2, rel=0.2)  # four standard errors of 900 draws
 
 
 def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):

@@ -182,6 +182,20 @@ def test_a_cluster_whose_workers_do_not_come_is_not_waited_for_without_end(budge
     assert len(said) == 1 and caught.value.run.events.tolist() == [0, 0]
 
 
+def test_a_cluster_without_workers_is_waited_for_as_long_as_the_budget_says(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(executors, "perf_counter", lambda: now)
+    watches = [executors.Watch(Alone(), patience) for patience in (20.0, 40.0)]
+    now = 19.0
+    for watch in watches:
+        with pytest.warns(UserWarning, match="the Dask cluster has no workers"):
+            watch.watch()
+    now = 21.0
+    watches[1].watch()
+    with pytest.raises(RuntimeError, match="has had no workers for 21 seconds"):
+        watches[0].watch()
+
+
 def test_tuning_does_not_take_a_lost_cluster_for_a_bad_sampler():
     def make(step):
         return discrete.SGLD(pdmp.models.Gaussian([0.0], [1.0]), step)

@@ -36,6 +36,9 @@ WRAPPER = (
     "def g(x): return x\nclass G:\n    def __init__(self, f, a):\n        functools.update_wrapper(self, f)\n"
     "        self.a = a\n    def __call__(self, x): return {} * self.a\n"
 )
+ITEMS = (
+    "class A:\n    def __reduce__(self): return A, (), None, None, iter([(1, self.b)])\na = A()\ndef f(x): return a\n"
+)
 DIFFERENT = {
     "an instruction": ("def f(x): return x + x", "def f(x): return x * x"),
     "a number": ("def f(x): return 2 * x", "def f(x): return 3 * x"),
@@ -57,6 +60,14 @@ DIFFERENT = {
     "a list": ("A = [1, [2, 3]]\ndef f(x): return A", "A = [1, [2, 4]]\ndef f(x): return A"),
     "a dict": ("A = {'a': {'b': 1}}\ndef f(x): return A", "A = {'a': {'b': 2}}\ndef f(x): return A"),
     "a set": ("A = {'a', 'b'}\ndef f(x): return A", "A = {'a', 'c'}\ndef f(x): return A"),
+    "what a queue holds": (
+        "import collections\nA = collections.deque([1, 2])\ndef f(x): return A",
+        "import collections\nA = collections.deque([1, 3])\ndef f(x): return A",
+    ),
+    "what an object is pickled with as the items of a dictionary": (
+        ITEMS + "a.b = 2",
+        ITEMS + "a.b = 3",
+    ),
     "an enumeration": (
         "class A(enum.Enum):\n    B = 1\ndef f(x): return A.B.value",
         "class A(enum.Enum):\n    B = 2\ndef f(x): return A.B.value",
@@ -291,6 +302,22 @@ def test_an_attribute_is_not_the_global_of_its_name():
     method = "\ndef f(self, i): return self.X[i]"
     assert of("X = np.zeros(3)" + method) == of("X = np.ones(3)" + method)
     assert of("X = np.zeros(3)\ndef f(i): return X[i]") != of("X = np.ones(3)\ndef f(i): return X[i]")
+
+
+def test_data_beside_a_cache_in_a_tuple_are_part_of_the_function():
+    def identity(data):
+        both = data, {}
+
+        def f(x):
+            return both[1].setdefault(x, both[0] * x)
+
+        before = fingerprints.kept(f)
+        f(2.0)
+        changing = fingerprints.changed(before, fingerprints.kept(f))
+        assert changing
+        return fingerprint([f], without=changing)
+
+    assert identity(1.0) == identity(1.0) != identity(3.0)
 
 
 def test_helpers_in_other_files_are_followed(monkeypatch):

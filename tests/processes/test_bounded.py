@@ -218,6 +218,10 @@ def test_a_process_of_one_coordinate_at_a_time_is_refused_where_it_would_stay_in
     process = pdmp.Bounded(pdmp.CoordinateSampler(model, refresh_rate=0.0), lower=[0.0, 0.0, -1.0], upper=1.0)
     with pytest.raises(ValueError, match=r"turns at walls only.*CoordinateSampler\(..., refresh_rate=0.5\)"):
         pdmp.sample(process, events=10, initial=[0.3, 0.2, 0.5], seed=1)
+    one = pdmp.models.from_function(lambda x: (0.5 * x[0] ** 2, np.array([x[0], 0.0])), 2)  # is flat in x[1] alone
+    walled = pdmp.Bounded(pdmp.CoordinateSampler(one, refresh_rate=0.0), lower=0.0, upper=1.0)
+    with pytest.raises(ValueError, match=r"does not depend on x\[1\], so that there pdmp.CoordinateSampler turns at"):
+        walled.resolve(np.array([0.3, 0.2]))
 
 
 def test_without_walls_in_reach_the_path_is_that_of_the_process_itself():
