@@ -36,7 +36,12 @@ REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below
 EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
 DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
 #: What else a caller of ``pdmp.sample(model)`` can do.
-#: Of a run without positions, below its table.
+#: Of chains that began at one point, below their table.
+ONE_START = (
+    "the chains began at one point, so that R-hat says nothing of modes that none has found: start them apart, by "
+    "`initial=` (chains, dim), or let `pdmp.sample(model)` look for modes"
+)
+#: Of a run without positions.
 UNSEEN = (
     'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong far out, the law '
     'of the draws; `store="grid"` keeps them'
@@ -149,6 +154,9 @@ def summarise(run):
     rows += natural_rows(run, natural)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.info.get("choice")] if run.info.get("choice") else []
+    starts = [record.x for record in run.records]
+    together = run.chains > 1 and not run.info.get("choice") and all(np.array_equal(x, starts[0]) for x in starts)
+    notes += [ONE_START] if together else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
     seen = looked_at(run)
     few = None if seen.store == "moments" else diagnostic_draws(seen)

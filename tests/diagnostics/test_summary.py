@@ -366,3 +366,15 @@ def test_how_long_a_rest_lasts_is_known():
     assert counted == pytest.approx([slab * 1.75 / 1.25, slab * 1.5 / 1.5])
     run = spiked(pdmp.ZigZag, always=[0])
     assert np.isnan(mean_rest(run, found)[0]) and pdmp.diagnostics.inclusion(run)[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("chains", "initial", "said"),
+    [(2, [1.0, 0.0], True), (2, None, True), (1, [1.0, 0.0], False), (3, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], False)],
+)
+def test_chains_that_began_at_one_point_are_said(chains, initial, said):
+    """R-hat of both chains is near 1, and neither has seen the other mode."""
+    far = pdmp.models.GaussianMixture([[0.0, 0.0], [30.0, 0.0]], [1.0, 1.0])
+    run = pdmp.sample(pdmp.BPS(far, refresh_rate=1.0), events=300, chains=chains, initial=initial, seed=1)
+    assert np.all(np.abs(run.mean()) < 3.0)
+    assert ("the chains began at one point, so that R-hat says nothing of modes" in run.summary().note) == said
