@@ -441,7 +441,7 @@ def describe(formula: str) -> Described:
                     _refuse_members(_arguments(call))
                     _prepare(call, of_labels=True)
     except Exception as error:
-        said = " ".join(str(error).split()).rstrip(".")
+        said = _in_words(error)
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
     if model.response is None:
         raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")
@@ -626,9 +626,8 @@ class Design:
         except KeyError as error:
             raise ValueError(f"`formula` {self.formula!r} names {error.args[0]!r}, which is not defined.") from None
         except Exception as error:
-            said = " ".join(str(error).split()).rstrip(".")
             kind = OtherRows if isinstance(error, OtherRows) else ValueError
-            raise kind(f"`formula` {self.formula!r} cannot be evaluated: {said}.") from None
+            raise kind(f"`formula` {self.formula!r} cannot be evaluated: {_in_words(error)}.") from None
 
     def _where_they_are(self, table):
         """The fixed columns as `Columns`: those of the table, and what functions have made of them."""
@@ -997,6 +996,16 @@ class Design:
 def _parts(term):
     """What a term is a product of."""
     return getattr(term, "components", ())
+
+
+def _in_words(error):
+    """What an error says, on one line; of formulae's own the cause where its words name none."""
+    said = " ".join(str(error).split()).rstrip(".")
+    if said.startswith("'Call' object has no attribute"):
+        return "it calls what a function returns: name that before, f = ..., and write f(x)"
+    if said.startswith("Call result is of an unrecognized type"):
+        return "a function of columns gives objects, not numbers: make its columns floats before, by astype(float)"
+    return said
 
 
 def _calls(term):

@@ -637,6 +637,8 @@ TYPES = [
     ("y ~ x + (1 | date)", "the column 'date' holds dates (date): table['date'] = table['date'].astype('string')."),
     ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
     ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
+    ("y ~ I(price * price)", "evaluated: a function of columns gives objects, not numbers: make its columns floats"),
+    ("y ~ getattr(np, 'exp')(x)", "cannot be read: it calls what a function returns: name that before, f = ..., and"),
     ("y ~ slip + x", "the column 'slip' holds numbers but for '7o', and so is text: correct that"),
     ("y ~ x + (0 + commas | g)", "the column 'commas' holds numbers but for '1,500'"),
 ]
