@@ -232,19 +232,26 @@ class RegressionBPS(RowFactors):
         return now + s, level + slope * s
 
     @compiled
+    def line_of_prior(self, state, j, since):
+        """Of a prior of coordinate j that is not normal: vⱼ ∂ⱼU, and the most by which it rises in a unit of time."""
+        v, kind, n = state.v[j], self.model.kinds[j], self.model.numbers
+        x = state.x[j] + v * since
+        far = max(x, x + v * LONGEST)
+        rise = v * v * second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
+        return v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], x), rise
+
+    @compiled
     def propose_known(self, state, line, since, now, rng):
-        level, slope, n = line[LEVEL] + line[SLOPE] * since, line[SLOPE], self.model.numbers
+        level, slope = line[LEVEL] + line[SLOPE] * since, line[SLOPE]
         if self.normal:
             return now + first_arrival(level, slope, rng.standard_exponential()), CERTAIN
         size = abs(line[LEVEL]) + abs(line[SLOPE]) * since
         for j in range(state.x.shape[0]):
             kind, v = self.model.kinds[j], state.v[j]
             if kind > NORMAL and v != 0.0:
-                x = state.x[j] + v * since
-                part = v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-                far = max(x, x + v * LONGEST)
+                part, rise = self.line_of_prior(state, j, since)
                 level += part
-                slope += v * v * second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
+                slope += rise
                 size += abs(part)
         level += SLACK * size
         s = first_arrival(level, slope, rng.standard_exponential())

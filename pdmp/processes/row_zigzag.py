@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import Scratch
 from pdmp.metric import Metric
-from pdmp.models.priors import NORMAL, derivative, second_derivative_bound_until
+from pdmp.models.priors import NORMAL, derivative
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import compiled, positive_part
 from pdmp.process import HORIZON
@@ -84,18 +84,16 @@ class RowZigZag(RegressionBPS):
 
     @compiled
     def propose_known(self, state, line, since, now, rng):
-        level, slope, size, n = 0.0, 0.0, 0.0, self.model.numbers
+        level, slope, size = 0.0, 0.0, 0.0
         for j in range(state.x.shape[0]):
-            v, kind = state.v[j], self.model.kinds[j]
-            if v == 0.0:
+            if state.v[j] == 0.0:
                 continue
             own, rise = self.line_of(state, j, since)
             size += abs(own) + abs(rise) * LONGEST
-            if kind > NORMAL:
-                x = state.x[j] + v * since
-                own += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-                far = max(x, x + v * LONGEST)
-                rise += v * v * second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
+            if self.model.kinds[j] > NORMAL:
+                part, faster = self.line_of_prior(state, j, since)
+                own += part
+                rise += faster
             level += positive_part(own)
             slope += positive_part(rise)
         level += SLACK * size
