@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.formats import is_number
 from pdmp.formulas import sources
 from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
 from pdmp.formulas.sources import (
@@ -137,10 +138,10 @@ def _read(source, described, kind, roles, environment, files, place):
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
     with place.passes.over("reading"):
-        some, total, kept, idle, missing, types = _scan(source, used, keys, place, roles["weights"])
+        some, total, kept, idle, missing, types, aside = _scan(source, used, keys, place, roles["weights"])
     n = sum(kept)
     notes = left_out(total, idle, total - idle - n, [name for name in used if missing[name]])
-    check_columns(described, some)
+    check_columns(described, some, _stacked([some, *aside]))
     recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)
@@ -190,14 +191,16 @@ class Chooser:
 def _scan(source, used, keys, place, weights, types=None):
     """The first rows and one of each level; how many there are, complete by part, of weight 0; missing by column.
 
-    And the types of columns of CSV files, where the first rows would say otherwise. `types`: those known already.
+    And the types of columns of CSV files, where the first rows would say otherwise, and rows that are left out and
+    have words in columns of text. `types`: those known already.
     """
     types = dict(types or {})
-    chooser, some, total, kept, idle, missing = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0)
+    chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0), []
     kinds = {name: set() for name in used}
     items, common = [(part,) for part in source.parts], (used, keys, weights, dict(types))
-    for table, rows, complete, unused, absent, other, texts in place.map(_scan_part, common, items):
+    for table, rows, complete, unused, absent, words, other, texts in place.map(_scan_part, common, items):
         total += rows
+        aside += words
         idle += unused
         kept.append(complete)
         for name in used:
@@ -213,7 +216,7 @@ def _scan(source, used, keys, place, weights, types=None):
         return _scan(source, used, keys, place, weights, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return _stacked(some), total, kept, idle, missing, types
+    return _stacked(some), total, kept, idle, missing, types, aside
 
 
 def _scan_part(common, part):
@@ -226,19 +229,35 @@ def _scan_part(common, part):
 
 
 def _scan_rows(used, keys, weights, types, part):
-    chooser, some, total, idle, missing = Chooser(keys), [], 0, 0, dict.fromkeys(used, 0)
+    chooser, some, total, idle, missing, aside = Chooser(keys), [], 0, 0, dict.fromkeys(used, 0), {}
     for table in batches(part, used, types=types):
         out = weigh(table, weights)
         total, idle = total + len(table), idle + int(out.sum())
         for name in used:
             missing[name] += int(table[name][~out].isna().sum())
         some.append(chooser.choose(_complete(table, weights)))
-    return _stacked(some), total, chooser.rows, idle, missing
+        for name in set(used) - set(aside):
+            rows = _with_a_word(table[_left_out(table, weights)], name)
+            if len(rows):
+                aside[name] = rows
+    return _stacked(some), total, chooser.rows, idle, missing, list(aside.values())
+
+
+def _with_a_word(table, name):
+    """The first row whose value in this column is text, and no number; none of a column of numbers."""
+    if import_pandas().api.types.is_numeric_dtype(table[name]):
+        return table[:0]
+    words = [value for value in table[name].dropna().unique() if isinstance(value, str) and not is_number(value)]
+    return table[table[name].isin(words[:1]).to_numpy()][:1]
+
+
+def _left_out(table, weights):
+    return weigh(table, weights) | table.isna().any(axis=1).to_numpy()
 
 
 def _complete(table, weights):
     """The rows that are used."""
-    return with_truth_values(table[~(weigh(table, weights) | table.isna().any(axis=1).to_numpy())])
+    return with_truth_values(table[~_left_out(table, weights)])
 
 
 def _stacked(tables):
