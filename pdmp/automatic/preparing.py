@@ -19,7 +19,7 @@ from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_seed
-from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper
+from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper, suspected
 from pdmp.errors import warn
 from pdmp.metric import LowRank, Sparse
 from pdmp.models import adapters
@@ -181,7 +181,7 @@ def auto(
     if isinstance(process, HMC) and learnt.neck is not None:
         process.neck = names[learnt.neck]
     choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found)), cheaper.said)))
-    process.prepared = Prepared(learnt.points, choice, spent, tuple(cautions), said_improper)
+    process.prepared = Prepared(learnt.points, choice, spent, (*suspected(target), *cautions), said_improper)
     return process
 
 

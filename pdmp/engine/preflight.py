@@ -259,9 +259,19 @@ def check_propriety(model, initial=None, process=None):
 
 def improper(model, process=None):
     """What `check_propriety` has said of a density that cannot be normalised, or ""; arguments as there."""
-    known = _judged_by(model, process)[0]
-    found = _judged.get(known) if isinstance(known, (Model, Process)) else None
+    found = _found(model, process)
     return found.text if found is not None and found.of_density else ""
+
+
+def suspected(model, process=None):
+    """What it has asked of the sign of a part of U, which a summary repeats; as a tuple, empty without."""
+    found = _found(model, process)
+    return () if found is None or found.of_density else (found.text,)
+
+
+def _found(model, process):
+    known = _judged_by(model, process)[0]
+    return _judged.get(known) if isinstance(known, (Model, Process)) else None
 
 
 def _judged_by(model, process):

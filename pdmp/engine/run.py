@@ -49,6 +49,7 @@ from pdmp.engine.preflight import (
     contents,
     improper,
     rehearse,
+    suspected,
     watch_of,
     written_to,
 )
@@ -132,6 +133,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
     checkpoint, saved = settings.checkpoint, settings.saved
     starts = check_initial(process, initial, chains)
     said_improper = process.prepared.improper or improper(process.model, process)
+    asked = suspected(process.model, process)
     process = process.resolve(starts[0])
     if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
         warn(f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.")
@@ -170,6 +172,7 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
         "budget": {name: value for name, value in given.items() if value is not None},
         "arguments": {"warmup": warmup, "draws": draws, "covariance": covariance},
     }
+    info["cautions"] += [text for text in asked if text not in info["cautions"]]
     if said_improper:
         info["improper"] = said_improper
     file = _checkpoint(checkpoint, info, process, starts)

@@ -18,6 +18,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import require
 from pdmp.models.descent import find_mode
 from pdmp.models.numerical import data_gradient, row_chunks
+from pdmp.models.propriety import unlike_a_density
 from pdmp.native.arguments import one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry, larger
 from pdmp.native.threads import each
@@ -51,7 +52,8 @@ def _mode(model):
     else:
         x = model.mode()
     if x is None:
-        raise ValueError(f"`anchor` must be given: the search for the mode of {type(model).__name__} did not converge.")
+        what = f"the search for the mode of {type(model).__name__} did not converge"
+        raise unlike_a_density(model, f"`anchor` must be given: {what}.")
     return x
 
 

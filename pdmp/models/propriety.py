@@ -137,6 +137,12 @@ def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> 
         return search.result(), search.count
 
 
+def unlike_a_density(model: Any, text: str) -> ValueError:
+    """The error `text` for a model without a mode or a normal law there, or what shows that U falls without end."""
+    found = find_improper(model, model.initial)[0]
+    return ValueError(found.text if found is not None and found.certain else text)
+
+
 def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -> Improper | None:
     """The sentence for a part of U that has the sign of a log density, or None.
 
@@ -237,6 +243,11 @@ def _wrong_sign_of_terms(model, search):
         found = _falls_unlike_a_prior(prior)
         if found is not None:
             return Improper(f"terms without data fall {found}", False)
+        for name, block in _blocks(model, np.any([*model.terms_with_data(1, without)[1].values()], axis=0)):
+            if _falls_whichever_way(alone, block, FASTER):
+                return Improper(
+                    f"terms without data fall faster than linearly whichever way {name} goes, {HIDDEN}", False
+                )
         found = _falls_to_one_side(alone, alone, steep=True)
         if found is not None:
             return Improper(f"the terms without data fall {_one_sided(found)}", False)
@@ -370,11 +381,15 @@ def _falls_unlike_a_prior(search):
     if not found:
         return None
     found.sort(key=np.count_nonzero)
-    return (
-        f"{how} along {search.where(found[0], found)}, as no prior does, and the data hide it: the sign of a part may "
-        "be wrong, as a potential is minus the log density. (Where it is to fall, as the constant of a truncated "
-        "density, write it and what it is added to as one term with data.)"
-    )
+    return f"{how} along {search.where(found[0], found)}, {HIDDEN}"
+
+
+#: How a sentence on what falls beside other parts ends.
+HIDDEN = (
+    "as no prior does, and other parts hide it: the sign of a part may be wrong, as a potential is minus the log "
+    "density. (Where it is to fall, as the constant of a truncated density, write it and what it is added to as one "
+    "term with data.)"
+)
 
 
 def _lines(search):
@@ -475,6 +490,11 @@ class _Search:
     def point(self):
         """A random point near x where U is finite, and U there; None if there is none."""
         away = self.scale * self.rng.choice([-1.0, 1.0], self.dim) * self.rng.uniform(0.3, 1.0, self.dim)
+        if self.inside is not None and not self.inside(self.x + 0.01 * away):  # x may lie on a wall
+            for j in range(self.dim):
+                alone = self.x.copy()
+                alone[j] += 0.01 * away[j]
+                away[j] *= 1.0 if self.inside(alone) else -1.0
         for size in (1.0, 0.1, 0.01):
             y = self.x + size * away
             u = self.potential(y)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from pdmp.metric import Diagonal, Metric, check_metric, dense, over_kink
+from pdmp.models.propriety import unlike_a_density
 from pdmp.native.classes import Compiled, compiled, entry, inlined
 
 #: Largest dimension for which the default covariance, a dense matrix, is made.
@@ -133,9 +134,8 @@ def reference_mean(mean, provider):
     if mean is None:
         mean = model.mode() if provider.anchor is None else np.array(provider.anchor)
         if mean is None:
-            raise ValueError(
-                f"`mean` must be given: the search for the mode of {type(model).__name__} did not converge."
-            )
+            what = f"the search for the mode of {type(model).__name__} did not converge"
+            raise unlike_a_density(model, f"`mean` must be given: {what}.")
     mean = model.check(mean, "mean")
     if not np.all(np.isfinite(mean)):
         raise ValueError(f"`mean` must be finite, got {mean}.")
@@ -186,9 +186,8 @@ def gaussian_reference(metric, mean, model, name, words):
     if made == "diagonal" or made == "auto" and diagonal_only:
         diagonal = hessian_diagonal(model, mean)
         if not np.all(diagonal > 0.0):
-            raise ValueError(
-                "`metric` must be given: the Hessian at `mean` has diagonal entries that are not positive."
-            )
+            what = "the Hessian at `mean` has diagonal entries that are not positive"
+            raise unlike_a_density(model, f"`metric` must be given: {what}.")
         _refuse_kink(model, mean, diagonal)
         return DiagonalReference(1.0 / diagonal)
     if isinstance(made, str):
@@ -198,9 +197,8 @@ def gaussian_reference(metric, mean, model, name, words):
         try:
             np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
-            raise ValueError(
-                "`metric` must be given: the Hessian at `mean`, which it is by default, is not positive definite."
-            ) from None
+            what = "the Hessian at `mean`, which it is by default, is not positive definite"
+            raise unlike_a_density(model, f"`metric` must be given: {what}.") from None
         _refuse_kink(model, mean, np.diag(hessian))
         inverse = np.linalg.inv(hessian)
         return DenseReference(0.5 * (inverse + inverse.T))

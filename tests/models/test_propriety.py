@@ -230,6 +230,10 @@ def test_what_holds_from_one_point_alone_is_not_suspected():
         assert find_improper(model, np.zeros(2))[0] is None
 
 
+def wrong(dim):
+    return target(lambda x: -0.5 * x @ x, lambda x: -x, dim)
+
+
 def test_walls_are_those_of_the_process():
     """U = -x with a wall above is proper, or with a half-space; without one, or with one on the other side, not."""
     model = target(lambda x: -x.sum(), lambda x: np.full(2, -1.0), 2, initial=[-1.0, -1.0])
@@ -239,6 +243,22 @@ def test_walls_are_those_of_the_process():
     for process in (pdmp.ZigZag(model), pdmp.Bounded(pdmp.ZigZag(model), lower=-2.0)):
         with pytest.raises(ValueError, match="falls without end"):
             pdmp.sample(process, **options)
+
+
+@pytest.mark.parametrize(
+    "walls", [{"lower": 0.0}, {"lower": [0.0, -1.0, 0.0]}, {"halfspaces": [([1.0, -2.0, 1.0], 0.0)]}]
+)
+def test_rays_begin_inside_where_the_start_is_on_a_wall(walls):
+    """Of the log density of a normal law, which on a half-line is improper as everywhere."""
+    process = pdmp.Bounded(pdmp.BPS(wrong(3)), **walls)
+    with pytest.raises(ValueError, match="falls without end"):
+        pdmp.sample(process, events=5, seed=1)
+
+
+def test_without_a_mode_or_a_normal_law_there_the_sign_is_named():
+    for options in ({}, {"metric": "diagonal", "mean": np.zeros(3)}, {"mean": np.zeros(3)}):
+        with pytest.raises(ValueError, match="falls without end along .*: a potential is minus the log density"):
+            pdmp.Boomerang(wrong(3), **options)
 
 
 def test_a_tail_that_swings_is_looked_at_for_three_places():
@@ -562,7 +582,7 @@ def test_rows_of_a_class_and_coordinates_of_its_prior_with_the_wrong_sign_are_as
 
     assert found() is None and found(prior=(1.0, 0.0, 0.0)) is None and found(slope=-9.0, prior=(0.0, 1.0, 1.0)) is None
     assert found(prior=(1.0, 1.0, -0.01)).startswith(
-        "`prior_potential` of Labels falls faster than linearly along x[2] → ±∞, as no prior does, and the data hide it"
+        "`prior_potential` of Labels falls faster than linearly along x[2] → ±∞, as no prior does, and other parts hide"
     )
     assert "along x[0] → ±∞, x[1] → ±∞, as no" in found(prior=(-1.0, -1.0, 1.0))
     assert found(sign=(7, 90, 199)).startswith(
@@ -628,6 +648,22 @@ def test_terms_without_data_with_the_wrong_sign_are_asked_about():
     assert found(effects(-1.0, 0.5)).startswith(text)
     for wrong in ((effects(1.0, -0.5),), (products,), (pdmp.terms(lambda u: -0.5 * u**2, at=[p.u[own]]),)):
         assert found(*wrong).startswith("terms without data fall faster than linearly along ")
+
+
+def test_what_a_prior_by_name_hides_is_asked_about_and_repeated():
+    """Minus the squares of steps beside a narrower prior; not products of neighbours, which fall in some directions."""
+    p, i = pdmp.Parameters(h=20), np.arange(19)
+
+    def warnings_of(loss):
+        walk = pdmp.terms(loss, at=[p.h[i], p.h[i + 1]])
+        model = pdmp.models.sum_of_terms(p, [walk], priors={"h": Normal(0.0, 0.2)})
+        return pdmp.sample(pdmp.BPS(model), events=300, seed=1).summary().warnings
+
+    says = "terms without data fall faster than linearly whichever way h goes, as no prior does"
+    with pytest.warns(match=says):
+        found = warnings_of(lambda a, b: -1.0 * (a - b) ** 2)
+    assert [text for text in found if text.startswith(says)] == found[:1]
+    assert not any("fall" in text for text in warnings_of(lambda a, b: -9.0 * a * b))
 
 
 SLOW = {
