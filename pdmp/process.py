@@ -262,6 +262,12 @@ class Process(Compiled):
 
     def _keeps(self, attribute):
         value = getattr(self, attribute, None)
+        if attribute in ("dim", "clocks"):
+            return isinstance(value, (int, np.integer))
+        if attribute == "flow":
+            return isinstance(value, Compiled)
+        if attribute == "model":
+            return value is None or hasattr(value, "dim")
         if attribute == "report":
             return isinstance(value, Report)
         if attribute == "events":

@@ -118,9 +118,9 @@ def test_runs_of_shards_of_a_regression():
         part = pdmp.models.LinearGaussian(X[s::3], y[s::3], prior_scale=prior_share(0.2, 3))
         runs.append(pdmp.sample(pdmp.ZigZag(part), events=4_000, chains=2, seed=s, progress=False))
     precision = 1.0 / 0.04 + X[:, 0] @ X[:, 0]
-    found = swiss(runs, draws=500)
-    assert found.draws.shape == (3 * 2 * 500, 1) and whole.hessian(np.zeros(1))[0, 0] == pytest.approx(precision)
-    # Means of 1,000 draws of a path that overshoots: well below 1 / √1000 a shard.
+    found = swiss(runs, draws=1_100)
+    assert found.draws.shape == (3 * 2 * 1_100, 1) and whole.hessian(np.zeros(1))[0, 0] == pytest.approx(precision)
+    # Means of 2,200 draws of a path that overshoots: well below 1 / √1000 a shard.
     assert found.mean[0] == pytest.approx(X[:, 0] @ y / precision, abs=0.1 / np.sqrt(precision))
     assert found.sd[0] == pytest.approx(precision**-0.5, rel=0.1) and not found.warnings
     assert consensus(runs, draws=50).draws.shape == (100, 1)

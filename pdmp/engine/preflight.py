@@ -400,10 +400,18 @@ def _check_random(where, function, seen):
     seen.add(id(function))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     scope = function.__globals__ | {name: cell_value(cell) for name, cell in cells}
-    value, path = None, ""
+    value, path, own = None, "", {}
     for step in dis.get_instructions(function):
         if step.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
             value, path = scope.get(step.argval), step.argval
+        elif step.opname == "IMPORT_NAME":
+            value, path = sys.modules.get(step.argval), step.argval
+        elif step.opname == "IMPORT_FROM":
+            value, path = getattr(value, step.argval, None), f"{path}.{step.argval}"
+        elif step.opname == "STORE_FAST":
+            own[step.argval] = value, path
+        elif step.opname.startswith("LOAD_FAST"):
+            value, path = own.get(step.argval, (None, ""))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):
             value, path = getattr(value, step.argval, None), f"{path}.{step.argval}"
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
@@ -668,7 +676,7 @@ def _spacings(proposals):
     """
     times, bounds = proposals.T
     left = len(times) - np.arange(len(times))
-    proposed = np.isfinite(times) & (bounds != HORIZON) & (bounds != CERTAIN)
+    proposed = np.isfinite(times) & np.isfinite(bounds) & (bounds != HORIZON)
     times, bounds, left = times[proposed], bounds[proposed], left[proposed]
     if len(times) < FEWEST // 2 or np.abs(np.diff(bounds)).sum() > WAVES * np.ptp(bounds) + 1e-9 * bounds.max():
         return None
@@ -748,6 +756,10 @@ def _propose(process, state, i, rng):
     if not isinstance(proposal, tuple) or len(proposal) != 2:
         raise TypeError(f"`clock` of {name} must return a time and a bound, got {proposal!r}.")
     time, state.bounds[i] = proposal
+    if math.isnan(proposal[1]):
+        raise TypeError(
+            f"`clock` of {name} returns the bound nan: it must be a number above the rate, CERTAIN or HORIZON."
+        )
     if time < now:
         raise _not_after(process, time, now)
     return proposal

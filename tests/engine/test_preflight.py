@@ -24,6 +24,7 @@ import pdmp
 from pdmp.engine import preflight
 from pdmp.engine import run as run_module
 from pdmp.engine.chain import Chain
+from pdmp.flow import Linear
 from pdmp.interfaces.report import Report
 from pdmp.native.classes import check_attributes, holds_generator
 from pdmp.native.velocities import dot
@@ -126,6 +127,22 @@ def jump_by_another(self, state, i, now, rng):
     return 0
 
 
+def clock_by_the_time(self, state, i, now, rng):
+    import time
+
+    return now + time.time() % 1.0, pdmp.CERTAIN
+
+
+def clock_by_a_source(self, state, i, now, rng):
+    from os import urandom
+
+    return now + urandom(1)[0], pdmp.CERTAIN
+
+
+def clock_without_a_bound(self, state, i, now, rng):
+    return now + 1.0, np.nan
+
+
 def rate_by_a_helper(self, state, i, now, rng):
     return helper(1.0)
 
@@ -196,6 +213,9 @@ WRONG = {
     "random": (dict(clock=clock_by_random), "`clock` of Mine uses `random`, whose numbers no `seed` repeats"),
     "from numpy.random": (dict(jump=jump_by_an_imported_function), "`jump` of Mine uses `standard_normal`, whose"),
     "from random": (dict(jump=jump_by_another), "`jump` of Mine uses `uniform`, whose numbers"),
+    "import": (dict(clock=clock_by_the_time), "`clock` of Mine uses `time.time`, whose numbers no `seed` repeats"),
+    "from import": (dict(clock=clock_by_a_source), "`clock` of Mine uses `os.urandom`, whose numbers no `seed`"),
+    "no bound": (dict(clock=clock_without_a_bound), "`clock` of Mine returns the bound nan: it must be a number"),
     "in a helper": (dict(clock=bounded_clock, rate=rate_by_a_helper), "`rate` of Mine uses `np.random`"),
     "in a compiled one": (dict(clock=bounded_clock, rate=rate_by_a_compiled_helper), "`rate` of Mine uses `np.random`"),
     "generator of a file": (
@@ -882,6 +902,10 @@ def test_an_attribute_that_hides_a_method_is_refused():
         ("order", np.ones(4), np.array([0, 1, 1, 0])),
         ("start", 0.5, np.array([0, 2, 4])),
         ("scope", 0.5, np.array([0, 1])),
+        ("flow", 0.5, Linear()),
+        ("model", 0.5, None),
+        ("dim", 1.0, 1),
+        ("clocks", 2.5, 2),
     ],
 )
 def test_an_attribute_that_hides_what_the_base_needs_is_refused(attribute, value, right):

@@ -7,11 +7,13 @@ which the callback takes for itself for as long as the function runs.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import math
 import threading
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -32,6 +34,7 @@ from pdmp.native.fingerprints import changed, fingerprint, kept
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
 #: potential = answer(address of x, address of the gradient to add to, or 0)
+_changing = weakref.WeakKeyDictionary()  # of functions, what calls changed when an earlier model of it was made
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -208,6 +211,9 @@ class FunctionModel(Model):
             fresh = 0.1 + 1e-3 * np.random.default_rng(list(hashlib.sha256(repr(before).encode()).digest())).random()
             self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))
             changing = changed(before, kept(potential_and_gradient))
+            with contextlib.suppress(TypeError):  # what has no weak references
+                changing |= _changing.get(potential_and_gradient, changing)
+                _changing[potential_and_gradient] = changing
             self.callback.changing, self.callback.reuses = changing, self.callback.reuses or bool(changing)
 
     @property
