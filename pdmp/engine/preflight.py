@@ -20,6 +20,7 @@ import math
 import numbers
 import os
 import random
+import sys
 import time as _time
 import types
 import warnings
