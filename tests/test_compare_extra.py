@@ -2,6 +2,8 @@
 
 import importlib.util
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -118,6 +120,24 @@ def test_rows_of_the_command(monkeypatch):
         cli._choose_extra("NUTS")
 
 
+def test_gradients_of_the_warm_up_of_nuts_are_spent(monkeypatch):
+    """Of a sampler that takes seven gradients before its first draw, and then one, two, three."""
+    steps = np.array([1, 2, 3])
+
+    def sample(density, **options):
+        for _ in range(7 + steps.sum()):
+            value, gradient = density(START[0])
+        assert value == -LAW.potential(START[0]) and np.array_equal(gradient, -LAW.gradient(START[0]))
+        assert options["draws"] == 3 and options["chains"] == 1
+        return types.SimpleNamespace(sample_stats={"n_steps": steps[None]}, posterior={"x": np.ones((1, 3, 2))})
+
+    known = types.SimpleNamespace(from_pyfunc=lambda dim, make, *rest, **options: make())
+    monkeypatch.setitem(sys.modules, "nutpie", types.SimpleNamespace(sample=sample))
+    monkeypatch.setitem(sys.modules, "nutpie.compiled_pyfunc", known)
+    x, used = NUTS(LAW)._chain(START[0], 3, 1)
+    assert used.tolist() == [8, 10, 13] and x.shape == (3, 2)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("nutpie") is None, reason="nutpie is not installed")
 def test_gradients_of_nutpie_are_counted(monkeypatch):
     calls = []
@@ -137,8 +157,6 @@ def test_gradients_of_nutpie_are_counted(monkeypatch):
 
 
 def test_nutpie_is_needed(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(ImportError, match=r"`NUTS` needs nutpie: pip install 'pdmp\[nutpie\]'"):
         NUTS(LAW)
