@@ -141,7 +141,7 @@ def _read(source, described, kind, roles, environment, files, place):
         some, total, kept, idle, missing, types, aside = _scan(source, used, keys, place, roles["weights"])
     n = sum(kept)
     notes = left_out(total, idle, total - idle - n, [name for name in used if missing[name]])
-    check_columns(described, some, _stacked([some, *aside]))
+    check_columns(described, some, environment, _stacked([some, *aside]))
     recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)

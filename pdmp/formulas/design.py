@@ -28,6 +28,7 @@ from pdmp.models.regressions.design import Columns
 
 LARGE = 2**28  #: bytes of the fixed columns from which on they are not copied, where that can be
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
+HIGHEST = 100  #: powers of sums of terms, and degrees of polynomials
 DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
 #: What a column may hold that is neither a number nor a category, by what pandas calls it, and how to make it a number.
 AS_FLOAT = "{table} = {table}.astype(float)"
@@ -256,7 +257,7 @@ def _computes(name, environment):
     return of_floats, not of_floats
 
 
-def check_columns(described: Described, table: Any, whole: Any = None) -> None:
+def check_columns(described: Described, table: Any, environment: Any, whole: Any = None) -> None:
     """Refuse columns of the formula that hold neither numbers nor categories, and more levels than memory has room for.
 
     Of `whole`, the table with the rows that are left out, text is looked for among numbers: a line of totals makes a
@@ -290,7 +291,7 @@ def check_columns(described: Described, table: Any, whole: Any = None) -> None:
         types = ", ".join(sorted({type(value).__name__ for value in column.iloc[:10_000]})[:3])
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
-    _check_levels(described, table, pandas)
+    _check_levels(described, table, environment, pandas)
 
 
 def _check_written_alike(values, what):
@@ -325,7 +326,7 @@ def _check_text(name, column):
         )
 
 
-def _check_levels(described, table, pandas):
+def _check_levels(described, table, environment, pandas):
     """Refuse categories of nearly a level a row, or whose columns would take more than a quarter of the memory."""
     total, most, name = 0, 0, ""
     for term in described.model.common_terms:
@@ -334,18 +335,25 @@ def _check_levels(described, table, pandas):
             called = part.call.callee if hasattr(part, "call") else None
             if called is not None and called not in DUMMIES:
                 continue
-            for one in set(part.var_names if called else [part.name]) & described.names:
-                if called or not pandas.api.types.is_numeric_dtype(table[one]):
-                    levels = int(table[one].nunique())
-                    columns *= levels
-                    most, name = max((most, name), (levels, one))
+            part = part.call.args[0] if called and part.call.args else part  # noqa: PLW2901
+            one = str(getattr(part, "name", part))
+            if one not in described.names:  # an expression, C(x > 0)
+                levels = _levels_of(part, table, environment, pandas)
+            elif called or not pandas.api.types.is_numeric_dtype(table[one]):
+                levels = int(table[one].nunique())
+            else:
+                continue
+            columns *= levels
+            most, name = max((most, name), (levels, one))
         total += columns
     size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
+    dates = f"(pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days"
     if most >= MANY_LEVELS and 2 * most > len(table):
         raise ValueError(
             f"`formula`: the column {name!r} is a category of {most:,} levels in {len(table):,} rows, with a "
-            f"coefficient each: leave it out, write effects of groups, (1 | {name}), or make it a number, as of dates "
-            f"(pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days."
+            f"coefficient each: leave it out, write effects of groups, (1 | {name}), or make it a number"
+            + f", as of dates {dates}." * (name in described.names)
+            + "." * (name not in described.names)
         )
     if most >= MANY_LEVELS and size > limit:
         raise ValueError(
@@ -353,6 +361,33 @@ def _check_levels(described, table, pandas):
             f"{in_words(size)}, above {in_words(limit)}, a quarter of this machine's memory: write effects of groups, "
             f"(1 | {name})."
         )
+
+
+def _levels_of(part, table, environment, pandas):
+    """How many values an expression has in a table; 1 of one that fails, which is said where it is evaluated."""
+    from formulae.transforms import TRANSFORMS
+
+    try:
+        values = part.eval(FloatColumns(table), environment.with_outer_namespace(TRANSFORMS))
+        return max(int(pandas.Series(np.ravel(values)).nunique()), 1)
+    except Exception:  # noqa: BLE001 - anything that a function of the user's may raise
+        return 1
+
+
+def _check_powers(plain):
+    """Refuse powers of sums and degrees of polynomials that have more terms than anyone can mean: they take hours."""
+    within, before = [], ""  # for each parenthesis that is open, whether it is of a function
+    for token in re.findall(r"[^\W\d][\w.]*|\d+|\*\*|\S", plain):
+        if token == "(":
+            within.append(bool(re.match(r"[^\W\d]", before)))
+        elif token == ")" and within:
+            within.pop()
+        elif before == "**" and token.isdigit() and int(token) > HIGHEST and not any(within):
+            raise ValueError(f"`formula`: the power {token} of a sum is above {HIGHEST}.")
+        before = token
+    for degree in re.findall(r"\bpoly\([^()]*,\s*(?:degree\s*=\s*)?(\d+)", plain):
+        if int(degree) > HIGHEST:
+            raise ValueError(f"`formula`: poly() of the degree {degree} is above {HIGHEST}.")
 
 
 @contextlib.contextmanager
@@ -405,6 +440,7 @@ def describe(formula: str) -> Described:
             plain, found = bars(plain)
             _check_bars(found)
             _check_sides(plain)
+            _check_powers(plain)
             with _heard() as said:  # of x**2, which formulae takes for x
                 model = model_description(plain)
             if said:

@@ -453,7 +453,7 @@ def make_model(
         used = described.names | check_roles(roles, table)
         whole = table
         table, said = complete_rows(table, used, weights=weights)
-        check_columns(described, table, whole)
+        check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]

@@ -382,7 +382,7 @@ def make_general_model(
     complete = ~np.isin(np.arange(len(table)), [row for one in imputed for row in one.rows])
     table = table.assign(**{one.name: one.filled for one in imputed})
     for one in described.values():
-        check_columns(one, table, whole)
+        check_columns(one, table, environment, whole)
     designs = {name: Design(one, table, environment) for name, one in described.items()}
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)

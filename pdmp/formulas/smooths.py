@@ -36,6 +36,7 @@ from pdmp.formulas.table import import_pandas, numbers
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
 
+MOST = 10_000  #: functions of a curve
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
 OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c", "by"), "mo": ()}
 #: Functions of a smooth of one or two columns; of t2 and gp for each of them.
@@ -156,8 +157,8 @@ def _read(piece, kind, given):
     if basis not in ("tp", "cr") or (basis == "cr" and kind == "s" and len(columns) == 2):
         raise ValueError(f'{piece}: bs is "tp" (thin plates) or, of single columns, "cr" (cubic), not {basis!r}.')
     k, dim = options.get("k", str(K[kind][len(columns) - 1])), len(columns) if kind == "s" else 1
-    if not k.isdigit() or int(k) < dim + 2 and kind != "mo":
-        raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2}, got {k}.")
+    if not k.isdigit() or not (kind == "mo" or dim + 2 <= int(k[:9]) <= MOST):
+        raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2} and at most {MOST:,}, got {k}.")
     by = column_of(options["by"]) if "by" in options else None
     if by in columns:
         raise ValueError(f"{piece}: a curve of {by} is not multiplied by it: leave out `by`.")

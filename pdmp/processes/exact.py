@@ -248,6 +248,6 @@ def curvature_at(model, x, what, narrow=0.0):
     if not 0.0 < curvature < math.inf:
         raise ValueError(
             f"{what} needs the curvature of the potential where the run starts, which is {curvature}: give `initial=` "
-            "another point, or, of a potential that is flat between walls, write `refresh_rate=1.0`."
+            "another point, or, where it is flat between the walls of pdmp.Bounded, `refresh_rate=1.0`."
         )
     return curvature

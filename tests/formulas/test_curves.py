@@ -715,7 +715,7 @@ def test_known_standard_errors(beyond):
     """Densities, means and draws, by SciPy; a scatter beyond them has a formula of its own."""
     rng = np.random.default_rng(4)
     data = table().assign(y=rng.normal(1.0, 2.0, N), error=rng.uniform(0.1, 3.0, N))
-    formulas = {"y": f"y | se(error{', sigma=TRUE' if beyond else ''}) ~ x", **({"sigma": "~ w"} if beyond else {})}
+    formulas = {"y": f"y | se(error{', sigma=T' if beyond else ''}) ~ x", **({"sigma": "~ w"} if beyond else {})}
     one = prepared(formulas, data)
     assert ("sigma: w" in one.priors) == beyond and "sigma" not in one.priors
     x = one.model.initial + 0.3

@@ -741,8 +741,12 @@ MISTAKES = [
     ("y ~ s(log(x))", {}, r"takes columns of the table as they are: make log\(x\) a column first"),
     ("y ~ s(x, m=2)", {}, r"s\(x, m=2\) knows 'k', 'bs', 'by', not 'm'"),
     ("y ~ s(x, w, bs='cr')", {}, r'bs is "tp" \(thin plates\) or, of single columns, "cr"'),
-    ("y ~ s(x, k=2)", {}, r"k is the number of functions, at least 3, got 2"),
-    ("y ~ s(x, k=few)", {}, r"k is the number of functions, at least 3, got few"),
+    ("y ~ s(x, k=2)", {}, r"k is the number of functions, at least 3 and at most 10,000, got 2"),
+    ("y ~ gp(x, k=1000000000)", {}, r"k is the number of functions, at least 3 and at most 10,000, got 1000000000"),
+    ("y ~ (x + z)**1000000", {}, "the power 1000000 of a sum is above 100"),
+    ("y ~ I(x**2) + poly(x, 1000000000)", {}, r"poly\(\) of the degree 1000000000 is above 100"),
+    ("y ~ C(np.round(w, 9))", {}, r"'np.round\(w, 9\)' is a category of 120 levels in 120 rows, .* number\.$"),
+    ("y ~ s(x, k=few)", {}, r"k is the number of functions, at least 3 and at most 10,000, got few"),
     ("y ~ s(h)", {}, r"s\(h\) has 10 functions, and its columns have 5 distinct values: give k=5 or less"),
     ("y ~ s(x, by=x)", {}, r"s\(x, by=x\): a curve of x is not multiplied by it: leave out `by`"),
     ("y ~ s(area)", {}, "`formula`: the column 'area' must hold numbers"),
@@ -884,6 +888,13 @@ def test_mistakes(formula, options, says, monkeypatch):
     data["row"], data["dates"] = np.arange(120), [f"day {k}" for k in range(120)]
     with pytest.raises((ValueError, TypeError), match=says):
         pdmp.regression(formula, data, **{"family": "gaussian"} | options, seed=1)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "gamma"])
+def test_levels_of_an_expression_are_counted_and_not_those_of_its_column(family):
+    data = table(FAMILIES["gamma"], 120)
+    found = pdmp.regression("y ~ C(w > np.median(w)) + C(np.floor(2.0 * x))", data, family=family, sample=False)
+    assert found.dim < 30 and len(np.unique(data["x"])) == 120
 
 
 def test_files_that_are_read_in_batches_are_refused(tmp_path):

@@ -188,7 +188,9 @@ def test_a_uniform_law_takes_its_scale_from_the_walls(process, options):
     run = pdmp.sample(bounded, events=6_000, seed=1, initial=[0.2, 0.3])
     assert np.all(np.abs(run.mean() - 1.0 / 3.0) < 5.0 * run.mcse())
     line = pdmp.models.from_function(lambda x: (0.0, 0.0 * x), 1)
-    with pytest.raises(ValueError, match=r"needs the curvature .* flat between walls, write `refresh_rate=1.0`"):
+    with pytest.raises(
+        ValueError, match=r"needs the curvature .* flat between the walls of pdmp.Bounded, `refresh_rate=1.0`"
+    ):
         pdmp.sample(pdmp.Bounded(pdmp.ZigZag(line), lower=0.0, upper=1.0), events=10, initial=[0.2], seed=1)
 
 
