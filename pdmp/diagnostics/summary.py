@@ -35,8 +35,11 @@ NATURAL = 500  #: most natural parameters that a summary adds to the coordinates
 REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
 EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
 DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
-#: What else a caller of ``pdmp.sample(model)`` can do.
-#: Of chains that began at one point, below their table.
+#: Of one chain, and of chains that began at one point, below their table.
+ONE_CHAIN = (
+    "there is one chain, so that R-hat says nothing of modes that it has not found: run several that start apart, by "
+    "`chains=` and `initial=` (chains, dim), or let `pdmp.sample(model)` look for modes"
+)
 ONE_START = (
     "the chains began at one point, so that R-hat says nothing of modes that none has found: start them apart, by "
     "`initial=` (chains, dim), or let `pdmp.sample(model)` look for modes"
@@ -46,6 +49,7 @@ UNSEEN = (
     'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong far out, the law '
     'of the draws; `store="grid"` keeps them'
 )
+#: What else a caller of ``pdmp.sample(model)`` can do.
 OF_MODELS = "`run.extend(gradients=...)`, or choose a parametrisation in which the parameters are less dependent"
 #: Effective draws below which a run that ends says so, whatever its budget; numbers of the path looked at for that.
 SCARCE, LOOKED = 30.0, 50_000_000
@@ -155,8 +159,8 @@ def summarise(run):
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.info.get("choice")] if run.info.get("choice") else []
     starts = [record.x for record in run.records]
-    together = run.chains > 1 and not run.info.get("choice") and all(np.array_equal(x, starts[0]) for x in starts)
-    notes += [ONE_START] if together else []
+    together = not run.info.get("choice") and all(np.array_equal(x, starts[0]) for x in starts)
+    notes += [ONE_START if run.chains > 1 else ONE_CHAIN] if together else []
     hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
     seen = looked_at(run)
     few = None if seen.store == "moments" else diagnostic_draws(seen)
