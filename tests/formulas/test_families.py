@@ -894,7 +894,7 @@ def test_mistakes(formula, options, says, monkeypatch):
 def test_levels_of_an_expression_are_counted_and_not_those_of_its_column(family):
     data = table(FAMILIES["gamma"], 120)
     found = pdmp.regression("y ~ C(w > np.median(w)) + C(np.floor(2.0 * x))", data, family=family, sample=False)
-    assert "C(w > np.median(w))[True]" in found.columns and len(found.columns) < 30
+    assert str(found).count("C(w > np.median(w))[") == 1 and 1 < str(found).count("C(np.floor(2.0 * x))[") < 20
 
 
 def test_files_that_are_read_in_batches_are_refused(tmp_path):
