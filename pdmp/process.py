@@ -565,7 +565,7 @@ def check_methods(cls, base, required, known):
         if found.count(",") != allowed.count(","):
             raise TypeError(f"{cls.__name__}.{name} must take the arguments ({allowed}), not ({found}).")
     for name in own.keys() - names:
-        if hasattr(base, name):
+        if hasattr(base, name) or hasattr(base._kind_defaults, name):
             continue
         close = difflib.get_close_matches(name, [n for n in names if n not in own], n=1, cutoff=0.85)
         if close:

@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import discrete
 import pdmp
-from pdmp.native.classes import Compiled
+from pdmp.native.classes import Compiled, lookup_order
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
@@ -56,9 +56,14 @@ def exported():
     return found
 
 
+def owners(cls):
+    """Where its methods are: the class, its bases, and the defaults of its kind."""
+    return lookup_order(cls) if issubclass(cls, Compiled) else cls.__mro__
+
+
 def methods(cls):
     """What a user calls on instances of `cls`, with the class that defines it; without compiled methods."""
-    for owner in cls.__mro__:
+    for owner in owners(cls):
         if is_ours(owner):
             for name, member in vars(owner).items():
                 if name.startswith("_") or isinstance(member, type):
@@ -136,7 +141,7 @@ def says_what_comes_back(doc, function):
 
 def overrides(owner, name):
     """Whether a class further up documents this method."""
-    return any(inspect.getdoc(vars(base)[name]) for base in owner.__mro__[1:] if name in vars(base) and is_ours(base))
+    return any(inspect.getdoc(vars(base)[name]) for base in owners(owner)[1:] if name in vars(base) and is_ours(base))
 
 
 def faults(function, doc):

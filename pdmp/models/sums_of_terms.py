@@ -33,7 +33,7 @@ from pdmp.expressions.tape import (
     Rows,
     enclose_part,
 )
-from pdmp.models.derived import PriorOfEach
+from pdmp.models.derived import Derived, PriorOfEach
 from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.priors import (
     Flat,
@@ -551,7 +551,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         -------
         ndarray, shape (..., n)
         """
-        found = super().pointwise_log_likelihood(draws)
+        found = Derived.pointwise_log_likelihood(self, draws)
         if not self._families():
             return found
         parts = []

@@ -276,6 +276,7 @@ class ZigZag(Walls, ExactGradient):
         return process
 
     def identity(self) -> tuple:
+        """By what checkpoints tell it from others of the same fields."""
         return (self.speed,)  # only `velocity` knows it, and a checkpoint has velocities already
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
