@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,8 +65,8 @@ class Derived:
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
-    dims: Mapping[str, Sequence[str]] = {}
-    coords: Mapping[str, Sequence] = {}
+    dims: ClassVar[Mapping[str, Sequence[str]]] = {}
+    coords: ClassVar[Mapping[str, Sequence]] = {}
     #: The exception that a Python function of the model raised in what this thread computes, or None.
     failure = None
     #: Whether `omitted` is known.
