@@ -134,7 +134,7 @@ def velocities(flow, state, now, out):
 
 
 class Defaults:
-    """What the engine asks of a process, and the answers where its class gives none; as `Derived` of models, no base."""
+    """What the engine asks of a process, and the answers where a class has none; no base, as `Derived` of models."""
 
     #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
     #: that extrapolate have more than one copy.

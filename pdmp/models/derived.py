@@ -48,10 +48,9 @@ class Derived:
     """What a model has where its class defines nothing: each can be replaced by what is faster, or knows more.
 
     Python and the compiler of classes look here after a model's class and all its bases (`_kind_defaults`, see
-    `pdmp.native.classes`), so that none of this is in the way of who writes a model or uses one; what a class defines
-    comes first, and `Model.has` tells that it does. As this is no base, a method that a class defines calls the one
-    that it replaces as ``Derived.omitted(self)``. The compiled ones follow from the potential and the gradient of the
-    prior and of one term.
+    `pdmp.native.classes`): what a class defines comes first, and `Model.has` tells that it does. As this is no base,
+    `dir` does not show it, and a method that a class defines calls the one that it replaces as
+    ``Derived.omitted(self)``. The compiled ones follow from the potential and gradient of the prior and of one term.
     """
 
     # -- attributes -----------------------------------------------------------------------------------------------
@@ -242,12 +241,11 @@ class Derived:
         """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
         return None
 
-    def factors(self) -> Sequence[Sequence[int]] | tuple[np.ndarray, np.ndarray] | None:
-        """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
-
-        Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
-        """
+    def factors(self) -> Any:
+        """What `pdmp.models.capabilities` says; None where the model does not know it."""
         return None
+
+    hessian_bounds = prior_hessian_bounds = factors
 
     def rearranged(self, rows: ArrayLike) -> Model | None:
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
@@ -275,18 +273,7 @@ class Derived:
         """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
         return np.inf
 
-    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Symmetric matrices with lower <= H(x) <= upper for every x, each (dim, dim); None when the model knows none.
-
-        H is the Hessian of U, and A <= B says that B - A has no negative eigenvalue.
-        """
-        return None
-
-    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The same for the prior's part of U alone."""
-        return None
-
-    # -- Python: values and derivatives that some models have in a way of their own
+    # -- Python: values and derivatives that some models have in a way of their own --------------------------------
 
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """∇U(x), (dim,), and `hessian`, (dim, dim): in one pass over the data where the model can."""

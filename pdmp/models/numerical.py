@@ -27,13 +27,9 @@ NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode m
 NEWTON_STEPS = 8
 #: What methods of the past are called.
 MOVED = {
-    name: f"pdmp.models.{room}{name}(model, ...)"
-    for room, names in {
-        "": "find_mode",
-        "numerical.": "data_gradient term_partial_bounds term_partial_lipschitz",
-        "capabilities.": "require",
-    }.items()
-    for name in names.split()
+    name.rpartition(".")[2]: f"pdmp.models.{name}(model, ...)"
+    for name in "find_mode numerical.data_gradient numerical.term_partial_bounds numerical.term_partial_lipschitz "
+    "capabilities.require".split()
 }
 
 
