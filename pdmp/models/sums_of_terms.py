@@ -524,7 +524,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return super().constrain(draws) if self.reported is None else self.reported.constrain(draws)
 
     def omitted(self) -> float:
-        """See `Model.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
+        """See `Derived.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
         if self.reported is not None and self.reported.imputed:  # values of a column are data of some rows only
             return math.nan
         found, own, cuts = 0.0, np.ones(self.dim, bool), set()

@@ -166,7 +166,7 @@ class GaussianPrior(PriorOfEach, NormalPrior):
         self.X, self.precision = X, precision
 
     def omitted(self) -> float:
-        """See `Model.omitted`: at x = 0 U is that of the likelihood alone."""
+        """See `Derived.omitted`: at x = 0 U is that of the likelihood alone."""
         if np.any(self.precision == 0.0):
             return math.nan
         x = np.zeros(self.dim)
