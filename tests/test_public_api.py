@@ -176,17 +176,15 @@ def faults_of_method(given):
 
 
 def test_what_a_model_and_a_process_show():
-    """At most 15 methods of a model and 20 names of a process; the rest are defaults, which are no fields."""
+    """At most 15 methods of a model and 20 names of a process; the rest are defaults, and no fields."""
     shown = {cls: {name for name in dir(cls) if not name.startswith("_")} for cls in (pdmp.Model, pdmp.Process)}
-    methods_of_model = {name for name in shown[pdmp.Model] if inspect.isfunction(getattr(pdmp.Model, name))}
-    assert {"potential", "add_gradient", "gradient", "term_gradients", "hessian", "mode"} <= methods_of_model
-    assert len(methods_of_model) <= 15 and shown[pdmp.Model] - methods_of_model == {"by_address", "model", "native"}
-    assert {"rate", "velocity", "memory", "prepare"} <= shown[pdmp.Process] and len(shown[pdmp.Process]) <= 20
+    of_model = shown[pdmp.Model] - {"by_address", "model", "native"}
+    assert len(of_model) <= 15 and {"potential", "add_gradient", "gradient", "term_gradients", "mode"} <= of_model
+    assert len(shown[pdmp.Process]) <= 20 and {"rate", "velocity", "memory", "prepare"} <= shown[pdmp.Process]
     model, process = pdmp.models.Banana(), pdmp.BPS(pdmp.models.Banana())
-    assert model.rearranged([0]) is None and model.dims == {} and not model.has("rearranged", "dims")
+    assert model.rearranged([0]) is None and model.dims == {} and not model.has("rearranged")
     assert process.copies == (1.0,) and process.tick_length() is None
-    for cls, fields in ((pdmp.Model, ["dim", "n_data"]), (pdmp.Process, list(pdmp.Process.__annotations__))):
-        assert list(cls._annotations) == fields and not shown[cls] & {*vars(lookup_order(cls)[-1])}
+    assert [*pdmp.Model._annotations] == ["dim", "n_data"] and "copies" not in pdmp.Process._annotations
 
 
 @pytest.mark.parametrize(

@@ -227,13 +227,7 @@ class Derived:
     def add_term_parts(self, x, v, i, out):
         pass
 
-    @compiled
-    def add_prior_coefficients(self, x, v, out):
-        pass
-
-    @compiled
-    def add_term_coefficients(self, x, v, i, out):
-        pass
+    add_prior_coefficients, add_term_coefficients = add_prior_parts, add_term_parts
 
     # -- Python: what a model may know of itself --------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ def test_models_keep_to_the_signatures(name):
     model = MODELS[name]
     for capability, what in CAPABILITIES.items():
         method = getattr(type(model), capability, None)
-        if method is None or method is getattr(Model, capability, None):
+        if method is None:
             continue
         found = list(inspect.signature(method).parameters)[1:]
         if capability != "factors" or found:
