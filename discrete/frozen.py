@@ -36,9 +36,8 @@ of any size. Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process, Ann. Sta
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -140,6 +139,3 @@ class FrozenRates(Process):
             coordinate=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
-
-    def resolve(self, x: np.ndarray) -> Self:
-        return copy.copy(self)

@@ -138,7 +138,6 @@ class RichardsonRomberg(Process):
 
     events = ("fine step", "coarse step")
     ticks = 3
-    exact_bounds = True
     report = RichardsonRombergReport()
 
     def __init__(

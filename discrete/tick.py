@@ -55,7 +55,7 @@ def warn_of_bias(name, step, worst, error):
 
 
 def name_smaller(process, name, off, order, chooses):
-    """What `Process.smaller_step` says of a sampler whose bias is of this order in the step."""
+    """What `Defaults.smaller_step` says of a sampler whose bias is of this order in the step."""
     given, wrong = process.schedule.step(0), min(max(off, 1.0 / off) - 1.0, LARGEST_BIAS)
     step = given * min(0.5, (SMALL_BIAS / wrong) ** (1.0 / order))
     cure = f"give {step:.2g} or less" + (f', or {name}="auto"' if chooses else "")
@@ -159,7 +159,6 @@ class Ticking(Process):
 
     events = ("step",)
     ticks = 1
-    exact_bounds = True
     recipe = StepRecipe()
     #: Whether the sampler takes schedules with steps that explore (`schedules.cyclical`).
     can_explore = False

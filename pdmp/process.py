@@ -133,6 +133,109 @@ def velocities(flow, state, now, out):
         out[j] = flow.velocity(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
 
 
+class Defaults:
+    """What the engine asks of a process, and the answers where a class has none; no base, as `Derived` of models."""
+
+    #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
+    #: that extrapolate have more than one copy.
+    copies = (1.0,)
+    #: Whether a chain on straight lines may start with all velocities zero, because an event changes them.
+    rests = False
+    #: Whether walls keep the path from where the density need not be 0.
+    walled = False
+
+    @compiled
+    def beyond(self, state, now):
+        """Whether the target says that the path is outside its support at time `now`: U is +inf there.
+
+        A bound that looks ahead may look there. Elsewhere a gradient that is not finite is a failure.
+        """
+        return False
+
+    @compiled
+    def channel(self, state, i):
+        """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
+        return i
+
+    # -- called from Python ---------------------------------------------------------------------------------------
+
+    def channels(self) -> Sequence[str]:
+        """Names of the entries of `true_rates`: the clocks; several for a clock that stands for several."""
+        return self.events if len(self.events) == self.clocks else [f"clock {i}" for i in range(self.clocks)]
+
+    def among_moving(self) -> Process:
+        """The process where a coordinate of velocity 0 is frozen: what runs inside `pdmp.Sticky`.
+
+        Its rates and events concern the other coordinates; their velocities have, given those of the frozen ones that
+        are remembered, the law that they had.
+
+        Raises
+        ------
+        TypeError
+            For a process of which this is not known, or not with these options.
+        """
+        raise TypeError(
+            "pdmp.Sticky needs a process whose coordinates can be frozen one by one: pdmp.ZigZag(target) without a "
+            'metric, pdmp.BPS(target, velocities="gaussian") without a metric, pdmp.Boomerang(target, '
+            'metric="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
+            f'RegressionBoomerang(model, metric="diagonal"); got a {type(self).__name__} that is not one of these.'
+        )
+
+    def adapted(self, statistics: Sequence[dict]) -> Process:
+        """A copy with what a run has adapted, frozen; the process itself if nothing adapts.
+
+        Parameters
+        ----------
+        statistics : list of dict
+            What the chains of that run report, see `pdmp.interfaces.Report.statistics`.
+        """
+        return self
+
+    def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The coordinates that an event of each clock may change, as rows (indptr, indices).
+
+        None where an event may change all of them, or where they are known only at the event: a process that
+        redefines `touches` should redefine this too, if it can.
+        """
+        if not self.local or self._methods["touches"] is not Process._methods["touches"]:
+            return None
+        return self.scope_start, self.scope
+
+    def describe_bound(self) -> str:
+        """Name of the bound on the rate, and of the class that states it, for messages."""
+        return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
+
+    def helper_threads(self, state: State) -> contextlib.AbstractContextManager:
+        """A context manager in which the compiled loop runs, for processes that start further threads."""
+        return contextlib.nullcontext()
+
+    def held_until(self, state: State, now: float) -> float:
+        """When a path ends whose last event is the latest one, and which stops at the time `now`: `now`.
+
+        A fixed-step process may give the last states a time of their own, in which nothing else happens.
+        """
+        return now
+
+    def waits_for_warmup(self) -> str | None:
+        """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
+        return getattr(getattr(self, "provider", None), "waits_for_warmup", None)
+
+    def smaller_step(self, off: float) -> str | None:
+        """What mends draws whose variance is `off` times that of the target, as the step is too large; in words.
+
+        None where no step is too large, or where the law is meant to be another.
+        """
+        return None
+
+    def tick_length(self) -> float | None:
+        """The duration of a step if all steps have the same; else None."""
+        return None
+
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
+        """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: at the event."""
+        return None
+
+
 class Process(Compiled):
     """Base of every sampler; see the module's text for the four words.
 
@@ -202,7 +305,7 @@ class Process(Compiled):
     #: Whether a rate above its bound is an error (the bound is proved) or only counted (it is an approximation).
     exact_bounds = True
     _required = ("clock", "jump")
-    _set_by_base, _kind = "start", "process"
+    _set_by_base, _kind, _kind_defaults = "start", "process", Defaults
     _renamed = {
         "mass": 'became `metric=`, with the same arrays; "hessian" is "auto" now (of pdmp.ZigZag "dense"), '
         '"adaptive" is "diagonal" and "adaptive dense" is "dense".',
@@ -308,24 +411,7 @@ class Process(Compiled):
         """The coordinate at place k of the ranges that `touches` returns."""
         return self.scope[k]
 
-    @compiled
-    def beyond(self, state, now):
-        """Whether the target says that the path is outside its support at time `now`: U is +inf there.
-
-        A bound that looks ahead may look there. Elsewhere a gradient that is not finite is a failure.
-        """
-        return False
-
-    @compiled
-    def channel(self, state, i):
-        """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
-        return i
-
     # -- called from Python ---------------------------------------------------------------------------------------
-
-    def channels(self) -> Sequence[str]:
-        """Names of the entries of `true_rates`: the clocks; several for a clock that stands for several."""
-        return self.events if len(self.events) == self.clocks else [f"clock {i}" for i in range(self.clocks)]
 
     #: The model whose law this process samples; None for one without a target.
     model = None
@@ -334,13 +420,6 @@ class Process(Compiled):
     #: What `pdmp.auto` found out before the run.
     prepared = Prepared()
 
-    #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
-    #: that extrapolate have more than one copy.
-    copies = (1.0,)
-    #: Whether a chain on straight lines may start with all velocities zero, because an event changes them.
-    rests = False
-    #: Whether walls keep the path from where the density need not be 0.
-    walled = False
     #: 1 / variance of the uniform law between walls around the start, where they are furthest apart; 0 without.
     _narrow = 0.0
     #: How a comparison sets up processes of this class.
@@ -374,48 +453,6 @@ class Process(Compiled):
         """
         raise TypeError(f"{cls.__name__} takes no metric; those that do are {', '.join(takers_of_metrics())}.")
 
-    def among_moving(self) -> Process:
-        """The process where a coordinate of velocity 0 is frozen: what runs inside `pdmp.Sticky`.
-
-        Its rates and events concern the other coordinates; their velocities have, given those of the frozen ones that
-        are remembered, the law that they had.
-
-        Raises
-        ------
-        TypeError
-            For a process of which this is not known, or not with these options.
-        """
-        raise TypeError(
-            "pdmp.Sticky needs a process whose coordinates can be frozen one by one: pdmp.ZigZag(target) without a "
-            'metric, pdmp.BPS(target, velocities="gaussian") without a metric, pdmp.Boomerang(target, '
-            'metric="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
-            f'RegressionBoomerang(model, metric="diagonal"); got a {type(self).__name__} that is not one of these.'
-        )
-
-    def adapted(self, statistics: Sequence[dict]) -> Process:
-        """A copy with what a run has adapted, frozen; the process itself if nothing adapts.
-
-        Parameters
-        ----------
-        statistics : list of dict
-            What the chains of that run report, see `pdmp.interfaces.Report.statistics`.
-        """
-        return self
-
-    def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The coordinates that an event of each clock may change, as rows (indptr, indices).
-
-        None where an event may change all of them, or where they are known only at the event: a process that
-        redefines `touches` should redefine this too, if it can.
-        """
-        if not self.local or self._methods["touches"] is not Process._methods["touches"]:
-            return None
-        return self.scope_start, self.scope
-
-    def describe_bound(self) -> str:
-        """Name of the bound on the rate, and of the class that states it, for messages."""
-        return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
-
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Initial velocities (d,), for a chain that starts at `x`."""
         return np.ones(self.dim)
@@ -426,36 +463,6 @@ class Process(Compiled):
 
     def prepare(self, state: State) -> None:
         """At the start of a chain: compute what the memory holds as a function of the velocity."""
-
-    def helper_threads(self, state: State) -> contextlib.AbstractContextManager:
-        """A context manager in which the compiled loop runs, for processes that start further threads."""
-        return contextlib.nullcontext()
-
-    def held_until(self, state: State, now: float) -> float:
-        """When a path ends whose last event is the latest one, and which stops at the time `now`: `now`.
-
-        A fixed-step process may give the last states a time of their own, in which nothing else happens.
-        """
-        return now
-
-    def waits_for_warmup(self) -> str | None:
-        """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
-        return getattr(getattr(self, "provider", None), "waits_for_warmup", None)
-
-    def smaller_step(self, off: float) -> str | None:
-        """What mends draws whose variance is `off` times that of the target, as the step is too large; in words.
-
-        None where no step is too large, or where the law is meant to be another.
-        """
-        return None
-
-    def tick_length(self) -> float | None:
-        """The duration of a step if all steps have the same; else None."""
-        return None
-
-    def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
-        """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: at the event."""
-        return None
 
     def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         """The state of one chain that starts at `x` (d,), time 0; all coupled copies there."""
@@ -571,7 +578,7 @@ def check_methods(cls, base, required, known):
         if found.count(",") != allowed.count(","):
             raise TypeError(f"{cls.__name__}.{name} must take the arguments ({allowed}), not ({found}).")
     for name in own.keys() - names:
-        if hasattr(base, name):
+        if hasattr(base, name) or hasattr(base._kind_defaults, name):
             continue
         close = difflib.get_close_matches(name, [n for n in names if n not in own], n=1, cutoff=0.85)
         if close:

@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import discrete
 import pdmp
-from pdmp.native.classes import Compiled
+from pdmp.native.classes import Compiled, lookup_order
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
@@ -56,9 +56,14 @@ def exported():
     return found
 
 
+def owners(cls):
+    """Where its methods are: the class, its bases, and the defaults of its kind."""
+    return lookup_order(cls) if issubclass(cls, Compiled) else cls.__mro__
+
+
 def methods(cls):
     """What a user calls on instances of `cls`, with the class that defines it; without compiled methods."""
-    for owner in cls.__mro__:
+    for owner in owners(cls):
         if is_ours(owner):
             for name, member in vars(owner).items():
                 if name.startswith("_") or isinstance(member, type):
@@ -136,7 +141,7 @@ def says_what_comes_back(doc, function):
 
 def overrides(owner, name):
     """Whether a class further up documents this method."""
-    return any(inspect.getdoc(vars(base)[name]) for base in owner.__mro__[1:] if name in vars(base) and is_ours(base))
+    return any(inspect.getdoc(vars(base)[name]) for base in owners(owner)[1:] if name in vars(base) and is_ours(base))
 
 
 def faults(function, doc):
@@ -168,6 +173,18 @@ def faults_of_method(given):
     doc = NumpyDocString(inspect.getdoc(function) or "")
     found = faults(function, doc) if doc["Parameters"] else missing_annotations(function)
     return found if function.__doc__ else ["no docstring", *found]
+
+
+def test_what_a_model_and_a_process_show():
+    """At most 15 methods of a model and 20 names of a process; the rest are defaults, and no fields."""
+    shown = {cls: {name for name in dir(cls) if not name.startswith("_")} for cls in (pdmp.Model, pdmp.Process)}
+    of_model = shown[pdmp.Model] - {"by_address", "model", "native"}
+    assert len(of_model) <= 15 and {"potential", "add_gradient", "gradient", "term_gradients", "mode"} <= of_model
+    assert len(shown[pdmp.Process]) <= 20 and {"rate", "velocity", "memory", "prepare"} <= shown[pdmp.Process]
+    model, process = pdmp.models.Banana(), pdmp.BPS(pdmp.models.Banana())
+    assert model.rearranged([0]) is None and model.dims == {} and not model.has("rearranged")
+    assert process.copies == (1.0,) and process.tick_length() is None
+    assert [*pdmp.Model._annotations] == ["dim", "n_data"] and "copies" not in pdmp.Process._annotations
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def digest(value):
             cls = type(value)
             total.update(f"{cls.__module__}.{cls.__qualname__}".encode())
             add_text(fingerprint(cls._methods.values(), named_only=("pdmp",)))
-            add(value.identity())
+            add(cls.identity(value) if hasattr(cls, "identity") else ())
             for found in _beside(value):
                 total.update(found.encode())
             for name in cls._annotations:

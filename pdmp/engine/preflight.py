@@ -45,6 +45,7 @@ from pdmp.native.classes import (
     check_current,
     check_replaced,
     holds_generator,
+    lookup_order,
     named_by_methods,
 )
 from pdmp.native.fingerprints import fingerprint, is_standard
@@ -351,7 +352,7 @@ def _attribute(where, path, owner, name):
     if name in cls._methods:
         return None
     close = difflib.get_close_matches(name, [*cls._annotations, *cls._methods], n=1)
-    if inspect.isfunction(getattr(cls, name, None)):
+    if inspect.isfunction(getattr(cls, name, vars(cls._kind_defaults).get(name))):
         hint = f"`{name}` is a method of {cls.__name__} that is not marked @compiled"
     elif hasattr(owner, name):
         hint = f"declare the field in the class {cls.__name__}: a line `{name}: {_type_of(getattr(owner, name))}`"
@@ -372,7 +373,7 @@ def _check_returns(owner, name, method):
     """Raise a `TypeError` if a method that must return a value can end without one."""
     needed = getattr(owner, "_returned", {}).get(name)
     if needed is None:  # as that of the package which it replaces
-        bases = [base for base in type(owner).__mro__ if name in vars(base) and is_trusted(base.__module__)]
+        bases = [base for base in lookup_order(type(owner)) if name in vars(base) and is_trusted(base.__module__)]
         if not bases or None in _constants_returned(vars(bases[0])[name]):
             return
         needed = f"a value, as that of {bases[0].__name__} does"

@@ -34,7 +34,7 @@ class Full(AllTerms):
     """The exact gradient ∇U(x), from all terms.
 
     One call counts `n_data` data terms, one for a model that is not a sum over data. If the model can arrange its
-    data in blocks (`Model.rearranged`), the gradient comes from such a copy, made when the first run starts.
+    data in blocks (`Derived.rearranged`), the gradient comes from such a copy, made when the first run starts.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Memory(NamedTuple):
     first: np.ndarray  #: (1,) first datum of the block drawn last
     stop: np.ndarray  #: (1,) one after its last datum
     is_copied: np.ndarray  #: (1,) whether `copied` holds the batch drawn last
-    copied: np.ndarray  #: the data of the batch, as `Model.copy_batch` arranges them, for a second use
+    copied: np.ndarray  #: the data of the batch, as `Derived.copy_batch` arranges them, for a second use
     noise: np.ndarray  #: (d,) the noise that was added last, where it is added on purpose
     scratch: np.ndarray  #: (d,)
     anchor_scratch: np.ndarray  #: (d,) for gradients at an anchor
@@ -164,7 +164,7 @@ class Provider(Compiled):
         order : int, default 1
             Length of what is being permuted.
         copied : ndarray, optional
-            Room for the data of a batch (`Model.batch_room`); empty where batches are not copied.
+            Room for the data of a batch (`Derived.batch_room`); empty where batches are not copied.
         """
         return Memory(
             rows=np.zeros(rows, np.int64),

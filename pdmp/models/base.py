@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +12,14 @@ from pdmp.models.called import Called
 from pdmp.models.capabilities import CAPABILITIES
 from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
-from pdmp.models.numerical import Numerical
+from pdmp.models.numerical import MOVED, Numerical
 from pdmp.models.transforms import Transform, check_transforms, split
 from pdmp.native.arguments import count
-from pdmp.native.classes import compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.native.explanations import explained
 
 
-class Model(Numerical, Derived):
+class Model(Numerical, Compiled):
     r"""Base of every target: U(x) = prior(x) + Σᵢ Uᵢ(x), up to a constant, with i running over `n_data` terms.
 
     A model of your own is a class with fields (annotations) and two compiled methods::
@@ -55,9 +53,10 @@ class Model(Numerical, Derived):
 
     From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
 
-    Everything else is derived from these. What a model can compute faster it defines itself; what it knows of its
-    curvature and of bounds, for the clocks, it says by the methods in the table of `pdmp.models.capabilities`, each
-    with its signature, its meaning and who uses it. ``model.has("curvature_bound")`` tells whether a model does.
+    Everything else is derived from these (`pdmp.models.derived`, which says too what there is for ArviZ). What a model
+    can compute faster it defines itself; what it knows of its curvature and of bounds, for the clocks, it says by the
+    methods in the table of `pdmp.models.capabilities`, each with its signature, its meaning and who uses it.
+    ``model.has("curvature_bound")`` tells whether a model does.
 
     Compiled methods allocate nothing: work in place on what they are given.
 
@@ -102,22 +101,7 @@ class Model(Numerical, Derived):
     n_data: int
 
     _set_by_base, _kind = "variables", "model"
-    #: Whether the sum over data can be taken over a part of them.
-    divisible = True
-    #: Whether the potential is known to exist at every point, beyond walls too.
-    everywhere = True
-    #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
-    usual_thinning = "grid"
-    #: Relative rounding error of U.
-    resolution = float(np.finfo(float).eps)
-    #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
-    dims: ClassVar[Mapping[str, Sequence[str]]] = {}
-    coords: ClassVar[Mapping[str, Sequence]] = {}
-    #: The exception that a Python function of the model raised in what this thread computes, or None.
-    failure = None
-
-    #: Whether `omitted` is known.
-    knows_constants = True
+    _kind_defaults, _kind_moved = Derived, MOVED
 
     def __init__(
         self,
@@ -162,10 +146,16 @@ class Model(Numerical, Derived):
     def add_term_gradient(self, x, i, out):
         pass
 
+    @compiled
+    def add_gradient(self, x, out):
+        """Add ∇U(x) to `out`."""
+        self.add_prior_gradient(x, out)
+        self.add_block_gradient(x, 0, self.n_data, out)
+
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def has(self, *names: str) -> bool:
-        """Whether the model defines these methods itself, rather than inherits the base's defaults.
+        """Whether the model defines these methods itself, rather than has the default.
 
         Parameters
         ----------
@@ -184,8 +174,7 @@ class Model(Numerical, Derived):
             unless = CAPABILITIES[name].unless if name in CAPABILITIES else ""
             if unless and getattr(cls, unless) is getattr(Model, unless):
                 continue
-            method = getattr(cls, name, None)
-            if method is None or method is getattr(Model, name, None):
+            if getattr(cls, name, None) in (None, getattr(Model, name, getattr(Derived, name, None))):
                 return False
         return True
 
@@ -198,38 +187,6 @@ class Model(Numerical, Derived):
     def model(self) -> Model:
         """Itself: a model is its own exact gradient."""
         return self
-
-    def observed_data(self) -> dict[str, np.ndarray]:
-        """The data that the terms are of, by name, each (n_data,) or of a shape of its own; empty where unknown."""
-        return {}
-
-    def log_likelihoods(self, draws: ArrayLike) -> dict[str, np.ndarray]:
-        """Log-likelihood of each datum at draws of x, by the names of `observed_data`; empty without terms.
-
-        Parameters
-        ----------
-        draws : array_like, shape (..., dim)
-
-        Returns
-        -------
-        dict of str to ndarray, shape (..., n_data)
-            See `pointwise_log_likelihood`. A model that overrides this may have several of other shapes.
-        """
-        if self.n_data == 0 or not self.has("term_potential"):
-            return {}
-        return {next(iter(self.observed_data()), "y"): self.pointwise_log_likelihood(draws)}
-
-    def omitted(self) -> float:
-        """log of the factor that exp(-U) lacks to be likelihood times priors, which `Run.log_evidence` adds.
-
-        0 of a model of one's own, whose U is taken as it is written; nan of a prior that is flat, and where not known.
-        """
-        return 0.0 if self.knows_constants else math.nan
-
-    @property
-    def constrains(self) -> bool:
-        """Whether natural parameters are computed in a way of the model's own, which a loaded run does not know."""
-        return type(self).constrain is not Model.constrain
 
     @explained
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:

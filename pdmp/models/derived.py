@@ -1,15 +1,22 @@
-"""What a model has beside its potential and gradient: sums over the terms, and defaults of what it may know better."""
+"""What a model has that its class does not define: sums over the terms, and defaults of what it may know better."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.native.classes import Compiled, compiled
+from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
+from pdmp.native.arguments import real
+from pdmp.native.classes import compiled, entry, readable
+from pdmp.native.explanations import explained_methods
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 
 def reordered(model: Any, rows: ArrayLike, fields: Callable[[np.ndarray], dict | None]) -> Any:
@@ -36,11 +43,37 @@ class PriorOfEach:
             out[f - self.n_data] += self.prior_partial(x, f - self.n_data)
 
 
-class Derived(Compiled):
-    """Methods that every model has; each can be replaced by a faster one, or by one that knows more.
+@explained_methods
+class Derived:
+    """What a model has where its class defines nothing: each can be replaced by what is faster, or knows more.
 
-    The compiled ones follow from the potential and the gradient of the prior and of one term.
+    Python and the compiler of classes look here after a model's class and all its bases (`_kind_defaults`, see
+    `pdmp.native.classes`): what a class defines comes first, and `Model.has` tells that it does. As this is no base,
+    `dir` does not show it, and a method that a class defines calls the one that it replaces as
+    ``Derived.omitted(self)``. The compiled ones follow from the potential and gradient of the prior and of one term.
     """
+
+    # -- attributes -----------------------------------------------------------------------------------------------
+
+    #: Whether the sum over data can be taken over a part of them.
+    divisible = True
+    #: Whether the potential is known to exist at every point, beyond walls too.
+    everywhere = True
+    #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
+    usual_thinning = "grid"
+    #: Relative rounding error of U.
+    resolution = float(np.finfo(float).eps)
+    #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
+    dims: ClassVar[Mapping[str, Sequence[str]]] = {}
+    coords: ClassVar[Mapping[str, Sequence]] = {}
+    #: The exception that a Python function of the model raised in what this thread computes, or None.
+    failure = None
+    #: Whether `omitted` is known.
+    knows_constants = True
+    #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
+    in_file = False
+    #: Whether `mode` is `find_mode`, as there are so many data that a search with all of them takes minutes.
+    searches_by_batches = False
 
     # -- compiled: of the prior, zero for a model without one ------------------------------------------------------
 
@@ -103,12 +136,6 @@ class Derived(Compiled):
         for i in range(first, last):
             total += self.term_potential(x, i)
         return total
-
-    @compiled
-    def add_gradient(self, x, out):
-        """Add ∇U(x) to `out`."""
-        self.add_prior_gradient(x, out)
-        self.add_block_gradient(x, 0, self.n_data, out)
 
     @compiled
     def potential_and_gradient(self, x, out):
@@ -200,24 +227,21 @@ class Derived(Compiled):
     def add_term_parts(self, x, v, i, out):
         pass
 
-    @compiled
-    def add_prior_coefficients(self, x, v, out):
-        pass
-
-    @compiled
-    def add_term_coefficients(self, x, v, i, out):
-        pass
+    add_prior_coefficients, add_term_coefficients = add_prior_parts, add_term_parts
 
     # -- Python: what a model may know of itself --------------------------------------------------------------------
 
-    def factors(self) -> Sequence[Sequence[int]] | tuple[np.ndarray, np.ndarray] | None:
-        """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
-
-        Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
-        """
+    def row_width(self) -> int | None:
+        """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
         return None
 
-    def rearranged(self, rows: ArrayLike) -> Derived | None:
+    def factors(self) -> Any:
+        """What `pdmp.models.capabilities` says; None where the model does not know it."""
+        return None
+
+    hessian_bounds = prior_hessian_bounds = factors
+
+    def rearranged(self, rows: ArrayLike) -> Model | None:
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
 
         A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.
@@ -243,13 +267,99 @@ class Derived(Compiled):
         """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
         return np.inf
 
-    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Symmetric matrices with lower <= H(x) <= upper for every x, each (dim, dim); None when the model knows none.
+    # -- Python: values and derivatives that some models have in a way of their own --------------------------------
 
-        H is the Hessian of U, and A <= B says that B - A has no negative eigenvalue.
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """∇U(x), (dim,), and `hessian`, (dim, dim): in one pass over the data where the model can."""
+        return self.gradient(x), self.hessian(x)
+
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
+        """Diagonal of the Hessian at x, shape (dim,)."""
+        return np.diag(self.hessian(x)).copy()
+
+    def curvature(self, x: ArrayLike, probes: int | None = 32) -> float:
+        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes.
+
+        Where that is not positive, between modes or far out, the mean of the Hessian's absolute eigenvalues.
         """
+        if self.dim <= 200:
+            hessian = self.hessian(x)
+            mean = float(np.trace(hessian)) / self.dim
+            if not mean > 0.0 and np.all(np.isfinite(hessian)):
+                mean = float(np.abs(np.linalg.eigvalsh(hessian)).mean())
+            return mean
+        x, rng, total = self.check(x), np.random.default_rng(0), 0.0
+        for _ in range(probes):
+            z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
+            total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
+        return total / probes / self.dim
+
+    def some_rows(self, rows: np.ndarray) -> Model | None:
+        """The same model of the data `rows` (n,) alone, where a search for the mode begins; None: not known."""
         return None
 
-    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The same for the prior's part of U alone."""
-        return None
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
+        """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
+        bounds = term_partial_bounds(self, first, last)
+        return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
+
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
+        """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
+        scale = np.linalg.norm(root, axis=1)
+        bounds = term_partial_lipschitz(self, first, last, scale)
+        if bounds is None:
+            return None
+        return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """Log-likelihood of each datum at draws of x (..., dim): (..., n_data).
+
+        It is minus the potential of the datum's term, up to those constants that the potential leaves out.
+        """
+        draws = real("draws", draws)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        points = np.ascontiguousarray(draws.reshape(-1, self.dim))
+        out = np.empty((len(points), self.n_data))
+        with readable(type(self).__name__):
+            _term_log_likelihoods(self.native, points, out)
+        return out.reshape(*draws.shape[:-1], self.n_data)
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        """The data that the terms are of, by name, each (n_data,) or of a shape of its own; empty where unknown."""
+        return {}
+
+    def log_likelihoods(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        """Log-likelihood of each datum at draws of x, by the names of `observed_data`; empty without terms.
+
+        Parameters
+        ----------
+        draws : array_like, shape (..., dim)
+
+        Returns
+        -------
+        dict of str to ndarray, shape (..., n_data)
+            See `pointwise_log_likelihood`. A model that overrides this may have several of other shapes.
+        """
+        if self.n_data == 0 or not self.has("term_potential"):
+            return {}
+        return {next(iter(self.observed_data()), "y"): self.pointwise_log_likelihood(draws)}
+
+    def omitted(self) -> float:
+        """log of the factor that exp(-U) lacks to be likelihood times priors, which `Run.log_evidence` adds.
+
+        0 of a model of one's own, whose U is taken as it is written; nan of a prior that is flat, and where not known.
+        """
+        return 0.0 if self.knows_constants else math.nan
+
+    @property
+    def constrains(self) -> bool:
+        """Whether natural parameters are computed in a way of the model's own, which a loaded run does not know."""
+        return self.has("constrain")
+
+
+@entry
+def _term_log_likelihoods(model, points, out):
+    for k in range(points.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = -model.term_potential(points[k], i)

@@ -11,7 +11,7 @@ from pdmp.models.called import GRADIENT, POTENTIAL, add_gradient, total_potentia
 from pdmp.models.descent import find_mode
 from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.addresses import record_of
-from pdmp.native.arguments import count, real, refuse_unreal
+from pdmp.native.arguments import count, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import chunks, each
@@ -27,25 +27,15 @@ NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode m
 NEWTON_STEPS = 8
 #: What methods of the past are called.
 MOVED = {
-    name: f"pdmp.models.{room}{name}(model, ...)"
-    for room, names in {
-        "": "find_mode",
-        "numerical.": "data_gradient term_partial_bounds term_partial_lipschitz",
-        "capabilities.": "require",
-    }.items()
-    for name in names.split()
+    name.rpartition(".")[2]: f"pdmp.models.{name}(model, ...)"
+    for name in "find_mode numerical.data_gradient numerical.term_partial_bounds numerical.term_partial_lipschitz "
+    "capabilities.require".split()
 }
 
 
 @explained_methods
 class Numerical:
     """Methods of a model that Python calls. They run its compiled methods."""
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            now = f"; it is `{MOVED[name]}` now" if name in MOVED else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{now}.")
 
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
@@ -73,17 +63,6 @@ class Numerical:
             _add_prior_gradient(self.native, x, out)
         return out
 
-    #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
-    in_file = False
-
-    def row_width(self) -> int | None:
-        """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
-        return None
-
-    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """∇U(x), (dim,), and `hessian`, (dim, dim): in one pass over the data where the model can."""
-        return self.gradient(x), self.hessian(x)
-
     def term_gradients(self, x: ArrayLike, rows: ArrayLike) -> np.ndarray:
         """∇Uᵢ(x) for i in `rows`, shape (len(rows), dim), the prior not included."""
         rows = np.atleast_1d(np.asarray(rows))
@@ -93,20 +72,6 @@ class Numerical:
         with readable(type(self).__name__):
             _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
         return out
-
-    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """Log-likelihood of each datum at draws of x (..., dim): (..., n_data).
-
-        It is minus the potential of the datum's term, up to those constants that the potential leaves out.
-        """
-        draws = real("draws", draws)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
-        points = np.ascontiguousarray(draws.reshape(-1, self.dim))
-        out = np.empty((len(points), self.n_data))
-        with readable(type(self).__name__):
-            _term_log_likelihoods(self.native, points, out)
-        return out.reshape(*draws.shape[:-1], self.n_data)
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
@@ -192,36 +157,6 @@ class Numerical:
         hessian = np.array(columns)
         return 0.5 * (hessian + hessian.T)
 
-    def curvatures(self, x: ArrayLike) -> np.ndarray:
-        """Diagonal of the Hessian at x, shape (dim,)."""
-        return np.diag(self.hessian(x)).copy()
-
-    def curvature(self, x: ArrayLike, probes: int | None = 32) -> float:
-        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes.
-
-        Where that is not positive, between modes or far out, the mean of the Hessian's absolute eigenvalues.
-        """
-        if self.dim <= 200:
-            hessian = self.hessian(x)
-            mean = float(np.trace(hessian)) / self.dim
-            if not mean > 0.0 and np.all(np.isfinite(hessian)):
-                mean = float(np.abs(np.linalg.eigvalsh(hessian)).mean())
-            return mean
-        x, rng, total = self.check(x), np.random.default_rng(0), 0.0
-        for _ in range(probes):
-            z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
-            total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
-        return total / probes / self.dim
-
-    @property
-    def searches_by_batches(self) -> bool:
-        """Whether `mode` is `find_mode`, as there are so many data that a search with all of them takes minutes."""
-        return False
-
-    def some_rows(self, rows: np.ndarray) -> Model | None:
-        """The same model of the data `rows` (n,) alone, where a search for the mode begins; None: not known."""
-        return None
-
     def _mode_by_rows(self, x: np.ndarray) -> np.ndarray | None:
         """The mode of some of many rows, and Newton steps with all of them from there; None where these do not serve.
 
@@ -289,19 +224,6 @@ class Numerical:
                 return None
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
-
-    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
-        """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
-        bounds = term_partial_bounds(self, first, last)
-        return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
-
-    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
-        """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
-        scale = np.linalg.norm(root, axis=1)
-        bounds = term_partial_lipschitz(self, first, last, scale)
-        if bounds is None:
-            return None
-        return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
 
 
 def row_chunks(model: Model) -> list[tuple[int, int]]:
@@ -415,13 +337,6 @@ def _add_data_gradient(model, x, first, stop, out):
 def _add_term_gradients(model, x, rows, out):
     for k in range(rows.shape[0]):
         model.add_term_gradient(x, rows[k], out[k])
-
-
-@entry
-def _term_log_likelihoods(model, points, out):
-    for k in range(points.shape[0]):
-        for i in range(out.shape[1]):
-            out[k, i] = -model.term_potential(points[k], i)
 
 
 @entry

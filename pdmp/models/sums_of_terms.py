@@ -33,7 +33,7 @@ from pdmp.expressions.tape import (
     Rows,
     enclose_part,
 )
-from pdmp.models.derived import PriorOfEach
+from pdmp.models.derived import Derived, PriorOfEach
 from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.priors import (
     Flat,
@@ -524,7 +524,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return super().constrain(draws) if self.reported is None else self.reported.constrain(draws)
 
     def omitted(self) -> float:
-        """See `Model.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
+        """See `Derived.omitted`: constants of priors and families; a loss of `pdmp.terms` is as it is written."""
         if self.reported is not None and self.reported.imputed:  # values of a column are data of some rows only
             return math.nan
         found, own, cuts = 0.0, np.ones(self.dim, bool), set()
@@ -551,7 +551,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         -------
         ndarray, shape (..., n)
         """
-        found = super().pointwise_log_likelihood(draws)
+        found = Derived.pointwise_log_likelihood(self, draws)
         if not self._families():
             return found
         parts = []

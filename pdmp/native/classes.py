@@ -15,6 +15,8 @@ A class derived from `Compiled` declares **fields** (annotations) and marks **me
 An instance is an ordinary Python object. Its `.native` is a named tuple of the fields, of a numba type made for that
 class alone, on which the marked methods are available inside compiled code: ``q.value(x)`` is resolved when the
 caller is compiled and inlined by LLVM, so one generic loop serves every combination of classes at full speed.
+What many classes share but few look at is kept in a class of **defaults** (`_kind_defaults`) that is no base: compiled
+code and Python find there what neither the class nor a base of it defines, and `dir` does not show it.
 With ``NUMBA_DISABLE_JIT=1`` the same tuple has the same methods in plain Python; tests compare the machine code with
 them.
 
@@ -22,6 +24,8 @@ The name of a class's numba type contains a fingerprint of its methods and of ev
 (`pdmp.native.fingerprints`). Machine code on disk is found by these names, so what was edited is compiled anew.
 The types are pickled by name, not by value, so that code compiled for classes of scripts and notebooks (``__main__``)
 is found on disk as well.
+
+A method ``identity()`` returns what distinguishes an object from others of the same class and fields, for checkpoints.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import itertools
 import random
 import sys
 import types
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
@@ -66,6 +70,8 @@ from pdmp.native.representation import remembers_call, short
 #: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
 SEARCHED = 20_000
+#: What a class has that an attribute or a field of the same name would hide.
+METHODS = types.FunctionType, classmethod, staticmethod
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -165,8 +171,9 @@ def _is_field(name, annotation):
     return not name.startswith("_") and "ClassVar" not in str(annotation)
 
 
-def _is_method(value):
-    return isinstance(value, (types.FunctionType, classmethod, staticmethod))
+def lookup_order(cls: type[Compiled]) -> tuple[type, ...]:
+    """Where an attribute is looked for: the class, its bases, and the defaults of its kind after all of them."""
+    return *cls.__mro__, cls._kind_defaults
 
 
 def holds_generator(value: Any, within: bool = True) -> bool:
@@ -233,7 +240,8 @@ def check_attributes(owner):
     of_user = type(owner).__module__.partition(".")[0] != "pdmp"
     in_class = {field: getattr(type(owner), field, None) for field in owner._annotations}
     for attribute, value in (in_class | owner.__dict__).items():
-        method = next((base for base in type(owner).__mro__ if _is_method(base.__dict__.get(attribute))), None)
+        bases = lookup_order(type(owner))
+        method = next((base for base in bases if isinstance(vars(base).get(attribute), METHODS)), None)
         if method is not None:
             raise _hides(name, attribute, f"the method `{attribute}` of {method.__name__}")
         if not owner._keeps(attribute):
@@ -289,6 +297,10 @@ class Compiled:
     _fields = ()
     #: Arguments of the version before, and what is said of them where a constructor does not have them.
     _renamed: dict[str, str] = {}
+    #: Attributes of the version before, and what each of them is now.
+    _kind_moved: dict[str, str] = {}
+    #: A class, no base of this one, whose attributes and methods an object has where its class defines none.
+    _kind_defaults: type = object
     #: An attribute that only the constructor of a base sets, and what objects of that base are called.
     _set_by_base, _kind = None, "object"
 
@@ -297,7 +309,7 @@ class Compiled:
         if "__init__" in cls.__dict__:
             cls.__init__ = remembers_call(cls.__init__, explanation, check_attributes)
         annotations, methods = {}, {}
-        for base in reversed(cls.__mro__):
+        for base in reversed(lookup_order(cls)):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
             for name, value in base.__dict__.items():
                 if getattr(value, "__compiled__", False):
@@ -305,7 +317,7 @@ class Compiled:
                 elif name in methods:
                     del methods[name]
         for name in annotations:
-            owner = next((base for base in cls.__mro__ if _is_method(base.__dict__.get(name))), None)
+            owner = next((base for base in lookup_order(cls) if isinstance(vars(base).get(name), METHODS)), None)
             if owner is not None:
                 raise TypeError(
                     f"{cls.__name__}.{name} is declared as a field, but `{name}` is a method of {owner.__name__}: give "
@@ -326,6 +338,17 @@ class Compiled:
         cls._tuple = tuple_class
         cls._registered, cls._compiled_with = False, {}
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name in vars(self._kind_defaults):
+                found = vars(self._kind_defaults)[name]
+                return found.__get__(self) if hasattr(found, "__get__") else found
+            if name in self._kind_moved:
+                now = self._kind_moved[name]
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it is `{now}` now.")
+            return super().__getattribute__(name)  # which raises, in Python's words
+
     def __repr__(self):
         return getattr(self, "_text", None) or super().__repr__()
 
@@ -341,10 +364,6 @@ class Compiled:
                 names = list(inspect.signature(cls.__init__).parameters)[1:] if names is None else names
                 refuse_unreal(place if isinstance(place, str) else names[min(place, len(names) - 1)], value)
         return super().__new__(cls)
-
-    def identity(self) -> tuple:
-        """What distinguishes this object from others of the same class and fields; for checkpoints."""
-        return ()
 
     @classmethod
     def _stay_current(cls):

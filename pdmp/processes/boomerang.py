@@ -38,7 +38,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
-from pdmp.process import CERTAIN, Process, positions, recast
+from pdmp.process import CERTAIN, Defaults, Process, positions, recast
 from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import (
@@ -285,7 +285,7 @@ class Boomerang(Walls, Evaluated, Process):
     def among_moving(self) -> Process:
         diagonal = isinstance(self.reference, DiagonalReference)  # each coordinate runs on an ellipse of its own
         fits = type(self) is Boomerang and diagonal and not self.subsampled
-        return recast(self, MovingBoomerang) if fits else super().among_moving()
+        return recast(self, MovingBoomerang) if fits else Defaults.among_moving(self)
 
     def describe_bound(self) -> str:
         return self.thinning.describe(self.model, None)

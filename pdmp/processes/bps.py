@@ -39,7 +39,7 @@ from pdmp.models.numerical import quick_mode
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
-from pdmp.process import CERTAIN, Process, recast
+from pdmp.process import CERTAIN, Defaults, Process, recast
 from pdmp.processes.exact import (
     ExactGradient,
     check_rate,
@@ -277,7 +277,7 @@ class BPS(Walls, ExactGradient):
 
     def among_moving(self) -> Process:
         fits = type(self) is BPS and self.gaussian and isinstance(self.metric, Identity)
-        return recast(self, MovingBPS) if fits else super().among_moving()
+        return recast(self, MovingBPS) if fits else Defaults.among_moving(self)
 
     @classmethod
     def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> Self:

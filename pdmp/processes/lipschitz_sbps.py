@@ -67,7 +67,7 @@ class LipschitzSBPS(Walls, Process):
         Rate of the refreshments per unit of time; "auto" as in `BPS`.
     bound : float, optional
         L, a bound for every x and i on the norm of the gradient of one term; the model's own when omitted
-        (`Model.largest_term_gradient`).
+        (`Derived.largest_term_gradient`).
 
     Raises
     ------

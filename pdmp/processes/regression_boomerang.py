@@ -69,7 +69,7 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled, positive_part
-from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
+from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
 from pdmp.processes.remainders import RowReport, Shells
@@ -435,7 +435,7 @@ class RegressionBoomerang(RowFactors):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def among_moving(self) -> Process:
-        return self if isinstance(self.reference, DiagonalReference) else super().among_moving()
+        return self if isinstance(self.reference, DiagonalReference) else Defaults.among_moving(self)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         return Memory(**self.row_memory(), bounds=np.zeros(2), waves=np.zeros(4))

@@ -41,7 +41,7 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, positive
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
+from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, sphere
 from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
@@ -548,7 +548,7 @@ class SBPS(Process):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def waits_for_warmup(self) -> str | None:
-        return 'metric="diagonal"' if self.adapts else super().waits_for_warmup()
+        return 'metric="diagonal"' if self.adapts else Defaults.waits_for_warmup(self)
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

@@ -46,7 +46,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive_part
-from pdmp.process import CERTAIN, Process
+from pdmp.process import CERTAIN, Defaults, Process
 from pdmp.processes.exact import ExactGradient, predicted_without_bound
 from pdmp.processes.subsampled_zigzag import SubsampledRates
 from pdmp.processes.walls import Walls
@@ -255,7 +255,7 @@ class ZigZag(Walls, ExactGradient):
         return [f"coordinate {j}" for j in range(self.dim)]
 
     def among_moving(self) -> Process:
-        return self if self.metric is None else super().among_moving()
+        return self if self.metric is None else Defaults.among_moving(self)
 
     @classmethod
     def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> ZigZag:
@@ -276,6 +276,7 @@ class ZigZag(Walls, ExactGradient):
         return process
 
     def identity(self) -> tuple:
+        """By what checkpoints tell it from others of the same fields."""
         return (self.speed,)  # only `velocity` knows it, and a checkpoint has velocities already
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -14,6 +14,7 @@ from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.diagnostics.summary import ENDS
 from pdmp.engine import export
+from pdmp.models.derived import Derived
 from tests.toys import Coupled, Ticks, Walls
 
 needs_arviz = pytest.mark.skipif(importlib.util.find_spec("arviz") is None, reason="without ArviZ")
@@ -202,7 +203,7 @@ def test_log_likelihoods_are_terms_up_to_constants(name):
     (key, found), observed = next(iter(model.log_likelihoods(x).items())), model.observed_data()
     assert found.shape == (2, 3, model.n_data)
     assert name == "ICA" or len(observed[key]) == model.n_data
-    terms = pdmp.Model.pointwise_log_likelihood(model, x)
+    terms = Derived.pointwise_log_likelihood(model, x)
     for i in (0, model.n_data - 1):
         assert terms[1, 2, i] == pytest.approx(-model.term_potential(x[1, 2], i), rel=1e-12)
     constant = (found - terms).reshape(-1, model.n_data)

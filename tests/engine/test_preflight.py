@@ -866,6 +866,7 @@ def test_a_generator_in_a_model_is_refused():
         (Right, "clock", "Right"),
         (Right, "memory", "Process"),
         (pdmp.Model, "potential", "Numerical"),
+        (pdmp.Model, "factors", "Derived"),
     ],
 )
 def test_a_field_with_the_name_of_a_method_is_refused_when_the_class_is_defined(base, field, owner):

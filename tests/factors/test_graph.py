@@ -9,6 +9,7 @@ import pdmp
 from pdmp.factors.graph import FactorGraph, from_model, from_networkx
 from pdmp.factors.terms import Quadratic, Terms, compiled_factors, divide
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.models.derived import Derived
 
 pytestmark = pytest.mark.exact
 
@@ -289,7 +290,7 @@ def test_models_that_do_not_say_what_their_factors_are():
         pdmp.LocalBPS(MODELS["skew"])
 
     class Unlisted(Pairs):
-        add_factor_gradient = pdmp.Model.add_factor_gradient
+        add_factor_gradient = Derived.add_factor_gradient
 
     with pytest.raises(ValueError, match="must list 4 factors, one for each of its 3 terms, and one for the prior"):
         pdmp.LocalBPS(Unlisted())

@@ -13,6 +13,7 @@ from pdmp.factors.graph import FactorGraph, from_model
 from pdmp.factors.shared_clock import PRIOR, TERMS
 from pdmp.gradients import ControlVariate
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.models.derived import Derived
 from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
 from tests.checks import in_quick, new_chain, plain, plain_only, run_chain
@@ -517,7 +518,7 @@ def test_what_data_that_share_a_clock_refuse():
         pdmp.LocalBPS(Sloped(X, LOGISTIC.y), thinning="rows")
 
     class Priorless(LogisticRegression):
-        prior_partial = pdmp.Model.prior_partial
+        prior_partial = Derived.prior_partial
 
     with pytest.raises(ValueError, match="the clock of the prior needs .*: Priorless has no `prior_partial`"):
         pdmp.LocalBPS(Priorless(X, LOGISTIC.y))

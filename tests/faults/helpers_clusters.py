@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -25,7 +26,7 @@ class Killing(Telegraph):
         if os.getpid() != self._home and state.now[0] > 20.0 and not os.path.exists(self.path):
             pathlib.Path(self.path).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().helper_threads(state)
+        return contextlib.nullcontext()
 
 
 def parts(folder, n, p, files):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -223,7 +224,7 @@ class Killing(Telegraph):
     def helper_threads(self, state):
         if os.getpid() != self._home:
             die_once(self.path)
-        return super().helper_threads(state)
+        return contextlib.nullcontext()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")

@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose
 from pdmp.gradients import ControlVariate
 from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, table_of_block
 from pdmp.models import LinearGaussian, LogisticRegression
-from pdmp.models.numerical import Numerical, term_partial_bounds, term_partial_lipschitz
+from pdmp.models.derived import Derived
+from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
 from tests.checks import plain_only
 from tests.gradients.helpers_gradients import Bowl, calls, quartic
 
@@ -91,9 +92,9 @@ def test_bounds_of_logistic_regression_are_the_papers():
     sizes = np.linalg.norm(root, axis=1)
     slopes = 0.25 * np.abs(FEATURES) * np.linalg.norm(FEATURES * sizes, axis=1)[:, None] @ np.abs(root)
     slopes = np.linalg.norm(slopes, axis=1) * np.linalg.norm(root / sizes[:, None], 2)
-    assert_allclose(Numerical.term_lipschitz_norms(LOGISTIC, root, 2, 9), slopes[2:9], rtol=1e-13)
+    assert_allclose(Derived.term_lipschitz_norms(LOGISTIC, root, 2, 9), slopes[2:9], rtol=1e-13)
     wide = np.linalg.norm(np.abs(FEATURES) @ np.abs(root), axis=1)
-    assert_allclose(Numerical.term_gradient_norms(LOGISTIC, root, 2, 9), wide[2:9], rtol=1e-14)
+    assert_allclose(Derived.term_gradient_norms(LOGISTIC, root, 2, 9), wide[2:9], rtol=1e-14)
     assert_allclose(LOGISTIC.term_gradient_norms(root, 2, 9), np.linalg.norm(FEATURES @ root, axis=1)[2:9], rtol=1e-14)
 
 

@@ -28,7 +28,6 @@ Mikami (2001) for even and odd swaps. Neal (2011), MCMC using Hamiltonian dynami
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -378,9 +377,6 @@ class Tempered(Process):
 
     def tick_length(self) -> float:
         return 1.0
-
-    def resolve(self, x: np.ndarray) -> Tempered:
-        return copy.copy(self)
 
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
         return state.memory.x, None

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
-from pdmp.models.derived import PriorOfEach, reordered
+from pdmp.models.derived import Derived, PriorOfEach, reordered
 from pdmp.models.normal_prior import NormalPrior
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import (
@@ -166,7 +166,7 @@ class GaussianPrior(PriorOfEach, NormalPrior):
         self.X, self.precision = X, precision
 
     def omitted(self) -> float:
-        """See `Model.omitted`: at x = 0 U is that of the likelihood alone."""
+        """See `Derived.omitted`: at x = 0 U is that of the likelihood alone."""
         if np.any(self.precision == 0.0):
             return math.nan
         x = np.zeros(self.dim)
@@ -508,7 +508,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         own = type(self).hessian is not GeneralisedLinear.hessian
         if own or sparse.issparse(self.X) or len(row_chunks(self)) == 1:
-            return super().gradient_and_hessian(x)
+            return Derived.gradient_and_hessian(self, x)
         gradient, hessian = self.data_sums(self.check(x))
         return gradient + self._prior_gradient(self.check(x)), hessian + np.diag(self.precision)
 

@@ -211,7 +211,7 @@ class GroupIntercepts(MixedRegression):
         return float(self.mixing[:, k] ** 2 @ np.exp(-2.0 * x[self.n_fixed : self.n_fixed + self.n_groups]))
 
     def omitted(self) -> float:
-        """See `Model.omitted`: effects are M times coefficients, and of means beside the first a gauge is normal."""
+        """See `Derived.omitted`: effects are M times coefficients, and of means beside the first a gauge is normal."""
         sizes, stiff = np.diff(self.first), self.stiffness[self.stiffness > 0.0]
         moved = float(sizes @ np.log(np.abs(np.diag(self.mixing))))
         return super().omitted() + moved - 0.5 * float(np.log(math.tau / stiff).sum())

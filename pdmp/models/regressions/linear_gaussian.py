@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
-from pdmp.models.derived import PriorOfEach, reordered
+from pdmp.models.derived import Derived, PriorOfEach, reordered
 from pdmp.models.normal_prior import IsotropicPrior
 from pdmp.models.regressions.design import (
     Dense,
@@ -267,4 +267,4 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
 
     @explained
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        return super().pointwise_log_likelihood(draws) + 0.5 * math.log(self.noise_precision / (2.0 * math.pi))
+        return Derived.pointwise_log_likelihood(self, draws) + 0.5 * math.log(self.noise_precision / (2.0 * math.pi))

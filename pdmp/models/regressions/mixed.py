@@ -477,7 +477,7 @@ class MixedRegression(ExpressionRows):
         return None if self.n_groups else self.n_fixed + 1
 
     def omitted(self) -> float:
-        """See `Model.omitted`: with the law of effects, where it is elsewhere too."""
+        """See `Derived.omitted`: with the law of effects, where it is elsewhere too."""
         of_rows = self.likelihood.family.log_constant(self.y) - math.log(self.response_scale)
         of_rows = np.broadcast_to(of_rows, self.n_data)
         effects = int(self.first[-1] - self.first[0])

@@ -85,7 +85,7 @@ class MovedRows(Model):
     # -- Python -------------------------------------------------------------------------------------------------------
 
     def omitted(self) -> float:
-        """See `Model.omitted`: what `natural` returns has the Jacobian."""
+        """See `Derived.omitted`: what `natural` returns has the Jacobian."""
         return float(self.base.omitted())
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:

@@ -559,7 +559,7 @@ class StandardisedEffects(MovedRows):
         return {list(base.variables)[k] for k in blocks}
 
     def omitted(self) -> float:
-        """See `Model.omitted`: of coordinates that are no effects `natural` leaves out the Jacobian's scale."""
+        """See `Derived.omitted`: of coordinates that are no effects `natural` leaves out the Jacobian's scale."""
         return super().omitted() + float(np.log(self.scale[self.which < 0]).sum())
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
