@@ -42,6 +42,7 @@ from pdmp.engine.checks import (
     check_skeleton,
     describe,
     known_length,
+    target_dim,
 )
 from pdmp.engine.executors import check_executor, place_of
 from pdmp.engine.goals import Goal
@@ -225,13 +226,16 @@ def _chains_of(run, process, budget):
     check_process(process)
     states, arrays = run._states
     starts = [record.x[: run.dim] for record in run.records]
+    another = ValueError("`process` is not that of the run: its class, options, model or data differ.")
+    if target_dim(process) != run.dim:
+        raise another
     process = process.resolve(starts[0])
     identity = digest(process)
     if identity.startswith(UNIQUE):
         raise ValueError("`process` holds an object that cannot be told from others: it may not be that of the run.")
     values = model_values(process.model, starts[0])
     if identity != states["process"] or not same_values(process.model, values, states["values"]):
-        raise ValueError("`process` is not that of the run: its class, options, model or data differ.")
+        raise another
     made = []
     for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
         options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}

@@ -54,13 +54,18 @@ def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions:
 
 
 def check_sizes(design: Design, totals: Totals) -> None:
-    """Refuse columns whose squares are not finite numbers."""
+    """Refuse columns whose squares are not finite numbers, and a response whose squares are 0."""
     named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
     named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
     named.append(("weights", totals.weights[1]))
     for name, size in named:
         if size > LARGEST:
             raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
+    if 0.0 < totals.y_largest < 1.0 / LARGEST:
+        size = totals.y_largest
+        raise ValueError(
+            f"the response {design.response!r} has values of at most {size:.2g}: give it in a smaller unit."
+        )
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -230,6 +235,8 @@ def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | 
             raise ValueError(f"the column {column!r} {what}, and with a Flat prior nothing decides: leave it out.")
         if text is None:
             text = f"the column {column!r} {what}: the data say nothing of it alone, and its prior decides."
+            if not varies[j] and others:
+                text += " If it varies, that is lost beside its size: subtract a number near its mean."
     return text
 
 

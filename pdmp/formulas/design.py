@@ -270,9 +270,14 @@ def check_columns(described: Described, table: Any, environment: Any, whole: Any
     """
     pandas = import_pandas()
     plain, groups = described.plain(), described.plain(of_groups=True)
+    terms = [*described.model.common_terms, *(term.expr for term in described.model.group_terms)]
+    parts = [part for term in terms for part in getattr(term, "components", ()) if hasattr(part, "call")]
+    computed = set().union(*(part.var_names for part in parts if part.call.callee not in DUMMIES))
     for name in sorted(described.names):
         column = table[name]
         if column.dtype.kind in "biuf" and "decimal" not in str(column.dtype):
+            if column.dtype.kind in "iu" and name in plain | computed:
+                _check_whole(name, column)
             continue
         held = pandas.api.types.infer_dtype(column, skipna=True)
         if isinstance(column.dtype, pandas.CategoricalDtype):
@@ -292,6 +297,16 @@ def check_columns(described: Described, table: Any, environment: Any, whole: Any
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
     _check_levels(described, table, environment, pandas)
+
+
+def _check_whole(name, column):
+    """Warn of whole numbers that floats round, as times in nanoseconds are: of differences much may be lost."""
+    largest = max((abs(int(value)) for value in (column.min(), column.max()) if value == value), default=0)
+    if largest > 2**53:
+        warn(
+            f"the column {name!r} has whole numbers above 2^53, which are computed with as floats, to multiples of "
+            f"{np.spacing(float(largest)):.0f}: where differences matter, subtract one of them beforehand."
+        )
 
 
 def _check_written_alike(values, what):

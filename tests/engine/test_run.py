@@ -81,6 +81,8 @@ def test_the_first_budget_stops():
     assert pdmp.sample(Telegraph(), seed=1, **budgets | {"events": 3}).stopped == "events"
     assert pdmp.sample(Telegraph(), seed=1, **budgets | {"proposals": 3}).stopped == "proposals"
     assert pdmp.sample(Ticks(), seed=1, steps=5, data_passes=10.0).stopped == "events"
+    for both in ({"steps": 9, "events": 4}, {"steps": 4, "events": 9}):
+        assert pdmp.sample(Ticks(), seed=1, **both).stats["total_events"] == 4
 
 
 def test_seconds_budget_and_its_repetition():

@@ -141,10 +141,12 @@ def test_what_cannot_go_on_says_why(tmp_path):
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
     other = pdmp.models.LinearGaussian([[1.0, 0.2], [0.5, -1.0], [0.3, 0.8]], [1.0, 0.0, -1.001])
+    wider = pdmp.models.LinearGaussian(np.eye(3), np.ones(3))
     for call, message in (
         (lambda: loaded.extend(events=40), "a loaded run cannot be continued without its process"),
         (lambda: loaded.extend(pdmp.ZigZag(other), events=40), "`process` is not that of the run"),
         (lambda: loaded.extend(pdmp.BPS(MODEL), events=40), "`process` is not that of the run"),
+        (lambda: loaded.extend(pdmp.ZigZag(wider), events=40), "`process` is not that of the run"),
         (lambda: loaded.extend(pdmp.ZigZag(MODEL), events=20), "smaller than what the run has already spent"),
         (lambda: run.extend(pdmp.ZigZag(MODEL), events=40), "`process` is for a loaded run"),
         (

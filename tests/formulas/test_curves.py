@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, interpolate, optimize, special, stats
 
 import pdmp
-from pdmp.formulas import general
+from pdmp.formulas import general, smooths
 from pdmp.models import families
 from pdmp.models.priors import Flat, Normal
 from pdmp.models.regressions import effect_information as information_module
@@ -494,6 +494,14 @@ CURVED = {
     "y ~ gp(x, k=5)": StandardisedEffects,
     "y ~ mo(size) + mo(level):w + gp(x, w, k=3)": StandardisedEffects,
 }
+
+
+def test_knots_of_many_values_are_spread_over_all_of_them(monkeypatch):
+    monkeypatch.setattr(smooths, "MOST_KNOTS", 21)
+    x = np.random.default_rng(1).gamma(2.0, 1.0, (401, 1))
+    basis = smooths.Basis(x, 8, "tp", "s(x)")
+    knots = np.sort(x[:, 0])[::20]  # the smallest and the largest value among them
+    np.testing.assert_allclose(basis.knots[:, 0] * basis.scale + basis.centre, knots, rtol=1e-12)
 
 
 @pytest.mark.parametrize("formula", CURVED)

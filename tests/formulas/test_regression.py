@@ -828,6 +828,7 @@ def shifted():
     return t
 
 
+DECIDES = "the data say nothing of it alone, and its prior decides."
 SUMS = [
     ("y ~ time", None),
     ("y ~ small + time + treated", None),
@@ -835,7 +836,10 @@ SUMS = [
     ("y ~ time + x", "the column 'x' is a sum of 'Intercept', 'time':"),
     ("y ~ time + e + late", "the column 'late' is a sum of 'time', 'e':"),
     ("y ~ x + w + e + I(x + 2 * e)", "the column 'I(x + 2 * e)' is a sum of 'x', 'e':"),
-    ("y ~ w + three", "the column 'three' is a sum of 'Intercept':"),
+    (
+        "y ~ w + three",
+        f"the column 'three' is a sum of 'Intercept': {DECIDES} If it varies, that is lost beside its size",
+    ),
     ("y ~ 0 + three + treated + yes", "the column 'treated[yes]' is a sum of 'three', 'treated[no]':"),
     ("y ~ 0 + three + w", None),
     ("y ~ small + I(small + small)", "the column 'I(small + small)' is a sum of 'small':"),
@@ -1243,6 +1247,26 @@ def test_groups_that_are_named_twice_are_refused():
         pdmp.regression("y ~ C(k) + C(m) + (1 | mm(k, m))", t, sample=False)
     for formula in ("y ~ (1 | mm(k, m)) + (1 | k)", "y ~ (0 + x | k) + (0 + e | k)", "y ~ x + C(k) + (1 | mm(k, m))"):
         pdmp.regression(formula, t, sample=False)
+
+
+def test_whole_numbers_that_are_no_floats_are_said():
+    """As times in nanoseconds are; not where they are labels."""
+    steps = np.arange(9)
+    t = pandas.DataFrame({"y": steps**2.0, "time": 2**62 + 10**17 * steps, "g": 2**62 + 4096 * (steps // 2)})
+    for formula in ("y ~ time", "y ~ I(time - g)"):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            pdmp.regression(formula, t, sample=False)
+        assert any("'time' has whole numbers above 2^53, which" in str(one.message) for one in said), formula
+        assert "to multiples of 1024: where differences matter" in str(said[0].message)
+    assert str(pdmp.regression("y ~ C(g)", t, sample=False)).count("\nC(g)[") == 4
+
+
+@pytest.mark.parametrize("family", ["gaussian", "gamma"])
+def test_a_response_whose_squares_are_nothing_is_refused(family):
+    t = {"y": [1e-201, 5e-201, 2e-201, 7e-201], "x": [1.0, 2.0, 4.0, 3.0]}
+    with pytest.raises(ValueError, match="the response 'y' has values of at most 7e-201: give it in a smaller unit"):
+        pdmp.regression("y ~ x", t, family, sample=False)
 
 
 def test_one_slip_among_numbers_is_said_with_its_row():
