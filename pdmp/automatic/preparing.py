@@ -264,9 +264,9 @@ def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
     elif metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
-    away = "; no other mode was found: paths miss one that is narrow and far"
+    away = "; no other mode was found (paths miss a mode that is narrow and far)"
     if hidden is None:
-        away = "; other modes of what is improper were not looked for"
+        away = "; other modes of what is improper were not sought"
     elif hidden:
         away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"

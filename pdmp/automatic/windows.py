@@ -43,8 +43,8 @@ def run_window(
     if raised:
         warn(
             f"in the warm-up {name_of(process)} raised {type(raised[0]).__name__}: {raised[0]}. The chains that met "
-            "this ended there, and what was learnt is of the others; in a run it is a failure. Return the potential "
-            "inf outside the support."
+            "this ended there, and the metric was learnt from the others; in a run the error would end all chains. "
+            "Return the potential inf outside the support."
         )
     info = describe(process) | {"store": "skeleton", "seed": None, "budget": {"gradients": gradients}}
     return Run(info, [chain.finish() for chain in chains], process=process)

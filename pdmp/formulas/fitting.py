@@ -698,7 +698,7 @@ def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool
     alone, said = not (model.together or model.n_groups), "the sticky Zig-Zag process"
     jumping = functools.partial(with_jumps, model=model, sd=found.sd)
     offer("zigzag", lambda: jumping(zigzag()), math.inf if alone else dear, f"{said} with reversible jumps, {EXACT}")
-    said += ", each gradient is from all rows: they say too little for bounds on single ones; bounds by {}"
+    said += ", with gradients from all rows, as they say too little for bounds on single rows; bounds by {}"
     whole = functools.partial(ZigZag, model, metric=scales)
     offer("all rows", lambda: Sticky(whole(), model.model_prior), dear if alone else math.inf, said)
     return offers
