@@ -167,8 +167,8 @@ def regression(
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 minus the
         number given for each; "all" means all but the intercept. A term with several columns, such as a category, is in
-        or out as a whole, unless its columns are named one by one. The only group effects may be those of one
-        grouping in Notes. ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all coefficients
+        or out as a whole, unless its columns are named one by one. The only group effects may be those of one grouping
+        in Notes. ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all coefficients
         instead, so that their number has a prior of its own.
     sampler : {"auto", "zigzag", "bps", "boomerang"}, default "auto"
         What samples the posterior, at one row a proposal and with any number of rows: a Zig-Zag process, the Bouncy
