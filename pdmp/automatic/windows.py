@@ -23,8 +23,8 @@ def run_window(
 ) -> Run:
     """Chains of `process` from `starts` (chains, d), each of so many gradients; a chain that fails ends early.
 
-    The result depends on the arguments alone, however many processors there are. What the gradient raised is said, as
-    in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
+    The result depends on the arguments alone, however many processors there are. A warning says what the gradient
+    raised, as in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
