@@ -9,7 +9,7 @@
 `SGZZ`, `SGBPS`, `ZigZagSplitting`, `BPSSplitting`         discretised piecewise-deterministic processes
 `MALA`, `Barker`                                           with a Metropolis correction, for exact gradients
 `schedules`, `preconditioners`                             of steps, and of Langevin dynamics
-`Ticking`, `Brownian`, `finite`                            for samplers of one's own: the bases, and a check
+`Ticking`, `Brownian`, `finite`                            for samplers of your own: the bases, and a check
 =========================================================  ====================================================
 """
 

@@ -1,4 +1,4 @@
-"""A model of one's own, from scratch: Poisson regression with a Gaussian prior.
+"""A model of your own, from scratch: Poisson regression with a Gaussian prior.
 
 Shows: the four compiled methods that make a target, and that every sampler then runs on it: the stochastic Bouncy
 Particle Sampler on mini-batches, and a Zig-Zag whose bounds are found on the way, because the model states none.

@@ -606,8 +606,8 @@ def compare(
     Parameters
     ----------
     processes : dict of str to Process, Model or NUTS
-        By label; all with the same target. A model stands for the automatic sampler, `pdmp.auto`. What it and `NUTS`
-        spend on their warm-up is part of the data passes, and no part of the estimates.
+        The samplers by label, all with the same target. A model stands for the automatic sampler, `pdmp.auto`. Its
+        warm-up and that of `NUTS` count as data passes, and are no part of the estimates.
     data_passes : float
         For each chain of each sampler; an exact gradient costs one.
     reference : Reference or Run, optional

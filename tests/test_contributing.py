@@ -136,7 +136,7 @@ def test_model(capsys):
 
 @pytest.mark.slow
 def test_bound(capsys):
-    space = skeleton("new_bound", "A bound of one's own")
+    space = skeleton("new_bound", "A bound of your own")
     target = pdmp.models.Gaussian(MEAN, PRECISION)
     assert_law(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](4.0)), MEAN, 1.0 / PRECISION, time=200.0)
     with pytest.raises(pdmp.SamplingError, match="the steepest slope"):

@@ -52,13 +52,14 @@ def auto(
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
     2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
        step; above 200 dimensions variances and a few directions that they miss (`pdmp.automatic.metric`).
-    3. Modes that no chain is in: up to 16 further paths, half of them from far out (`pdmp.automatic.modes`).
-    4. Another sampler, if it is named, in that metric. What it adapts itself (a step, to its acceptance rate) adapts in
-       one more window.
+    3. Modes that no chain is in: up to 16 further paths look for them, half of them from far out
+       (`pdmp.automatic.modes`).
+    4. Another sampler, if it is named, gets that metric. Its own settings (a step, to its acceptance rate) adapt in one
+       more window.
 
     ``pdmp.sample(model)`` does this, and then samples. A posterior of `pdmp.models.sum_of_terms` with many rows is
-    sampled at one row a proposal instead, by a Boomerang sampler whose bounds are derived from the expression, where
-    that is exact and looks at fewer rows; `choice` says it.
+    sampled at one row a proposal instead, by a Boomerang sampler whose bounds follow from the expression, if that is
+    exact and looks at fewer rows; `choice` says so.
 
     Parameters
     ----------
@@ -73,19 +74,20 @@ def auto(
         Further arguments of the sampler. The entry ``provider``, estimates of the gradient of this model from
         `pdmp.gradients`, stands in the place of the model.
     metric : {"full", "diagonal"}, default "full"
-        "diagonal": of the metric the sampler gets variances only, and a Zig-Zag process, say, speeds and no matrix.
+        "diagonal": the sampler gets only the variances of the metric; a Zig-Zag process, for example, gets speeds and
+        no matrix.
     chains : int, default 4
         Number of chains, which all take part in the warm-up.
     seed : int, optional
         The same seed gives the same process. By default one is drawn.
     initial : array_like, shape (d,) or (chains, d), optional
-        Around which point the paths begin, or where each chain's path does; the model's ``initial`` when omitted.
+        The point around which all paths begin, or the start of each chain's path; the model's ``initial`` when omitted.
     target_acceptance : float, optional
         Of `HMC`, in (0, 1): the mean probability of acceptance at which its step aims; 0.8 when omitted, and 0.9 far
         from normal. 0.95 or more where paths diverge.
     tempered : bool, default False
-        A process for a posterior of several modes instead: non-reversible parallel tempering, with rungs of short paths
-        of `HMC`, whose ladder and reference are learnt here. No `sampler`, `options` or `metric` go with it.
+        Whether to make a process for a posterior of several modes: non-reversible parallel tempering, with short paths
+        of `HMC` on each rung, whose ladder and reference are learnt here. It takes no `sampler`, `options` or `metric`.
 
     Returns
     -------
@@ -264,9 +266,9 @@ def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
     elif metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
-    away = "; no other mode was found: paths miss one that is narrow and far"
+    away = "; no other mode was found (paths miss a mode that is narrow and far)"
     if hidden is None:
-        away = "; other modes of what is improper were not looked for"
+        away = "; other modes of what is improper were not sought"
     elif hidden:
         away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"

@@ -54,35 +54,34 @@ def sample(
 ) -> Run:
     """Run a process, or sample a model.
 
-    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
-    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or else after 100,000
-    gradients of a chain, with a warning that says what was not reached.
+    For a model `pdmp.auto` makes a process, and warms it up. By default four chains then run until every mean and
+    standard deviation has 400 effective draws and R-hat is at most 1.05, or until a chain has spent 100,000 gradients,
+    with a warning that says what was not reached.
 
-    A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
-    `ess` and `rhat` are goals for all chains together, which stop all of them.
+    A process needs at least one budget or goal. Budgets are for each chain, and a chain stops at the first one that it
+    reaches; `ess` and `rhat` are goals of all chains together, and stop all of them.
 
     Parameters
     ----------
     process : Process, Model or pymc.Model
         For example ``pdmp.ZigZag(model)``, or ``model``.
     initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start. By default where `pdmp.auto` has found, for a process from there; else the anchor of the
-        gradient provider, if it has one; else the mode of the model, if it is found; else the model's ``initial``. For
-        a model see `pdmp.auto`.
+        Where the chains start. The default is the first of these that there is: the starts that `pdmp.auto` has found
+        for the process, the anchor of the gradient provider, the mode of the model, and the model's ``initial``. For a
+        model see `pdmp.auto`.
     warmup : float, default 0
         Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it. With
         `ess` or `rhat` it is a fraction of the proposals up to the first time that these are examined, if that is
-        shorter: with 0.5 there are as many before the warm-up's end as after it at that time, with 0.9 nine times as
-        many.
+        shorter: with 0.5 the warm-up then has as many proposals as the rest, with 0.9 nine times as many.
     chains : int, optional
         1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
     seed : int, numpy.random.SeedSequence or numpy.random.Generator, optional
-        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn. Of a sequence or a generator an
-        integer is made, from a generator another one each time. It is kept as ``run.seed``, and repeats the run.
+        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn. A sequence or a generator gives an
+        integer, and a generator another one each time. ``run.seed`` is that integer, and repeats the run.
     store : {"skeleton", "grid", "moments"}
         What is kept of the path: every event, `draws` or more equally spaced positions, or nothing. Means and
         variances are exact integrals of the path in each case. With "moments" a few positions are kept for
-        the checks after the run; above 8,192 coordinates none, and the summary says what was not looked at.
+        the checks after the run; above 8,192 coordinates none, and the summary says what was not checked.
     draws : int, optional
         For ``store="grid"``: how many positions to keep of each chain, 1,000 by default. It is the exact number if the
         budget determines the length of the path; otherwise there are up to twice as many.
@@ -93,20 +92,21 @@ def sample(
         Show a progress bar; by default on a terminal and in a notebook.
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
-        of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
-        are and by values of its potential and gradient; one with an object that cannot be told from another, such as a
-        lock, an open file or a factorisation by scipy, is refused. Where a write fails, sampling goes on with a
+        of an uninterrupted run. With a larger budget a finished run goes on. The file identifies a model by its
+        functions and by values of its potential and gradient, and refuses a model that holds an object that cannot be
+        compared, such as a lock, an open file or a factorisation by scipy. If a write fails, sampling goes on with a
         warning. SIGTERM and SIGHUP end the run as Ctrl-C does.
     executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
-        Where the chains run: by default in threads; otherwise in a process pool, an ``mpi4py.futures`` pool, a Dask or
-        a Ray cluster. The result is bitwise the same.
+        Where the chains run: by default in threads, with an executor in a process pool, an ``mpi4py.futures`` pool, a
+        Dask or a Ray cluster. The result is bitwise the same.
     target_acceptance : float, optional
-        Of a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 where paths diverge.
+        For a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 if paths diverge.
     tempered : bool, default False
-        Of a model of several modes: non-reversible parallel tempering, in which every chain is a ladder that goes from
-        mode to mode. `Run.modes` has their shares, and `Run.log_evidence` the evidence. For at most 200 dimensions.
+        For a model with several modes: whether to use non-reversible parallel tempering, in which every chain is a
+        ladder that goes from mode to mode. `Run.modes` has the shares, and `Run.log_evidence` the evidence. At most 200
+        dimensions.
     **budget : float or int
-        When the run ends, by the names below.
+        When the run ends, by the names under Other Parameters.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def sample(
     Other Parameters
     ----------------
     time : float, optional
-        Process time, at which the path ends exactly.
+        Process time; the path ends exactly there.
     events : int, optional
         Recorded jumps: flips, bounces, refreshments, ticks.
     steps : int, optional
@@ -131,24 +131,24 @@ def sample(
         Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
     ess : float, optional
         Effective draws that the mean and the sd of every coordinate must have, all chains together, see
-        `Run.effective_draws`. This is examined after the same numbers of proposals in every run, at first 500 of each
+        `Run.effective_draws`. They are examined after the same numbers of proposals in every run, at first 500 of each
         chain after the warm-up (and ten for each clock), then a quarter more each time; so the run does not depend on
-        how busy the machine is. Without another budget it ends after 10,000,000 proposals of a chain, or when a
-        skeleton of 2 GB is full; a run that ends before the goal is reached warns, once, and says what to try.
+        how busy the machine is. Without a budget the run ends after 10,000,000 proposals of a chain, or when a
+        skeleton of 2 GB is full. A run that ends before it reaches the goal warns once, and says what to try.
     rhat : float, optional
-        The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` both are
-        needed.
+        The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` the run
+        goes on until it reaches both.
 
     Raises
     ------
     ValueError, TypeError
         For an invalid argument, before anything runs.
     SamplingError
-        If a chain fails, or where it runs; its attribute ``run`` has what was sampled before.
+        If a chain or its executor fails; the attribute ``run`` has what was sampled before.
 
     See Also
     --------
-    pdmp.auto : The process that is chosen for a model, to look at or to change.
+    pdmp.auto : Makes the process for a model, to look at or to change.
     pdmp.regression : A posterior from a formula and a table.
     pdmp.compare : Several samplers on one model, at equal cost.
 

@@ -409,7 +409,7 @@ class Starts(NamedTuple):
             f"the density has a neck: along {names[neck.coordinate]}, down to {neck.value:.3g}, log p grew by "
             f"{neck.fall:,.3g} while widths shrank {neck.shrinkage:,.2g} times, and no path found an end. "
             + (
-                "Chains start elsewhere, and do not visit it: what mass it has is left out. What is sure is "
+                "Chains start elsewhere and do not visit it, so that its mass is left out. A sure cure is "
                 if away
                 else "Chains that start there do not leave it: give `initial=` elsewhere, "
             )

@@ -23,8 +23,8 @@ def run_window(
 ) -> Run:
     """Chains of `process` from `starts` (chains, d), each of so many gradients; a chain that fails ends early.
 
-    The result depends on the arguments alone, however many processors there are. What the gradient raised is said, as
-    in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
+    The result depends on the arguments alone, however many processors there are. A warning says what the gradient
+    raised, as in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
@@ -43,8 +43,8 @@ def run_window(
     if raised:
         warn(
             f"in the warm-up {name_of(process)} raised {type(raised[0]).__name__}: {raised[0]}. The chains that met "
-            "this ended there, and what was learnt is of the others; in a run it is a failure. Return the potential "
-            "inf outside the support."
+            "this ended there, and the metric was learnt from the others; in a run the error would end all chains. "
+            "Return the potential inf outside the support."
         )
     info = describe(process) | {"store": "skeleton", "seed": None, "budget": {"gradients": gradients}}
     return Run(info, [chain.finish() for chain in chains], process=process)

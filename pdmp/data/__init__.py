@@ -1,4 +1,4 @@
-"""Data sets: published ones on which samplers are tested, synthetic ones of the same shape, and tables of one's own.
+"""Data sets: published ones on which samplers are tested, synthetic ones of the same shape, and tables of your own.
 
 A table is a `Dataset`; ratings of items by users are `Ratings`. Both have a fixed split, `train` and `test`.
 

@@ -1,7 +1,7 @@
-"""Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM files, recognised by their content.
+"""Tables of your own: CSV, Parquet, NPZ, NPY and LIBSVM files, recognised by their content.
 
 A table that cannot be used is a ValueError that names the columns and the row. Without the option for it, no column is
-dropped or encoded but the index of the rows, and missing values are never filled in. What was done is said.
+dropped or encoded but the index of the rows, and missing values are never filled in. Notes say what was done.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read(
     mmap: bool = False,
     seed: int = 0,
 ) -> Dataset:
-    """A table for regression, from a file of one's own.
+    """A table for regression, from a file of your own.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ ONE_START = (
 )
 #: Of a run without positions.
 UNSEEN = (
-    'not looked at, as `store="moments"` has kept no positions: heavy tails, a gradient that is wrong far out, the law '
-    'of the draws; `store="grid"` keeps them'
+    'heavy tails, a gradient that is wrong far out, and the law of the draws were not checked, as `store="moments"` '
+    'keeps no positions; `store="grid"` does'
 )
 #: What else a caller of ``pdmp.sample(model)`` can do.
 OF_MODELS = "`run.extend(gradients=...)`, or choose a parametrisation in which the parameters are less dependent"
@@ -242,9 +242,9 @@ def _unsure(run, names, draws):
     k = unsure[np.argmax(error[unsure])]
     times = ", ".join(f"{count:,}" for count in rests[:8, k]) + (", …" if len(rests) > 8 else "")
     return [
-        f"whether {_some(names, unsure)} {'is' if len(unsure) == 1 else 'are'} 0 changed too seldom: {names[k]} rested "
-        f"at 0 {times} times{' in the chains' if len(rests) > 1 else ''}, and its inclusion, {found[k]:.3g}, is known "
-        f"to {error[k]:.1g} at best: run about {math.ceil((error[k] / UNSURE) ** 2):,} times as long."
+        f"{_some(names, unsure)} went to 0 and back too seldom: {names[k]} rested there {times} times"
+        f"{' in the chains' if len(rests) > 1 else ''}, and its inclusion probability, {found[k]:.3g}, is known to "
+        f"{error[k]:.1g} at best: run about {math.ceil((error[k] / UNSURE) ** 2):,} times as long."
     ]
 
 
@@ -318,8 +318,8 @@ def _unequal(run):
         return []
     return [
         f"the chains have unequal lengths, {min(lengths):.4g} to {max(lengths):.4g}: `run.mean()`, `var`, `cov` and "
-        "`quantile` weigh them by it, and `run.draws()` has as many draws of each, so that averages over draws weigh "
-        "the shorter ones more: give these the weights that `run.records` has, `length`."
+        "`quantile` weigh each chain by its length, but `run.draws()` has as many draws of each chain, so that the "
+        "shorter ones count for more in averages over draws: weigh draws by the `length` of their `run.records`."
     ]
 
 
@@ -372,7 +372,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}: its mean is known to "
             f"{2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
             f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long"
-            + (f", {OF_MODELS}{_neck(run)}." if run.info.get("choice") else ", or precondition.")
+            + (f", {OF_MODELS}{_neck(run)}." if run.info.get("choice") else ", or give a `metric`.")
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
@@ -389,7 +389,7 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
         k = high[np.argmax(rhat[high])]
         found.append(
             f"R-hat above {LARGE} for {_some(names, high)} (largest {rhat[k]:.3g}, of {names[k]}): the chains, or "
-            "their halves, have not seen the same. Look at `pdmp.plots.ranks(run)`, and run longer, with a longer "
+            "their halves, are in different places. Look at `pdmp.plots.ranks(run)`, and run longer, with a longer "
             "warm-up."
         )
     found += _unequal(run)

@@ -218,7 +218,7 @@ class Goal:
             more = f"the default bound: give a larger `{self.bound}=`"
         else:
             more = "give a larger " + " or ".join(f"`{name}=`" for name in given)
-        what = "a longer `warmup=`, a preconditioner or mass, more refreshment, another sampler"
+        what = "a longer `warmup=`, a `metric=`, more refreshment, another sampler"
         if run.info.get("choice") is not None:  # of pdmp.sample(model)
             what = "`target_acceptance=0.95`" if hasattr(run.process, "target_acceptance") else what
             what = getattr(run.process, "remedy", what)

@@ -321,7 +321,7 @@ def _check_written_alike(values, what):
 def _check_text(name, column):
     """Refuse text most of whose levels are numbers, perhaps with commas: a slip would make a category of a column.
 
-    Of few levels, which may be codes, nearly all of whose rows hold numbers, it is said.
+    A note says so if the levels are few, and may be codes, and nearly all rows hold numbers.
     """
     levels = [str(value) for value in column.dropna().unique()]
     odd = [text for text in levels if not is_number(text)]

@@ -114,22 +114,22 @@ def regression(
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
 
-    Rows with a missing value in a column that is used are left out, unless it is imputed, as are those of weight 0.
-    Columns are standardised inside, and reported in their own units. Effects of groups are normal, each column with a
-    standard deviation of its own. Those of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of
-    ``(1 + x || g)``, or of two terms, are independent. They are as far centred as the data say what each is
-    (`pdmp.models.regressions.standardised_effects`), or centred where rows are sub-sampled, see below.
+    Rows of weight 0 are left out, and so are rows with a missing value in a column that is used, unless it is imputed.
+    Columns are standardised inside, and reported in their own units. Effects of groups are normal, and each column has
+    a standard deviation of its own. Effects of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of
+    ``(1 + x || g)``, or of two terms, are independent. They are centred as far as the data determine each effect
+    (`pdmp.models.regressions.standardised_effects`), or wholly if rows are sub-sampled, see Notes.
 
     Parameters
     ----------
     formula : str, or dict of str to str
-        As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``. It computes with floats, and
-        calls whatever functions your code knows by these names: it is code, so read one that others have written. A
-        dict has a formula for further parameters of the family too: ``{"y": "y ~ x", "sigma": "~ x + (1 | g)"}``;
-        their coefficients are called ``"sigma: x"``. Beside the response may stand ``k | trials(n)``,
-        ``y | cens(c)`` or ``y | cens(c, upper)``, ``y | trunc(lb=0, ub=u)``, and ``y | se(s)`` or ``y | se(s,
-        sigma=True)`` of known standard errors. Between + may stand ``s(x)``, ``t2(x, z)``, ``gp(x)`` and ``mo(x)``
-        (`pdmp.formulas.smooths`), and for a group ``mm(g, h)``. Missing values of ``mi(x)`` are imputed by a formula
+        For example ``"visits ~ age * treated + scale(income) + (1 | clinic)"``, as the package formulae reads it. It
+        computes with floats, and calls any function that your code knows by its name: it is code, so read a formula
+        that others have written. A dict has formulas for further parameters of the family too: ``{"y": "y ~ x",
+        "sigma": "~ x + (1 | g)"}``; their coefficients are called ``"sigma: x"``. The response may be ``k |
+        trials(n)``, ``y | cens(c)`` or ``y | cens(c, upper)``, ``y | trunc(lb=0, ub=u)``, or, with known standard
+        errors, ``y | se(s)`` or ``y | se(s, sigma=True)``. Terms may be ``s(x)``, ``t2(x, z)``, ``gp(x)`` and ``mo(x)``
+        (`pdmp.formulas.smooths`), and a group may be ``mm(g, h)``. Missing values of ``mi(x)`` are imputed by a formula
         of x, ``{"y": "y ~ mi(x) + z", "x": "x | mi() ~ z"}`` (`pdmp.formulas.imputation`).
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
@@ -145,49 +145,49 @@ def regression(
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
-        ``"alpha"`` (negative binomial), in the units of the data. The intercept's is for rows at the means of the other
-        columns. By default, with s the standard deviation of the response for "gaussian" and "student_t" and 1 else,
-        Normal(0, 2.5 s / sd of the column), Normal(link of the mean response, 2.5 s) of the intercept,
-        HalfNormal(2.5 s / sd of the column) of standard deviations, LKJ(1) of correlations, HalfStudentT(4, s) of
-        sigma, Gamma(2, 10) of nu and HalfCauchy(1) of alpha; of other parameters those of their `pdmp.Family`, on the
-        scale of the link where that is not the logarithm. Of a parameter beside the first that has a formula, 1 stands
-        in place of 2.5 in coefficients of its logarithm. The summary names all.
+        ``"alpha"`` (negative binomial), in the units of the data. The intercept's prior is for rows at the means of the
+        other columns. Let s be the standard deviation of the response for "gaussian" and "student_t", and 1 for others.
+        The defaults are Normal(0, 2.5 s / sd of the column) for coefficients, Normal(link of the mean response, 2.5 s)
+        for the intercept, HalfNormal(2.5 s / sd of the column) for standard deviations, LKJ(1) for correlations,
+        HalfStudentT(4, s) for sigma, Gamma(2, 10) for nu and HalfCauchy(1) for alpha. Other parameters have the
+        defaults of their `pdmp.Family`, on the scale of the link if that is not the logarithm. In the formula of a
+        log-linked parameter beside the first, 1 replaces 2.5. The summary names all priors.
     link : str, or dict of str to str, optional
-        Of the first parameter, or by parameter, instead of the family's: "log", "identity", "sqrt" or "inverse" of what
-        is positive, "logit", "probit" or "cloglog" of what is between 0 and 1, "identity", "log" or "inverse" of other
-        numbers.
+        The link of the first parameter, or a dict of links, in place of the family's: "log", "identity", "sqrt" or
+        "inverse" for a positive parameter, "logit", "probit" or "cloglog" for one between 0 and 1, "identity", "log" or
+        "inverse" for other numbers.
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional
         A column that multiplies each row's log-likelihood, not negative. Rows of weight 0 are left out, whatever they
-        hold, and one of weight 2 is as two rows: in units, in the means and standard deviations of default priors, and
-        in "the means of the other columns". Knots of smooths, and `Fit.loo`, count rows, whatever their weights.
+        hold, and a row of weight 2 counts as two rows: in units, in the means and standard deviations of default
+        priors, and in "the means of the other columns". Knots of smooths, and `Fit.loo`, count each row once.
     exposure : str, optional
-        Of counts: a positive column whose logarithm is added to the linear predictor.
+        For counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
-        Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
-        number given for each; "all" but the intercept. A term with several columns, such as a category, is in or out as
-        a whole, unless its columns are named one by one. Without group effects, or with those of intercepts as below.
-        ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
-        their number has a prior of its own.
+        Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 minus the
+        number given for each; "all" means all but the intercept. A term with several columns, such as a category, is in
+        or out as a whole, unless its columns are named one by one. The only group effects may be those of one grouping
+        in Notes. ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all coefficients
+        instead, so that their number has a prior of its own.
     sampler : {"auto", "zigzag", "bps", "boomerang"}, default "auto"
         What samples the posterior, at one row a proposal and with any number of rows: a Zig-Zag process, the Bouncy
         Particle Sampler or the Boomerang sampler; with `select` their sticky versions, whose coefficients enter and
-        leave by reversible jumps besides. "bps" and "boomerang" are for regressions without group effects. "auto" is
-        as in the notes below, and with `select` and without groups "bps". Where rows say so little that bounds on
-        single ones are far above their rates, it is then a sticky Zig-Zag process with each gradient from all rows, or
-        "zigzag" for terms of several columns. All have the same law; the summary names the one that it was.
+        leave by reversible jumps too. "bps" and "boomerang" are for regressions without group effects. For "auto" see
+        Notes; with `select` and without groups it is "bps". If rows say so little that bounds on single rows are far
+        above their rates, it is then a sticky Zig-Zag process with gradients from all rows, or "zigzag" for terms of
+        several columns. All have the same law; the summary names the one that was used.
     seed : int, optional
         The same seed gives the same fit.
     folder : path, optional
-        Where the coded columns of data that are read in batches are kept, as long as the fit is; by default that of
-        temporary files. With a Dask client it must be given, and all workers must share it.
+        The folder for coded columns of data that are read in batches, which are kept as long as the fit; by default
+        that of temporary files. With a Dask client it must be given, and all workers must share it.
     sample : bool, default True
         False returns a `pdmp.formulas.Prepared`, which prints its priors, has ``prior_predictive()``, and is sampled by
         ``sample()``.
     **options
-        Of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default until each mean and standard
-        deviation has 400 effective draws.
+        Arguments of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default the run ends when each mean
+        and standard deviation has 400 effective draws.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def regression(
     Warns
     -----
     UserWarning
-        For columns that are sums of others, and labels that columns separate: the prior decides there.
+        If columns are sums of others, or columns separate the labels: the prior decides there.
 
     Raises
     ------
@@ -217,18 +217,20 @@ def regression(
 
     Notes
     -----
-    From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
-    same [1]_ [2]_, by `pdmp.processes.regression_zigzag`; with effects of one grouping: ``(1 | g)`` where half of the
-    groups have at least 10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x || g)``, x being
-    among the fixed columns, where half of them have at least 50; of tables in memory unless the rows say so little of
-    the effects that half of them keep four fifths of their prior variance or more. Their cost does not grow with the
-    number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
-    coefficients have a condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`.
-    That is so of tables in memory and of those read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``,
-    of tables in memory are sampled so, where half of the groups of each have at least 10 rows, and a unit of time looks
-    at fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with its own, for
-    which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say too little of a
-    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    From 50,000 rows on, Zig-Zag processes that look at one row a proposal sample tables, and are exact all the same
+    [1]_ [2]_ (`pdmp.processes.regression_zigzag`). Their cost does not grow with the number of rows, except for the
+    set-up, a few passes over them. A table may have effects of one grouping: ``(1 | g)`` if half of the groups have at
+    least 10 rows, from 5,000 rows on if there are 200 groups or more; and ``(1 + x || g)``, x being among the fixed
+    columns, if half of them have at least 50. A table in memory is sampled otherwise if its rows say so little of the
+    effects that half of them keep four fifths of their prior variance or more. Without groups, and if the correlations
+    of the coefficients have a condition number above 10, it is the Boomerang sampler,
+    `pdmp.processes.regression_boomerang`. All this holds for tables in memory and for those read in batches.
+
+    Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
+    each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
+    addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row. Other group
+    effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
+    Carlo; the notes of the summary say which sampler it was.
 
     References
     ----------
@@ -698,7 +700,7 @@ def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool
     alone, said = not (model.together or model.n_groups), "the sticky Zig-Zag process"
     jumping = functools.partial(with_jumps, model=model, sd=found.sd)
     offer("zigzag", lambda: jumping(zigzag()), math.inf if alone else dear, f"{said} with reversible jumps, {EXACT}")
-    said += ", each gradient is from all rows: they say too little for bounds on single ones; bounds by {}"
+    said += ", with gradients from all rows, as they say too little for bounds on single rows; bounds by {}"
     whole = functools.partial(ZigZag, model, metric=scales)
     offer("all rows", lambda: Sticky(whole(), model.model_prior), dear if alone else math.inf, said)
     return offers

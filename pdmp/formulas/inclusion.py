@@ -64,9 +64,9 @@ class Inclusion(dict[str, float]):
         apart = [r["name"] for r in rows if r["rhat"] > LARGE]
         near = [r["name"] for r in rows if abs(r["probability"] - 0.5) < 2.0 * r["mcse"]]
         said = [
-            (few, f"Monte Carlo errors above {UNSURE} of whether these are in: {{}}; sample longer"),
-            (apart, f"chains disagree, R-hat is above {LARGE}, on whether these are in: {{}}; sample longer"),
-            (near, "within two Monte Carlo errors of 1/2, so that the median model may be another: {}"),
+            (few, f"the Monte Carlo error of these probabilities is above {UNSURE}: {{}}; sample longer"),
+            (apart, f"chains disagree, R-hat is above {LARGE}, on the probabilities of these: {{}}; sample longer"),
+            (near, "the median model may be another, as these are within two Monte Carlo errors of 1/2: {}"),
         ]
         self.warnings = [text.format(listed(names)) for names, text in said if names]
 

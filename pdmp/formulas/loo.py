@@ -133,8 +133,8 @@ class Loo:
 
 def _said(loo):
     return (
-        f"of {len(loo.rows):,} rows, drawn, and the densities of all at the posterior mean: that adds "
-        f"{loo.subsampling_se:.2g} to the error, in squares"
+        f"estimated from {len(loo.rows):,} rows drawn at random, and the densities of all rows at the posterior mean: "
+        f"se² contains {loo.subsampling_se:.2g}² for the choice of rows"
     )
 
 
@@ -153,7 +153,7 @@ class LooDifference:
     se : float
         Its standard error, from the differences of single rows, of the choice of rows included.
     subsampling_se : float
-        What is of that choice alone.
+        The part of it that comes from that choice alone.
     one, other : Loo
 
     Examples
@@ -177,8 +177,8 @@ class LooDifference:
         lines += [f"{name:{width}}  {value:12.2f}  {se:9.2f}" for name, value, se in parts]
         if self.one.near is not None:
             lines.append(
-                f"of {len(self.one.rows):,} of {self.one.n_data_points:,} rows, drawn: that adds "
-                f"{self.subsampling_se:.2g} to the error of the difference, in squares"
+                f"estimated from {len(self.one.rows):,} of {self.one.n_data_points:,} rows drawn at random: the se² of "
+                f"the difference contains {self.subsampling_se:.2g}² for the choice of rows"
             )
         return "\n".join(lines)
 

@@ -6,7 +6,7 @@
 `ControlVariate`            the same for the difference to an anchor, where the full gradient is known; terms drawn
                             uniformly, or in proportion to bounds on what they contribute
 `Noisy`                     the exact gradient and Gaussian noise on top, for experiments about the noise
-`Provider`                  the base, for providers of one's own
+`Provider`                  the base, for providers of your own
 `AliasTable`                draws from given weights, at a cost that does not depend on how many there are
 ==========================  =====================================================================================
 """

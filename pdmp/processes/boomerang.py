@@ -95,7 +95,7 @@ class Boomerang(Walls, Evaluated, Process):
         None the identity. An array is M itself; for Σ give ``pdmp.Metric(covariance=...)``.
     refresh_rate : float, default 0.5
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. Without any the process is reducible
-        where E is flat or a function of the conserved energy: 0 warns.
+        where E is flat or a function of the conserved energy, so that 0 warns.
     thinning : "auto", "sinusoids", "hessian", "grid", "predicted" or a bound of `pdmp.thinning`
         "sinusoids": for quadratic potentials, exact and nearly free of rejections. "hessian": by the model's bounds on
         its Hessian, exact. "grid": the adaptive grid, whose violations are counted. "auto" takes the first of these

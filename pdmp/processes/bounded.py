@@ -106,9 +106,9 @@ class Bounded(Extended):
 
     Walls are hit at closed-form times; the position is put on them, to the last bit for a box, to rounding for a
     half-space. Rates are never evaluated beyond a wall, so the potential need not be defined there.
-    Around a local process the cost of an event does not depend on the dimension.
-    Where the potential is flat between the walls, a process that refreshes takes its scale from how far they are apart.
-    `ZigZag`, which does not refresh by default, needs a `refresh_rate` there.
+    With a local process the cost of an event does not depend on the dimension.
+    If the potential is flat between the walls, a process that refreshes takes its scale from the distance of the walls.
+    `ZigZag`, which does not refresh by default, then needs a `refresh_rate`.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ class Bounded(Extended):
         Half-spaces a·x <= b, a of shape (d,) and b a number; or all of them, A of shape (m, d), dense or sparse, and
         b of shape (m,).
     kind : {"reflect", "absorb"}, default "reflect"
-        "reflect": the process stays inside and samples the target truncated to it. "absorb": the run ends at the
-        first wall, with ``run.stopped == "absorbed"``; ``run.end`` is when, and the path's last position where.
+        "reflect": the process stays inside the walls, and samples the target truncated to them. "absorb": the run ends
+        at the first wall, with ``run.stopped == "absorbed"``, at the time ``run.end`` and the path's last position.
 
     Raises
     ------

@@ -83,7 +83,7 @@ class BPS(Walls, ExactGradient):
         What to sample.
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments, per unit of time. "auto": 0.1 |v| √(tr(M⁻¹H) / (2πd)) with the Hessian H where the run
-        starts, a tenth of the bounce rate. With 0 the process is reducible on isotropic targets, which is warned of.
+        starts, a tenth of the bounce rate. With 0 the process is reducible on isotropic targets, and warns.
         In hundreds of dimensions fewer refreshments serve means better and lengths worse: on a chain of 1,000 normal
         variables, a tenth of this rate gives 10 times the effective draws of the slowest mean, and a twentieth of
         those of |x|².
@@ -93,11 +93,11 @@ class BPS(Walls, ExactGradient):
     velocities : {"sphere", "gaussian"}, default "sphere"
         The law of u: uniform on the unit sphere, or N(0, I), with which the speed is about √d.
     metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto", "diagonal" or "dense", default None
-        M: velocities are L u with L Lᵀ = M⁻¹, and bounces are reflections under it. Good is the target's precision: the
-        process then sees an isotropic target. An array is M itself, and its inverse `pdmp.Metric`. "auto": the Hessian
-        of U at the mode. "diagonal": fitted to the path's variances in the warm-up (``warmup=`` of `pdmp.sample`) and
-        frozen after it; "dense": a full matrix, likewise. None: the identity; a unit of time is then a unit of length
-        on the sphere.
+        M: velocities are L u with L Lᵀ = M⁻¹, and bounces are reflections under M. The best M is the target's
+        precision: the process then sees an isotropic target. An array is M itself; `pdmp.Metric` takes its inverse.
+        "auto": the Hessian of U at the mode. "diagonal": fitted to the path's variances in the warm-up (``warmup=`` of
+        `pdmp.sample`) and frozen after it; "dense": a full matrix, likewise. None: the identity; a unit of time is then
+        a unit of length on the sphere.
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
     thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`

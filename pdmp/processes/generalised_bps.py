@@ -40,7 +40,7 @@ class GeneralisedBPS(BPS):
 
     The component along the gradient changes sign, as in `BPS`. With Gaussian velocities that makes the process
     irreducible, also on isotropic targets: there is no refreshment to tune. Velocities on the sphere keep the length of
-    their orthogonal component, and on an isotropic target the process is as reducible as `BPS`, which is warned of.
+    their orthogonal component, and on an isotropic target the process is as reducible as `BPS`, and warns.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class LocalBPS(Walls, Process):
     See Also
     --------
     pdmp.BPS : One clock for the sum of all factors.
-    pdmp.factors.from_networkx : A graph of one's own.
+    pdmp.factors.from_networkx : A graph of your own.
 
     Examples
     --------

@@ -85,9 +85,9 @@ class StickyReport(InnerReport):
 class Sticky(Extended):
     """A sticky process of a spike-and-slab posterior: coordinates are exactly 0 for a part of the time.
 
-    The model's likelihood is kept; its prior is the slab. Coordinate i is 0 under the prior with the probability
-    1 - inclusionᵢ. ``pdmp.diagnostics.inclusion(run)`` are the posterior inclusion probabilities: the fractions of time
-    for which coordinates move. Around a local process the cost of an event does not depend on the dimension.
+    The likelihood is that of the model, whose prior is the slab. Coordinate i is 0 under the prior with the probability
+    1 - inclusionᵢ. ``pdmp.diagnostics.inclusion(run)`` gives the posterior inclusion probabilities: the fractions of
+    time in which coordinates move. With a local process the cost of an event does not depend on the dimension.
 
     Parameters
     ----------
@@ -96,14 +96,15 @@ class Sticky(Extended):
         `ZigZag`, with exact gradients or batches; `BPS` with ``velocities="gaussian"``; `Boomerang` with a diagonal
         covariance; or a sub-sampled process of a regression.
     inclusion : float, array_like of shape (d,) or pdmp.models.priors.BetaBernoulli, optional
-        Prior probability that a coordinate is not 0, above 0 and below 1; that of the model when omitted, and 0.5 for a
-        model without spikes.
+        Prior probability that a coordinate is not 0, above 0 and below 1. By default it is that of the model, or 0.5 if
+        the model has no spikes.
     always : sequence of int, or mask of shape (d,)
         Coordinates that never stick, an intercept for example.
     slab_density : float or array_like, shape (d,), optional
         Density of the slab at 0, for models that do not say it (``model.slab_density()``).
     kappa : float or array_like, shape (d,), optional
-        Instead of these: rates at which coordinates of unit speed leave 0, inclusion / (1 - inclusion) * slab_density.
+        In place of `inclusion` and `slab_density`: rates at which coordinates of unit speed leave 0, inclusion / (1 -
+        inclusion) * slab_density.
 
     Raises
     ------
@@ -115,7 +116,7 @@ class Sticky(Extended):
 
     See Also
     --------
-    pdmp.ZigZag : The process that most often is within.
+    pdmp.ZigZag : The usual argument `process`.
     pdmp.diagnostics.inclusion : Inclusion probabilities with errors.
 
     Notes

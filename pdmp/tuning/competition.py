@@ -416,7 +416,7 @@ def mamba(
     See Also
     --------
     pdmp.tuning.grid : The settings.
-    pdmp.tuning.grid_search : By a score of one's own.
+    pdmp.tuning.grid_search : By a score of your own.
     pdmp.plots.tuning : Draws what is returned.
 
     Examples

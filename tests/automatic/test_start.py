@@ -209,7 +209,7 @@ def test_chains_start_elsewhere_than_down_a_neck(monkeypatch):
     assert found.converged.all()
     said = found.warning(["log(sigma)", "b"])
     assert said.startswith("the density has a neck: along log(sigma), down to -9, log p grew by 30 while widths shrank")
-    assert "Chains start elsewhere, and do not visit it" in said and "do not leave it" not in said
+    assert "Chains start elsewhere and do not visit it" in said and "do not leave it" not in said
     paths = iter([down] * 7)
     found = find_starts(flat, 3, rng(1))
     assert np.abs(found.points[:, 0] + 9.0).max() < 1e-2 and not found.converged.any()

@@ -347,9 +347,7 @@ def test_coordinates_that_rested_at_0_too_seldom_are_named():
     assert found.error[0] == pytest.approx(found.value[0] * np.sqrt(2.0 * 3.0) * rest / length)
     assert 0.01 < found.error[1] < 0.05  # which rested 21 times
     (said,) = [text for text in run.summary().warnings if "too seldom" in text]
-    assert said.startswith(
-        "whether coefficients[0] is 0 changed too seldom: coefficients[0] rested at 0 0, 2 times in "
-    )
+    assert said.startswith("coefficients[0] went to 0 and back too seldom: coefficients[0] rested there 0, 2 times in ")
     assert "0.99, is known to 0.07 at best: run about 2 times as long." in said
     always = spiked(pdmp.ZigZag, seed=1)  # nothing is known of the first but that it was in
     assert np.isnan(pdmp.diagnostics.inclusion(always, errors=True).error[0])

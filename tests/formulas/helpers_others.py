@@ -208,9 +208,9 @@ def rows(examples, data):
 
 HEAD = """# Formulas of brms and Bambi
 
-{n} formulas of their documentation, on a table with columns of the same kinds. The second column is what runs here, the
-arguments of `pdmp.regression` without the table; the third is what the error says where it is typed as it stands there,
-with their name of the family. A test runs all of them, and holds this page to what it finds.
+The tables have {n} formulas of their documentation. The second column has the arguments of `pdmp.regression`, without the
+table. The third has the error if you type the formula and the family as in the first. A test runs all of them, on a table
+with columns of the same kinds, and compares this page with what it finds.
 
 """
 
@@ -219,7 +219,9 @@ def page():
     """All of it, with what the program says."""
     data, text = table(), HEAD.format(n=len(BRMS) + len(BAMBI))
     parts = [
-        "\n".join([f"## {name}\n", "| there | here | what is said of it |", "|---|---|---|", *rows(examples, data)])
+        "\n".join(
+            [f"## {name}\n", "| there | here | error for what is there |", "|---|---|---|", *rows(examples, data)]
+        )
         for name, examples in (("brms", BRMS), ("Bambi", BAMBI))
     ]
     return text + "\n\n".join(parts) + "\n"

@@ -1486,8 +1486,8 @@ def test_the_table_of_inclusion_by_hand():
     text = repr(found)
     assert "median probability model: a, b" in text and "chains disagree, R-hat is above 1.05, " in text
     said = " ".join(found.warnings)
-    assert "whether these are in: 'a'" in said and "'b'" not in said
-    assert "within two Monte Carlo errors of 1/2, so that the median model may be another: 'a', 'c'" in said
+    assert "the probabilities of these: 'a'" in said and "'b'" not in said
+    assert "the median model may be another, as these are within two Monte Carlo errors of 1/2: 'a', 'c'" in said
     assert found._repr_html_().count("<tr>") == 5
     apart = np.zeros((2, 1_000, 1))
     apart[0] = 1.0  # always in one chain, never in the other
@@ -1504,7 +1504,7 @@ def test_the_table_of_inclusion_by_hand():
     slow = np.zeros((2, 1_000, 1))
     slow[:, 500:] = 1.0
     few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
-    assert few.rows[0]["mcse"] > 0.05 and "Monte Carlo errors above 0.05 of whether" in few.warnings[0]
+    assert few.rows[0]["mcse"] > 0.05 and "Monte Carlo error of these probabilities is above 0.05" in few.warnings[0]
     assert few.median_model == ("z",)
 
 

@@ -204,6 +204,7 @@ def test_figures_are_said_alike():
     assert again == ratio and number == len(programs.keys) == 17
     (low_rank,) = read("evidence/speed.md", r"([\d.]+) times those of nutpie with a low-rank metric")
     assert read("choose/index.md", r"([\d.]+) times those of its low-rank metric") == [low_rank]
+    assert read("README.md", r"([\d.]+) times those of nutpie with a low-rank metric") == [low_rank]
     for page in ("README.md", "evidence/speed.md"):
         assert "n seventeen published posteriors" in " ".join(prose(page).values())
 

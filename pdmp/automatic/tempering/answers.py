@@ -217,16 +217,16 @@ def modes_of(run: Run) -> Modes:
 def evidence(a: Any, b: Any) -> LogBayesFactor:
     """The log Bayes factor of two tempered runs, or of two fits: log Z of `a` minus log Z of `b`.
 
-    It means something only if all constants are in it: those of the likelihood and of the priors, which a posterior's
-    shape does not need. They are added for fits of `pdmp.regression`, for the regressions of `pdmp.models` with a
-    proper `prior_scale`, and for priors and families of `pdmp.models.sum_of_terms`; of another model of the package
-    with data a warning says that they are not known. A model of `from_function` has those that its U has; of a Stan
+    It is meaningful only if log Z contains all constants of the likelihood and the priors, which do not change a
+    posterior's shape. pdmp adds them for fits of `pdmp.regression`, for the regressions of `pdmp.models` with a
+    proper `prior_scale`, and for priors and families of `pdmp.models.sum_of_terms`. For its other models with data it
+    warns that they are not known. A model of `from_function` has the constants of its U. In a Stan
     program write ``target += normal_lpdf(y | mu, sigma)`` and not ``y ~ normal(mu, sigma)``, which drops them.
 
     Parameters
     ----------
     a, b : Run or Fit
-        Of ``pdmp.sample(model, tempered=True)``, or of `pdmp.regression`, for the same data.
+        Results of ``pdmp.sample(model, tempered=True)`` or of `pdmp.regression`, for the same data.
 
     Returns
     -------
