@@ -9,7 +9,7 @@ import numpy as np
 
 from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.numerical import row_chunks
-from pdmp.models.regressions.blocks import Chunks, crossed_rows, is_crossed, sums_of_rows
+from pdmp.models.regressions.blocks import Chunks, Crossing, is_crossed, sums_of_rows
 from pdmp.models.regressions.design import products
 from pdmp.native.threads import added, each
 from pdmp.processes.remainders import Shells
@@ -125,7 +125,8 @@ def surveyed(model, anchor, shared):
     """`Sums` of all rows of a model in memory, ℓ'' and θ of each, and the Hessian of coefficients of crossed groups."""
     if len(row_chunks(model)) == 1:
         sums, curvature, thirds = survey_rows(model, anchor, shared)
-        return sums, thirds, crossed_rows(model, curvature) if is_crossed(model) else None
+        across = Crossing(model).matrix(curvature) if is_crossed(model) else None
+        return sums, thirds, None if across is None else (across + across.T).tocsr()
     return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None
 
 

@@ -169,7 +169,8 @@ class Blocks:
 
     def _at(self, x, curved=False):
         """Sums at x, as of `_terms`."""
-        key = x.tobytes(), curved or (self.shell.n_fixed < WIDE and not is_crossed(self.shell))
+        spreads = slice(self.shell.n_fixed, self.shell.n_fixed + self.shell.n_groups)  # rows do not depend on them
+        key = np.delete(x, spreads).tobytes(), curved or self.shell.n_fixed < WIDE
         if self._look[0] not in (key, (key[0], True)):
             self._look = key, self.total(_terms, x, key[1])
         return self._look[1]
@@ -183,15 +184,18 @@ class Blocks:
     def curvature(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, Any]:
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
 
-        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
-        None.
+        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), of
+        which one of each two entries that are the same is there, or None.
         """
-        _, _, squares, own, border, _, across = self._at(x, True)
-        return squares, self._by_grouping(own), border, across if is_crossed(self.shell) else None
+        _, _, squares, own, border, _, curvatures, _ = self._at(x, True)
+        return squares, self._by_grouping(own), border, self.crossing.matrix(curvatures) if self.crossing else None
 
-    def own_blocks(self, x: np.ndarray) -> list[np.ndarray]:
-        """The second of these, of crossed groups, without the others."""
-        return self._by_grouping(*self.total(_own, x))
+    #: `Crossing` of the groupings of a model in memory, or None.
+    crossing: Crossing | None = None
+
+    def changes_of_blocks(self, x: np.ndarray) -> list[list[np.ndarray]]:
+        """Derivatives of the second of these by each dispersion, of crossed groups."""
+        return [self._by_grouping(own) for own in self._at(x)[7]]
 
     def _by_grouping(self, own):
         shell, found = self.shell, []
@@ -222,6 +226,7 @@ class Chunks(Blocks):
         self.model, self.files = model, Arrays()
         self.shell = rows_of(model, 0, 0)
         self._look = (None, None)
+        self.crossing = Crossing(model) if is_crossed(model) else None
 
     def map(self, function: Callable, *args: Any) -> Iterator[Any]:
         def part(first, stop):
@@ -265,7 +270,7 @@ def _blocks(common, where):
 def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> MixedRegression:
     """The model of rows first … stop - 1 alone, in memory."""
     n = stop - first
-    level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int64)
+    level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int32)
     value = files.read("value", first, stop) if "value" in files else np.zeros((n, 0))
     X, target, offset, weight = (files.read(name, first, stop) for name in ("X", "target", "offset", "weight"))
     return _shell(shell, X, target, offset, weight, level, value)
@@ -273,14 +278,11 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 
 def _terms(block, files, first, x, curved):
     crossed = is_crossed(block)  # where concave rows, as those of a Student-t law that are far off, are left out
-    found = sums_of_rows(block, x, clip=crossed)
+    found = sums_of_rows(block, x, clip=crossed, thirds=crossed)
     squares = products(block.design.data, found.curvatures, block.n_fixed) if curved else np.zeros(0)
-    across = crossed_rows(block, found.curvatures) if crossed and curved else 0.0
-    return found.potential, found.gradient, squares, found.own, found.border, found.laws, across
-
-
-def _own(block, files, first, x):
-    return (sums_of_rows(block, x, loss=False, clip=True, whole=False).own,)
+    changes = [own_of_rows(block, 2.0 * third * (found.curvatures > 0.0)) for third in found.thirds[1:]]
+    of_rows = found.curvatures if crossed else 0.0
+    return found.potential, found.gradient, squares, found.own, found.border, found.laws, of_rows, np.array(changes)
 
 
 class RowSums(NamedTuple):
@@ -297,22 +299,14 @@ class RowSums(NamedTuple):
 
 
 def sums_of_rows(
-    model: MixedRegression,
-    x: np.ndarray,
-    loss: bool = True,
-    clip: bool = False,
-    thirds: bool = False,
-    whole: bool = True,
+    model: MixedRegression, x: np.ndarray, loss: bool = True, clip: bool = False, thirds: bool = False
 ) -> RowSums:
-    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0.
-
-    Without `loss` the potential is 0, and if it is not of the `whole`, gradient, border and laws are empty.
-    """
-    p, n, E = model.n_fixed * whole, model.n_functionals, int(model.first[-1] - model.first[0])
+    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0, and without `loss` the potential is 0."""
+    p, n, E = model.n_fixed, model.n_functionals, int(model.first[-1] - model.first[0])
     head = model.head if model.n_groups else np.zeros(0, np.int64)
     found = RowSums(
-        0.0, np.zeros(model.dim * whole), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
-        np.zeros(((n - 1) * whole, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
+        0.0, np.zeros(model.dim), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
+        np.zeros((n - 1, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
         np.zeros((n, model.n_data) if thirds else (0, 0)),
     )  # fmt: skip
     potential = _sums(model.native, x, head, loss, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
@@ -341,8 +335,7 @@ def _sums(
             place = model.run(0, CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
-            if gradient.shape[0] > 0:
-                model.distribute(x, 0, i, place, lane, room, gradient)
+            model.distribute(x, 0, i, place, lane, room, gradient)
             model.hessian_of(i, place, lane, room, hessian)
             w = max(hessian[0, 0], 0.0) if clip else hessian[0, 0]
             curvatures[i] = w
@@ -374,15 +367,66 @@ def is_crossed(model: MixedRegression) -> bool:
     return model.n_groups > 0 and len(model.groupings()) > 1
 
 
-def crossed_rows(model, rows):
-    """Σ rows times products of two columns of different groupings, a sparse matrix (E, E)."""
+def own_of_rows(model: MixedRegression, rows: np.ndarray) -> np.ndarray:
+    """Σ rows times products of the coefficients of one group, as `RowSums.own`."""
+    found = np.zeros((int(model.first[-1] - model.first[0]), max(map(len, model.groupings()))))
+    for columns in model.groupings():
+        for k in columns:
+            part = slice(*(model.first[k : k + 2] - model.first[0]))
+            places, weights = model.level[:, k] - model.first[k], rows * model.value[:, k]
+            for q in columns:
+                found[part, q - columns[0]] = np.bincount(places, weights * model.value[:, q], part.stop - part.start)
+    return found
+
+
+def by_group(level: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in the order of their groups, (N,), and where each group begins, (groups + 1,)."""
     from scipy import sparse
 
-    size, first = model.first[-1] - model.first[0], model.first[0]
-    upper = sparse.csr_array((size, size))
-    for one, other in itertools.combinations(range(model.n_groups), 2):
-        if model.head[one] != model.head[other]:
-            entries = rows * model.value[:, one] * model.value[:, other]
-            places = model.level[:, one] - first, model.level[:, other] - first
-            upper = upper + sparse.coo_array((entries, places), shape=(size, size)).tocsr()
-    return (upper + upper.T).tocsr()
+    # Counted, not compared: of many rows several times as fast as a sort.
+    n = len(level)
+    rows = sparse.csr_array((np.ones(n, np.int8), level, np.arange(n + 1)), shape=(n, groups)).tocsc()
+    return rows.indices, rows.indptr
+
+
+class Crossing:
+    """Which coefficients of different groupings have rows in common.
+
+    Parameters
+    ----------
+    model : MixedRegression
+        In memory.
+    """
+
+    def __init__(self, model: MixedRegression) -> None:
+        self.model, self.size = model, int(model.first[-1] - model.first[0])
+        self.parts = [
+            (one, other, *self._pairs(model.level[:, one] - model.first[0], model.level[:, other] - model.first[0]))
+            for one, other in itertools.combinations(range(model.n_groups), 2)
+            if model.head[one] != model.head[other]
+        ]
+
+    def _pairs(self, one, other):
+        """The pair of each row, the second places of the pairs in order, and where those of each first begin."""
+        order = by_group(other, self.size)[0]
+        order = order[by_group(one[order], self.size)[0]]
+        one, other = one[order], other[order]
+        new = np.r_[True, (one[1:] != one[:-1]) | (other[1:] != other[:-1])]
+        pair = np.empty(len(order), np.int32)
+        pair[order] = np.cumsum(new, dtype=np.int32) - np.int32(1)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(one[new], minlength=self.size))])
+        return pair, other[new].astype(np.int32), begin.astype(np.int32)
+
+    def matrix(self, rows: np.ndarray) -> Any:
+        """Σ rows times products of two coefficients of different groupings, a sparse matrix (E, E).
+
+        An entry is that of the column that comes first, and the other.
+        """
+        from scipy import sparse
+
+        found, value = None, self.model.value
+        for one, other, pair, places, begin in self.parts:
+            entries = np.bincount(pair, rows * value[:, one] * value[:, other], len(places))
+            part = sparse.csr_array((entries, places, begin), shape=(self.size, self.size))
+            found = part if found is None else found + part
+        return found
