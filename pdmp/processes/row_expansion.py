@@ -9,8 +9,8 @@ import numpy as np
 
 from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.numerical import row_chunks
-from pdmp.models.regressions.blocks import Chunks, Crossing, is_crossed, sums_of_rows
-from pdmp.models.regressions.design import products
+from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, is_crossed, sums_of_rows
+from pdmp.models.regressions.design import pieces, products
 from pdmp.native.threads import added, each
 from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, in_pieces, in_shells, together
@@ -53,9 +53,20 @@ def layout_of(model) -> Layout:
 def units_of(model, layout):
     """The group of each row in each grouping, (groupings, N)."""
     if not model.n_groups:
-        return np.zeros((1, model.n_data), np.int64)
+        return np.zeros((1, model.n_data), np.int32)
     heads = np.unique(layout.head)
-    return np.ascontiguousarray((model.level[:, heads] - model.first[heads] + layout.first_unit[heads]).T)
+    moved = (layout.first_unit[heads] - model.first[heads]).astype(np.int32)
+    return np.ascontiguousarray((model.level[:, heads] + moved).T)
+
+
+def sorted_by_units(model, layout):
+    """The rows of each grouping in the order of their groups, (N,) each, and where in all of these a group begins."""
+    units, order, first = units_of(model, layout), [], np.zeros(len(layout.units) + 1, np.int64)
+    for own in units:
+        rows, begin = by_group(own, len(layout.units))
+        order.append(rows)
+        first += begin
+    return order, first
 
 
 class Weights(NamedTuple):
@@ -74,7 +85,7 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
     typical, reach
         r̂, and the typical D̂ of crossed groups.
     thirds : ndarray, shape (n, N)
-        |θᵢ| by the functionals; without rows where groups are not crossed.
+        θᵢ by the functionals; without rows where groups are not crossed.
     """
     own = model.dim - model.n_dispersions
     fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals
@@ -93,18 +104,26 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
         norms = plan.norms(model.enclosures[0], block, BY_FUNCTIONAL)
         return norms, of_shared, np.array(of_groups).reshape(-1, stop - first)
 
-    pieces = (part(0, *where) for where in in_pieces(model.n_data)) if alone else each(part, model.pieces())
-    found, of_shared, of_groups = (np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True))
+    where = [(0, *rows) for rows in in_pieces(model.n_data)] if alone else model.pieces()
+    whole: list = []  # filled piece by piece: of many rows two copies would be the largest arrays of all
+    done = (part(*rows) for rows in where) if alone else each(part, where)
+    for (_, first, stop), pieces_of in zip(where, done, strict=True):
+        whole = whole or [np.empty((*piece.shape[:-1], model.n_data)) for piece in pieces_of]
+        for array, piece in zip(whole, pieces_of, strict=True):
+            array[..., first:stop] = piece
+    found, of_shared, of_groups = whole
     share, units = of_shared.copy(), units_of(model, layout)
     share[0] += of_groups.sum(axis=0)
     bounds = in_shells(found, share, units, len(layout.units))
-    by = 0.5 * typical**2 * bounds.weights
-    parts = by
+    parts = by = 0.5 * typical**2 * bounds.weights
     if len(thirds):
-        by = by + thirds * (reach**2 * np.sum((scale[model.level] * model.value) ** 2, axis=1))
-        parts = np.vstack([parts[:1], by])
+        parts = np.vstack([by[:1], by])
+        by = parts[1:]
+        for s in pieces(model.level):
+            square = np.sum((scale[model.level[s]] * model.value[s]) ** 2, axis=1)
+            by[:, s] += np.abs(thirds[:, s]) * (reach**2 * square)
     drawn = of_groups * parts[0] if model.n_groups else np.zeros((1, model.n_data))
-    drawn[0] += np.sum(of_shared * by, axis=0)
+    drawn[0] += sum(one * weight for one, weight in zip(of_shared, by, strict=True))
     return Weights(parts, drawn, bounds.factors)
 
 
