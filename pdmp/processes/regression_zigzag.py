@@ -258,7 +258,8 @@ class RegressionZigZag(Process):
                 self.own_rises[own] += np.abs(self.own[own, q - self.head[k]]) * sigmas[model.of_column(q)]
         if self.crossed:
             self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
-            self.pairs = crossed.indices.astype(np.uint32)  # compiled code walks numbers without a sign twice as fast
+            # Compiled code walks numbers without a sign twice as fast.
+            self.pairs = crossed.indices.astype(np.int32, copy=False).view(np.uint32)
             gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
             self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
             self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
@@ -320,8 +321,9 @@ class RegressionZigZag(Process):
             self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
             order, places = sorted_by_units(model, self.layout)
             weights = np.concatenate([row[own] for row, own in zip(drawn, order, strict=True)])
+            order = np.concatenate(order)
             del parts, drawn, thirds  # of many rows each is as large as the table
-            self.tables = AliasTables(np.concatenate(order), places, weights)
+            self.tables = AliasTables(order, places, weights)
         else:
             sums, self.growth, names, first, totals = survey_blocks(model, *args)
             self.parts = model.blocks.files.mapped(names[1])

@@ -10,7 +10,7 @@ import numpy as np
 from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, is_crossed, sums_of_rows
-from pdmp.models.regressions.design import pieces, products
+from pdmp.models.regressions.design import products
 from pdmp.native.threads import added, each
 from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, in_pieces, in_shells, together
@@ -90,8 +90,9 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
     own = model.dim - model.n_dispersions
     fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals
 
-    def part(_, first, stop):
-        rows, of_shared, of_groups = slice(first, stop), np.empty((m, stop - first)), []
+    def sizes(rows):
+        """Σ σⱼ |Aⱼ| of the shared coordinates by the functionals, (n, rows), and of each grouping."""
+        of_shared, of_groups = np.empty((m, len(model.target[rows]))), []
         of_shared[0] = np.abs(model.design.data[rows][:, fixed]) @ speed[fixed]
         of_shared[1:] = speed[own:, None]
         for k in range(model.n_groups):
@@ -100,30 +101,35 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
                 of_groups.append(size)
             else:
                 of_groups[-1] = of_groups[-1] + size
-        block = model.row_block(0, first, stop, anchor, scale)
-        norms = plan.norms(model.enclosures[0], block, BY_FUNCTIONAL)
-        return norms, of_shared, np.array(of_groups).reshape(-1, stop - first)
+        return of_shared, np.array(of_groups).reshape(-1, of_shared.shape[1])
 
+    def part(k, first, stop):
+        return plan.norms(model.enclosures[k], model.row_block(k, first, stop, anchor, scale), BY_FUNCTIONAL)
+
+    # Of many rows the norms are the largest arrays of all: there is one copy of them, and the rest is computed again.
     where = [(0, *rows) for rows in in_pieces(model.n_data)] if alone else model.pieces()
-    whole: list = []  # filled piece by piece: of many rows two copies would be the largest arrays of all
     done = (part(*rows) for rows in where) if alone else each(part, where)
-    for (_, first, stop), pieces_of in zip(where, done, strict=True):
-        whole = whole or [np.empty((*piece.shape[:-1], model.n_data)) for piece in pieces_of]
-        for array, piece in zip(whole, pieces_of, strict=True):
-            array[..., first:stop] = piece
-    found, of_shared, of_groups = whole
-    share, units = of_shared.copy(), units_of(model, layout)
-    share[0] += of_groups.sum(axis=0)
-    bounds = in_shells(found, share, units, len(layout.units))
+    found, share = np.empty((len(plan.radii), m, model.n_data)), np.empty((m, model.n_data))
+    for (_, first, stop), norms in zip(where, done, strict=True):
+        rows = slice(first, stop)
+        found[..., rows] = norms
+        share[:, rows], of_groups = sizes(rows)
+        share[0, rows] += of_groups.sum(axis=0)
+    bounds, groups = in_shells(found, share, units_of(model, layout), len(layout.units)), len(np.unique(layout.head))
+    del found, share
     parts = by = 0.5 * typical**2 * bounds.weights
     if len(thirds):
         parts = np.vstack([by[:1], by])
         by = parts[1:]
-        for s in pieces(model.level):
-            square = np.sum((scale[model.level[s]] * model.value[s]) ** 2, axis=1)
-            by[:, s] += np.abs(thirds[:, s]) * (reach**2 * square)
-    drawn = of_groups * parts[0] if model.n_groups else np.zeros((1, model.n_data))
-    drawn[0] += sum(one * weight for one, weight in zip(of_shared, by, strict=True))
+    drawn = np.zeros((max(groups, 1), model.n_data))
+    for _, first, stop in where:
+        rows = slice(first, stop)
+        if len(thirds):
+            square = np.sum((scale[model.level[rows]] * model.value[rows]) ** 2, axis=1)
+            by[:, rows] += np.abs(thirds[:, rows]) * (reach**2 * square)
+        of_shared, of_groups = sizes(rows)
+        drawn[:groups, rows] = of_groups * parts[0, rows]
+        drawn[0, rows] += np.sum(of_shared * by[:, rows], axis=0)
     return Weights(parts, drawn, bounds.factors)
 
 

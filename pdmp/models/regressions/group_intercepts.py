@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.priors import derivative
-from pdmp.models.regressions.design import pieces, read_design
+from pdmp.models.regressions.design import Dense, is_mapped, pieces, read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
@@ -120,6 +120,9 @@ class GroupIntercepts(MixedRegression):
                 if j != intercept:
                     self.value[:, k] = self.X[:, j]
                 self.X[:, j] = 0.0  # the coefficients act through w and b alone
+        if coded is None and not is_mapped(self.X) and self.n_fixed == 1:  # zeros that are never written take no memory
+            self.X = np.zeros_like(self.X)
+            self.design = Dense(self.X, 1)
         self.share, self.stiffness = np.zeros(self.first[-1] - self.first[0]), np.zeros(K)
         if several:
             weight = self.weight if self.weight.size else np.ones(self.n_data)
