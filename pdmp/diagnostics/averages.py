@@ -268,8 +268,8 @@ def stretches(
             stretch = r.length / n
         elif f is None:
             stretch = float(r.integrals.stretch[0])
-            found = r.batches[places].T / stretch if stretch > 0.0 else np.zeros((0, len(r.batches[places])))
-            averages = found + r.integrals.centre[places]
+            found, centre = r.batches_of(places).T, r.integrals.centre[places]
+            averages = (found / stretch if stretch > 0.0 else np.zeros((0, len(centre)))) + centre
         else:
             rows, stretch = r.grid.rows[: int(r.grid.used[0])], float(r.grid.spacing[0])
             averages = np.moveaxis(apply(weighted(run, f), rows.T), -1, 0)
@@ -294,9 +294,10 @@ def square_stretches(run, mean, part=None):
             stretch = r.length / n
         else:
             stretch = float(r.integrals.stretch[0])
-            known = stretch > 0.0 and r.square_batches.shape == r.batches.shape
-            squares, batches = (b[places] if known else b for b in (r.square_batches, r.batches))
-            averages = (squares.T + 2.0 * shift * batches.T) / stretch + shift**2 if known else []
+            averages = []
+            if stretch > 0.0 and r.has_squares:
+                squares, batches = r.batches_of(places, 1).T, r.batches_of(places).T
+                averages = (squares + 2.0 * shift * batches) / stretch + shift**2
             if run.store == "grid":
                 four = np.mean((r.grid.rows[: int(r.grid.used[0]), places] - mean) ** 4, axis=0)
         series.append(weights @ np.reshape(averages, (-1, len(weights), len(mean) // len(weights))))

@@ -152,15 +152,21 @@ class Record:
     @property
     def batches(self):
         """Integrals of x - centre over consecutive stretches of the path, shape (D, n); not with a skeleton."""
-        return self._marked()[:, : len(self.x)].T
+        return self.batches_of(slice(None))
 
     @property
     def square_batches(self):
         """The same of (x - centre)²; shape (0, n) in a file of an older version, which has none."""
-        return self._marked()[:, len(self.x) :].T
+        return self.batches_of(slice(None), 1) if self.has_squares else self.batches[:0]
 
-    def _marked(self):
-        return np.diff(self.integrals.marks[: int(self.integrals.marked[0])], axis=0, prepend=0.0)
+    @property
+    def has_squares(self):
+        return self.integrals.marks.shape[1] > len(self.x)
+
+    def batches_of(self, places, power=0):
+        """Rows `places` of `batches`, or for 1 of `square_batches`; the others are not computed."""
+        marks, d = self.integrals.marks[: int(self.integrals.marked[0])], len(self.x)
+        return np.diff(marks[:, power * d : (power + 1) * d][:, places], axis=0, prepend=0.0).T
 
     @property
     def length(self):

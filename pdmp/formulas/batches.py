@@ -450,7 +450,7 @@ class Rows:
             if wanted:
                 files.create(name, (n,))
         if self.groups:
-            files.create("level", (n, self.groups), np.int64)
+            files.create("level", (n, self.groups), np.int32)
             files.create("value", (n, self.groups))
         first = self.p + self.groups + levels[:-1]
         common = centre, scale, response_centre, response_scale, group_scale, first, likelihood, means

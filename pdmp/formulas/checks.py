@@ -140,7 +140,7 @@ def _are_same(g, other):
     if g.value.ndim == 1:
         if not np.allclose(g.value * other.value[at], other.value * g.value[at], rtol=CONSTANT, atol=0.0):
             return False
-        return len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels)
+        return len(np.unique(g.level * np.int64(len(g.levels)) + other.level)) == len(g.levels)
     if is_smooth(g) != is_smooth(other):
         return False
     a, b = _multiplied(g), _multiplied(other)

@@ -663,6 +663,8 @@ class Design:
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table)
         self.kept = Kept(table, [self])
+        for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
+            term.data = term.data[:1].copy()  # what formulae has of all rows is not looked at again
 
     def _set_group(self, term, table, environment):
         term.set_type(table, environment)
@@ -834,10 +836,12 @@ class Design:
             members = self._members(term, table) if named else []
             if first and name not in self._levels:
                 coded = [pandas.factorize(np.concatenate(part), sort=True) for part in zip(*members, strict=True)]
-                rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
+                rows = np.arange(len(coded[0][1]))[:, None]  # of one factor each label is there
+                if len(coded) > 1:
+                    rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
                 self._levels[name] = tuple(tuple(labels[k] for k, (_, labels) in zip(row, coded)) for row in rows)  # noqa: B905
             levels = self._levels[name]
-            level = np.full(n, -1)
+            level = np.full(n, -1, np.int32)
             if named:
                 each = [_codes(parts, levels, pandas) for parts in members]
                 level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
@@ -849,7 +853,8 @@ class Design:
                 row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
-                value = values[:, k].copy()
+                # Ones of an intercept take no memory.
+                value = np.broadcast_to(1.0, n) if term.expr.name == "Intercept" else values[:, k].copy()
                 if shares is not None:
                     value = value[:, None] * shares
                 found.append(Groups(f"{label}|{name}", name, labels, level, value))
@@ -1147,8 +1152,8 @@ def _plain(label):
 def _codes(parts, levels, pandas):
     """Place of each row among `levels`, tuples of one label for each part; -1 for others."""
     if len(parts) == 1:
-        return pandas.Index([one[0] for one in levels]).get_indexer(pandas.Index(parts[0])).astype(np.int64)
-    return pandas.MultiIndex.from_tuples(levels).get_indexer(pandas.MultiIndex.from_arrays(parts)).astype(np.int64)
+        return pandas.Index([one[0] for one in levels]).get_indexer(pandas.Index(parts[0])).astype(np.int32)
+    return pandas.MultiIndex.from_tuples(levels).get_indexer(pandas.MultiIndex.from_arrays(parts)).astype(np.int32)
 
 
 def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:

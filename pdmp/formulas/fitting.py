@@ -62,8 +62,9 @@ SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where th
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
 #: And share of the posterior variance in the prior's up to which they are, the median of the groups: where rows are
-#: many and say little, the standard deviation of effects waits for all of them to move.
-UNKNOWN_SHARE = 0.8
+#: many and say little, the standard deviation of effects waits for all of them to move. A gradient waits for all rows:
+#: beyond that share they are sub-sampled too where a group has so many rows, on average, for each unit of that time.
+UNKNOWN_SHARE, WAITING_ROWS = 0.8, 4.0
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
@@ -222,9 +223,10 @@ def regression(
     set-up, a few passes over them. A table may have effects of one grouping: ``(1 | g)`` if half of the groups have at
     least 10 rows, from 5,000 rows on if there are 200 groups or more; and ``(1 + x || g)``, x being among the fixed
     columns, if half of them have at least 50. A table in memory is sampled otherwise if its rows say so little of the
-    effects that half of them keep four fifths of their prior variance or more. Without groups, and if the correlations
-    of the coefficients have a condition number above 10, it is the Boomerang sampler,
-    `pdmp.processes.regression_boomerang`. All this holds for tables in memory and for those read in batches.
+    effects that half of them keep four fifths of their prior variance or more, and its largest group has few rows for
+    how long their standard deviation then takes. Without groups, and if the correlations of the coefficients have a
+    condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. All this holds for
+    tables in memory and for those read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
@@ -752,7 +754,9 @@ def little_known(model: GroupIntercepts, found: Laplace) -> str:
     for k, g in enumerate(model.groups):
         variances = found.sd[model.first[k] : model.first[k + 1]] ** 2
         share = float(np.median(variances)) * model.effect_precision(found.mean, k)
-        if share > UNKNOWN_SHARE:
+        # The variance of log τ in that which it has while no effect moves: so many units of time it takes to move.
+        time = 2.0 * len(g.levels) * found.sd[model.n_fixed + k] ** 2
+        if share > UNKNOWN_SHARE and time * WAITING_ROWS > model.n_data / len(g.levels):
             return f"they say too little of the effects {g.name}"
     return ""
 

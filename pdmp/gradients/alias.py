@@ -214,18 +214,16 @@ class AliasTables(Compiled):
     array([2., 4.])
     """
 
-    table: np.ndarray  #: (N, 4): threshold, and the item below it and from it on
+    table: np.ndarray  #: (N, 3): threshold, and the item below it and from it on
     first: np.ndarray
     totals: np.ndarray
 
     def __init__(self, items, first, weights):
-        items, weights = np.asarray(items, np.int64), np.asarray(weights, float)
+        items, weights = np.asarray(items), np.asarray(weights, float)
         self.first = np.asarray(first, np.int64)
         self.totals = np.zeros(len(self.first) - 1)
-        self.table = np.zeros((len(items), 4))
-        _build_all(self.native, weights, np.zeros(len(items), np.int64))
-        self.table[:, 2] = items[self.table[:, ALIAS].astype(np.int64)]
-        self.table[:, 1] = items
+        self.table = np.zeros((len(items), 3))
+        _build_all(self.native, items, weights, np.zeros(np.diff(self.first).max(), np.int64))
 
     def queue(self) -> tuple:
         """What `next` keeps of draws that are made ahead: nothing."""
@@ -351,7 +349,8 @@ def table_of_block(weights: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 @entry
-def _build_all(alias_table, weights, waiting):
+def _build_all(alias_table, items, weights, waiting):
+    table = alias_table.table
     for g in range(alias_table.totals.shape[0]):
         total = 0.0
         for k in range(alias_table.first[g], alias_table.first[g + 1]):
@@ -359,6 +358,9 @@ def _build_all(alias_table, weights, waiting):
         alias_table.totals[g] = total
         if 0.0 < total < np.inf:
             first, stop = alias_table.first[g], alias_table.first[g + 1]
-            low, high = _balance(alias_table.table, weights, first, stop, (stop - first) / total, waiting)
-            _settle(alias_table.table, waiting, 0, low)
-            _settle(alias_table.table, waiting, high, stop - first)
+            low, high = _balance(table, weights, first, stop, (stop - first) / total, waiting)
+            _settle(table, waiting, 0, low)
+            _settle(table, waiting, high, stop - first)
+    for k in range(items.shape[0]):
+        table[k, 2] = items[int(table[k, ALIAS])]
+        table[k, 1] = items[k]

@@ -82,10 +82,10 @@ from pdmp.processes.row_bounds import Plan, together
 from pdmp.processes.row_expansion import (
     layout_of,
     mean_squares,
+    sorted_by_units,
     survey_blocks,
     surveyed,
     tables_of_blocks,
-    units_of,
     weigh,
 )
 from pdmp.thinning.affine import first_arrival
@@ -258,7 +258,8 @@ class RegressionZigZag(Process):
                 self.own_rises[own] += np.abs(self.own[own, q - self.head[k]]) * sigmas[model.of_column(q)]
         if self.crossed:
             self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
-            self.pairs = crossed.indices.astype(np.uint32)  # compiled code walks numbers without a sign twice as fast
+            # Compiled code walks numbers without a sign twice as fast.
+            self.pairs = crossed.indices.astype(np.int32, copy=False).view(np.uint32)
             gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
             self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
             self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
@@ -315,13 +316,14 @@ class RegressionZigZag(Process):
         self.first_part, self.thirds = int(self.crossed), np.zeros((0, 0))
         if model.blocks is None:
             sums, thirds, crossed = surveyed(model, self.anchor, self.shared)
-            parts, drawn, factors = weigh(model, *args, np.abs(thirds), self.typical_reach)
+            parts, drawn, factors = weigh(model, *args, thirds, self.typical_reach)
             self.growth = Shells(*together(plan, [factors]))
             self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
-            units = units_of(model, self.layout)
-            order = np.argsort(units, axis=1, kind="stable")
-            places = np.searchsorted(np.take_along_axis(units, order, axis=1).ravel(), np.arange(self.groups + 1))
-            self.tables = AliasTables(order.ravel(), places, np.take_along_axis(drawn, order, axis=1).ravel())
+            order, places = sorted_by_units(model, self.layout)
+            weights = np.concatenate([row[own] for row, own in zip(drawn, order, strict=True)])
+            order = np.concatenate(order)
+            del parts, drawn, thirds  # of many rows each is as large as the table
+            self.tables = AliasTables(order, places, weights)
         else:
             sums, self.growth, names, first, totals = survey_blocks(model, *args)
             self.parts = model.blocks.files.mapped(names[1])
@@ -336,12 +338,10 @@ class RegressionZigZag(Process):
             further = self.parts.reshape(-1) if self.parts.shape[1] == 1 else None
             return tables_of_blocks(model, name, first, totals, further)
         # The rows of a group are in any block: sorted here, in memory.
-        group = units_of(model, self.layout)[0]
-        order = np.argsort(group, kind="stable")
-        places = np.searchsorted(group[order], np.arange(self.groups + 1))
+        (order,), places = sorted_by_units(model, self.layout)
         tables = AliasTables(order, places, files.read(name, 0, n)[order])
         files.remove(name)
-        files.create(name, (n, 4))
+        files.create(name, (n, 3))
         files.write(name, 0, tables.table)
         tables.table = files.mapped(name)
         return tables

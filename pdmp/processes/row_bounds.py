@@ -128,6 +128,7 @@ def in_shells(found: np.ndarray, share=1.0, group: np.ndarray | None = None, gro
     Parameters
     ----------
     found : ndarray, shape (shells, K, n)
+        The first shell's become the weights, where they are.
     share : array_like, shape (K, n), default 1.0
         In proportion to what parts of the weights the chance of a row is: shells for which weights would have to be
         raised too much are left out.
@@ -136,18 +137,22 @@ def in_shells(found: np.ndarray, share=1.0, group: np.ndarray | None = None, gro
     """
     finite = np.isfinite(found).all(axis=(1, 2))
     last = len(finite) if finite.all() else int(np.argmin(finite))
-    weights, most = found[0], MOST * np.sum(share * found[0])
+    weights, share = found[0], np.broadcast_to(share, found.shape[1:])
+    rows = [slice(*where) for where in in_pieces(weights.shape[1])]
+    most = MOST * sum(np.sum(share[:, k] * weights[:, k]) for k in rows)
     for s in range(1, last):
-        raised = np.maximum(weights, FLOOR * found[s])
-        if np.sum(share * raised) > most:
+        if sum(np.sum(share[:, k] * np.maximum(weights[:, k], FLOOR * found[s][:, k])) for k in rows) > most:
             last = s
             break
-        weights = raised
+        for k in rows:
+            np.maximum(weights[:, k], FLOOR * found[s][:, k], out=weights[:, k])
     factors = np.ones((groups, max(last, 1)))
     for s in range(1, last):
-        ratio = np.divide(found[s], weights, out=np.zeros_like(weights), where=weights > 0.0).max(axis=0, initial=0.0)
-        for places in [np.zeros(len(ratio), np.int64)] if group is None else np.atleast_2d(group):
-            np.maximum.at(factors, (places, s), ratio)
+        for k in rows:
+            w = weights[:, k]
+            ratio = np.divide(found[s][:, k], w, out=np.zeros_like(w), where=w > 0.0).max(axis=0, initial=0.0)
+            for places in [np.zeros(len(ratio), np.int64)] if group is None else np.atleast_2d(group)[:, k]:
+                np.maximum.at(factors, (places, s), ratio)
     return RowBounds(weights, np.maximum.accumulate(factors, axis=1))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdmp.gradients.alias import AliasBlocks, table_of_block
 from pdmp.models.numerical import row_chunks
-from pdmp.models.regressions.blocks import Chunks, crossed_rows, is_crossed, sums_of_rows
+from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, is_crossed, sums_of_rows
 from pdmp.models.regressions.design import products
 from pdmp.native.threads import added, each
 from pdmp.processes.remainders import Shells
@@ -53,9 +53,20 @@ def layout_of(model) -> Layout:
 def units_of(model, layout):
     """The group of each row in each grouping, (groupings, N)."""
     if not model.n_groups:
-        return np.zeros((1, model.n_data), np.int64)
+        return np.zeros((1, model.n_data), np.int32)
     heads = np.unique(layout.head)
-    return np.ascontiguousarray((model.level[:, heads] - model.first[heads] + layout.first_unit[heads]).T)
+    moved = (layout.first_unit[heads] - model.first[heads]).astype(np.int32)
+    return np.ascontiguousarray((model.level[:, heads] + moved).T)
+
+
+def sorted_by_units(model, layout):
+    """The rows of each grouping in the order of their groups, (N,) each, and where in all of these a group begins."""
+    units, order, first = units_of(model, layout), [], np.zeros(len(layout.units) + 1, np.int64)
+    for own in units:
+        rows, begin = by_group(own, len(layout.units))
+        order.append(rows)
+        first += begin
+    return order, first
 
 
 class Weights(NamedTuple):
@@ -74,13 +85,14 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
     typical, reach
         r̂, and the typical D̂ of crossed groups.
     thirds : ndarray, shape (n, N)
-        |θᵢ| by the functionals; without rows where groups are not crossed.
+        θᵢ by the functionals; without rows where groups are not crossed.
     """
     own = model.dim - model.n_dispersions
     fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals
 
-    def part(_, first, stop):
-        rows, of_shared, of_groups = slice(first, stop), np.empty((m, stop - first)), []
+    def sizes(rows):
+        """Σ σⱼ |Aⱼ| of the shared coordinates by the functionals, (n, rows), and of each grouping."""
+        of_shared, of_groups = np.empty((m, len(model.target[rows]))), []
         of_shared[0] = np.abs(model.design.data[rows][:, fixed]) @ speed[fixed]
         of_shared[1:] = speed[own:, None]
         for k in range(model.n_groups):
@@ -89,22 +101,35 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
                 of_groups.append(size)
             else:
                 of_groups[-1] = of_groups[-1] + size
-        block = model.row_block(0, first, stop, anchor, scale)
-        norms = plan.norms(model.enclosures[0], block, BY_FUNCTIONAL)
-        return norms, of_shared, np.array(of_groups).reshape(-1, stop - first)
+        return of_shared, np.array(of_groups).reshape(-1, of_shared.shape[1])
 
-    pieces = (part(0, *where) for where in in_pieces(model.n_data)) if alone else each(part, model.pieces())
-    found, of_shared, of_groups = (np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True))
-    share, units = of_shared.copy(), units_of(model, layout)
-    share[0] += of_groups.sum(axis=0)
-    bounds = in_shells(found, share, units, len(layout.units))
-    by = 0.5 * typical**2 * bounds.weights
-    parts = by
+    def part(k, first, stop):
+        return plan.norms(model.enclosures[k], model.row_block(k, first, stop, anchor, scale), BY_FUNCTIONAL)
+
+    # Of many rows the norms are the largest arrays of all: there is one copy of them, and the rest is computed again.
+    where = [(0, *rows) for rows in in_pieces(model.n_data)] if alone else model.pieces()
+    done = (part(*rows) for rows in where) if alone else each(part, where)
+    found, share = np.empty((len(plan.radii), m, model.n_data)), np.empty((m, model.n_data))
+    for (_, first, stop), norms in zip(where, done, strict=True):
+        rows = slice(first, stop)
+        found[..., rows] = norms
+        share[:, rows], of_groups = sizes(rows)
+        share[0, rows] += of_groups.sum(axis=0)
+    bounds, groups = in_shells(found, share, units_of(model, layout), len(layout.units)), len(np.unique(layout.head))
+    del found, share
+    parts = by = 0.5 * typical**2 * bounds.weights
     if len(thirds):
-        by = by + thirds * (reach**2 * np.sum((scale[model.level] * model.value) ** 2, axis=1))
-        parts = np.vstack([parts[:1], by])
-    drawn = of_groups * parts[0] if model.n_groups else np.zeros((1, model.n_data))
-    drawn[0] += np.sum(of_shared * by, axis=0)
+        parts = np.vstack([by[:1], by])
+        by = parts[1:]
+    drawn = np.zeros((max(groups, 1), model.n_data))
+    for _, first, stop in where:
+        rows = slice(first, stop)
+        if len(thirds):
+            square = np.sum((scale[model.level[rows]] * model.value[rows]) ** 2, axis=1)
+            by[:, rows] += np.abs(thirds[:, rows]) * (reach**2 * square)
+        of_shared, of_groups = sizes(rows)
+        drawn[:groups, rows] = of_groups * parts[0, rows]
+        drawn[0, rows] += np.sum(of_shared * by[:, rows], axis=0)
     return Weights(parts, drawn, bounds.factors)
 
 
@@ -125,7 +150,8 @@ def surveyed(model, anchor, shared):
     """`Sums` of all rows of a model in memory, ℓ'' and θ of each, and the Hessian of coefficients of crossed groups."""
     if len(row_chunks(model)) == 1:
         sums, curvature, thirds = survey_rows(model, anchor, shared)
-        return sums, thirds, crossed_rows(model, curvature) if is_crossed(model) else None
+        across = Crossing(model).matrix(curvature) if is_crossed(model) else None
+        return sums, thirds, None if across is None else (across + across.T).tocsr()
     return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None
 
 

@@ -1174,6 +1174,12 @@ def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):
     assert fitting.subsampled(crossed, False)[2] == "they say too little of the effects 1|h"
     known = made("c ~ x + (1 | g)", "poisson", data=data)[0]
     assert fitting.little_known(known, laplace(known)) == ""
+    # Unless rows of a group are many for the time that log τ takes: its variance in that with all effects known.
+    found = laplace(model)
+    slower = 24.0 / (2 * 5 * found.sd[model.n_fixed] ** 2)
+    for factor, text in ((0.99, ""), (1.01, "they say too little of the effects 1|g")):
+        monkeypatch.setattr(fitting, "WAITING_ROWS", factor * slower)
+        assert fitting.little_known(model, found) == text
 
 
 @pytest.mark.parametrize("family", ["gaussian", "gamma"])

@@ -10,7 +10,8 @@ from scipy import integrate
 import pdmp
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models.priors import HalfNormal, Normal, derivative
-from pdmp.models.regressions.blocks import sums_of_rows
+from pdmp.models.regressions import blocks
+from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, sums_of_rows
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import _log_spread, laplace
 from pdmp.models.regressions.likelihoods import (
@@ -657,6 +658,47 @@ def test_the_approximation_of_crossed_groups_is_at_the_mode(law, groupings):
     both = np.r_[given, laws]
     expected = np.sqrt(np.diag(np.linalg.inv(hessian[np.ix_(both, both)])))[len(given) :]
     np.testing.assert_allclose(found.sd[laws], expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("slope", [None, 0, 1])
+def test_sums_over_the_rows_of_crossed_groups_are_those_of_matrices(slope, monkeypatch):
+    """Of a law whose curvature depends on all; in one chunk, and in several."""
+    model, rng = crossed(NegativeBinomialLaw, 3, n=90, slope=slope), np.random.default_rng(5)
+    model.level[45:] = model.level[:45]  # pairs of several rows
+    x = model.initial + 0.1 * rng.normal(size=model.dim)
+    first, E, rows = int(model.first[0]), int(model.first[-1] - model.first[0]), np.arange(model.n_data)
+    Z, grouping = np.zeros((model.n_data, E)), np.zeros(E, np.int64)
+    for k in range(model.n_groups):
+        Z[rows, model.level[:, k] - first] = model.value[:, k]
+        grouping[model.of_column(k)] = model.head[k]
+    found = sums_of_rows(model, x, thirds=True)
+    whole = Z.T @ (found.curvatures[:, None] * Z)
+    apart = grouping[:, None] < grouping
+    np.testing.assert_allclose(Crossing(model).matrix(found.curvatures).toarray(), whole * apart, rtol=1e-12)
+    for k, columns in enumerate(model.groupings()):
+        block = Chunks(model).curvature(x)[1][k]
+        for a, one in enumerate(columns):
+            for b, other in enumerate(columns):
+                expected = np.diag(whole[model.of_column(one), model.of_column(other)])
+                np.testing.assert_allclose(block[:, a, b], expected, rtol=1e-12)
+    h = 1e-5 * (np.arange(model.dim) == model.dim - 1)
+    above, below = (sums_of_rows(model, x + sign * h) for sign in (1.0, -1.0))
+    np.testing.assert_allclose(found.changes[0], (above.own - below.own) / 2e-5, rtol=1e-5, atol=1e-8)
+    wide = Z**2 * found.thirds[1][:, None]
+    np.testing.assert_allclose(found.bulge[:, -1], wide.sum(axis=0), rtol=1e-12)
+    one = laplace(model)
+    monkeypatch.setattr(blocks, "CHUNK", 17)
+    monkeypatch.setattr(blocks, "ROWS_OF_COEFFICIENT", 0)
+    many = laplace(model)
+    np.testing.assert_allclose(many.mean, one.mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(many.sd, one.sd, rtol=1e-7)
+
+
+def test_rows_are_counted_into_the_order_of_their_groups():
+    level = np.random.default_rng(3).choice([0, 1, 2, 4], 50).astype(np.int32)  # no row of one of the groups
+    order, begin = by_group(level, 6)
+    np.testing.assert_array_equal(order, np.argsort(level, kind="stable"))
+    np.testing.assert_array_equal(begin, np.searchsorted(np.sort(level), np.arange(7)))
 
 
 def test_what_is_refused():

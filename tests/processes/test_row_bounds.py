@@ -8,6 +8,7 @@ import pytest
 import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Normal
+from pdmp.processes import row_bounds as row_bounds_module
 from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import Plan, Small, _norm, in_shells, row_bounds
 from tests.checks import plain, plain_only
@@ -165,7 +166,7 @@ def test_each_level_has_factors_of_its_own():
         assert shells.at(2.0, level) == 2.0 * far
 
 
-def test_weights_and_factors_of_shells():
+def test_weights_and_factors_of_shells(monkeypatch):
     found = np.array([[[1.0, 0.0, 2.0]], [[1.5, 0.0, 8.0]], [[9.0, 0.0, 6.0]], [[math.inf, 0.0, 9.0]]])
     bounds = in_shells(found)
     assert bounds.weights.tolist() == [[1.0, 0.0, 2.0]] and bounds.factors.tolist() == [[1.0, 4.0, 9.0]]
@@ -177,5 +178,12 @@ def test_weights_and_factors_of_shells():
     assert groups.factors.tolist() == [[1.0, 1.5, 9.0], [1.0, 4.0, 4.0]]
     crossed = in_shells(np.array([[[1.0] * 3], [[2.0, 3.0, 4.0]]]), group=np.array([[0, 1, 1], [2, 2, 3]]), groups=4)
     assert crossed.factors.tolist() == [[1.0, 2.0], [1.0, 4.0], [1.0, 3.0], [1.0, 4.0]]
+    rng = np.random.default_rng(1)
+    norms, share = np.cumsum(rng.exponential(size=(3, 2, 50)), axis=0), rng.random((2, 50))
+    whole = in_shells(norms.copy(), share, np.arange(50) % 4, 4)
+    monkeypatch.setattr(row_bounds_module, "PIECE", 7)
+    parts = in_shells(norms.copy(), share, np.arange(50) % 4, 4)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one, other)
     plan = Plan(100, 2.0)
     assert np.all(np.diff(plan.steps) > 0.0) and np.allclose(plan.shares.sum(axis=1), 1.0)

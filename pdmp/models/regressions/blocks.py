@@ -21,11 +21,13 @@ from pdmp.models.numerical import row_chunks
 from pdmp.models.regressions.design import Dense, products
 from pdmp.models.regressions.likelihoods import THIRD
 from pdmp.native.classes import entry
-from pdmp.native.threads import added, each
+from pdmp.native.prefetch import prefetch
+from pdmp.native.threads import CHUNK, added, each
 
 if TYPE_CHECKING:
     from pdmp.models.regressions.mixed import MixedRegression
 
+ROWS_OF_COEFFICIENT = 8  #: rows of a chunk in memory, for each coordinate, at least
 ENTRIES = 2**20  #: numbers of a block of coded rows; more where rows are so wide that a matrix is larger
 WIDE = 256  #: columns from which on the Hessian costs so much that it is computed only where it is asked for
 
@@ -100,6 +102,9 @@ class Arrays:
     def write(self, name: str, first: int, rows: np.ndarray) -> None:
         self._known[name][first : first + len(rows)] = rows
 
+    def read(self, name: str, first: int, stop: int) -> np.ndarray:
+        return self._known[name][first:stop]
+
     def mapped(self, name: str) -> np.ndarray:
         """All rows, which are the caller's from now on."""
         return self._known.pop(name)
@@ -169,7 +174,8 @@ class Blocks:
 
     def _at(self, x, curved=False):
         """Sums at x, as of `_terms`."""
-        key = x.tobytes(), curved or (self.shell.n_fixed < WIDE and not is_crossed(self.shell))
+        spreads = slice(self.shell.n_fixed, self.shell.n_fixed + self.shell.n_groups)  # rows do not depend on them
+        key = np.delete(x, spreads).tobytes(), curved or self.shell.n_fixed < WIDE
         if self._look[0] not in (key, (key[0], True)):
             self._look = key, self.total(_terms, x, key[1])
         return self._look[1]
@@ -183,15 +189,21 @@ class Blocks:
     def curvature(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray, Any]:
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, E).
 
-        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), or
-        None.
+        The second of each grouping. Fourth is the sparse part of two coefficients of different groupings, (E, E), of
+        which one of each two entries that are the same is there, or None.
         """
-        _, _, squares, own, border, _, across = self._at(x, True)
-        return squares, self._by_grouping(own), border, across if is_crossed(self.shell) else None
+        _, _, squares, own, border, _, _ = self._at(x, True)
+        crossed = (
+            self.crossing.matrix(self.files.read("curvatures", 0, len(self.model.target))) if self.crossing else None
+        )
+        return squares, self._by_grouping(own), border, crossed
 
-    def own_blocks(self, x: np.ndarray) -> list[np.ndarray]:
-        """The second of these, of crossed groups, without the others."""
-        return self._by_grouping(*self.total(_own, x))
+    #: `Crossing` of the groupings of a model in memory, or None.
+    crossing: Crossing | None = None
+
+    def changes_of_blocks(self, x: np.ndarray) -> list[list[np.ndarray]]:
+        """Derivatives of the second of these by each dispersion, of crossed groups."""
+        return [self._by_grouping(own) for own in self._at(x)[6]]
 
     def _by_grouping(self, own):
         shell, found = self.shell, []
@@ -222,12 +234,19 @@ class Chunks(Blocks):
         self.model, self.files = model, Arrays()
         self.shell = rows_of(model, 0, 0)
         self._look = (None, None)
+        if is_crossed(model):
+            self.crossing = Crossing(model)
+            self.files.create("curvatures", (model.n_data,))
 
     def map(self, function: Callable, *args: Any) -> Iterator[Any]:
         def part(first, stop):
             return function(rows_of(self.model, first, stop), self.files, first, *args)
 
-        return each(part, row_chunks(self.model))
+        ranges = row_chunks(self.model)
+        if self.model.n_groups:  # each chunk has sums for all coefficients, which take time to be added
+            step, n = max(CHUNK, ROWS_OF_COEFFICIENT * self.model.dim), self.model.n_data
+            ranges = [(first, min(first + step, n)) for first in range(0, n, step)]
+        return each(part, ranges)
 
 
 def rows_of(model: MixedRegression, first: int, stop: int) -> MixedRegression:
@@ -265,7 +284,7 @@ def _blocks(common, where):
 def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> MixedRegression:
     """The model of rows first … stop - 1 alone, in memory."""
     n = stop - first
-    level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int64)
+    level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int32)
     value = files.read("value", first, stop) if "value" in files else np.zeros((n, 0))
     X, target, offset, weight = (files.read(name, first, stop) for name in ("X", "target", "offset", "weight"))
     return _shell(shell, X, target, offset, weight, level, value)
@@ -273,14 +292,11 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 
 def _terms(block, files, first, x, curved):
     crossed = is_crossed(block)  # where concave rows, as those of a Student-t law that are far off, are left out
-    found = sums_of_rows(block, x, clip=crossed)
+    found = sums_of_rows(block, x, clip=crossed, thirds=crossed)
     squares = products(block.design.data, found.curvatures, block.n_fixed) if curved else np.zeros(0)
-    across = crossed_rows(block, found.curvatures) if crossed and curved else 0.0
-    return found.potential, found.gradient, squares, found.own, found.border, found.laws, across
-
-
-def _own(block, files, first, x):
-    return (sums_of_rows(block, x, loss=False, clip=True, whole=False).own,)
+    if crossed:
+        files.write("curvatures", first, found.curvatures)
+    return found.potential, found.gradient, squares, found.own, found.border, found.laws, found.changes
 
 
 class RowSums(NamedTuple):
@@ -291,42 +307,65 @@ class RowSums(NamedTuple):
     own: np.ndarray  #: (E, W) of ℓ'' times products of coefficients of one group, W the most columns of a grouping
     border: np.ndarray  #: (p, E) of these and the fixed columns
     laws: np.ndarray  #: (k, d) rows of the Hessian of the dispersions
-    bulge: np.ndarray  #: (E, p + k) Σ θ of each coefficient, if asked for, else (0, 0)
+    changes: np.ndarray  #: (k, E, W) derivatives of `own` by the dispersions, if asked for, else empty
+    bulge: np.ndarray  #: (E, p + k) Σ θ of each coefficient, if asked for, else empty
     curvatures: np.ndarray  #: (N,) ℓ'' of each row, times its weight
     thirds: np.ndarray  #: (1 + k, N) θ, half its derivatives by the functionals, if asked for, else (0, 0)
 
 
 def sums_of_rows(
-    model: MixedRegression,
-    x: np.ndarray,
-    loss: bool = True,
-    clip: bool = False,
-    thirds: bool = False,
-    whole: bool = True,
+    model: MixedRegression, x: np.ndarray, loss: bool = True, clip: bool = False, thirds: bool = False
 ) -> RowSums:
-    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0.
-
-    Without `loss` the potential is 0, and if it is not of the `whole`, gradient, border and laws are empty.
-    """
-    p, n, E = model.n_fixed * whole, model.n_functionals, int(model.first[-1] - model.first[0])
-    head = model.head if model.n_groups else np.zeros(0, np.int64)
-    found = RowSums(
-        0.0, np.zeros(model.dim * whole), np.zeros((E, int(max(np.bincount(head), default=0)))), np.zeros((p, E)),
-        np.zeros(((n - 1) * whole, model.dim)), np.zeros((E, p + n - 1) if thirds else (0, 0)), np.zeros(model.n_data),
-        np.zeros((n, model.n_data) if thirds else (0, 0)),
-    )  # fmt: skip
-    potential = _sums(model.native, x, head, loss, clip, *found[1:], np.zeros((n, n)), *model.scratch(LANES))
-    return found._replace(potential=potential)
+    """Of a model in memory, in one thread; `clip` counts ℓ'' below 0 as 0, and without `loss` the potential is 0."""
+    p, n, E, first = model.n_fixed, model.n_functionals, int(model.first[-1] - model.first[0]), int(model.first[0])
+    head, column = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if model.n_groups:
+        head, column = model.head, np.repeat(np.arange(model.n_groups) - model.head, np.diff(model.first))
+    W, k = int(max(np.bincount(head), default=0)), n - 1
+    # What belongs to a coefficient is side by side: rows of many groups wait for the memory at each of these.
+    of, gradient, laws = (
+        np.zeros((E, 1 + p + W + k + thirds * (p + k * W))),
+        np.zeros(model.dim),
+        np.zeros((k, model.dim)),
+    )
+    curvatures, third = np.zeros(model.n_data), np.zeros((n, model.n_data) if thirds else (0, 0))
+    potential = _sums(
+        model.native,
+        x,
+        head,
+        loss,
+        clip,
+        of,
+        gradient,
+        laws,
+        curvatures,
+        third,
+        np.zeros((n, n)),
+        *model.scratch(LANES),
+    )
+    parts = np.split(of, np.cumsum([1, p, W, k, thirds * p]), axis=1)
+    gradient[first : first + E] = parts[0][:, 0]
+    laws[:, first : first + E] = parts[3].T
+    changes = parts[5].reshape(E, k, W) if thirds else np.zeros((E, 0, W))
+    bulge = np.hstack([parts[4], 0.5 * changes[np.arange(E), :, column]]) if thirds else np.zeros((0, 0))
+    border = np.ascontiguousarray(parts[1].T)
+    return RowSums(
+        potential, gradient, parts[2].copy(), border, laws, changes.transpose(1, 0, 2).copy(), bulge, curvatures, third
+    )
 
 
 @entry
-def _sums(
-    model, x, head, loss, clip, gradient, own, border, laws, bulge, curvatures, thirds, hessian, eta, there, data, room
-):
-    """Write `RowSums`, whose potential is returned; effects are centred."""
-    p, total, first = border.shape[0], 0.0, 0
+def _sums(model, x, head, loss, clip, of, gradient, laws, curvatures, thirds, hessian, eta, there, data, room):
+    """Write `RowSums`, whose potential is returned; effects are centred, and what is of them is in `of`."""
+    p, laws_first, total, first = model.n_fixed, model.dim - model.n_dispersions, 0.0, 0
+    width = of.shape[1] - 1 - p - model.n_dispersions
+    if thirds.shape[0] > 0:
+        width = (width - p) // (1 + model.n_dispersions)
     while first < model.n_data:
         lanes = min(LANES, model.n_data - first)
+        for lane in range(lanes):
+            for k in range(model.n_groups):
+                prefetch(of, model.level[first + lane, k] - model.first[0])
         model.write_rows(x, 0, first, lanes, data, eta)
         place = model.run(0, LOSS if loss else CURVATURE, lanes, data, eta, room)
         if loss:
@@ -341,30 +380,39 @@ def _sums(
             place = model.run(0, CURVATURE, lanes, data, eta, room)
         for lane in range(lanes):
             i = first + lane
-            if gradient.shape[0] > 0:
-                model.distribute(x, 0, i, place, lane, room, gradient)
+            weight = model.weight_of(i)
+            slope = weight * room[model.results[place], lane]
             model.hessian_of(i, place, lane, room, hessian)
             w = max(hessian[0, 0], 0.0) if clip else hessian[0, 0]
             curvatures[i] = w
+            if clip and w == 0.0:
+                for q in range(thirds.shape[0]):
+                    thirds[q, i] = 0.0
+            model.design.add_row(i, slope, gradient)
+            for q in range(model.n_dispersions):
+                gradient[laws_first + q] += weight * room[model.results[place + 1 + q], lane]
+                model.design.add_row(i, hessian[0, 1 + q], laws[q])
+                for r in range(model.n_dispersions):
+                    laws[q, laws_first + r] += hessian[1 + q, 1 + r]
             for k in range(model.n_groups):
                 e, value = model.level[i, k] - model.first[0], model.value[i, k]
+                of[e, 0] += slope * value
                 for j in range(p):
-                    feature = model.design.feature(i, j)
-                    border[j, e] += w * feature * value
-                    if thirds.shape[0] > 0:
-                        bulge[e, j] += thirds[0, i] * feature * (value * value)
-                for q in range(thirds.shape[0] - 1):
-                    bulge[e, p + q] += thirds[1 + q, i] * (value * value)
-                for q in range(model.n_groups):
-                    if head[q] == head[k]:
-                        own[e, q - head[k]] += w * value * model.value[i, q]
-            for q in range(laws.shape[0]):
-                part = hessian[0, 1 + q]
-                model.design.add_row(i, part, laws[q])
-                for k in range(model.n_groups):
-                    laws[q, model.level[i, k]] += part * model.value[i, k]
-                for r in range(model.n_dispersions):
-                    laws[q, model.dim - model.n_dispersions + r] += hessian[1 + q, 1 + r]
+                    of[e, 1 + j] += w * model.design.feature(i, j) * value
+                c = 1 + p + width
+                for q in range(model.n_dispersions):
+                    of[e, c + q] += hessian[0, 1 + q] * value
+                c += model.n_dispersions
+                if thirds.shape[0] > 0:
+                    for j in range(p):
+                        of[e, c + j] += thirds[0, i] * model.design.feature(i, j) * (value * value)
+                    c += p
+                for r in range(model.n_groups):
+                    if head[r] == head[k]:
+                        both, s = value * model.value[i, r], r - head[k]
+                        of[e, 1 + p + s] += w * both
+                        for q in range(thirds.shape[0] - 1):
+                            of[e, c + q * width + s] += 2.0 * thirds[1 + q, i] * both
         first += lanes
     return total
 
@@ -374,15 +422,54 @@ def is_crossed(model: MixedRegression) -> bool:
     return model.n_groups > 0 and len(model.groupings()) > 1
 
 
-def crossed_rows(model, rows):
-    """Σ rows times products of two columns of different groupings, a sparse matrix (E, E)."""
+def by_group(level: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in the order of their groups, (N,), and where each group begins, (groups + 1,)."""
     from scipy import sparse
 
-    size, first = model.first[-1] - model.first[0], model.first[0]
-    upper = sparse.csr_array((size, size))
-    for one, other in itertools.combinations(range(model.n_groups), 2):
-        if model.head[one] != model.head[other]:
-            entries = rows * model.value[:, one] * model.value[:, other]
-            places = model.level[:, one] - first, model.level[:, other] - first
-            upper = upper + sparse.coo_array((entries, places), shape=(size, size)).tocsr()
-    return (upper + upper.T).tocsr()
+    # Counted, not compared: of many rows several times as fast as a sort.
+    n = len(level)
+    rows = sparse.csr_array((np.ones(n, np.int8), level, np.arange(n + 1)), shape=(n, groups)).tocsc()
+    return rows.indices, rows.indptr
+
+
+class Crossing:
+    """Which coefficients of different groupings have rows in common.
+
+    Parameters
+    ----------
+    model : MixedRegression
+        In memory.
+    """
+
+    def __init__(self, model: MixedRegression) -> None:
+        self.model, self.size = model, int(model.first[-1] - model.first[0])
+        self.parts = [
+            (one, other, *self._pairs(model.level[:, one] - model.first[0], model.level[:, other] - model.first[0]))
+            for one, other in itertools.combinations(range(model.n_groups), 2)
+            if model.head[one] != model.head[other]
+        ]
+
+    def _pairs(self, one, other):
+        """The pair of each row, the second places of the pairs in order, and where those of each first begin."""
+        order = by_group(other, self.size)[0]
+        order = order[by_group(one[order], self.size)[0]]
+        one, other = one[order], other[order]
+        new = np.r_[True, (one[1:] != one[:-1]) | (other[1:] != other[:-1])]
+        pair = np.empty(len(order), np.int32)
+        pair[order] = np.cumsum(new, dtype=np.int32) - np.int32(1)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(one[new], minlength=self.size))])
+        return pair, other[new].astype(np.int32), begin.astype(np.int32)
+
+    def matrix(self, rows: np.ndarray) -> Any:
+        """Σ rows times products of two coefficients of different groupings, a sparse matrix (E, E).
+
+        An entry is that of the column that comes first, and the other.
+        """
+        from scipy import sparse
+
+        found, value = None, self.model.value
+        for one, other, pair, places, begin in self.parts:
+            entries = np.bincount(pair, rows * value[:, one] * value[:, other], len(places))
+            part = sparse.csr_array((entries, places, begin), shape=(self.size, self.size))
+            found = part if found is None else found + part
+        return found

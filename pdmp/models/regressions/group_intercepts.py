@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.priors import derivative
-from pdmp.models.regressions.design import read_design
+from pdmp.models.regressions.design import Dense, is_mapped, pieces, read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import real
 from pdmp.native.classes import compiled
@@ -120,6 +120,9 @@ class GroupIntercepts(MixedRegression):
                 if j != intercept:
                     self.value[:, k] = self.X[:, j]
                 self.X[:, j] = 0.0  # the coefficients act through w and b alone
+        if coded is None and not is_mapped(self.X) and self.n_fixed == 1:  # zeros that are never written take no memory
+            self.X = np.zeros_like(self.X)
+            self.design = Dense(self.X, 1)
         self.share, self.stiffness = np.zeros(self.first[-1] - self.first[0]), np.zeros(K)
         if several:
             weight = self.weight if self.weight.size else np.ones(self.n_data)
@@ -127,8 +130,6 @@ class GroupIntercepts(MixedRegression):
             for k in np.flatnonzero(places == FURTHER):
                 rows = np.bincount(self.level[:, k] - self.first[k], weight, self.first[k + 1] - self.first[k])
                 self.share[self.of_column(k)] = rows / rows.sum()
-        if coded is None:
-            self.X, self.design = read_design(self.X)
 
     def of_column(self, k: int) -> slice:
         """The coefficients of group column k, among those of all."""
@@ -140,11 +141,13 @@ class GroupIntercepts(MixedRegression):
 
     def _typical_curvature(self, weight):
         """Σᵢ |ℓᵢ''| by the linear predictor, where the model begins."""
-        y = (self.y - self.response_centre) / self.response_scale
-        z = self.initial[self.intercept] + (self.offset if self.offset.size else np.zeros(self.n_data))
         a, c = (*self.initial[self.dim - self.n_dispersions :], 0.0, 0.0)[:2]
-        low, here, high = (self.likelihood.log_density(z + h, y, a, c) for h in (-DIFFERENCE, 0.0, DIFFERENCE))
-        found = float(np.sum(weight * np.abs(low - 2.0 * here + high))) / DIFFERENCE**2
+        found = 0.0
+        for s in pieces(self.y[:, None]):
+            y = (self.y[s] - self.response_centre) / self.response_scale
+            z = self.initial[self.intercept] + (self.offset[s] if self.offset.size else np.zeros(len(y)))
+            low, here, high = (self.likelihood.log_density(z + h, y, a, c) for h in (-DIFFERENCE, 0.0, DIFFERENCE))
+            found += float(np.sum(weight[s] * np.abs(low - 2.0 * here + high))) / DIFFERENCE**2
         return found if np.isfinite(found) and found > 0.0 else float(weight.sum())
 
     @compiled

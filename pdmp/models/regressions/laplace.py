@@ -56,11 +56,14 @@ def laplace(model: MixedRegression) -> Laplace | None:
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
     x, spread, grouped = model.initial.copy(), model.n_fixed, model.n_groups > 0
     sizes = np.diff(model.first)
+    share = np.zeros((len(dense), len(effects)))
     for _ in range(STEPS):
         gradient, here = rows.gradient(x), _Curvature(model, rows, x, dense)
-        gradient[laws] += here.volume_slopes()
+        volume = here.volume_slopes()
+        gradient[laws] += volume
         border = here.border[:, effects]
-        solved = here.solve(np.vstack([gradient[effects], border]))
+        # What is solved for the border is nearly the same as in the step before.
+        solved = here.solve(np.vstack([gradient[effects], border]), np.vstack([np.zeros(len(effects)), share]))
         share = solved[1:]
         schur = here.border[:, dense] - share @ border.T
         schur = 0.5 * (schur + schur.T)
@@ -69,9 +72,9 @@ def laplace(model: MixedRegression) -> Laplace | None:
         step[effects] = solved[0] - step[dense] @ share
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-        now = rows.potential(x) + here.volume(x[laws])
+        now = rows.potential(x)
         for _ in range(HALVINGS):
-            there = rows.potential(x - step) + here.volume(x[laws] - step[laws])
+            there = rows.potential(x - step) - volume @ step[laws]
             if there <= now + 1e-9 * (1.0 + abs(now)):
                 break
             step *= 0.5
@@ -143,21 +146,14 @@ class _Curvature:
             hessian[k] = difference
             hessian[:means, dense[k]] = difference[dense[:means]]
 
-    def volume(self, laws):
-        """½ log det of the blocks with other dispersions, of crossed groups."""
-        if self.crossed is None or not len(laws):
-            return 0.0
-        x = self.x.copy()
-        x[len(x) - len(laws) :] = laws
-        blocks = zip(self.rows.own_blocks(x), self.priors, strict=True)
-        return 0.5 * float(sum(np.linalg.slogdet(block + prior)[1].sum() for block, prior in blocks))
-
     def volume_slopes(self):
-        """Its derivatives by the dispersions."""
-        laws, found = self.x[len(self.x) - self.model.n_dispersions :], []
-        for step in DIFFERENCE * np.eye(len(laws)):
-            found.append((self.volume(laws + step) - self.volume(laws - step)) / (2.0 * DIFFERENCE))
-        return np.array(found)
+        """Derivatives by the dispersions of ½ log det of the blocks, of crossed groups."""
+        found = np.zeros(self.model.n_dispersions)
+        if self.crossed is not None:
+            for q, changes in enumerate(self.rows.changes_of_blocks(self.x)):
+                pairs = zip(self.inverses, changes, strict=True)
+                found[q] = 0.5 * sum(float(np.einsum("gkl,glk", inverse, change)) for inverse, change in pairs)
+        return found
 
     def by_blocks(self, y, blocks):
         """The product of the rows of y (n, E) with a block matrix; coordinates are ordered by column, then group."""
@@ -167,18 +163,24 @@ class _Curvature:
             out[:, part] = np.einsum("ikg,gkl->ilg", y[:, part].reshape(-1, K, G), block).reshape(len(y), -1)
         return out
 
-    def solve(self, b):
+    def solve(self, b, start):
         """The inverse of the coefficients' Hessian times the rows of b, preconditioned by its blocks."""
         if self.crossed is None:
             return self.by_blocks(b, self.inverses)
-        blocks = [np.linalg.inv(inverse) for inverse in self.inverses]
-        y, left, ready = np.zeros_like(b), b.copy(), self.by_blocks(b, self.inverses)
+        blocks, across = [np.linalg.inv(inverse) for inverse in self.inverses], self.crossed
+
+        def times(y):
+            mixed = (across @ y.T + across.T @ y.T).T
+            return self.by_blocks(y, blocks) + (y @ self.gauges.T) @ self.gauges + mixed
+
+        enough = ACCURACY**2 * (b * self.by_blocks(b, self.inverses)).sum(axis=1)
+        y, left = start.copy(), b - times(start)
+        way = ready = self.by_blocks(left, self.inverses)
         now = (left * ready).sum(axis=1)
-        enough, way = ACCURACY**2 * now, ready
         for _ in range(ROUNDS):
             if np.all(now <= enough):
                 break
-            there = self.by_blocks(way, blocks) + (way @ self.gauges.T) @ self.gauges + (self.crossed @ way.T).T
+            there = times(way)
             far = np.divide(now, (way * there).sum(axis=1), out=np.zeros(len(b)), where=now > enough)[:, None]
             y += far * way
             left -= far * there
@@ -195,7 +197,8 @@ class _Curvature:
         given = np.concatenate([np.einsum("gkk->kg", inverse).ravel() for inverse in self.inverses])
         found = given
         if self.crossed is not None:
-            found = 1.0 / np.maximum(1.0 / given - self.crossed.power(2) @ given, 0.1 / given)
+            squares = self.crossed.power(2)
+            found = 1.0 / np.maximum(1.0 / given - (squares @ given + squares.T @ given), 0.1 / given)
         wider, of_effects = np.sqrt(found / given), []
         for part, inverse, columns in zip(self.parts, self.inverses, self.model.groupings(), strict=True):
             G, K, _ = inverse.shape

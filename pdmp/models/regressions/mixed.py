@@ -24,7 +24,7 @@ from pdmp.expressions.tape import LANES, LOSS, Rows
 from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, log_masses, potential
 from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
-from pdmp.models.regressions.design import Columns, Dense, Mapped, is_mapped, pieces, read_design
+from pdmp.models.regressions.design import Columns, Dense, Mapped, check_finite, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Law
 from pdmp.native.arguments import real, same_rows
@@ -249,13 +249,16 @@ class MixedRegression(ExpressionRows):
             self.weight, n = np.concatenate([before.weight, self.weight]), len(X)
         if isinstance(X, Columns):
             self.X = self.design = X.standardised(self.centre, self.scale)
+        elif X.shape[1] == 1 and not is_mapped(X):  # whole cache lines would be eight times as much
+            check_finite(X)
+            self.X, self.design = X, Dense(X, 1)
         else:
             self.X, self.design = read_design(X)
             if type(self.design) is Dense:
                 self.X = self.design.data[:, : self.X.shape[1]]  # one copy is enough
         self.target = self.likelihood.stored((self.y - self.response_centre) / self.response_scale)
 
-        self.level, self.value = np.zeros((n, len(groups)), np.int64), np.zeros((n, len(groups)))
+        self.level, self.value = np.zeros((n, len(groups)), np.int32), np.zeros((n, len(groups)))
         for k, g in enumerate(groups):
             self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
 
@@ -267,7 +270,7 @@ class MixedRegression(ExpressionRows):
         self.X, self.y, self.target = files.mapped("X"), files.mapped("y"), files.mapped("target")
         self.design = Mapped(self.X, self.X.shape[1])
         self.offset, self.weight = files.mapped("offset"), files.mapped("weight")
-        self.level, self.value = np.zeros((n, 0), np.int64), np.zeros((n, 0))
+        self.level, self.value = np.zeros((n, 0), np.int32), np.zeros((n, 0))
         if self.groups:
             self.level, self.value = files.mapped("level"), files.mapped("value")
 
