@@ -556,15 +556,15 @@ def _next_window(window):
 class Metric:
     """A metric M for a sampler's argument `metric`, given by its inverse, by scales, or as scales and a few directions.
 
-    A good M is near the target's precision, its M⁻¹ near the target's covariance: velocities, momenta and noise are
-    drawn as wide as the target is. A number, a vector or a matrix that is given as `metric` is M itself, as is
-    ``Metric(precision)``; for its inverse write ``Metric(covariance=...)``.
+    A good M is near the target's precision, and M⁻¹ near the target's covariance: velocities, momenta and noise are
+    then as wide as the target is. A number, a vector or a matrix that is given as `metric` is M itself, as is
+    ``Metric(precision)``; for the inverse of M write ``Metric(covariance=...)``.
 
     Parameters
     ----------
     precision : float, array_like of shape (d,) or (d, d), or scipy.sparse array of shape (d, d), optional
-        M, in units of 1 / θ²; a vector is its diagonal, and a number a multiple of the identity. Of a sparse one, such
-        as that of a Gaussian field, products cost two operations for each entry of its Cholesky factor.
+        M, in units of 1 / θ²; a vector is its diagonal, and a number a multiple of the identity. Products with a sparse
+        M, such as that of a Gaussian field, cost two operations for each entry of its Cholesky factor.
     covariance : float or array_like of shape (d,) or (d, d), optional
         M⁻¹, in units of θ².
     scales : float or array_like of shape (d,), optional

@@ -116,7 +116,8 @@ class Run:
     chains : list of Chain, optional
         The chains in their last state, with which the run can be continued.
     extend : callable, optional
-        What continues it, `pdmp.engine.run.extend`; without it the run is a part of another, and cannot be continued.
+        The function that continues the run, `pdmp.engine.run.extend`. Without it the run is a part of another, and
+        cannot be continued.
 
     Attributes
     ----------
@@ -127,12 +128,12 @@ class Run:
     chains, dim : int
         Number of chains; dimension d of the target.
     events : ndarray of int, shape (chains,)
-        Events of each chain: as a budget, they repeat a run that ended by `seconds` or Ctrl-C.
+        Events of each chain; given as a budget, they repeat a run that ended by `seconds` or Ctrl-C.
     warmup, end : ndarray, shape (chains,)
         Process times at which the warm-up and the path end.
     stopped : str
-        What ended the run: the name of a budget, "in vain" where a larger one would not reach its goal either,
-        "interrupted" or "failed"; several when chains differ.
+        What ended the run: the name of a budget, "in vain" if a larger budget would not reach its goal either,
+        "interrupted" or "failed"; several of these if chains differ.
     variables : dict of str to tuple of int
         Names and shapes of the parts of x.
     transforms : dict of str to pdmp.models.transforms.Transform
@@ -143,7 +144,7 @@ class Run:
         Plain values about the process and the run: name and description, kind of path, `dim`, `n_data`, names of the
         events, budget, ``wall_seconds``; and ``choice``, what `pdmp.auto` chose for a model and why.
     said : frozenset of str
-        What the run has warned of as it ended, or `pdmp.auto` before it; empty for a loaded run.
+        The warnings that the run gave as it ended, or `pdmp.auto` before it; empty for a loaded run.
     records : tuple of Record
         The results of the chains: arrays of the path, counts and integrals.
     stats : dict

@@ -53,10 +53,10 @@ class Model(Numerical, Compiled):
 
     From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
 
-    Everything else is derived from these (`pdmp.models.derived`, which says too what there is for ArviZ). What a model
-    can compute faster it defines itself; what it knows of its curvature and of bounds, for the clocks, it says by the
-    methods in the table of `pdmp.models.capabilities`, each with its signature, its meaning and who uses it.
-    ``model.has("curvature_bound")`` tells whether a model does.
+    Everything else follows from these (`pdmp.models.derived`, which has what there is for ArviZ too). A model defines
+    what it can compute faster, and states what it knows of its curvature and of bounds, for the clocks, by the methods
+    in the table of `pdmp.models.capabilities`, which has the signature, the meaning and the users of each.
+    ``model.has("curvature_bound")`` tells whether a model has one.
 
     Compiled methods allocate nothing: work in place on what they are given.
 
@@ -69,10 +69,10 @@ class Model(Numerical, Compiled):
     variables : dict of str to tuple of int, optional
         Names and shapes of the parts of x, in order; one vector ``x`` when omitted.
     initial : array_like, shape (dim,), optional
-        Where to look for the mode from; zeros when omitted.
+        The point from which the mode is sought; zeros when omitted.
     transforms : dict of str to pdmp.models.transforms.Transform, optional
         For parts of x that are not natural parameters: ``{"sigma": Log()}`` says that the part `sigma` of x is log σ.
-        Names and draws for ArviZ follow it; the potential is that of x, the Jacobian in it.
+        Names and draws for ArviZ follow it; the potential is that of x, and contains the Jacobian.
 
     Examples
     --------

@@ -54,13 +54,13 @@ class ForwardEventChain(BPS):
     target : Model or pdmp.gradients.Full
         What to sample.
     orthogonal : {"switch", "rotate", "refresh", "keep"}, default "switch"
-        What may happen to the direction of the orthogonal component: "switch": in a plane drawn at random its two
-        coordinates change places; "rotate": it is rotated in such a plane by `angle`; "refresh": it is drawn anew;
+        What may happen to the direction of the orthogonal component. "switch": in a plane drawn at random its two
+        coordinates change places. "rotate": it is rotated in such a plane by `angle`. "refresh": it is drawn anew.
         "keep": nothing.
     probability : float, default 0.1
         Probability of that at an event.
     angle : float or None, default None
-        Of "rotate", in radians; None: uniform on the circle.
+        The angle of "rotate", in radians; None: uniform on the circle.
     positive : bool, default True
         Whether a switched or rotated direction changes sign where its product with the old one is negative.
     velocities : {"sphere", "gaussian"}, default "sphere"

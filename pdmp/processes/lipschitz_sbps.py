@@ -55,9 +55,9 @@ class Memory(NamedTuple):
 class LipschitzSBPS(Walls, Process):
     """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
 
-    Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, as logistic regression. Each
-    proposal evaluates one batch. Batches of one have the lowest cost per bounce where the cost is that of the data:
-    larger batches are proposed as often, cost more, and are accepted less often.
+    Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, such as logistic regression.
+    Each proposal evaluates one batch. If data make the cost, batches of one cost least for each bounce: larger batches
+    are proposed as often, cost more, and are accepted less often.
 
     Parameters
     ----------

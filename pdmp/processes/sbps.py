@@ -215,9 +215,9 @@ class SBPS(Process):
     nonnegative_slope : bool, default False
         Replace a negative fitted slope by the mean of past slopes, or zero if that is negative too.
     auxiliary : int, default 0
-        For multimodal targets: where the fitted slope is negative, G is also observed at so many places ahead on the
-        ray, with the same batch, and fitted again. So a G that falls and rises again behind a mode is predicted. True
-        stands for 1.
+        For multimodal targets: if the fitted slope is negative, G is also observed at so many places ahead on the
+        ray, with the same batch, and the line fitted again. This predicts a G that falls and rises again behind a mode.
+        True stands for 1.
     metric : None, float, array_like of shape (d,) or (d, d), Metric, "auto" or "diagonal", default None
         M, as of `BPS`: velocities are uniform on vᵀMv = 1. "auto" and "diagonal": the speeds 1 / (√(running mean square
         of the gradient per datum) + 1e-4), times what makes their mean 1, updated at changes of velocity during the
@@ -236,7 +236,7 @@ class SBPS(Process):
 
     See Also
     --------
-    pdmp.LipschitzSBPS : The same under a bound that is certain.
+    pdmp.LipschitzSBPS : The same under a bound that always holds.
     pdmp.gradients.Minibatch : The estimates that it takes.
     pdmp.plots.rate_and_bound : Draws the predicted bound.
 

@@ -208,9 +208,9 @@ def rows(examples, data):
 
 HEAD = """# Formulas of brms and Bambi
 
-The tables have {n} formulas of their documentation. The second column has the arguments of `pdmp.regression`, without the
-table. The third has the error if you type the formula and the family as in the first. A test runs all of them, on a table
-with columns of the same kinds, and compares this page with what it finds.
+The tables have {n} formulas of their documentation. The second column has the arguments of `pdmp.regression`, without
+the table. The third has the error if you type the formula and the family as in the first. A test runs all of them, on a
+table with columns of the same kinds, and compares this page with what it finds.
 
 """
 
