@@ -140,6 +140,7 @@ discrete.preconditioners: RMSprop Scheduled discrete.SGLD discrete.schedules.Sch
 
 pdmp: Process Model compiled interfaces.Recipe thinning.Bound
 pdmp: graph factors.FactorGraph factors.FactorAffine factors.from_networkx LocalBPS
+pdmp: Process process.Defaults Model models.derived.Derived compiled
 """
 
 

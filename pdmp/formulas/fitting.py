@@ -223,8 +223,8 @@ def regression(
     set-up, a few passes over them. A table may have effects of one grouping: ``(1 | g)`` if half of the groups have at
     least 10 rows, from 5,000 rows on if there are 200 groups or more; and ``(1 + x || g)``, x being among the fixed
     columns, if half of them have at least 50. A table in memory is sampled otherwise if its rows say so little of the
-    effects that half of them keep four fifths of their prior variance or more, and a group has few rows, on average, for
-    how long their standard deviation then takes. Without groups, and if the correlations of the coefficients have a
+    effects that half of them keep four fifths of their prior variance or more, and groups have few rows, on average,
+    for how long their standard deviation then takes. Without groups, and if the correlations of the coefficients have a
     condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. All this holds for
     tables in memory and for those read in batches.
 

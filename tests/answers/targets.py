@@ -52,18 +52,18 @@ def everything(model, x=None, without=()):
     found = {key: getattr(model, key) for key in ("dim", "n_data", "variables", "initial", "knows_constants")}
     found["searches by batches"] = model.searches_by_batches
     for name in set(PLAIN) - set(without):
-        if callable(getattr(type(model), name, None)) and (name != "moments" or model.dim < 8):
+        if callable(getattr(model, name, None)) and (name != "moments" or model.dim < 8):
             found[name] = getattr(model, name)()
     for name in set(AT) - set(without):
         if name in ("potential", "gradient") or model.has(name):
             found[name] = getattr(model, name)(x)
     if (model.has("term_potential") or not model.n_data) and model.divisible:
         for name in set(AT_SEVERAL) - set(without):
-            if callable(getattr(type(model), name, None)):
+            if callable(getattr(model, name, None)):
                 found[name] = [getattr(model, name)(np.array([x, y])), getattr(model, name)(x)]
     if model.n_data > 2 and model.divisible:
         found["term_gradients"] = model.term_gradients(x, ROWS)
-    if callable(getattr(type(model), "exact_draws", None)):
+    if callable(getattr(model, "exact_draws", None)):
         found["exact_draws"] = model.exact_draws(4, seed=3)
     if model.divisible:
         found |= {name: compiled_methods(model, name, x, y) for name in COMPILED if name not in without}
