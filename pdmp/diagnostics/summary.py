@@ -549,7 +549,8 @@ def _no_density(run, names, rhat):
     return [
         f"along {_some(names, high[flat_ones])} the density does not fall off where the chains went: the mean of "
         f"(x - mean) ∂U/∂x is {value[k]:.2g} for {names[high[k]]}, and 1 for a density without walls. The posterior "
-        "may be improper, as a parameter has a flat prior and the data say nothing of it."
+        "may be improper, if a parameter has a flat prior and the data say nothing of it, or the chains have hardly "
+        "moved, as with a step that is too small or refreshments that are too many."
     ]
 
 

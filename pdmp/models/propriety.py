@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.models.priors import Flat
-from pdmp.models.transforms import coordinate_names
+from pdmp.models.transforms import Log, coordinate_names
 
 #: Places on a ray, in units of max(1, |x|).
 PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64, 1e100)
@@ -200,6 +200,14 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
 
 def _wrong_sign_of_terms(model, search):
     """The same of a `SumOfTerms`."""
+    for name, coordinates in _logarithms(model):
+        signs = [search(model).potential(np.where(coordinates, side, model.initial)) for side in (0.5, -0.5)]
+        if math.isfinite(signs[0]) and math.isnan(signs[1]):
+            return Improper(
+                f"U is no number where the logarithm of {name} is negative: by its prior {name} is positive, and a "
+                f"loss is given its logarithm, so write exp(p.{name}) there.",
+                True,
+            )
     everything = range(len(model.own_data))
     data, used = model.terms_with_data(SIGNED_ROWS) if any(model.own_data) else (None, {})
     data = None if data is None else search(data)
@@ -226,6 +234,8 @@ def _wrong_sign_of_terms(model, search):
                     "as one loss.)",
                     False,
                 )
+        if model.own_data[k] and len({alone.potential(alone.near()) for _ in range(SIGNED_DIRECTIONS)}) == 1:
+            return Improper(f"{loss} is the same whatever the parameters are: it uses none of its functionals.", False)
         if _is_straight(alone, own) and any(_is_straight(whole, block & own) for _, block in _blocks(model, own)):
             return Improper(f"{loss} {STRAIGHT}", False)
         if model.observed[k] is None:
@@ -252,6 +262,16 @@ def _wrong_sign_of_terms(model, search):
         if found is not None:
             return Improper(f"the terms without data fall {_one_sided(found)}", False)
     return None
+
+
+def _logarithms(model):
+    """Parts whose coordinates are logarithms, and which of x these are."""
+    first = 0
+    for name, shape in model.variables.items():
+        size = math.prod(shape)
+        if isinstance(model.transforms.get(name), Log):
+            yield name, (np.arange(model.dim) >= first) & (np.arange(model.dim) < first + size)
+        first += size
 
 
 def _wrong_sign_of_parts(model, search):

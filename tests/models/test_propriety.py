@@ -10,7 +10,7 @@ import pytest
 import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models.families import FAMILIES
-from pdmp.models.priors import Flat, Gamma, Normal
+from pdmp.models.priors import Flat, Gamma, HalfNormal, Normal
 from pdmp.models.propriety import _Search, find_improper, find_wrong_sign
 from tests.checks import in_quick
 from tests.digests import MODELS
@@ -664,6 +664,24 @@ def test_what_a_prior_by_name_hides_is_asked_about_and_repeated():
         found = warnings_of(lambda a, b: -1.0 * (a - b) ** 2)
     assert [text for text in found if text.startswith(says)] == found[:1]
     assert not any("fall" in text for text in warnings_of(lambda a, b: -9.0 * a * b))
+
+
+def test_a_loss_given_a_logarithm_for_a_positive_number_and_one_that_uses_nothing_are_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=80)
+    p = pdmp.Parameters(b=2, s=1)
+
+    def model(loss, *at):
+        rows = pdmp.terms(loss, [y], [X @ p.b, *at])
+        return pdmp.models.sum_of_terms(p, [rows], priors={"b": Normal(0.0, 2.5), "s": HalfNormal(1.0)})
+
+    with pytest.raises(ValueError, match=r"where the logarithm of s is negative: .* so write exp\(p.s\) there"):
+        pdmp.sample(pdmp.BPS(model(lambda y, z, s: np.log(s) + 0.5 * ((y - z) / s) ** 2, p.s)), events=5)
+    right = model(lambda y, z, t: t + 0.5 * ((y - z) * np.exp(-t)) ** 2, p.s)
+    assert find_wrong_sign(right, right.initial) is None
+    with pytest.warns(match=r"`terms\[0\]` is the same whatever the parameters are: it uses none of its functionals"):
+        pdmp.sample(pdmp.BPS(model(lambda y, z: 0.0 * z + y)), events=5)
 
 
 SLOW = {
