@@ -68,6 +68,19 @@ class Node:
         self.depends = frozenset(own).union(*(part.depends for part in self.parts))
         self._derivatives: dict[int, Node] = {}
 
+    def data(self) -> set[int]:
+        """Which data the expression uses."""
+        found, waiting, seen = set(), [self], set()
+        while waiting:
+            node = waiting.pop()
+            if node.index in seen:
+                continue
+            seen.add(node.index)
+            waiting += node.parts
+            if node.kind == DATA:
+                found.add(node.args)
+        return found
+
     def __add__(self, other):
         return self.graph.sum([(1.0, self), (1.0, other)])
 

@@ -234,8 +234,6 @@ def _wrong_sign_of_terms(model, search):
                     "as one loss.)",
                     False,
                 )
-        if model.own_data[k] and len({alone.potential(alone.near()) for _ in range(SIGNED_DIRECTIONS)}) == 1:
-            return Improper(f"{loss} is the same whatever the parameters are: it uses none of its functionals.", False)
         if _is_straight(alone, own) and any(_is_straight(whole, block & own) for _, block in _blocks(model, own)):
             return Improper(f"{loss} {STRAIGHT}", False)
         if model.observed[k] is None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from pdmp.errors import warn
 from pdmp.expressions.derivatives import Derivatives
 from pdmp.expressions.functionals import Block, Functional, Parameters
 from pdmp.expressions.nodes import FUNCTION_NAMES, trace
@@ -100,7 +101,11 @@ class Terms(Derivatives):
             own, further, eta = arguments[: len(arrays)], arguments[: len(self.data)], arguments[len(self.data) :]
             return loss(*own, *(e + further[place[k]] if k in place else e for k, e in enumerate(eta)))
 
-        trace(loss, len(arrays), len(at))  # whose messages count arguments as the user does
+        own, _ = trace(loss, len(arrays), len(at))  # whose messages count arguments as the user does
+        unused = [f"data[{j}]" for j in range(len(arrays)) if j not in own.data()]
+        unused += [f"at[{k}]" for k in range(len(at)) if k not in own.depends]
+        if unused:
+            warn(f"the loss `{getattr(loss, '__name__', 'loss')}` does not use {', '.join(unused)}: was it forgotten?")
         self.expression, self.m = trace(shifted, len(self.data), len(at))
         self.name = getattr(loss, "__name__", "loss")
 
@@ -225,6 +230,8 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         if not terms:
             raise ValueError("`terms` must have at least one entry, made by pdmp.terms.")
         for k, rows in enumerate(terms):
+            if any(rows is other for other in terms[:k]):
+                raise ValueError(f"`terms[{k}]` stands in the list before, so that its rows would count twice.")
             if not isinstance(rows, Terms):
                 raise TypeError(f"`terms[{k}]` must be made by pdmp.terms, got {type(rows).__name__}.")
             if not rows.at[0].is_of(parameters.sizes):

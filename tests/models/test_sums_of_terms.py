@@ -213,6 +213,20 @@ def test_a_positive_number_moves_as_its_logarithm_and_is_reported_as_itself():
     assert isinstance(model.transforms["tau"], Log) and "b" not in model.transforms
 
 
+def test_what_a_loss_does_not_use_and_what_counts_twice_is_said():
+    p, y, ones = pdmp.Parameters(b=2, s=1), np.arange(4.0), np.ones((4, 2))
+    for loss, data, at, unused in (
+        (lambda y, z: z**2, [y], [ones @ p.b], r"data\[0\]"),
+        (lambda y, z, w: (y - z) ** 2, [y], [ones @ p.b, p.s], r"at\[1\]"),
+        (lambda x, y, z, w: w**2, [y, y], [ones @ p.b, p.s], r"data\[0\], data\[1\], at\[0\]"),
+    ):
+        with pytest.warns(UserWarning, match=f"the loss `<lambda>` does not use {unused}: was it forgotten"):
+            pdmp.terms(loss, data, at)
+    rows = pdmp.terms(lambda y, z, w: (y - z) ** 2 * np.exp(w) - w, [y], [ones @ p.b, p.s])
+    with pytest.raises(ValueError, match=r"`terms\[2\]` stands in the list before, so that its rows would count twice"):
+        sum_of_terms(p, [rows, pdmp.terms(lambda w: w**2, at=[p.s]), rows])
+
+
 def test_a_pickled_model_is_the_same():
     again = pickle.loads(pickle.dumps(MODEL))
     assert again.potential(POINT) == MODEL.potential(POINT) and np.array_equal(
