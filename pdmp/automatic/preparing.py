@@ -243,7 +243,7 @@ def named(sampler: Callable[..., Process], target: Any, metric: Metric, options:
 
 def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tuple[Process, Metric, int]:
     """The process after a window in which it adapts, if it does; the metric, its points moved on; the gradients."""
-    if isinstance(process, HMC) and not process.adapts:
+    if not hasattr(type(process), "adapted") or (isinstance(process, HMC) and not process.adapts):
         return process, metric, 0
     run = run_window(process, metric.points, seed, max(FIRST_WINDOW, 10 * process.model.dim))
     process = process.resolve(metric.points[0]).adapted([record.statistics for record in run.records])
