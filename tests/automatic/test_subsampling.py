@@ -61,6 +61,7 @@ def test_why_all_rows_are_looked_at(setting, said, monkeypatch):
     assert process is None and re.search(said, text)
 
 
+@pytest.mark.filterwarnings("ignore:the loss `<lambda>` does not use")
 def test_without_a_mode_or_of_another_model(monkeypatch):
     monkeypatch.setattr(subsampling, "FEWEST_ROWS", 1)
     p = pdmp.Parameters(z=1)

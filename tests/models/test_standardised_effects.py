@@ -89,6 +89,7 @@ def test_information_leaves_the_others_open(monkeypatch):
     assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
 
 
+@pytest.mark.filterwarnings("ignore:the loss `<lambda>` does not use")  # of effects that no data know
 @pytest.mark.parametrize("known", in_quick([0.0, 0.05, 1.0, 40.0], 0.0, 40.0))
 def test_coordinates_are_standard_normal_whatever_the_law_of_effects_is(known):
     """Of a normal law: given t and w, coefficients and effects are independent N(0, 1), however much data say."""
