@@ -167,7 +167,7 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
-        found = of(model, lambda part: _Search(part, x, inside))
+        found = _takes_a_logarithm_for_its_number(model, x, inside) or of(model, lambda part: _Search(part, x, inside))
         return None if found is None else found._replace(of_density=False)
 
 
@@ -200,14 +200,6 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
 
 def _wrong_sign_of_terms(model, search):
     """The same of a `SumOfTerms`."""
-    for name, coordinates in _logarithms(model):
-        signs = [search(model).potential(np.where(coordinates, side, model.initial)) for side in (0.5, -0.5)]
-        if math.isfinite(signs[0]) and math.isnan(signs[1]):
-            return Improper(
-                f"U is no number where the logarithm of {name} is negative: by its prior {name} is positive, and a "
-                f"loss is given its logarithm, so write exp(p.{name}) there.",
-                True,
-            )
     everything = range(len(model.own_data))
     data, used = model.terms_with_data(SIGNED_ROWS) if any(model.own_data) else (None, {})
     data = None if data is None else search(data)
@@ -262,14 +254,21 @@ def _wrong_sign_of_terms(model, search):
     return None
 
 
-def _logarithms(model):
-    """Parts whose coordinates are logarithms, and which of x these are."""
-    first = 0
+def _takes_a_logarithm_for_its_number(model, x, inside):
+    """The sentence for U that is no number where a coordinate, the logarithm of a positive number, is negative."""
+    first, search = 0, _Search(model, x, inside)
     for name, shape in model.variables.items():
-        size = math.prod(shape)
+        own = (np.arange(model.dim) >= first) & (np.arange(model.dim) < first + math.prod(shape))
+        first += math.prod(shape)
         if isinstance(model.transforms.get(name), Log):
-            yield name, (np.arange(model.dim) >= first) & (np.arange(model.dim) < first + size)
-        first += size
+            one, other = (search.potential(np.where(own, side, x)) for side in (0.5, -0.5))
+            if math.isfinite(one) and math.isnan(other):
+                return Improper(
+                    f"U is no number where the logarithm of {name} is negative: {name} is positive, by its prior or "
+                    f"its transform, and x, or p.{name} in a loss, is its logarithm: write exp of it.",
+                    True,
+                )
+    return None
 
 
 def _wrong_sign_of_parts(model, search):
