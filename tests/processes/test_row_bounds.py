@@ -13,7 +13,10 @@ from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import Plan, Small, _norm, in_shells, row_bounds
 from tests.checks import plain, plain_only
 
-pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:the loss `<lambda>` does not use"),
+]
 
 N = 12
 RNG = np.random.default_rng(4)
