@@ -764,7 +764,7 @@ def test_the_search_of_the_picture():
     found = space["found"]
     rounds = {r: [row for row in found.table if row["round"] == r] for r in {row["round"] for row in found.table}}
     first, last = rounds[min(rounds)], rounds[max(rounds)]
-    passes, whole = read("howto/tuning.md", r"after ([\d.]+) data passes, .* Three went on to (\d+) passes")
+    passes, whole = read("howto/tuning.md", r"after ([\d.]+) data passes: .* Three went on to (\d+) passes")
     assert len(rounds) == 2 and len(first) == 9 and len(last) == 3
     assert all(np.isclose(row["spent"], passes, rtol=0.01) for row in first)
     assert all(np.isclose(row["spent"], whole, rtol=0.01) for row in last)
