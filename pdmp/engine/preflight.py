@@ -410,8 +410,10 @@ def _check_random(where, function, seen):
             value, path = sys.modules.get(step.argval), step.argval
         elif step.opname == "IMPORT_FROM":
             value, path = getattr(value, step.argval, None), f"{path}.{step.argval}"
-        elif step.opname == "STORE_FAST":
-            own[step.argval] = value, path
+        elif step.opname in ("STORE_FAST", "STORE_FAST_LOAD_FAST"):  # the second from Python 3.13 on
+            stored, loaded = step.argval if isinstance(step.argval, tuple) else (step.argval, None)
+            own[stored] = value, path
+            value, path = own.get(loaded, (None, ""))
         elif step.opname.startswith("LOAD_FAST"):
             value, path = own.get(step.argval, (None, ""))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):

@@ -362,13 +362,12 @@ def _check_levels(described, table, environment, pandas):
             most, name = max((most, name), (levels, one))
         total += columns
     size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
-    dates = f"(pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days"
+    dates = f", as of dates (pandas.to_datetime(table[{name!r}]) - pandas.Timestamp('2020-01-01')).dt.days"
     if most >= MANY_LEVELS and 2 * most > len(table):
         raise ValueError(
             f"`formula`: the column {name!r} is a category of {most:,} levels in {len(table):,} rows, with a "
             f"coefficient each: leave it out, write effects of groups, (1 | {name}), or make it a number"
-            + f", as of dates {dates}." * (name in described.names)
-            + "." * (name not in described.names)
+            f"{dates if name in described.names else ''}."
         )
     if most >= MANY_LEVELS and size > limit:
         raise ValueError(

@@ -375,4 +375,6 @@ def test_chains_that_began_at_one_point_are_said(chains, initial, said):
     far = pdmp.models.GaussianMixture([[0.0, 0.0], [30.0, 0.0]], [1.0, 1.0])
     run = pdmp.sample(pdmp.BPS(far, refresh_rate=1.0), events=300, chains=chains, initial=initial, seed=1)
     assert np.all(np.abs(run.mean()) < 3.0)
-    assert ("the chains began at one point, so that R-hat says nothing of modes" in run.summary().note) == said
+    note = run.summary().note
+    assert ("the chains began at one point, so that R-hat says nothing of modes" in note) == said
+    assert ("there is one chain, so that R-hat says nothing of modes that it has not found" in note) == (chains == 1)

@@ -833,6 +833,15 @@ def test_what_no_seed_repeats_is_refused_by_name(expression, named):
         pdmp.sample(mine(clock=bounded_clock, rate=rate)(), time=1.0, seed=1)
 
 
+def test_an_import_on_the_line_that_uses_it_is_seen_as_later_versions_of_python_compile_it(monkeypatch):
+    """From 3.13 on a name is stored and loaded by one instruction."""
+    step = collections.namedtuple("step", "opname argval")
+    steps = [step("IMPORT_NAME", "time"), step("STORE_FAST_LOAD_FAST", ("time", "time")), step("LOAD_ATTR", "time")]
+    monkeypatch.setattr(preflight.dis, "get_instructions", lambda function: steps)
+    with pytest.raises(TypeError, match="^`clock` uses `time.time`, whose numbers no `seed` repeats"):
+        preflight._check_random("`clock`", lambda: None, set())
+
+
 def test_a_default_that_is_a_generator_is_refused():
     def drawn(x, source=(GENERATOR,)):
         return source[0].random() * x

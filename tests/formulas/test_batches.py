@@ -210,10 +210,11 @@ def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path,
 
 @pytest.mark.parametrize("last", [("", 1.0), (0.0, 0.0)])
 def test_a_line_of_totals_that_is_left_out_makes_no_category(last, tmp_path):
-    """For want of its response, or by its weight, in a later batch than the first of the last file."""
+    """For want of its response, or by its weight, in a file between others."""
     path = tmp_path / "t0.csv"
     path.write_text("y,w,x,g\n" + "".join(f"{k % 5}.5,1,{k % 30},{'ab'[k % 7 > 3]}\n" for k in range(90)))
     (tmp_path / "t1.csv").write_text(path.read_text() + f"{last[0]},{last[1]},total,sum\n")
+    (tmp_path / "t2.csv").write_text(path.read_text())
     with pytest.raises(ValueError, match="column 'x' holds numbers but for 'total', and so is text"):
         made("y ~ x + g", data=tmp_path / "t*.csv", weights="w")
     path.unlink()
