@@ -236,7 +236,7 @@ def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | 
         if text is None:
             text = f"the column {column!r} {what}: the data say nothing of it alone, and its prior decides."
             if not varies[j] and others:
-                text += " If it varies, that is lost beside its size: subtract a number near its mean."
+                text += " If it varies, the variation is lost beside its size: subtract a number near its mean."
     return text
 
 

@@ -304,8 +304,8 @@ def _check_whole(name, column):
     largest = max((abs(int(value)) for value in (column.min(), column.max()) if value == value), default=0)
     if largest > 2**53:
         warn(
-            f"the column {name!r} has whole numbers above 2^53, which are computed with as floats, to multiples of "
-            f"{np.spacing(float(largest)):.0f}: where differences matter, subtract one of them beforehand."
+            f"the column {name!r} has whole numbers above 2^53, which floats round to multiples of "
+            f"{np.spacing(float(largest)):.0f}: if differences matter, subtract one of the values before the fit."
         )
 
 

@@ -264,8 +264,9 @@ def _takes_a_logarithm_for_its_number(model, x, inside):
             one, other = (search.potential(np.where(own, side, x)) for side in (0.5, -0.5))
             if math.isfinite(one) and math.isnan(other):
                 return Improper(
-                    f"U is no number where the logarithm of {name} is negative: {name} is positive, by its prior or "
-                    f"its transform, and x, or p.{name} in a loss, is its logarithm: write exp of it.",
+                    f"U is not a number where log {name} is negative. By its prior or its transform {name} is "
+                    f"positive, so its coordinate, p.{name} in a loss, is log {name}: write exp of the coordinate for "
+                    f"{name} itself.",
                     True,
                 )
     return None

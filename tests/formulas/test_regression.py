@@ -838,7 +838,7 @@ SUMS = [
     ("y ~ x + w + e + I(x + 2 * e)", "the column 'I(x + 2 * e)' is a sum of 'x', 'e':"),
     (
         "y ~ w + three",
-        f"the column 'three' is a sum of 'Intercept': {DECIDES} If it varies, that is lost beside its size",
+        f"the column 'three' is a sum of 'Intercept': {DECIDES} If it varies, the variation is lost",
     ),
     ("y ~ 0 + three + treated + yes", "the column 'treated[yes]' is a sum of 'three', 'treated[no]':"),
     ("y ~ 0 + three + w", None),
@@ -1265,8 +1265,8 @@ def test_whole_numbers_that_are_no_floats_are_said():
             warnings.simplefilter("always")
             pdmp.regression(formula, t, sample=False)
         told = [str(one.message) for one in said]
-        assert any(f"'{name}' has whole numbers above 2^53, which" in text for text in told), formula
-        assert all("to multiples of 1024: where differences matter" in text for text in told)
+        assert any(f"'{name}' has whole numbers above 2^53, which floats round" in text for text in told), formula
+        assert all("to multiples of 1024: if differences matter" in text for text in told)
     assert str(pdmp.regression("y ~ C(g)", t, sample=False)).count("\nC(g)[") == 4
 
 

@@ -678,7 +678,9 @@ def test_a_loss_given_a_logarithm_for_a_positive_number_is_found():
         rows = pdmp.terms(loss, [y], [X @ p.b, *at])
         return pdmp.models.sum_of_terms(p, [rows], priors={"b": Normal(0.0, 2.5), "s": HalfNormal(1.0)})
 
-    with pytest.raises(ValueError, match="where the logarithm of s is negative: .*: write exp of it"):
+    with pytest.raises(
+        ValueError, match="where log s is negative. .* is log s: write exp of the coordinate for s itself"
+    ):
         pdmp.sample(pdmp.BPS(model(lambda y, z, s: np.log(s) + 0.5 * ((y - z) / s) ** 2, p.s)), events=5)
     function = target(
         lambda x: x[1] + math.log(x[1]) + 0.5 * x[0] ** 2 if x[1] > 0.0 else math.nan,
@@ -688,7 +690,7 @@ def test_a_loss_given_a_logarithm_for_a_positive_number_is_found():
         transforms={"tau": Log()},
         initial=[1.0, 1.0],
     )
-    with pytest.raises(ValueError, match="where the logarithm of tau is negative"):
+    with pytest.raises(ValueError, match="where log tau is negative"):
         pdmp.sample(function, chains=2)
     right = model(lambda y, z, t: t + 0.5 * ((y - z) * np.exp(-t)) ** 2, p.s)
     assert find_wrong_sign(right, right.initial) is None
