@@ -72,6 +72,7 @@ GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator,
 SEARCHED = 20_000
 #: What a class has that an attribute or a field of the same name would hide.
 METHODS = types.FunctionType, classmethod, staticmethod
+NUMBERS = {"float": float, "int": int, "bool": bool}  #: annotations of fields that are numbers
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -393,7 +394,7 @@ class Compiled:
                 value = getattr(self, name)
             except AttributeError:
                 raise TypeError(f"{cls.__name__} declares the field `{name}` but never sets it.") from None
-            values.append(_as_member(value, annotation, f"`{name}` of {cls.__name__}"))
+            values.append(_as_member(value, annotation, name, cls))
         return cls._tuple(*values or [0])
 
     @native.setter
@@ -401,15 +402,17 @@ class Compiled:
         raise _hides(type(self).__name__, "native", f"what every {self._kind} needs under this name")
 
 
-def _as_member(value, annotation, where):
+def _as_member(value, annotation, name, cls):
     if isinstance(value, Compiled):
         return (value.by_address if annotation == "ByAddress" else value).native
-    if annotation not in ("float", "int", "bool"):
+    kind = NUMBERS.get(annotation)
+    if kind is None:
         return value
     try:
-        member = {"float": float, "int": int, "bool": bool}[annotation](value)
+        member = kind(value)
         if isinstance(value, (str, bytes)) or (annotation != "float" and member != value):
             raise TypeError
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{where} is declared as {annotation}, and was given {short(value)}.") from None
+        said = f"`{name}` of {cls.__name__} is declared as {annotation}, and was given {short(value)}."
+        raise TypeError(said) from None
     return member

@@ -10,6 +10,8 @@ import numpy as np
 
 from pdmp.native.arguments import check_flags, flags_of
 
+signature_of = functools.cache(inspect.signature)
+
 SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
 
 
@@ -25,13 +27,13 @@ def remembers_call(init, explain, check):
     def constructor(self, *args, **kwargs):
         check_flags(flags, (self, *args), kwargs)
         for name in kwargs.keys() & self._renamed.keys():
-            known = inspect.signature(init).parameters
+            known = signature_of(init).parameters
             if name not in known and "metric" in known:
                 raise TypeError(f"`{name}=` of {type(self).__name__} {self._renamed[name]}")
         if "_text" in self.__dict__:  # a base's constructor, called by this one
             init(self, *args, **kwargs)
             return
-        signature = inspect.signature(init)
+        signature = signature_of(init)
         try:
             self._text = call_text(type(self).__name__, signature, args, kwargs)
             self._given = _kept(signature.bind(self, *args, **kwargs).arguments)

@@ -22,8 +22,11 @@ if config.DISABLE_JIT:
     def buffer():
         return np.empty(BLOCK)
 
+    def _nearest(z):
+        return (float(z) + 1.5 * 2.0**52) - 1.5 * 2.0**52  # NumPy's own is slow for one number
+
     def _power_of_two(k):
-        return 2.0**k
+        return np.float64(2.0**k)  # beside float32 a number of Python would be one as well
 
     def dot(data, i, c, x, eights):
         return np.dot(data[i, c : c + 8 * eights].astype(float), x[: 8 * eights])
@@ -33,6 +36,7 @@ if config.DISABLE_JIT:
 
 else:
     WIDE = ir.VectorType(ir.DoubleType(), 8)
+    _nearest = np.rint
 
     def _load8(context, builder, data_type, data, i, c):
         """Eight consecutive entries of a row of a 2-d array as a vector of doubles."""
@@ -122,9 +126,10 @@ else:
 @fused_inlined
 def exp(z):
     """exp(z) without a branch or a call, z clipped to [-708, 708]; relative error below 1e-14, NaN stays NaN."""
+    z = float(z)
     z = 708.0 if z > 708.0 else z
     z = -708.0 if z < -708.0 else z
-    k = np.rint(z * 1.4426950408889634)
+    k = _nearest(z * 1.4426950408889634)
     r = z - k * 0.693147180369123816490
     r = r - k * 1.90821492927058770002e-10
     p = 1.0 / 479001600.0
