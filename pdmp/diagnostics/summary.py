@@ -182,7 +182,8 @@ def natural_draws(run, names, draws):
         natural = run.constrain(draws)
     except ValueError:  # a loaded run
         return {}
-    columns = {name: values for name, values in flat(natural).items() if name not in names}
+    known = set(names)
+    columns = {name: values for name, values in flat(natural).items() if name not in known}
     return columns if len(columns) <= NATURAL else {}
 
 

@@ -182,6 +182,9 @@ def test_plates_of_two_columns_and_products_of_curves():
     X, _, (first, second) = by.design.new(data)
     _, _, (all_rows,) = prepared("y ~ s(x, k=5)", data).design.new(data)
     is_b = (data.area == "b").to_numpy()
+    truth = prepared("y ~ s(x, by=is_b, k=5)", data.assign(is_b=is_b)).design.new(data.assign(is_b=is_b))[2]
+    for mine, own in zip(truth, (first, second), strict=True):  # truth values are two levels
+        np.testing.assert_array_equal(mine.value, own.value)
     np.testing.assert_allclose(second.value, all_rows.value * is_b[:, None], atol=1e-12)
     np.testing.assert_allclose(first.value + second.value, all_rows.value, atol=1e-12)
     np.testing.assert_allclose(X[:, 2] + X[:, 3], data.x - data.x.mean(), atol=1e-12)
@@ -453,6 +456,8 @@ def test_monotonic_effects_by_hand():
     assert prepared("y ~ mo(level)", data.assign(level=np.where(data.level > 2, 1_002, 2))).priors["mo(level)"].sd > 0.0
     with pytest.raises(ValueError, match=r"mo\(level\) needs three levels or more: with two it is level"):
         prepared("y ~ mo(level)", data.assign(level=np.arange(N) % 2))
+    unseen = data["size"].cat.set_categories(["S", "M", "ML", "L", "XL"])  # a size that no row has is no step
+    assert prepared("y ~ mo(level) + mo(size)", data.assign(size=unseen)).model.dim == model.dim
     for column, value, says in (("level", 6, "which are 2 to 5"), ("size", "XXL", "which are S, M, L, XL")):
         with pytest.raises(ValueError, match=f"'{column}' has levels that the data of the fit have not, {says}"):
             one.predict(data.assign(**{column: value}), draws=2)
