@@ -170,16 +170,18 @@ def _rank_rhat(draws):
     from scipy import special
 
     half = draws.shape[1] // 2
-    halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
-    count, out = len(halves) * half, np.empty(draws.shape[2])
+    halves = draws[:, :half], draws[:, draws.shape[1] - half :]
+    chains, out = 2 * len(draws), np.empty(draws.shape[2])
+    count = chains * half
     width = max(COLUMNS // count, 1)
     scores = special.ndtri((0.5 * np.arange(2 * count + 1) - 0.375) / (count + 0.25))  # of ranks 0, 1/2, 1, …
     for begin in range(0, len(out), width):
-        x = np.ascontiguousarray(np.moveaxis(halves[:, :, begin : begin + width], 2, 0).reshape(-1, count))
+        x = np.concatenate([part[:, :, begin : begin + width] for part in halves])
+        x = np.ascontiguousarray(np.moveaxis(x, 2, 0).reshape(-1, count))
         bad, found = ~np.isfinite(x).all(axis=1), []
         x[bad] = 0.0
         for ranks in _ranks_and_folded(x):
-            z = scores[ranks].reshape(-1, len(halves), half)
+            z = scores[ranks].reshape(-1, chains, half)
             with np.errstate(all="ignore"):
                 within = z.var(axis=2, ddof=1).mean(axis=1)
                 between = z.mean(axis=2).var(axis=1, ddof=1)

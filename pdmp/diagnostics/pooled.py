@@ -1,8 +1,16 @@
-"""Quantiles of draws of several chains, pooled in proportion to the lengths of the chains."""
+"""Quantiles of draws of several chains, pooled in proportion to the lengths of the chains, a block at a time."""
 
 from __future__ import annotations
 
 import numpy as np
+
+NUMBERS = 1_000_000  #: of a block: what is computed of draws takes several copies of it
+
+
+def blocks(draws):
+    """Draws (chains, n, k), block of coordinates by block."""
+    width = max(NUMBERS // max(draws.shape[0] * draws.shape[1], 1), 1)
+    return [draws[:, :, begin : begin + width] for begin in range(0, draws.shape[2], width)]
 
 
 def ordered(draws, lengths):
@@ -15,8 +23,11 @@ def ordered(draws, lengths):
     return np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0), weights[order]
 
 
-def quantiles(q, values, share, weights):
-    """Quantiles (*q.shape, k), by linear interpolation between the middles of the draws' shares of time."""
-    middle = share - 0.5 * weights
-    found = np.array([np.interp(q, middle[:, j], values[:, j]) for j in range(values.shape[1])])
-    return np.moveaxis(found, 0, -1)
+def quantiles(q, draws, lengths):
+    """Quantiles (*q.shape, k) of draws, by linear interpolation between the middles of their shares of time."""
+    found = []
+    for part in blocks(draws):
+        values, share, weights = ordered(part, lengths)
+        middle = share - 0.5 * weights
+        found += [np.interp(q, middle[:, j], values[:, j]) for j in range(values.shape[1])]
+    return np.moveaxis(np.array(found), 0, -1)

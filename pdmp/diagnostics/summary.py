@@ -11,7 +11,7 @@ import numpy as np
 from pdmp.diagnostics import events, monte_carlo_error
 from pdmp.diagnostics.averages import diagnostic_draws, effective_draws, looked_at, portions, split
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
-from pdmp.diagnostics.pooled import ordered, quantiles
+from pdmp.diagnostics.pooled import blocks, quantiles
 from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
 from pdmp.diagnostics.variable_selection import changes
 from pdmp.interfaces.report import Report
@@ -198,7 +198,7 @@ def natural_rows(run, columns):
     sd = np.sqrt(weights @ ((x - mean) ** 2).mean(axis=1))
     with np.errstate(all="ignore"):
         ess = draws_ess(x, "mean")
-        found = (mean, sd, *quantiles(ENDS, *ordered(x, lengths)), sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
+        found = (mean, sd, *quantiles(ENDS, x, lengths), sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
     return [
         dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)
     ]
@@ -210,7 +210,7 @@ def _natural_tails(run, columns, rows):
         return []
     x = np.stack(list(columns.values()), axis=-1)
     heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]))
-    at = quantiles(SHOWN, *ordered(x, np.array([r.length for r in run.records])))
+    at = quantiles(SHOWN, x, [r.length for r in run.records])
     return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")
 
 
@@ -221,6 +221,9 @@ def sd_errors(draws):
     paths that are seldom refreshed, it is much larger than the error of the mean suggests. Where the squares are not
     correlated the result is 0, because the number of draws limits the precision, not the path.
     """
+    parts = blocks(draws)
+    if len(parts) > 1:
+        return np.concatenate([sd_errors(part) for part in parts])
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
         error = monte_carlo_error.standard_error(

@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.diagnostics.pooled import blocks
 from pdmp.models.propriety import marginal_power
 
 #: Estimated shape of a generalised Pareto tail, the inverse of the index, above which there seems to be no variance:
@@ -52,16 +53,7 @@ def heavy_tails(draws, places, ess, model=None):
     model : Model, optional
         With ``gradient(x)``, on the whole space; without it draws alone are asked.
     """
-    with np.errstate(all="ignore"):
-        zero = draws == 0.0
-        rests = zero.any(axis=(0, 1))
-        centre = np.median(draws, axis=(0, 1))
-        part = np.abs(draws - centre)
-        scale = np.median(part, axis=(0, 1))
-        far = part.max(axis=(0, 1)) / scale
-        for j in np.flatnonzero(rests & ~zero.all(axis=(0, 1))):
-            size = np.abs(draws[:, :, j][~zero[:, :, j]])
-            far[j] = size.max() / np.median(size)
+    rests, centre, scale, far = (np.concatenate(each) for each in zip(*map(_extent, blocks(draws)), strict=True))
     places = places[np.argsort(-far[places], kind="stable")[:TAILS]]
     found, unknown = {}, places
     if model is not None and np.all(scale > 0.0):
@@ -83,7 +75,7 @@ def heavy_tails(draws, places, ess, model=None):
     for j in unknown:
         x, effective = draws[:, :, j], ess[j]
         if rests[j]:
-            x = x[~zero[:, :, j]][None]
+            x = x[x != 0.0][None]
             if x.size < TAIL_DRAWS:
                 continue
             effective = draws_ess(x[..., None], "mean")[0]
@@ -96,6 +88,21 @@ def heavy_tails(draws, places, ess, model=None):
             if k > NO_VARIANCE:
                 found[int(j)] = 1.0 / k
     return dict(sorted(found.items()))
+
+
+def _extent(draws):
+    """Which coordinates are 0 at times; medians; median distances from these; the farthest draw in their unit."""
+    with np.errstate(all="ignore"):
+        zero = draws == 0.0
+        rests = zero.any(axis=(0, 1))
+        centre = np.median(draws, axis=(0, 1))
+        part = np.abs(draws - centre)
+        scale = np.median(part, axis=(0, 1))
+        far = part.max(axis=(0, 1)) / scale
+        for j in np.flatnonzero(rests & ~zero.all(axis=(0, 1))):
+            size = np.abs(draws[:, :, j][~zero[:, :, j]])
+            far[j] = size.max() / np.median(size)
+    return rests, centre, scale, far
 
 
 def tail_indices(model, centre, scale, places):

@@ -477,14 +477,13 @@ class Run:
             raise KeyError(f"no parameter {name!r}; the run has {known}")
         return natural[name]
 
-    def _sorted(self, name):
-        """Sorted draws (n, ...) of x, or of a parameter, of all chains, and the share of time at or below each."""
+    def _pooled(self, name):
+        """Draws (chains, n, k) of x, or of a parameter, and the lengths of the chains."""
         chains = max(self.chains, 1)
         most = max(min(4 * DIAGNOSTIC_DRAWS // chains, DIAGNOSTIC_NUMBERS // (chains * max(self.dim, 1))), 50)
         draws = self.draws(grid_size(self) or most)
         values = draws if name is None else self._parameter(name, draws)
-        values = values.reshape(*values.shape[:2], -1)
-        return pooled.ordered(values, [r.length for r in self.records])
+        return values.reshape(*values.shape[:2], -1), [r.length for r in self.records]
 
     def _shape(self, name):
         return (self.dim,) if name is None else self._parameter(name, np.zeros((1, self.dim))).shape[1:]
@@ -516,8 +515,7 @@ class Run:
         q = np.asarray(q, dtype=float)
         if q.ndim > 1 or q.size == 0 or not np.all((q >= 0.0) & (q <= 1.0)):
             raise ValueError(f"`q` must be one or several probabilities in [0, 1], got {q.tolist()}.")
-        values, share, weights = self._sorted(name)
-        return pooled.quantiles(q, values, share, weights).reshape((*q.shape, *self._shape(name)))
+        return pooled.quantiles(q, *self._pooled(name)).reshape((*q.shape, *self._shape(name)))
 
     def hdi(self, prob: float = 0.95, name: str | None = None) -> np.ndarray:
         """The shortest interval that has probability `prob`, of each coordinate or of the parameter `name`.
@@ -537,7 +535,7 @@ class Run:
         """
         if not 0.0 < prob < 1.0:
             raise ValueError(f"`prob` must lie between 0 and 1, got {prob!r}.")
-        values, share, weights = self._sorted(name)
+        values, share, weights = pooled.ordered(*self._pooled(name))
         ends = np.empty((values.shape[1], 2))
         for j, (x, upto, each) in enumerate(zip(values.T, share.T, weights.T, strict=True)):
             last = np.searchsorted(upto, upto - each + prob - 1e-9)  # the first draw with enough before it

@@ -241,6 +241,7 @@ class Fit:
         ValueError
             For a run of fewer than four draws.
         """
+        found = self.run.summary()  # before there is a copy of the draws here
         draws = diagnostic_draws(self.run)
         if draws is None:
             raise ValueError("the run is too short for a summary: sample longer.")
@@ -259,7 +260,6 @@ class Fit:
         at_means = " (Intercept at the means of the other columns)" if self.intercepts else ""
         said = ", ".join(f"{self.prior_name(name)} ~ {prior}" for name, prior in self.priors.items())
         priors = f"priors: {said}{at_means}"
-        found = self.run.summary()
         return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], found.warnings, found.said)
 
     def _named(self, draws, effects):

@@ -162,7 +162,7 @@ def of_stretches():
     near = effective_size.batch_ess(variance, [9.0, 8.0], sums[:2], [0.5, 0.25], [means[0], means[0] + [0.01, 3.0]])
     few = effective_size.batch_ess(variance, [1.9], sums[:1], [0.5], means[:1])
     ordered = pooled.ordered(CHAINS, [1.0, 5.0, 2.0])
-    quantiles = [pooled.quantiles(q, *ordered) for q in (0.3, [0.01, 0.5, 0.999])]
+    quantiles = [pooled.quantiles(q, CHAINS, [1.0, 5.0, 2.0]) for q in (0.3, [0.01, 0.5, 0.999])]
     return of, alone, near, few, effective_size.batch_rhat([variance, 2.0 * variance], means), ordered, quantiles
 
 

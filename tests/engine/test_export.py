@@ -11,7 +11,7 @@ import pytest
 
 import pdmp
 from pdmp.diagnostics.effective_size import draws_ess
-from pdmp.diagnostics.pooled import ordered, quantiles
+from pdmp.diagnostics.pooled import quantiles
 from pdmp.diagnostics.summary import ENDS
 from pdmp.engine import export
 from pdmp.models.derived import Derived
@@ -307,10 +307,10 @@ def test_copies_and_stores():
 @pytest.mark.exact
 def test_intervals_pool_chains_by_their_lengths():
     draws = np.stack([np.full((50, 1), 1.0), np.full((50, 1), 2.0), np.full((50, 1), 3.0)])
-    parts = ordered(draws, [1.0, 1.0, 8.0])
+    parts = draws, [1.0, 1.0, 8.0]
     assert quantiles(0.5, *parts) == 3.0 and quantiles(np.array([0.05, 0.15]), *parts)[:, 0].tolist() == [1.0, 2.0]
     out = np.where(np.arange(1_000) % 100 == 0, 1.0, 0.0).reshape(2, 500, 1)  # a coefficient that is nearly always out
-    assert quantiles(np.array(ENDS), *ordered(out, [1.0, 1.0]))[:, 0].tolist() == [0.0, 0.0]
+    assert quantiles(np.array(ENDS), out, [1.0, 1.0])[:, 0].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.exact

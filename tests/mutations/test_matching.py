@@ -40,10 +40,10 @@ def test_operators_plant_in_functions_that_are_there():
     assert all(bug.line in bug.lines and bug.old != bug.new for bug in own)
     (bug,) = (bug for bug in own if (bug.old, bug.new) == ("0.5 * weights", "(0.5)"))
     function, before = pooled.quantiles, pooled.quantiles.__code__
-    half, one = np.full((1, 1), 0.5), np.ones((1, 1))
     try:
         assert live.planted(bug, {before: [function]})
-        assert function([0.4], 3.0 * one, one, half).tolist() == [[3.0]] and function.__code__ != before
+        found = function([0.4], np.array([[[3.0]], [[5.0]]]), [1.0, 1.0])
+        assert found.tolist() == [[pytest.approx(4.6)]] and function.__code__ != before
     finally:
         function.__code__ = before
     (other, *_) = (bug for bug in operators.mutants(ROOT / "pdmp" / "diagnostics" / "events.py") if bug.old == "100")
