@@ -394,6 +394,7 @@ class Chain:
     def extend(self, budget, look=NEVER):
         """Replace the budget by a larger one, counted from the start; `advance` then continues."""
         self.budget, self.total, self.look = budget, None, look
+        self.recording = self.recording._replace(grid=copied(self.recording.grid))  # a record may have it, see `finish`
         if self.failure is None:
             self.stopped = None
 
@@ -576,16 +577,21 @@ class Chain:
 
     # -- results ----------------------------------------------------------------------------------------------------
 
-    def finish(self):
-        """The `Record` of the path so far; the chain is unchanged and can continue."""
+    def finish(self, *, last: bool = False):
+        """The `Record` of the path so far; the chain is unchanged and can continue.
+
+        `last`: after `extend` only. Till then the record has the chain's own rows, which in many dimensions are most of
+        its memory.
+        """
         self._store()
         if len(self.blocks) != 1:
             self.blocks = [self._joined()]
         times, kinds, which, xs, vs = self.blocks[0]
         end = self._time(self.stopped)
+        grid = self.recording.grid
         recording = self.recording._replace(
             integrals=_laid_out(copied(self.recording.integrals), self.process.local),
-            grid=copied(self.recording.grid),
+            grid=grid if last and grid.spacing[0] > 0.0 else copied(grid),  # what spacing it finds may hang on its end
         )
         with np.errstate(all="ignore"):
             scheduler.settle(self.process.flow.native, self.state, recording, end)

@@ -469,7 +469,7 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
     info, run = info | {"wall_seconds": perf_counter() - started}, None
     failed = [chain for chain in chains if chain.failure is not None]
     try:
-        run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains, extend=extend)
+        run = Run(info, [c.finish(last=True) for c in chains], process=chains[0].process, chains=chains, extend=extend)
         run._known = _known(run.process)
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)

@@ -24,6 +24,7 @@ from pdmp.engine import run as run_module
 from pdmp.engine.checks import check_budget
 from pdmp.engine.executors import Segments
 from pdmp.engine.result import MOVED
+from pdmp.engine.storage import copied
 from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
@@ -963,6 +964,22 @@ def test_live_counts_belong_to_the_chain():
     run = pdmp.sample(Telegraph(), events=10, seed=1)
     run_module.extend(run, events=20)
     assert run.events[0] == 10 and run._chains[0].state.counts[EVENTS] == 20
+
+
+@pytest.mark.exact
+def test_what_a_run_has_stays_when_its_chains_go_on():
+    """The rows of a grid are the chain's own until then."""
+    run = pdmp.sample(Telegraph(), events=30, seed=1, store="grid", draws=8)
+    grid, before = run.records[0].grid, copied(run.records[0].grid)
+    longer = run_module.extend(run, events=300)
+    for now, was in zip(grid, before, strict=True):
+        np.testing.assert_array_equal(now, was)
+    for got, whole in zip(
+        longer.records[0].grid,
+        pdmp.sample(Telegraph(), events=300, seed=1, store="grid", draws=8).records[0].grid,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, whole)
 
 
 @pytest.mark.exact
