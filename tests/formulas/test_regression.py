@@ -1775,6 +1775,7 @@ def test_formulas_of_other_parameters_and_links_on_the_command_line(tmp_path, mo
     assert said("--link", "mu=log", "--link", "sigma=identity")[0] == 0
     assert asked[-1][1]["link"] == {"mu": "log", "sigma": "identity"}
     table().drop(columns="e").to_csv("new.csv", index=False)
+    design_module.check_predictable(describe("sigma ~ scale(w) + np.exp(x) + (1 | np.sign(x))"), table())
     count = len(asked)
     for arguments, says in [
         (("--also", "~ x"), """--also must name its parameter, such as "sigma ~ x", got '~ x'."""),
@@ -1783,6 +1784,7 @@ def test_formulas_of_other_parameters_and_links_on_the_command_line(tmp_path, mo
         (("--link", "log", "--link", "sigma=log"), "--link log: of several, each names its parameter, such as mu=log."),
         (("--link", "mu=log", "--link", "mu=inverse"), "--link gives a parameter twice."),
         (("--also", "sigma ~ e", "--predict", "new.csv"), "names 'e', and --predict new.csv has no such column"),
+        (("--also", "sigma ~ np.cumsum(w)", "--predict", "new.csv"), "'np.cumsum(w)' is computed of the whole column"),
     ]:
         code, text = said(*arguments)
         assert code == 2 and says in text and "\n" not in text, arguments
