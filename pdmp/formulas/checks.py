@@ -345,8 +345,9 @@ def separated(
         return None
     spread = np.where(totals.sd > CONSTANT * totals.largest, totals.sd, totals.largest)
     places = [j for j in np.flatnonzero(np.abs(found[: len(spread)]) * spread > 1e-6) if j != design.intercept]
+    own = [] if design.intercept is None else [design.intercept]
     named = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept"
-    if any(isinstance(priors[j], Flat) for j in places or [design.intercept] if j is not None):
+    if any(isinstance(priors[j], Flat) for j in places or own):
         raise ValueError(f"{named} {said}: a Flat prior leaves no posterior; give a proper one.")
     return f"{named} {said}: the likelihood has no maximum, and the prior decides how large they are."
 
