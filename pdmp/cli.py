@@ -612,6 +612,8 @@ def _to_predict(path, texts, others, file, refuses):
     if file.is_file() and file.stat().st_size < formulas.sources.LARGE_FILE:
         known = formulas.table.read_table(file)
         formulas.table.check_names(names, known, "`formula`")
+        for one in described:
+            formulas.design.check_predictable(one, known)
     grouping = {name for model in models for term in model.group_terms for name in term.factor.var_names}
     for name in sorted(names):
         missing = np.flatnonzero(new[name].isna())

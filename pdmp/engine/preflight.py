@@ -173,20 +173,23 @@ def check_target(model):
 
 
 def check_last_row(model):
-    """Warn where `n_data` seems one too small: arrays have one row more, which no term reads, nor the prior.
+    """Warn where `n_data` seems too small: arrays have more rows, which no term reads, nor the prior.
 
+    Of one row more of any array; of several more if all arrays, two or a table, have the same number.
     A row that is read by another term, as of a time series, or of pointers into sparse rows, is none. Where it is one
     too large, a `ValueError`: compiled code would read what lies beyond the arrays.
     """
     n, fields = model.n_data, {name: getattr(model, name, None) for name in type(model)._annotations}
     rows = {name: len(value) for name, value in fields.items() if isinstance(value, np.ndarray) and value.ndim}
     shorter, longer = ([name for name, size in rows.items() if size == n + k] for k in (-1, 1))
+    if not longer and len(set(rows.values())) == 1 and (len(rows) > 1 or any(fields[name].ndim > 1 for name in rows)):
+        longer = [name for name, size in rows.items() if size > n]
     if not (1 < n <= REHEARSED_DATA and n not in rows.values() and model.divisible and (shorter or longer)):
         return
     x, own, other = np.array(model.initial, float), _plain(model, {}), copy.copy(model)
     for name in longer:
         changed = np.array(fields[name])
-        changed[-1] = np.nan if changed.dtype.kind == "f" else ~changed[-1]
+        changed[n:] = np.nan if changed.dtype.kind == "f" else ~changed[n:]
         other.__dict__[name] = changed
     both = own, _plain(other, {})
     with np.errstate(all="ignore"):
@@ -201,10 +204,12 @@ def check_last_row(model):
                 return
             if not np.array_equal(*values, equal_nan=True):
                 return
-    if longer and n + 1 != model.dim:
+    more = rows[longer[0]] - n if longer else 0
+    if longer and n + more != model.dim:
+        last, few = ("the last", "one") if more == 1 else (f"the last {more:,}", f"{more:,}")
         warn(
-            f"{listed(longer)} of {type(model).__name__} {_rows(longer, n + 1)}, and no term reads the last: `n_data` "
-            f"= {n:,} seems one too small."
+            f"{listed(longer)} of {type(model).__name__} {_rows(longer, n + more)}, and no term reads {last}: `n_data` "
+            f"= {n:,} seems {few} too small."
         )
 
 

@@ -19,6 +19,7 @@ from pdmp.errors import warn
 from pdmp.formulas.design import Design
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.totals import Totals
+from pdmp.models.families import COUNTED, Family
 from pdmp.models.priors import Flat, Prior
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.mixed import GroupColumn
@@ -28,7 +29,9 @@ COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, bel
 CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
 LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
-SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
+COLUMNS = 1_000  #: up to which it is looked whether their sum is the response
+EXACT = 1e-10  #: of a response's sd: what a sum of columns that is the response leaves
+SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates others is looked for at first
 
 
 def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
@@ -240,36 +243,175 @@ def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | 
     return text
 
 
-def separated(design: Design, priors: Sequence[Prior], y: np.ndarray, largest: np.ndarray) -> str | None:
-    """A warning that names columns whose sum separates the labels; `largest` are the columns' largest sizes.
+class Thresholds:
+    """Columns of ordered categories: a row for each row and threshold k, which has cut k less the predictor."""
+
+    def __init__(self, X: np.ndarray, intercept: int | None, cuts: int) -> None:
+        self.X, self.intercept, self.cuts = X, intercept, cuts
+        self.shape = len(X) * cuts, X.shape[1] + cuts
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        i, k = np.divmod(np.arange(self.shape[0])[rows], self.cuts)
+        x = self.X[i]
+        if self.intercept is not None:  # which the cuts are
+            x[:, self.intercept] = 0.0
+        return np.hstack([x, -np.eye(self.cuts)[k]])
+
+
+def leanings(family: Family, name: str, y: np.ndarray, rest: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
+    """Whether the loss of each row falls without end in the predictor of this parameter: what is said if all do.
+
+    1: if the predictor rises; -1: if it falls; 0: neither; NaN: the row says nothing of it. Of the reference of
+    categories, whose name is "": if those of all others do.
+    """
+    kind, first, is_zero = family.name, family.named[0], y == 0.0
+    if "lb" in rest or "ub" in rest or kind.startswith("mixture"):
+        return []
+    if family.is_nominal:
+        if family.is_counted:
+            of = {one: rest[COUNTED + one] for one in family.named}
+            total = sum(of.values(), y)
+        else:
+            of, total = {one: 1.0 * (y == k + 1.0) for k, one in enumerate(family.named)}, np.ones(len(y))
+        if name:
+            return [(f"separate {name!r} from the other categories", _of_shares(of[name], total))]
+        return [("separate the first category from the others", -_of_shares(sum(of.values()), total))]
+    if family.arrange is not None and name == first:
+        cuts = np.arange(y.max())
+        above = np.where(y[:, None] > cuts, 1.0, -1.0)
+        if kind == "sratio":
+            above[y[:, None] < cuts] = np.nan
+        return [("separate the categories", above.ravel())]
+    if name in ("zi", "hu"):
+        return [("separate the rows of 0 from others", np.where(is_zero, 1.0, -1.0))]
+    if name != first:
+        return []
+    if family.response == "label":
+        return [("separate the labels", np.where(y > 0.0, 1.0, -1.0))]
+    if "trials" in rest:
+        return [("separate rows of no success, or of no failure, from others", _of_shares(y, rest["trials"]))]
+    if "censored" in rest:
+        lean = np.where(np.abs(rest["censored"]) == 1.0, rest["censored"], 0.0)
+        return [("separate censored rows from others", lean)]
+    if family.response == "count" and family.links.get(first) == "log":
+        if kind.startswith("hurdle"):
+            return [("separate rows of 1 from larger counts", np.where(is_zero, np.nan, np.where(y == 1.0, -1.0, 0.0)))]
+        return [("separate rows of 0 from others", np.where(is_zero, -1.0, 0.0))]
+    return []
+
+
+def _of_shares(y, total):
+    return np.where(total == 0.0, np.nan, np.where(y == 0.0, -1.0, np.where(y == total, 1.0, 0.0)))
+
+
+def separated(
+    design: Design, priors: Sequence[Prior], totals: Totals, said: str, lean: np.ndarray, prefix: str = ""
+) -> str | None:
+    """A warning that names columns a sum of which lowers the loss of rows, and raises that of none.
 
     Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
-    does not separate some of the rows does not separate all.
+    does not separate some of the rows does not separate all. `said` and `lean` are of `leanings`.
     """
-    from scipy import optimize
-
-    X, largest = design.X, np.maximum(largest, 1e-300)
-    rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
+    X: Any = design.X
+    if len(lean) > len(X):
+        X = Thresholds(X - X.mean(axis=0), design.intercept, len(lean) // len(X))
+    if not np.any(np.abs(lean) == 1.0):
+        return None
+    intercept, rows = design.intercept if X is design.X else None, np.linspace(0, len(lean) - 1, SEPARATION_ROWS)
+    rows, total = np.unique(rows.astype(np.int64)), None
+    centre = np.zeros(X.shape[1])
+    if intercept is not None:
+        centre = X[rows].mean(axis=0)
+        centre[intercept] = 0.0
     while True:
-        signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
-        found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
-        if found.status != 0 or -found.fun < 1e-6:
+        some, side = X[rows] - centre, lean[rows]
+        basis = _unchanged(some[side == 0.0], intercept)
+        if not basis.size:
             return None
-        if len(rows) == len(y):
-            break
-        wrong = [
-            s.start + np.flatnonzero(np.where(y[s] > 0.0, 1.0, -1.0) * (X[s] @ (found.x / largest)) < -1e-9)
-            for s in pieces(X)
-        ]
-        more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]
+        if total is None:  # what a sum of columns has of all rows: few of them may be of a level
+            of_pieces = [_sums(X[s] - centre, lean[s]) for s in pieces(X)]
+            total, size = (np.sum(part, axis=0) for part in zip(*of_pieces, strict=True))
+        found = _falls(some[np.abs(side) == 1.0] * side[np.abs(side) == 1.0][:, None], basis, total, size)
+        if found is None:
+            return None
+        each = [(lean[s], (X[s] - centre) @ found) for s in pieces(X)]
+        side, z = (np.concatenate(part) for part in zip(*each, strict=True))
+        found, z = found / np.abs(z).max(), z / np.abs(z).max()
+        more = np.setdiff1d(np.flatnonzero((side * z < -1e-9) | (side == 0.0) & (np.abs(z) > 1e-9)), rows)
         if len(more) == 0:
             break
-        rows = np.union1d(rows, more)
-    places = [j for j in np.flatnonzero(np.abs(found.x) > 1e-6) if j != design.intercept]
-    named = listed([design.columns[j] for j in places]) or "the intercept"
-    if any(isinstance(priors[j], Flat) for j in places):
-        raise ValueError(f"{named} separate the labels: a Flat prior leaves no posterior; give a proper one.")
-    return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
+        rows = np.union1d(rows, more[:SEPARATION_ROWS])
+    if not np.any(side * z > 1e-6):
+        return None
+    spread = np.where(totals.sd > CONSTANT * totals.largest, totals.sd, totals.largest)
+    places = [j for j in np.flatnonzero(np.abs(found[: len(spread)]) * spread > 1e-6) if j != design.intercept]
+    own = [] if design.intercept is None else [design.intercept]
+    named = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept"
+    if any(isinstance(priors[j], Flat) for j in places or own):
+        raise ValueError(f"{named} {said}: a Flat prior leaves no posterior; give a proper one.")
+    return f"{named} {said}: the likelihood has no maximum, and the prior decides how large they are."
+
+
+def _sums(A, lean):
+    """Σ lean · row of a piece of the rows, and of absolute values."""
+    signed = np.where(np.abs(lean) == 1.0, lean, 0.0)
+    return signed @ A, np.abs(signed) @ np.abs(A)
+
+
+def _falls(signed, basis, total, size):
+    """Coefficients b, of a basis, with `signed` b ≥ 0 and `total` · b > 0; None if there are none."""
+    from scipy import optimize
+
+    wide = size @ np.abs(basis)
+    kept = np.abs(total @ basis) > 1e-9 * wide
+    kept |= np.abs(signed @ basis).max(axis=0, initial=0.0) * len(signed) > 1e-9 * wide
+    if not kept.any():
+        return None
+    basis = basis[:, kept] / np.maximum(np.abs(signed @ basis[:, kept]).max(axis=0, initial=0.0), 1e-9 * wide[kept])
+    rise = total @ basis
+    limits = {} if not len(signed) else {"A_ub": -signed @ basis, "b_ub": np.zeros(len(signed))}
+    solved = optimize.linprog(-rise / np.abs(rise).max(), bounds=(-1.0, 1.0), **limits)
+    # A cone, but for rounding: it reaches the bounds, or is 0.
+    return basis @ solved.x if solved.status == 0 and solved.fun < -1e-9 and np.abs(solved.x).max() > 0.5 else None
+
+
+def _unchanged(fixed, intercept):
+    """A basis, (columns, m), of coefficients that change none of these rows."""
+    scale, middle = np.ones(fixed.shape[1]), np.zeros(fixed.shape[1])
+    if not len(fixed):
+        return np.diag(scale)
+    if intercept is not None:  # about their own means, so that what is far from 0 is not taken for a constant
+        middle = fixed.mean(axis=0)
+        middle[intercept] = 0.0
+    about = fixed - middle
+    largest, spread = np.abs(fixed).max(axis=0), np.sqrt((about**2).mean(axis=0))
+    scale = np.where(spread > CONSTANT * largest, spread, np.where(largest > 0.0, largest, 1.0))
+    about = about / scale
+    values, vectors = np.linalg.eigh(about.T @ about / len(about))
+    basis = vectors[:, values < COLLINEAR] / scale[:, None]
+    if intercept is not None:
+        basis[intercept] -= middle @ basis
+    return basis
+
+
+def fitted_exactly(design: Design, y: np.ndarray) -> str | None:
+    """A warning that a sum of columns is the response, less its offset, up to rounding, in more rows than columns."""
+    X, n, p = design.X, len(y), design.X.shape[1]
+    if n <= p or p > COLUMNS or not np.ptp(y):
+        return None
+    for number in (p + 10, SEPARATION_ROWS):  # of most tables some rows show that they are not
+        rows = np.unique(np.linspace(0, n - 1, number).astype(np.int64))
+        some = X[rows]
+        size = np.maximum(np.abs(some).max(axis=0), 1e-300)
+        found = np.linalg.lstsq(some / size, y[rows], rcond=None)[0] / size
+        if np.abs(y[rows] - some @ found).max() > EXACT * np.std(y):
+            return None
+    if any(np.abs(y[s] - X[s] @ found).max() > EXACT * np.std(y) for s in pieces(X)):
+        return None
+    return (
+        f"a sum of the columns is {design.response!r} in every row, up to rounding: nothing is left for the noise, "
+        "whose sd runs to 0. Leave out the column that the response was computed from, or that was from it."
+    )
 
 
 def suspected(
@@ -278,15 +420,21 @@ def suspected(
     totals: Totals,
     groups: Sequence[GroupColumn],
     given: Mapping[str, Any],
-    labels: np.ndarray | None,
+    found: Sequence[tuple[str, np.ndarray]] = (),
+    prefix: str = "",
+    exact: np.ndarray | None = None,
 ) -> list[str]:
-    """Where priors decide, each warned of: by columns, effects of groups, and the responses if they are labels."""
-    found = (
+    """Where priors decide, each warned of: by columns, effects of groups, and the responses.
+
+    `found`: what `leanings` has; `exact`: responses less the offset, where columns may be them.
+    """
+    lines = (
         collinear(design, priors, totals),
         absorbed(design, groups, given),
-        None if labels is None else separated(design, priors, labels, totals.largest),
+        next((line for one in found if (line := separated(design, priors, totals, *one, prefix)) is not None), None),
+        None if exact is None else fitted_exactly(design, exact),
     )
-    texts = [text for text in found if text is not None]
+    texts = [text for text in lines if text is not None]
     for text in texts:
         warn(text)
     return [text.rstrip(".") for text in texts]

@@ -21,7 +21,7 @@ from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
-from pdmp.formulas.table import check_names, import_pandas, numbers
+from pdmp.formulas.table import check_names, complete_rows, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
@@ -572,6 +572,20 @@ def check_functions(formula: str) -> None:
         parts += _arguments(part)
 
 
+def check_predictable(described: Described, table: Any) -> None:
+    """Refuse a formula whose fit to this table could not be predicted for another, as of a sum over the whole column.
+
+    For a formula that `check_functions` has let pass.
+    """
+    from formulae.environment import Environment
+
+    model = described.model
+    terms = [*model.common_terms, *(part for term in model.group_terms for part in (term.expr, term.factor))]
+    if any(_calls(term) for term in terms):
+        rows, _ = complete_rows(table, described.names)
+        Design(described, rows, Environment([{"np": np, **FUNCTIONS}])).check_by_rows()
+
+
 class Design:
     """The fixed columns and the groups of a table, and of further tables in the same coding.
 
@@ -903,6 +917,15 @@ class Design:
             found._levels[name] = (*levels, *sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))))
         return found
 
+    def check_by_rows(self) -> None:
+        """Refuse to code another table where a term is computed of the whole column."""
+        if self.whole_column is not None:
+            raise ValueError(
+                f"`formula`: {self.whole_column!r} is computed of the whole column, so that another table's rows would "
+                "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
+                "keep the fit's."
+            )
+
     def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
@@ -913,12 +936,7 @@ class Design:
         ValueError
             For a missing column or value, or an unseen level of a category among the fixed columns.
         """
-        if self.whole_column is not None:
-            raise ValueError(
-                f"`formula`: {self.whole_column!r} is computed of the whole column, so that another table's rows would "
-                "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
-                "keep the fit's."
-            )
+        self.check_by_rows()
         used = self.names_of_columns()
         names = used["fixed"] | (used["groups"] if named else set())
         check_names(names, table, "`formula`", "`new`")

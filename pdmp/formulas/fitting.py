@@ -25,6 +25,7 @@ from pdmp.formulas.checks import (
     check_parameters,
     check_sizes,
     independence,
+    leanings,
     suspected,
 )
 from pdmp.formulas.design import Described, Design, check_columns, describe
@@ -197,7 +198,7 @@ def regression(
     Warns
     -----
     UserWarning
-        If columns are sums of others, or columns separate the labels: the prior decides there.
+        If columns are sums of others, or separate labels, counts of 0 or censored rows: the prior decides there.
 
     Raises
     ------
@@ -496,8 +497,9 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    labels = y if family.response == "label" else None
-    notes += suspected(design, of_columns, totals, groups, priors or {}, labels)
+    noisy = law.dispersions[:1] == ("sigma",) and not totals.any_offset
+    leans = leanings(family, family.named[0], y, {})
+    notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=y if noisy else None)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")

@@ -20,6 +20,7 @@ from pdmp.formulas.checks import (
     check_parameters,
     check_sizes,
     independence,
+    leanings,
     suspected,
 )
 from pdmp.formulas.design import Design, check_columns, describe
@@ -428,8 +429,13 @@ def make_general_model(
             continue
         notes += [f"{'' if alike else prefix}{said}" for said in design.baselines()]
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
-        labels = y if family.response == "label" and own_column is None else None
-        notes += suspected(design, own, totals, predictors[-1].groups, priors or {}, labels)
+        of_names = [*family.named, ""] if alike else [name]
+        leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
+        noisy = name == first and not imputed and "sigma" in constants_ and "censored" not in columns
+        exact = measured - offset if noisy and family.links[first] == "identity" else None
+        notes += suspected(
+            design, own, totals, predictors[-1].groups, priors or {}, leans, "" if alike else prefix, exact
+        )
     constants, by_name = {}, {}
     for one in predictors:
         by_name |= one.priors

@@ -30,7 +30,7 @@ from pdmp.formulas.smooths import is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed, gaussian
 from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
-from pdmp.models.regressions.mixed import GroupColumn, mean_of, standardise
+from pdmp.models.regressions.mixed import GroupColumn, mean_of, sd_of, standardise
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
 from pdmp.models.regressions.standardised_effects import (
     EffectSet,
@@ -223,7 +223,9 @@ class Predictor:
             )
             warp = design.warps.get(g.name)
             if warp is not None:
-                default = warp.prior.scaled(scale.width * scale.unit) if warp.is_monotonic else column.prior
+                default = column.prior
+                if warp.is_monotonic:  # of all steps of a row: the size of one is their mean
+                    default = Normal(0.0, scale.width * scale.unit / sd_of(g.value.sum(axis=1), weight))
                 column = column._replace(warp=warp, prior=default)
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))

@@ -170,7 +170,7 @@ class Warp(NamedTuple):
     """Effects with another law than those of groups: of a Gaussian process, or steps of a monotonic effect."""
 
     parameter: str  #: their standard deviation, or the size of a monotonic effect
-    prior: Prior  #: of the latter, with a unit of 1; of a Gaussian process of the length scale
+    prior: Prior  #: of the length scale of a Gaussian process
     eigenvalues: np.ndarray  #: (K,)
     length: str = ""  #: the name of the length scale, if there is one
     unit: float = 1.0  #: of the length scale
@@ -298,10 +298,9 @@ class Monotonic:
             raise ValueError(f"`formula`: {mo} needs three levels or more: with two it is {said.columns[0]}.")
         self.warps = {}
         for name, inside in zip(self.by.names, self.by.values(table, "`formula`"), strict=True):
-            spread = float(np.std((x - self.low) * inside[:, 0]))
-            if spread == 0.0:
+            if not np.std((x - self.low) * inside[:, 0]):
                 raise ValueError(f"`formula`: {name} is 0 in every row: leave it out.")
-            self.warps[f"steps of {name}"] = Warp(name, Normal(0.0, 1.0 / spread), np.zeros(self.high - self.low))
+            self.warps[f"steps of {name}"] = Warp(name, Normal(0.0, 1.0), np.zeros(self.high - self.low))
 
     def _read(self, table, asked):
         name = self.said.columns[0]

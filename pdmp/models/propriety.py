@@ -58,6 +58,8 @@ GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 FLAT, REFINED = 1e-5, (1e4, 1e8)
 #: So many directions are enough.
 MENTIONED = 4
+#: U that jumps by so much within so short a distance, in units of max(1, |x|), has a penalty for a wall.
+PENALTY, THIN = 1e5, 1e-9
 #: U has a spike at 0 where it is lower by so much at 1e-12.
 SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
@@ -479,6 +481,7 @@ class _Search:
         self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
         passes = TERMS // max(model.n_data, 1)
         self.few, self.count = passes < 5 * COORDINATES, 0
+        self.risen = []  #: points and U there, and points along a coordinate with U much higher or lower
         self.unclear = []  #: coordinates and sides where U far out is rounding
         self.dense = self.dim <= DENSE and passes >= 10 * self.dim
         kinds = getattr(model, "kinds", None)
@@ -545,9 +548,10 @@ class _Search:
                 found.append((v, shell, ray))
             if ray.certain or len(found) == MENTIONED:
                 break
-        if found:
+        wall = None if any(ray.certain for _, _, ray in found) else self.penalty()
+        if wall is None and found:
             return self.say(*min(found, key=lambda f: not f[2].certain), found)
-        return self.spike() or self.neck() or self.limit()
+        return wall or self.spike() or self.neck() or self.limit()
 
     # -- rays ------------------------------------------------------------------------------------------------------
 
@@ -658,6 +662,8 @@ class _Search:
         t_before, slopes, rate, falls = 1.0, [], 0.0, True
         for t in PLACES:
             u = self.potential(p + t * self.scale * v)
+            if t == PLACES[0] and PENALTY < abs(u - before) < math.inf and np.count_nonzero(v) == 1:
+                self.risen.append((p, before, p + t * self.scale * v, u))
             if math.isnan(u) or u == -math.inf:
                 # Where a part has underflowed, e^x in log e^x, neither says much, unless U has been falling before.
                 certain = t >= 1e3 if u == -math.inf else t > EXACT
@@ -704,6 +710,31 @@ class _Search:
         if slopes[-1] < -LEVEL:
             return Ray("beyond" if u < start - FALL * t else "grows")  # or rounding
         return Ray("heavy" if slopes[-1] > LEVEL else "flat", slopes[-1])
+
+    def penalty(self):
+        """A coordinate along which U jumps so high that it is meant to be a wall, as by 1e10 outside of x > 0."""
+        for p, low, q, high in self.risen:
+            height, a, b = abs(high - low), p, q
+            j = int(np.argmax(np.abs(q - p)))
+            if abs(self.potential(2.0 * q - p) - high) > 0.5 * height:  # it goes on rising
+                continue
+            while abs(high - low) > 0.5 * height:
+                middle = 0.5 * (a + b)
+                if abs(b[j] - a[j]) < THIN * self.scale[j]:
+                    place = middle[j].round(6) + 0.0
+                    return Improper(
+                        f"U of {self.name} jumps by {height:.3g} at {self.names()[j]} = {place:.6g}, which no "
+                        "gradient says, so that samplers pass or stay there: where the density is to be 0, U must be "
+                        "infinite, so return inf there, or bound the coordinate by `transforms=` or "
+                        "pdmp.Bounded.",
+                        False,
+                    )
+                u = self.potential(middle)
+                if abs(u - low) > abs(high - u):
+                    b, high = middle, u
+                else:
+                    a, low = middle, u
+        return None
 
     # -- spikes, necks and limits -----------------------------------------------------------------------------------
 
@@ -888,6 +919,11 @@ class _Search:
             text = (
                 f"U of {self.name} does not grow along {where}: the posterior is improper in that direction, where a "
                 "prior is flat and the data say nothing; give a proper prior."
+            )
+        elif not ray.rate > LEVEL:
+            text = (
+                f"U of {self.name} is bounded along {where}: the tails cannot be normalised and the posterior is "
+                "improper; give a proper prior."
             )
         else:
             text = (

@@ -127,8 +127,8 @@ class HMCReport(Report):
         """The mean probability of acceptance after the warm-up, ε, and counts.
 
         `outside`, `divergences`, and `max_held`, the longest hold: the largest number of rejected paths in a row.
-        `lost` is the share of paths that were lost and whose second ones, of shorter steps, were rejected too; paths
-        that left the support are not among them.
+        `mean_lost` is the share of paths that were lost and whose second ones, of shorter steps, were rejected too;
+        paths that left the support are not among them.
         """
         memory = state.memory
         counted = memory.counted[0]
@@ -137,7 +137,7 @@ class HMCReport(Report):
             "mean_step": float(np.exp(memory.log_step[0])),
             "outside": float(memory.outside[0]),
             "divergences": float(memory.divergences[0]),
-            "lost": float(memory.lost[0] / counted) if counted else math.nan,
+            "mean_lost": float(memory.lost[0] / counted) if counted else math.nan,
             "max_held": float(memory.held[1]),
         }
 
@@ -163,11 +163,11 @@ class HMCReport(Report):
                 f"are hard to leave with the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: "
                 f"{cures}"
             ]
-        if process.neck is not None and stats["lost"] > LOST_SHARE:
+        if process.neck is not None and stats["mean_lost"] > LOST_SHARE:
             return [
-                f"{100.0 * stats['lost']:.2g} % of the Hamiltonian paths were lost, and not mended by a quarter of the "
-                f"step of {stats['mean_step']:.2g}: there are places where the posterior is too narrow for it, and "
-                f"averages may be wrong. What helps: {cures}"
+                f"{100.0 * stats['mean_lost']:.2g} % of the Hamiltonian paths were lost, and not mended by a quarter "
+                f"of the step of {stats['mean_step']:.2g}: there are places where the posterior is too narrow for it, "
+                f"and averages may be wrong. What helps: {cures}"
             ]
         return []
 

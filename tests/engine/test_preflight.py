@@ -1208,6 +1208,16 @@ class Rows(pdmp.Model):
         out[0] += -self.y[i] * (self.y[i + 1] - x[0] * self.y[i]) if self.pairs else x[0] - self.y[i]
 
 
+class Twice(Rows):
+    """With a second field of as many rows."""
+
+    z: np.ndarray
+
+    def __init__(self, y, n_data, z):
+        super().__init__(y, n_data)
+        self.z = np.asarray(z, dtype=float)
+
+
 def test_a_number_of_data_that_is_one_off_is_said():
     """One too small by a warning, one too large by an error; and pairs of a time series are one fewer than its rows."""
     y = np.arange(6.0)
@@ -1217,5 +1227,9 @@ def test_a_number_of_data_that_is_one_off_is_said():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             preflight.check_target(model)
+    with pytest.warns(
+        UserWarning, match="'y', 'z' of .* have 6 rows, and no term reads the last 2: `n_data` = 4 seems 2"
+    ):
+        preflight.check_target(Twice(y, 4, z=y))
     with pytest.raises(ValueError, match="'y' of Rows has 6 rows, and `n_data` is 7"):
         pdmp.sample(pdmp.BPS(Rows(y, 7)), events=10, seed=1, progress=False)

@@ -212,7 +212,7 @@ def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path,
 def test_a_line_of_totals_that_is_left_out_makes_no_category(last, tmp_path):
     """For want of its response, or by its weight, in a file between others."""
     path = tmp_path / "t0.csv"
-    path.write_text("y,w,x,g\n" + "".join(f"{k % 5}.5,1,{k % 30},{'ab'[k % 7 > 3]}\n" for k in range(90)))
+    path.write_text("y,w,x,g\n" + "".join(f"{k % 7}.5,1,{k % 30},{'ab'[k % 7 > 3]}\n" for k in range(90)))
     (tmp_path / "t1.csv").write_text(path.read_text() + f"{last[0]},{last[1]},total,sum\n")
     (tmp_path / "t2.csv").write_text(path.read_text())
     with pytest.raises(ValueError, match="column 'x' holds numbers but for 'total', and so is text"):
@@ -363,6 +363,25 @@ def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkey
     sides = t.b == "up"
     t.loc[sides.idxmax(), "sure"], t.loc[(~sides).idxmax(), "sure"] = 0.0, 1.1  # two rows on the other side
     made("b ~ sure", "bernoulli", t)  # without a warning
+
+
+def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
+    t = table().assign(k=0, twice=lambda t: 2.0 * t.x)
+    t.loc[t.b == "up", "k"] = np.arange(1, (t.b == "up").sum() + 1)
+    with pytest.warns(UserWarning, match=r"'b\[up\]' separate rows of 0 from others"):
+        made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))
+    with pytest.warns(UserWarning, match="a sum of the columns is 'twice' in every row"):
+        made("twice ~ x", "gaussian", write(t, tmp_path, "csv"))
+    t.loc[(t.b != "up").idxmax(), "k"], t.loc[N - 1, "twice"] = 1, 0.0
+    made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))  # without a warning
+    made("twice ~ x", "gaussian", write(t, tmp_path, "csv"))
+    t["b"], t["k"] = (
+        np.where(np.arange(N) == 2, "rare", t.b),
+        1 * (np.arange(N) != 2),
+    )  # a row that is not among the first
+    with pytest.warns(UserWarning, match=r"'b\[rare\]' separate rows of 0 from others"):
+        made("k ~ b", "poisson", write(t, tmp_path, "csv"))
 
 
 def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):

@@ -463,6 +463,20 @@ def test_monotonic_effects_by_hand():
             one.predict(data.assign(**{column: value}), draws=2)
 
 
+def test_a_row_of_weight_2_is_as_two_rows_for_monotonic_effects():
+    data = table().assign(v=np.arange(N) % 3, k=lambda t: np.floor(t.w))
+    for formula in ("k ~ mo(level) * w", "k ~ mo(level):area"):
+        one = pdmp.regression(formula, data, "poisson", weights="v", sample=False)
+        two = pdmp.regression(formula, data.loc[data.index.repeat(data.v)], "poisson", sample=False)
+        assert [prior.coded() for prior in one.priors.values()] == [
+            pytest.approx(prior.coded(), rel=1e-9) for prior in two.priors.values()
+        ]
+        assert one.priors.keys() == two.priors.keys()
+        points = 0.3 * np.random.default_rng(1).standard_normal((2, one.model.dim))
+        a, b = ([m.model.potential(x) for x in points] for m in (one, two))
+        assert a[1] - a[0] == pytest.approx(b[1] - b[0], rel=1e-9)
+
+
 def test_products_of_monotonic_effects_by_hand():
     """Times a number, and for levels of a category: differences from the first where that has steps of its own."""
     data = table()

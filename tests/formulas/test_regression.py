@@ -684,7 +684,8 @@ def test_columns_that_can_be_used():
     for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
         assert made("y ~ sure + C(h) + x + treated", data=data)[0].n_data == N
         twice = pandas.concat([data, data], ignore_index=True)  # text with numbers is a grouping, or said to be labels
-        assert "C(slip)[7o]" in made("y ~ C(slip)", data=twice)[0].columns
+        with pytest.warns(UserWarning, match="a sum of the columns is 'y' in every row"):  # each of the labels twice
+            assert "C(slip)[7o]" in made("y ~ C(slip)", data=twice)[0].columns
         made("y ~ x + (1 | slip)", data=twice)
         assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
 
@@ -818,6 +819,74 @@ def test_collinear_and_separating_columns_are_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made("b ~ x + w", "bernoulli")
+
+
+def bare():
+    """A group, b, of nothing but 0, of all trials or of censored rows; and columns that tell nothing."""
+    rng, n = np.random.default_rng(2), 200
+    g, x = np.repeat(["a", "b", "c", "d"], n // 4), rng.normal(size=n)
+    t = pandas.DataFrame({"g": g, "x": x, "far": 1.7e9 + 300.0 * rng.normal(size=n), "n": 5, "all": 1})
+    b, counts = g == "b", rng.poisson(1.0, n)
+    t["count"], t["none"], t["few"] = counts, np.where(b, 0, counts), np.where(b, counts > 0, counts)
+    t["won"], t["ever"] = rng.binomial(5, 0.4, n), np.where(b, 5, rng.binomial(5, 0.4, n))
+    t["place"], t["last"], t["by_x"] = rng.integers(0, 3, n), rng.integers(0, 3, n), 1 * (x > -0.4) + (x > 0.4)
+    t.loc[b, "last"] = 2
+    t["name"], t["missed"] = rng.choice(list("uvw"), n), rng.choice(list("uvw"), n)
+    t.loc[b & (t.missed == "v"), "missed"] = "w"
+    t["time"], t["lost"] = rng.exponential(size=n), 1 * (rng.random(n) < 0.3)
+    t["gone"], t["y"], t["twice"] = np.where(b, 1, t.lost), x + 1e-6 * rng.normal(size=n), 2.0 * x
+    return t
+
+
+BARE = [
+    ("none ~ g + x + far", "poisson", "'g[b]' separate rows of 0"),
+    ("none ~ 0 + g", "negative_binomial", "'g[b]' separate rows of 0"),
+    ("none ~ g + x", "zero_inflated_poisson", "'g[b]' separate rows of 0"),
+    ("few ~ g + x", "hurdle_poisson", "'g[b]' separate rows of 1"),
+    ({"none": "none ~ x", "hu": "~ g"}, "hurdle_poisson", "'hu: g[b]' separate the rows of 0"),
+    ("ever | trials(n) ~ g + far", "binomial", "'g[b]' separate rows of no success, or of no failure,"),
+    ("missed ~ g + x", "categorical", "'g[b]' separate 'v' from"),
+    ("by_x ~ x", "categorical", "'x' separate"),
+    ("by_x ~ x + far", "acat", "'x'"),
+    ("last ~ g + x", "cumulative", "'g[b]' separate the categories"),
+    ("last ~ g + far", "sratio", "'g[b]' separate the categories"),
+    ("time | cens(gone) ~ g + x", "weibull", "'g[b]' separate censored rows"),
+    ("time | cens(all) ~ 1", "exponential", "the intercept separate censored rows"),
+    ("twice ~ x + g", "student_t", "a sum of the columns is 'twice'"),
+    ("exp(twice) ~ x", "lognormal", "a sum of the columns is 'exp(twice)'"),
+]
+PLAIN = [
+    *(("count ~ g*x + far", f) for f in ("poisson", "negative_binomial", "zero_inflated_poisson", "hurdle_poisson")),
+    ({"count": "count ~ x", "zi": "~ g + far"}, "zero_inflated_poisson"),
+    ("none ~ x + far", "poisson"),
+    ("won | trials(n) ~ g*x + far", "binomial"),
+    ("name ~ g + x + far", "categorical"),
+    ("place ~ g + x + far", "cumulative"),
+    ("place ~ g + x + far", "sratio"),
+    ("place ~ x*g", "acat"),
+    ("time | cens(lost) ~ g*x + far", "weibull"),
+    ("y ~ x + far", "gaussian"),
+    ("lost ~ g*x + far", "bernoulli"),
+]
+
+
+@pytest.mark.parametrize(("formula", "family", "said"), BARE)
+def test_a_likelihood_without_a_maximum_is_named_in_every_family(formula, family, said):
+    with pytest.warns(UserWarning, match=f"^{re.escape(said)}"):
+        pdmp.regression(formula, bare(), family, sample=False)
+
+
+@pytest.mark.parametrize(("formula", "family"), PLAIN)
+def test_a_likelihood_with_a_maximum_is_not_warned_of(formula, family):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pdmp.regression(formula, bare(), family, sample=False)
+
+
+def test_counts_of_0_leave_no_posterior_with_a_flat_prior():
+    for name, formula in (("g[b]", "none ~ g"), ("Intercept", "zero ~ 1")):
+        with pytest.raises(ValueError, match="separate rows of 0 from others: a Flat prior leaves no posterior"):
+            pdmp.regression(formula, bare().assign(zero=0), "poisson", sample=False, priors={name: Flat()})
 
 
 def shifted():
@@ -1706,6 +1775,7 @@ def test_formulas_of_other_parameters_and_links_on_the_command_line(tmp_path, mo
     assert said("--link", "mu=log", "--link", "sigma=identity")[0] == 0
     assert asked[-1][1]["link"] == {"mu": "log", "sigma": "identity"}
     table().drop(columns="e").to_csv("new.csv", index=False)
+    design_module.check_predictable(describe("sigma ~ scale(w) + np.exp(x) + (1 | np.sign(x))"), table())
     count = len(asked)
     for arguments, says in [
         (("--also", "~ x"), """--also must name its parameter, such as "sigma ~ x", got '~ x'."""),
@@ -1714,6 +1784,7 @@ def test_formulas_of_other_parameters_and_links_on_the_command_line(tmp_path, mo
         (("--link", "log", "--link", "sigma=log"), "--link log: of several, each names its parameter, such as mu=log."),
         (("--link", "mu=log", "--link", "mu=inverse"), "--link gives a parameter twice."),
         (("--also", "sigma ~ e", "--predict", "new.csv"), "names 'e', and --predict new.csv has no such column"),
+        (("--also", "sigma ~ np.cumsum(w)", "--predict", "new.csv"), "'np.cumsum(w)' is computed of the whole column"),
     ]:
         code, text = said(*arguments)
         assert code == 2 and says in text and "\n" not in text, arguments

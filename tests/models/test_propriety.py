@@ -76,6 +76,31 @@ def differences(function, x, step):
     return (function(x + step) - function(x - step)) / (2.0 * np.sum(step))
 
 
+def penalised(height, outside=0.0):
+    """An exponential law of x[0] and a normal one of x[1], with a penalty for a wall."""
+
+    def potential(x):
+        return (x[0] if x[0] > 0.0 else height + outside * x[0] ** 2) + 0.5 * x[1] ** 2
+
+    return target(potential, lambda x: [1.0 if x[0] > 0.0 else 2.0 * outside * x[0], x[1]], 2)
+
+
+@pytest.mark.parametrize("model", [penalised(1e10), penalised(1e10, 0.5), penalised(1e6)])
+def test_a_penalty_for_a_wall_is_named(model):
+    """Whether or not the density beyond it falls off; from inside, and from outside where a run would stay."""
+    for x in ([1.0, 0.0], [-2.0, 0.3]):
+        found, _ = find_improper(model, np.array(x))
+        assert re.search(r"jumps by 1e\+(10|06) at x\[0\] = 0, which no gradient says.*return inf there", found.text)
+        assert not found.certain
+    found, _ = find_improper(penalised(1.0, 0.5), np.array([1.0, 0.0]))  # a jump as of a change point
+    assert found is None
+
+
+def test_what_is_bounded_is_not_said_to_grow():
+    with pytest.warns(UserWarning, match=r"U of FunctionModel is bounded along x\[0\] → ±∞: the tails cannot be"):
+        check_propriety(target(lambda x: np.cos(x[0]), lambda x: -np.sin(x), 1))
+
+
 def test_minus_a_log_density_for_a_log_density():
     model = target(lambda x: -0.5 * x @ x, lambda x: -x, 2)
     model.of_log_density = True  # as of a JAX function

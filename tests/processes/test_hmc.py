@@ -190,7 +190,7 @@ def test_of_its_own_gaussian_steps_have_no_error():
     model = pdmp.models.Gaussian(mean, np.linalg.inv(covariance))
     process = pdmp.HMC(model, step=math.pi / 2, duration=math.pi / 4, metric=np.linalg.inv(covariance), around=mean)
     run = pdmp.sample(process, steps=2_000, initial=[5.0, 0.0], seed=1)
-    assert run.stats["mean_acceptance"] == pytest.approx(1.0, abs=1e-10) and run.stats["lost"] == 0.0
+    assert run.stats["mean_acceptance"] == pytest.approx(1.0, abs=1e-10) and run.stats["mean_lost"] == 0.0
     x = run.trajectories[0].positions[2:]
     z = np.linalg.solve(np.linalg.cholesky(covariance), (x - mean).T).T
     # Standard errors are 0.022; of squares 0.032.
@@ -367,7 +367,7 @@ def wall(fails):
 def test_outside_of_the_support_is_rejected_and_counted():
     model = wall(lambda: (math.inf, np.full(1, math.nan)))
     one = pdmp.sample(pdmp.HMC(model, step=0.9, duration=0.4), steps=400, seed=2)  # paths of one step
-    assert one.stats["data_terms"] == 401 and one.stats["outside"] > 20 and one.stats["lost"] == 0.0
+    assert one.stats["data_terms"] == 401 and one.stats["outside"] > 20 and one.stats["mean_lost"] == 0.0
     run = pdmp.sample(pdmp.HMC(model, step=0.9), steps=4_000, seed=2)
     assert run.stats["outside"] > 100 and run.trajectories[0].positions.min() >= 0.0
     assert run.mean()[0] == pytest.approx(math.sqrt(2.0 / math.pi), abs=0.06)
@@ -423,17 +423,26 @@ def test_a_chain_that_is_held_is_said():
 
 
 @pytest.mark.exact
+def test_the_share_of_lost_paths_is_a_mean_over_chains():
+    """Of steps of ten standard deviations nearly all are lost, as are those of a quarter of the step."""
+    process = pdmp.HMC(pdmp.models.Gaussian([0.0], [1e4]), step=0.1)
+    with pytest.warns(UserWarning):  # of what is lost
+        run = pdmp.sample(process, events=40, chains=3, seed=1, progress=False)
+    assert 0.5 < run.stats["mean_lost"] <= 1.0
+
+
+@pytest.mark.exact
 def test_paths_that_are_lost_are_said():
     """In one line, with the coordinate of a neck; divergences and a hold come first."""
     process = pdmp.HMC(pdmp.models.Gaussian([0.0], [1.0]))
     process.neck = "log_tau"
-    stats = {"divergences": 0.0, "max_held": 2.0, "lost": 0.064, "mean_step": 0.25}
+    stats = {"divergences": 0.0, "max_held": 2.0, "mean_lost": 0.064, "mean_step": 0.25}
     (said,) = process.report.warnings(process, stats)
     assert said.startswith(
         "6.4 % of the Hamiltonian paths were lost, and not mended by a quarter of the step of 0.25: "
     )
     assert "scales do not depend on log_tau, with which" in said and "`target_acceptance=0.95`" in said
-    for quiet in ({"lost": 0.02}, {"lost": math.nan}):
+    for quiet in ({"mean_lost": 0.02}, {"mean_lost": math.nan}):
         assert process.report.warnings(process, stats | quiet) == []
     assert process.report.warnings(pdmp.HMC(process.model), stats) == []  # of which no neck is known
     for first, word in (
@@ -490,8 +499,8 @@ def test_what_is_told_of_a_chain():
     state = SimpleNamespace(memory=SimpleNamespace(**memory))
     told = hmc.HMCReport().statistics(None, state)
     assert told.pop("mean_step") == pytest.approx(0.3)
-    expected = {"mean_acceptance": 0.75, "outside": 5.0, "divergences": 2.0, "lost": 0.1875, "max_held": 7.0}
+    expected = {"mean_acceptance": 0.75, "outside": 5.0, "divergences": 2.0, "mean_lost": 0.1875, "max_held": 7.0}
     assert told == expected
     state.memory.counted = [0.0]
     told = hmc.HMCReport().statistics(None, state)
-    assert math.isnan(told["mean_acceptance"]) and math.isnan(told["lost"])
+    assert math.isnan(told["mean_acceptance"]) and math.isnan(told["mean_lost"])
