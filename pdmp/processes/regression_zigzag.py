@@ -42,6 +42,10 @@ No clock is drawn anew for that: |Ċⱼ| <= Σₕ |hⱼₕ| σₕ. (Were ℓ''�
 and a flip would cost the same for every number of rows. But the more rows a group has, the more often it would flip
 beyond what its gradient asks for, and diffuse.)
 
+Where θᵢⱼ = c ℓ''ᵢ(x̂) in all rows, as of the σ of normal responses, c B is in the expansion too, B = Σₖ (x - x̂)ₖ Cₖ:
+the products of coefficients of different groupings. It is a parabola in time, and a flip costs one addition for it.
+(Left to the rows, these products would make σ flip √(2 N) E|d d'| times, d and d' a row's distances (x - x̂)ₖ.)
+
 Let Dₖ be the largest distance |x - x̂| / σ of all coefficients of group column k. As each changes by 1 a unit of time at
 most, Dₖ at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
 each group. In the clock of a group the distance r has those of its own coefficients, and Dₖ of the columns of other
@@ -120,6 +124,7 @@ class Memory(NamedTuple):
     reach: np.ndarray  #: (K + 1,) D of each group column when it was computed last, and when that was
     across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
     since: np.ndarray  #: (1,) when they were computed from all pairs
+    joint: np.ndarray  #: (3,) B = ΣdC over the coefficients, ΣvC = B'/2 and ΣvĊ = B''/2, at the time of `sums`
     loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
     evaluation: tuple  #: what the model needs for it
 
@@ -185,6 +190,7 @@ class RegressionZigZag(Process):
     parts: np.ndarray  #: (N, n) ωᵢ by the functionals; of crossed groups (N, 1 + n), that of coefficients first
     first_part: int  #: where in it those of the shared coordinates begin
     thirds: np.ndarray  #: (N, n) θᵢ by the functionals, of crossed groups
+    joint: np.ndarray  #: (n,) c by the functionals, of crossed groups; 0 where products are left to the rows
     horizon: np.ndarray  #: of the groups' clocks
     pace: float  #: |σ / scale| of the coordinates of a row
     typical_distance: float  #: r̂
@@ -263,6 +269,8 @@ class RegressionZigZag(Process):
             gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
             self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
             self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
+            products = 2.0 * float(sigmas @ (abs(crossed) @ sigmas))
+            self.bulge_rises[len(sigma) - model.n_dispersions :] += np.abs(self.joint[1:]) * products
         self.prior_horizon = 1.0 / max(
             1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * self.typical_reach * self.crossed))
         )
@@ -313,10 +321,10 @@ class RegressionZigZag(Process):
         """The sums over the rows at the anchor, their weights and tables; h of crossed groups is returned."""
         plan, crossed = Plan(model.n_data, self.typical_distance), None
         args = self.layout, plan, self.anchor, self.speed, self.scale, self.shared, self.typical_distance
-        self.first_part, self.thirds = int(self.crossed), np.zeros((0, 0))
+        self.first_part, self.thirds, self.joint = int(self.crossed), np.zeros((0, 0)), np.zeros(0)
         if model.blocks is None:
-            sums, thirds, crossed = surveyed(model, self.anchor, self.shared)
-            parts, drawn, factors = weigh(model, *args, thirds, self.typical_reach)
+            sums, thirds, crossed, self.joint = surveyed(model, self.anchor, self.shared)
+            parts, drawn, factors = weigh(model, *args, thirds, self.typical_reach, self.joint)
             self.growth = Shells(*together(plan, [factors]))
             self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
             order, places = sorted_by_units(model, self.layout)
@@ -389,6 +397,9 @@ class RegressionZigZag(Process):
             if self.crossed:
                 memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
                 memory.cross[k, 3] += memory.cross[k, 4] * s
+        joint = memory.joint
+        joint[0] += (2.0 * joint[1] + joint[2] * s) * s
+        joint[1] += joint[2] * s
 
     @compiled
     def renew(self, state, now):
@@ -408,8 +419,11 @@ class RegressionZigZag(Process):
 
     @compiled
     def count_across(self, state, now):
-        """C of all coefficients, from all pairs."""
+        """C of all coefficients, from all pairs, and B."""
+        self.advance_sums(state.memory, now)
         state.memory.since[0] = now
+        joint = state.memory.joint
+        joint[0], joint[1], joint[2] = 0.0, 0.0, 0.0
         for e in range(self.column.shape[0]):
             value, slope = 0.0, 0.0
             for n in range(self.first_pair[e], self.first_pair[e + 1]):
@@ -417,6 +431,10 @@ class RegressionZigZag(Process):
                 value += h * (self.at(state, j, now) - self.anchor[j])
                 slope += h * state.v[j]
             state.memory.across[e, 0], state.memory.across[e, 1] = value, slope
+            i = self.first_effect + e
+            joint[0] += (self.at(state, i, now) - self.anchor[i]) * value
+            joint[1] += state.v[i] * value
+            joint[2] += state.v[i] * slope
 
     @compiled
     def known(self, state, k, now):
@@ -424,14 +442,19 @@ class RegressionZigZag(Process):
         total = self.pull[self.shared[k]] + state.memory.cross[k, 0] + state.memory.cross[k, 2]
         for q in range(self.shared.shape[0]):
             total += self.inner[k, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
-        return total
+        f = self.functional(k)
+        return total + self.joint[f] * state.memory.joint[0] if self.crossed and f > 0 else total
+
+    @compiled
+    def functional(self, k):
+        """That of the k-th shared coordinate: 0 for the linear predictor, or the dispersion's."""
+        return max(k + 1 + self.model.n_dispersions - self.shared.shape[0], 0)
 
     @compiled
     def rise(self, state, k, now):
         """The largest slope of G of the k-th shared coordinate within its horizon."""
         if not self.crossed:
             return self.rises[k]
-        self.renew(state, now)
         reach = 0.0
         for q in range(self.slots):
             reach = max(reach, state.memory.reach[q])
@@ -588,6 +611,8 @@ class RegressionZigZag(Process):
     def propose_prior(self, state, i, now, rng):
         memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
         self.advance_sums(memory, now)
+        if self.crossed:
+            self.renew(state, now)
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
         for k in range(self.shared.shape[0]):
@@ -767,6 +792,11 @@ class RegressionZigZag(Process):
             for k in range(self.slots):
                 d = (x[model.level[i, k]] - there[model.level[i, k]]) * model.value[i, k]
                 value -= self.thirds[i, f] * (d * d)
+                if self.joint[f] != 0.0:
+                    for q in range(k):
+                        if self.head[q] != self.head[k]:
+                            e = (x[model.level[i, q]] - there[model.level[i, q]]) * model.value[i, q]
+                            value -= 2.0 * self.thirds[i, f] * (d * e)
         if effect:
             return value * model.value[i, self.column[j - self.first_effect]]
         return value * model.design.feature(i, j) if f == 0 else value
@@ -804,6 +834,8 @@ class RegressionZigZag(Process):
             for q in range(self.shared.shape[0]):
                 memory.cross[q, 3] += turned * self.bulge[e, q] * away
             across, s = memory.across, now - memory.since[0]
+            memory.joint[1] += turned * (across[e, 0] + across[e, 1] * s)
+            memory.joint[2] += 2.0 * turned * across[e, 1]
             for n in range(self.first_pair[e], self.first_pair[e + 1]):
                 rise = turned * self.pair_curvature[n]
                 across[self.pairs[n], 0] -= rise * s
@@ -842,14 +874,18 @@ class RegressionZigZag(Process):
             for q in range(first, self.end[first]):
                 i = self.model.first[q] + j - self.model.first[k]
                 out[j] += self.own[e, q - first] * (x[i] - self.anchor[i])
+            across = 0.0
             for n in range(self.first_pair[e], self.first_pair[e + 1]):
                 i = self.first_effect + self.pairs[n]
-                out[j] += self.pair_curvature[n] * (x[i] - self.anchor[i])
+                across += self.pair_curvature[n] * (x[i] - self.anchor[i])
+            out[j] += across
             for q in range(self.shared.shape[0]):
                 out[j] += self.border[e, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
                 out[self.shared[q]] += self.border[e, q] * d
                 if self.crossed:
                     out[self.shared[q]] += self.bulge[e, q] * (d * d)
+                    if self.functional(q) > 0:
+                        out[self.shared[q]] += self.joint[self.functional(q)] * (d * across)
 
     @compiled
     def touches(self, state, i):
@@ -904,6 +940,7 @@ class RegressionZigZag(Process):
             reach=np.full(self.slots + 1, -math.inf),
             across=np.zeros((E if self.crossed else 0, 2)),
             since=np.full(1, -math.inf),
+            joint=np.zeros(3),
             loss=np.zeros(self.model.n_functionals),
             evaluation=self.model.scratch(),
         )

@@ -77,7 +77,7 @@ class Weights(NamedTuple):
     factors: np.ndarray  #: (groups, shells)
 
 
-def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, reach, alone=False) -> Weights:
+def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, reach, joint=(), alone=False) -> Weights:
     """Weights of all rows, on threads, or in this one `alone`.
 
     Parameters
@@ -86,6 +86,8 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
         r̂, and the typical D̂ of crossed groups.
     thirds : ndarray, shape (n, N)
         θᵢ by the functionals; without rows where groups are not crossed.
+    joint : ndarray, shape (n,)
+        Of crossed groups, not 0 where products of coefficients are in the expansion as well, see `same_shape`.
     """
     own = model.dim - model.n_dispersions
     fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals
@@ -125,7 +127,9 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
     for _, first, stop in where:
         rows = slice(first, stop)
         if len(thirds):
-            square = np.sum((scale[model.level[rows]] * model.value[rows]) ** 2, axis=1)
+            size = np.abs(scale[model.level[rows]] * model.value[rows])
+            square, all_products = np.sum(size**2, axis=1), np.sum(size, axis=1) ** 2
+            square = np.where(joint[:, None] != 0.0, all_products, square)
             by[:, rows] += np.abs(thirds[:, rows]) * (reach**2 * square)
         of_shared, of_groups = sizes(rows)
         drawn[:groups, rows] = of_groups * parts[0, rows]
@@ -147,12 +151,22 @@ def _squares(block, files, first, speed):
 
 
 def surveyed(model, anchor, shared):
-    """`Sums` of all rows of a model in memory, ℓ'' and θ of each, and the Hessian of coefficients of crossed groups."""
+    """Of all rows in memory `Sums` and θ (n, N); of crossed groups also the coefficients' Hessian, and `same_shape`."""
     if len(row_chunks(model)) == 1:
         sums, curvature, thirds = survey_rows(model, anchor, shared)
         across = Crossing(model).matrix(curvature) if is_crossed(model) else None
-        return sums, thirds, None if across is None else (across + across.T).tocsr()
-    return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None
+        return sums, thirds, None if across is None else (across + across.T).tocsr(), same_shape(curvature, thirds)
+    return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None, np.zeros(0)
+
+
+def same_shape(curvature, thirds):
+    """θᵢ / ℓ''ᵢ by the functionals, (n,), of the dispersions for which it is the same for all rows, as of σ; else 0."""
+    found = np.zeros(len(thirds))
+    for f in range(1, len(thirds)):
+        ratio = float(thirds[f] @ curvature / max(curvature @ curvature, 1e-300))
+        if np.allclose(thirds[f], ratio * curvature, rtol=1e-9, atol=0.0):
+            found[f] = ratio
+    return found
 
 
 def _survey_chunk(block, files, first, *args):
@@ -201,7 +215,7 @@ def survey_blocks(model, layout, plan, anchor, speed, scale, shared, typical):
 
 
 def _survey_block(block, files, first, layout, plan, anchor, speed, scale, shared, typical, name, of_rows):
-    found = weigh(block, layout, plan, anchor, speed, scale, shared, typical, np.zeros((0, 0)), 0.0, True)
+    found = weigh(block, layout, plan, anchor, speed, scale, shared, typical, np.zeros((0, 0)), 0.0, alone=True)
     weights = found.drawn[0]
     total = float(weights.sum())
     files.write(of_rows, first, found.parts.T)

@@ -423,9 +423,15 @@ def test_the_slope_of_shared_coordinates_is_bounded_from_the_last_distances(law,
         np.testing.assert_allclose(found, process.rises + process.bulge_rises * reach, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
-def test_the_crossing_is_that_of_the_path(law, groupings):
-    """After thousands of flips, by which its lines are moved; they are summed anew now and then."""
+@pytest.mark.parametrize(
+    ("law", "groupings", "joint"),
+    [(StudentTLaw, 2, [0.0, 0.0, 0.0]), (PoissonLaw, 3, [0.0]), (NormalLaw, 3, [0.0, -1.0])],
+)
+def test_the_crossing_is_that_of_the_path(law, groupings, joint):
+    """After thousands of flips, by which its lines are moved; they are summed anew now and then.
+
+    Of σ of normal responses ℓ'' falls as σ⁻², so that half its derivative by log σ is -ℓ'' in all rows.
+    """
     model = crossed(law, groupings)
     process = RegressionZigZag(model)
     state = process.begin(process.anchor, np.random.default_rng(0))
@@ -451,6 +457,10 @@ def test_the_crossing_is_that_of_the_path(law, groupings):
         lines = state.memory.across
         found = lines[:, 0] + lines[:, 1] * (later - since), lines[:, 1]
         np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy * np.abs(expected).max())
+        native.advance_sums(state.memory, later)
+        expected = [away @ expected[0], state.v[effects] @ expected[0], state.v[effects] @ expected[1]]
+        np.testing.assert_allclose(state.memory.joint, expected, rtol=accuracy, atol=10.0 * accuracy * process.groups)
+    np.testing.assert_allclose(process.joint, joint, rtol=1e-9)
 
 
 def test_rows_are_proposed_as_often_as_they_bound():
