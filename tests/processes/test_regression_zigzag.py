@@ -242,7 +242,9 @@ def weights_of(process, row, u):
     bounds, thirds = (part[:, row] for part in bounds_of(process))
     parts = [speed[levels[k]] * abs(model.value[row, k]) * bounds[0] for k in columns_of(process, u)]
     if process.crossed:
-        bounds = bounds + thirds * np.sum((speed[levels] * model.value[row]) ** 2) * process.typical_reach**2
+        size = np.abs(speed[levels] * model.value[row])
+        square = np.where(process.joint != 0.0, size.sum() ** 2, np.sum(size**2))
+        bounds = bounds + thirds * square * process.typical_reach**2
     if process.units[u, 0] == 0:
         fixed = len(process.shared) - model.n_dispersions
         parts += [speed[j] * abs(model.X[row, j]) * bounds[0] for j in process.shared[:fixed]]
@@ -461,6 +463,9 @@ def test_the_crossing_is_that_of_the_path(law, groupings, joint):
         expected = [away @ expected[0], state.v[effects] @ expected[0], state.v[effects] @ expected[1]]
         np.testing.assert_allclose(state.memory.joint, expected, rtol=accuracy, atol=10.0 * accuracy * process.groups)
     np.testing.assert_allclose(process.joint, joint, rtol=1e-9)
+    sigma, expected = process.speed[effects], 2.0 * process.speed[effects] ** 2 @ np.abs(process.bulge)
+    expected[len(expected) - model.n_dispersions :] += np.abs(joint[1:]) * (2.0 * sigma @ np.abs(across) @ sigma)
+    np.testing.assert_allclose(process.bulge_rises, expected, rtol=1e-9)  # slopes where no distance is above σ
 
 
 def test_rows_are_proposed_as_often_as_they_bound():
