@@ -724,8 +724,8 @@ class _Search:
                     place = middle[j].round(6) + 0.0
                     return Improper(
                         f"U of {self.name} jumps by {height:.3g} at {self.names()[j]} = {place:.6g}, which no "
-                        "gradient says, so that samplers pass or stay there: where the density is to be 0, U must be "
-                        "infinite, so return inf there, or bound the coordinate by `transforms=` or "
+                        "gradient shows, so that samplers cross it or stay behind it: where the density is to be 0, "
+                        "U must be infinite, so return inf there, or bound the coordinate by `transforms=` or "
                         "pdmp.Bounded.",
                         False,
                     )

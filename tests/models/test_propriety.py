@@ -90,7 +90,7 @@ def test_a_penalty_for_a_wall_is_named(model):
     """Whether or not the density beyond it falls off; from inside, and from outside where a run would stay."""
     for x in ([1.0, 0.0], [-2.0, 0.3]):
         found, _ = find_improper(model, np.array(x))
-        assert re.search(r"jumps by 1e\+(10|06) at x\[0\] = 0, which no gradient says.*return inf there", found.text)
+        assert re.search(r"jumps by 1e\+(10|06) at x\[0\] = 0, which no gradient shows.*return inf there", found.text)
         assert not found.certain
     found, _ = find_improper(penalised(1.0, 0.5), np.array([1.0, 0.0]))  # a jump as of a change point
     assert found is None
