@@ -8,13 +8,15 @@ import pytest
 
 import discrete
 import pdmp
-from pdmp.diagnostics import ess, ksd, rhat, scores
+from pdmp.diagnostics import ess, ksd, pooled, rhat, scores
+from pdmp.diagnostics.pooled import quantiles
 from pdmp.diagnostics.summary import (
     natural_draws,
     natural_rows,
     sd_errors,
     short_warning,
 )
+from pdmp.diagnostics.tails import heavy_tails
 from pdmp.diagnostics.variable_selection import mean_rest
 from pdmp.engine import preflight, result
 from pdmp.errors import short_runs
@@ -378,3 +380,22 @@ def test_chains_that_began_at_one_point_are_said(chains, initial, said):
     note = run.summary().note
     assert ("the chains began at one point, so that R-hat says nothing of modes" in note) == said
     assert ("there is one chain, so that R-hat says nothing of modes that it has not found" in note) == (chains == 1)
+
+
+def test_blocks_of_coordinates_are_as_all_together(monkeypatch):
+    """What takes copies of the draws is computed of a few coordinates at a time."""
+    rng = np.random.default_rng(3)
+    draws = np.cumsum(rng.standard_t(3.0, (3, 400, 5)), axis=1) * [1.0, 0.2, 3.0, 1.0, 5.0] + [0.0, 9.0, 0.0, -1.0, 2.0]
+    draws[:, ::3, 2] = 0.0
+    tails = rng.standard_t(1.0, (3, 400, 5))
+
+    def found():
+        heavy = heavy_tails(tails, np.arange(5), np.full(5, 900.0))
+        return sd_errors(draws), quantiles([0.1, 0.7], draws, [1.0, 2.0, 4.0]), list(heavy.items())
+
+    whole = found()
+    assert np.all(whole[0] > 0.0) and len(whole[2]) > 3
+    monkeypatch.setattr(pooled, "NUMBERS", 2_500)
+    assert [part.shape[2] for part in pooled.blocks(draws)] == [2, 2, 1]
+    for got, expected in zip(found(), whole, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)

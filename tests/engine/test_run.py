@@ -969,17 +969,19 @@ def test_live_counts_belong_to_the_chain():
 @pytest.mark.exact
 def test_what_a_run_has_stays_when_its_chains_go_on():
     """The rows of a grid are the chain's own until then."""
-    run = pdmp.sample(Telegraph(), events=30, seed=1, store="grid", draws=8)
-    grid, before = run.records[0].grid, copied(run.records[0].grid)
-    longer = run_module.extend(run, events=300)
-    for now, was in zip(grid, before, strict=True):
-        np.testing.assert_array_equal(now, was)
-    for got, whole in zip(
-        longer.records[0].grid,
-        pdmp.sample(Telegraph(), events=300, seed=1, store="grid", draws=8).records[0].grid,
-        strict=True,
+    call = {"seed": 1, "store": "grid", "draws": 8}
+    rejecting = pdmp.SBPS(pdmp.gradients.Noisy(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), 1.0))
+    for process, less, more in (
+        (Telegraph(), {"events": 30}, {"events": 300}),
+        (rejecting, {"proposals": 1}, {"proposals": 300}),  # without an event, by which the spacing is found
     ):
-        np.testing.assert_array_equal(got, whole)
+        run = pdmp.sample(process, **less, **call)
+        grid, before = run.records[0].grid, copied(run.records[0].grid)
+        assert run.events[0] == less.get("events", 0)
+        longer, whole = run_module.extend(run, **more), pdmp.sample(process, **more, **call)
+        for now, was, got, expected in zip(grid, before, longer.records[0].grid, whole.records[0].grid, strict=True):
+            np.testing.assert_array_equal(now, was)
+            np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.exact
