@@ -6,6 +6,7 @@ from scipy import stats
 
 import pdmp
 from pdmp.formulas import fitting, general, kept
+from pdmp.formulas.updating import Origin
 from pdmp.models.priors import LKJ, Flat, HalfNormal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
@@ -280,6 +281,20 @@ def test_what_is_kept_of_the_table_is_of_all_rows(monkeypatch):
     assert abs(sum(of_second) - expected) < 4.0 * np.sqrt(
         27 * 40 * 0.25 * 0.75
     )  # of rows drawn from all, a binomial or less
+
+
+def test_the_options_of_an_update():
+    """One thing that ends a run replaces all that the fit had; what is of its coordinates or file is left out."""
+    options = {"chains": 2, "gradients": 50, "rhat": 1.1, "initial": np.zeros(3), "checkpoint": "c"}
+    kept = {"chains": 2, "gradients": 50, "rhat": 1.1}
+    for given, wanted in [
+        ({}, kept),
+        ({"chains": 3}, kept | {"chains": 3}),
+        ({"ess": 90.0, "checkpoint": "d"}, {"chains": 2, "ess": 90.0, "checkpoint": "d"}),
+        ({"time": 7.0}, {"chains": 2, "time": 7.0}),
+        ({"ess": None}, kept),
+    ]:
+        assert Origin(None, {}, options, ["old"]).further(["new"], given).run_options == wanted
 
 
 @pytest.mark.slow
