@@ -91,8 +91,8 @@ def cost(model: Model) -> str:
     least, most = (f"{n * took / 60.0:.2g}" for n in PASSES)
     return (
         f"a tempered run does not sub-sample: each gradient is a pass over all {model.n_data:,} rows, {took:.2g} s. "
-        f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} "
-        "minutes of the processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
+        f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
+        "processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
         "a fit without `tempered` has `log_evidence` from fewer"
     )
 
