@@ -221,7 +221,7 @@ def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
     monkeypatch.setattr(preparing, "MANY_ROWS", model.n_data)
     ticks = iter([0.0, 9.0, 11.0, 16.0])
     monkeypatch.setattr(preparing, "perf_counter", lambda: next(ticks))
-    with pytest.warns(UserWarning, match=r"all 0 rows, 2 s\. .*, here 1\.2e\+03 to 1\.4e\+04 minutes"):
+    with pytest.warns(UserWarning, match=r"all 0 rows, 2 s\. .*, here 1,200\.0 to 14,333\.3 minutes"):
         preparing.tempered(model, 2, np.random.SeedSequence(1).spawn(4), None, None)
     assert process.prepared.gradients == 111_111 and process.prepared.cautions == ("a neck",)
     assert "barrier 2.5, learnt in 10,000 gradients" in process.prepared.choice

@@ -88,7 +88,7 @@ def cost(model: Model) -> str:
         target.gradient(model.initial)
         clock.append(perf_counter())
     took = float(np.diff(clock).min())
-    least, most = (f"{n * took / 60.0:.2g}" for n in PASSES)
+    least, most = (f"{n * took / 60.0:,.1f}" for n in PASSES)
     return (
         f"a tempered run does not sub-sample: each gradient is a pass over all {model.n_data:,} rows, {took:.2g} s. "
         f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
