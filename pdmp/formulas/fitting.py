@@ -604,19 +604,21 @@ def sample_model(
     options = {name: value for name, value in options.items() if value is not None}
     if sampler not in ("auto", "zigzag") and model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
-    if sampler == "auto" and not (
-        model.n_data >= SUBSAMPLED_ROWS or selects or model.n_groups and model.has_linear_rows
-    ):
+    tempered = options.get("tempered", False)
+    if tempered and (selects or sampler != "auto"):
+        raise ValueError(
+            "`tempered` does not go with "
+            + (
+                "`select`: leave it out, fit.inclusion() has the probabilities of models."
+                if selects
+                else f"`sampler={sampler!r}`, as its rungs are explored by paths of HMC: leave one out."
+            )
+        )
+    many = model.n_data >= SUBSAMPLED_ROWS or selects or model.n_groups and model.has_linear_rows
+    if sampler == "auto" and (tempered or not many):
         run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects, sampler)
-    if options.get("tempered") and (process is not None or selects):
-        raise ValueError(
-            "`tempered` does not go with "
-            + ("`select`" if selects else f"{model.n_data:,} rows that are sub-sampled")
-            + ": leave it out, "
-            + ("fit.inclusion() has the probabilities of models." if selects else "fit.log_evidence has log Z there.")
-        )
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")

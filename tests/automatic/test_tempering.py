@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -213,7 +214,15 @@ def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
     }.items():
         monkeypatch.setattr(preparing, name, lambda *_, result=result: result)
     monkeypatch.setattr(preparing, "groups", grouped)
-    process = preparing.tempered(Gaussian([0.0, 0.0], [1.0, 4.0]), 2, np.random.SeedSequence(1).spawn(4), None, None)
+    model = Gaussian([0.0, 0.0], [1.0, 4.0])
+    monkeypatch.setattr(preparing, "MANY_ROWS", model.n_data + 1)
+    with warnings.catch_warnings(action="error"):
+        process = preparing.tempered(model, 2, np.random.SeedSequence(1).spawn(4), None, None)
+    monkeypatch.setattr(preparing, "MANY_ROWS", model.n_data)
+    ticks = iter([0.0, 9.0, 11.0, 16.0])
+    monkeypatch.setattr(preparing, "perf_counter", lambda: next(ticks))
+    with pytest.warns(UserWarning, match=r"all 0 rows, 2 s\. .*, here 1,200\.0 to 14,333\.3 minutes"):
+        preparing.tempered(model, 2, np.random.SeedSequence(1).spawn(4), None, None)
     assert process.prepared.gradients == 111_111 and process.prepared.cautions == ("a neck",)
     assert "barrier 2.5, learnt in 10,000 gradients" in process.prepared.choice
     assert process.narrowest == lines.narrowest(2, 858) < 0.1

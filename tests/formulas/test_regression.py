@@ -1427,6 +1427,20 @@ def test_chains_start_apart(monkeypatch):
     assert not np.any(asked["initial"] == starts)
 
 
+def test_a_tempered_fit_takes_all_rows(monkeypatch):
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(fitting, "sample", lambda model, **given: SimpleNamespace(model=model, given=given, info={}))
+    model = made("b ~ x", "bernoulli")[0]
+    run, (said,) = fitting.sample_model(model, 1, False, {"tempered": True})
+    assert run.model is model and run.given == {"seed": 1, "tempered": True} and "from all rows" in said
+    for selects, sampler, match in (
+        (True, "auto", "`select`: leave it out"),
+        (False, "bps", "`sampler='bps'`, as its"),
+    ):
+        with pytest.raises(ValueError, match=f"`tempered` does not go with {match}"):
+            fitting.sample_model(model, 1, selects, {"tempered": True}, sampler)
+
+
 def test_options_come_before_those_of_sub_sampled_runs(monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     asked = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +18,15 @@ from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.references import BEHIND
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
+from pdmp.errors import warn
 from pdmp.metric import lower
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.process import Prepared
 
 RARE = 0.02  #: weight in the reference from which on a narrow mode is named
+#: Rows from which on it is said beforehand what a pass over them costs; passes that runs have taken.
+MANY_ROWS, PASSES = 50_000, (36_000, 430_000)
 
 
 def tempered(
@@ -45,7 +49,14 @@ def tempered(
         As of `pdmp.auto`.
     acceptance : float, optional
         At which the steps of all rungs aim.
+
+    Warns
+    -----
+    UserWarning
+        Of what passes over many rows cost, before the run.
     """
+    if model.n_data >= MANY_ROWS:
+        warn(cost(model))
     for_starts, for_metric, for_modes, for_rounds = seeds
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
@@ -68,6 +79,22 @@ def tempered(
     spent += rounds + target.count
     process.prepared = Prepared(ladder.starts, describe(process, rounds, barrier), spent, cautions)
     return process
+
+
+def cost(model: Model) -> str:
+    """What is said of a gradient, and of a run."""
+    target, clock = Evaluations(model), [perf_counter()]  # which has compiled what is timed
+    for _ in range(3):
+        target.gradient(model.initial)
+        clock.append(perf_counter())
+    took = float(np.diff(clock).min())
+    least, most = (f"{n * took / 60.0:,.1f}" for n in PASSES)
+    return (
+        f"a tempered run does not sub-sample: each gradient is a pass over all {model.n_data:,} rows, {took:.2g} s. "
+        f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
+        "processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
+        "a fit without `tempered` has `log_evidence` from fewer"
+    )
 
 
 def describe(process: Tempered, gradients: int, barrier: float) -> str:
