@@ -315,8 +315,17 @@ def separated(
     X: Any = design.X
     if len(lean) > len(X):
         X = Thresholds(X - X.mean(axis=0), design.intercept, len(lean) // len(X))
+    own = [] if design.intercept is None else [design.intercept]
+    known = ~np.isnan(lean)
+    if X is design.X and not known.all() and (unseen := _unseen(design, totals, known, prefix)):
+        return unseen
     if not np.any(np.abs(lean) == 1.0):
         return None
+    if own and abs(np.sum(lean[known])) == known.sum():
+        alone = f"each row fits better the {'larger' if np.any(lean == 1.0) else 'smaller'} {prefix}the intercept is"
+        if isinstance(priors[own[0]], Flat):
+            raise ValueError(f"{alone}: a Flat prior leaves no posterior; give a proper one.")
+        return f"{alone}: the likelihood has no maximum, and the prior decides how large it is."
     intercept, rows = design.intercept if X is design.X else None, np.linspace(0, len(lean) - 1, SEPARATION_ROWS)
     rows, total = np.unique(rows.astype(np.int64)), None
     centre = np.zeros(X.shape[1])
@@ -345,11 +354,25 @@ def separated(
         return None
     spread = np.where(totals.sd > CONSTANT * totals.largest, totals.sd, totals.largest)
     places = [j for j in np.flatnonzero(np.abs(found[: len(spread)]) * spread > 1e-6) if j != design.intercept]
-    own = [] if design.intercept is None else [design.intercept]
-    named = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept"
+    named, they = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept", "they are"
+    if len(places) < 2:
+        said, they = said.replace("separate", "separates", 1), "it is"
     if any(isinstance(priors[j], Flat) for j in places or own):
         raise ValueError(f"{named} {said}: a Flat prior leaves no posterior; give a proper one.")
-    return f"{named} {said}: the likelihood has no maximum, and the prior decides how large they are."
+    return f"{named} {said}: the likelihood has no maximum, and the prior decides how large {they}."
+
+
+def _unseen(design, totals, known, prefix):
+    """A warning that names columns which differ in no row that says something of the predictor, as one of 0 trials."""
+    basis, before = (_unchanged(rows, design.intercept) for rows in (design.X[known], design.X))
+    if basis.shape[1] <= before.shape[1]:
+        return None
+    places = np.flatnonzero(np.abs(basis).max(axis=1) * totals.largest > 1e-6)
+    named = listed([prefix + design.columns[j] for j in places if j != design.intercept]) or f"{prefix}the intercept"
+    return (
+        f"no row that could tell, of those with a positive response or with trials, says anything of {named}: "
+        "the prior decides."
+    )
 
 
 def _sums(A, lean):
@@ -394,10 +417,23 @@ def _unchanged(fixed, intercept):
     return basis
 
 
-def fitted_exactly(design: Design, y: np.ndarray) -> str | None:
-    """A warning that a sum of columns is the response, less its offset, up to rounding, in more rows than columns."""
+def fitted_exactly(design: Design, y: np.ndarray, groups: Sequence[GroupColumn] = ()) -> str | None:
+    """A warning that a sum of columns is the response, less its offset, up to rounding, in more rows than columns.
+
+    Or that it is the same in all rows of each group. `y`: the response as the predictor is, by the link.
+    """
     X, n, p = design.X, len(y), design.X.shape[1]
-    if n <= p or p > COLUMNS or not np.ptp(y):
+    if not np.ptp(y):
+        return None
+    runs_off = "up to rounding: nothing is left for the noise, whose sd runs to 0."
+    for g in groups:
+        if g.level.ndim == 1 and len(g.value) == n and g.label == "1" and 1 < len(g.levels) <= n // 2:
+            low, high = np.full(len(g.levels), np.inf), np.full(len(g.levels), -np.inf)
+            np.minimum.at(low, g.level, y)
+            np.maximum.at(high, g.level, y)
+            if (high - low).max() <= EXACT * np.std(y):
+                return f"{design.response!r} is the same in all rows of each group of {g.grouping!r}, {runs_off}"
+    if n <= p or p > COLUMNS:
         return None
     for number in (p + 10, SEPARATION_ROWS):  # of most tables some rows show that they are not
         rows = np.unique(np.linspace(0, n - 1, number).astype(np.int64))
@@ -409,8 +445,8 @@ def fitted_exactly(design: Design, y: np.ndarray) -> str | None:
     if any(np.abs(y[s] - X[s] @ found).max() > EXACT * np.std(y) for s in pieces(X)):
         return None
     return (
-        f"a sum of the columns is {design.response!r} in every row, up to rounding: nothing is left for the noise, "
-        "whose sd runs to 0. Leave out the column that the response was computed from, or that was from it."
+        f"a sum of the columns gives {design.response!r} in every row, {runs_off} Leave out the column that the "
+        "response was computed from, or that was from it."
     )
 
 
@@ -432,7 +468,7 @@ def suspected(
         collinear(design, priors, totals),
         absorbed(design, groups, given),
         next((line for one in found if (line := separated(design, priors, totals, *one, prefix)) is not None), None),
-        None if exact is None else fitted_exactly(design, exact),
+        None if exact is None else fitted_exactly(design, exact, groups),
     )
     texts = [text for text in lines if text is not None]
     for text in texts:

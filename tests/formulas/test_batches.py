@@ -356,9 +356,9 @@ def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkey
     monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
     t = table()
     t["sure"] = (t.b == "up").astype(float) + 0.1 * (np.arange(N) % 2)
-    with pytest.warns(UserWarning, match="'sure' separate the labels"):
+    with pytest.warns(UserWarning, match="'sure' separates the labels"):
         made("b ~ sure", "bernoulli", t)
-    with pytest.raises(ValueError, match="'sure' separate the labels: a Flat prior"):
+    with pytest.raises(ValueError, match="'sure' separates the labels: a Flat prior"):
         made("b ~ sure", "bernoulli", t, priors={"sure": Flat()})
     sides = t.b == "up"
     t.loc[sides.idxmax(), "sure"], t.loc[(~sides).idxmax(), "sure"] = 0.0, 1.1  # two rows on the other side
@@ -369,9 +369,9 @@ def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_p
     monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
     t = table().assign(k=0, twice=lambda t: 2.0 * t.x)
     t.loc[t.b == "up", "k"] = np.arange(1, (t.b == "up").sum() + 1)
-    with pytest.warns(UserWarning, match=r"'b\[up\]' separate rows of 0 from others"):
+    with pytest.warns(UserWarning, match=r"'b\[up\]' separates rows of 0 from others"):
         made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))
-    with pytest.warns(UserWarning, match="a sum of the columns is 'twice' in every row"):
+    with pytest.warns(UserWarning, match="a sum of the columns gives 'twice' in every row"):
         made("twice ~ x", "gaussian", write(t, tmp_path, "csv"))
     t.loc[(t.b != "up").idxmax(), "k"], t.loc[N - 1, "twice"] = 1, 0.0
     made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))  # without a warning
@@ -380,7 +380,7 @@ def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_p
         np.where(np.arange(N) == 2, "rare", t.b),
         1 * (np.arange(N) != 2),
     )  # a row that is not among the first
-    with pytest.warns(UserWarning, match=r"'b\[rare\]' separate rows of 0 from others"):
+    with pytest.warns(UserWarning, match=r"'b\[rare\]' separates rows of 0 from others"):
         made("k ~ b", "poisson", write(t, tmp_path, "csv"))
 
 
