@@ -686,7 +686,8 @@ def test_columns_that_can_be_used():
         twice = pandas.concat([data, data], ignore_index=True)  # text with numbers is a grouping, or said to be labels
         with pytest.warns(UserWarning, match="a sum of the columns gives 'y' in every row"):  # each of the labels twice
             assert "C(slip)[7o]" in made("y ~ C(slip)", data=twice)[0].columns
-        made("y ~ x + (1 | slip)", data=twice)
+        with pytest.warns(UserWarning, match="'y' is the same in all rows of each group of 'slip'"):
+            made("y ~ x + (1 | slip)", data=twice)
         assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
 
 
