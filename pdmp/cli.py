@@ -15,7 +15,9 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -654,12 +656,20 @@ def list_(as_json: Json = False):
         typer.echo(_as_json({"samplers": first, "problems": {k: load.about for k, load in data.PROBLEMS.items()}}))
         return
     width = max(map(len, [*samplers, *data.PROBLEMS]))
+    # A pipe has no width: there each name keeps its one line, which other programs can read.
+    columns = shutil.get_terminal_size((10_000, 24)).columns
+
+    lines = textwrap.TextWrapper(max(columns, 60), subsequent_indent=" " * (width + 4), break_on_hyphens=False)
+
+    def echo(name, about):
+        typer.echo(lines.fill(f"  {name:{width}}  {about}"))
+
     typer.echo("Samplers (entry points of the group pdmp.processes):")
     for name, cls in samplers.items():
-        typer.echo(f"  {name:{width}}  {_first_line(cls)}  [{cls.__module__}]")
+        echo(name, f"{_first_line(cls)}  [{cls.__module__}]")
     typer.echo("Problems:")
     for name, load in data.PROBLEMS.items():
-        typer.echo(f"  {name:{width}}  {load.about}")
+        echo(name, load.about)
 
 
 def _as_json(found):

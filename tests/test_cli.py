@@ -137,7 +137,8 @@ def test_compiling_is_said(small, command, monkeypatch):
 
 
 @pytest.mark.exact
-def test_list(command):
+def test_list(command, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     code, out, err = command("list")
     assert code == 0 and err == ""
     names = (*declared(), *data.PROBLEMS)
@@ -148,6 +149,11 @@ def test_list(command):
     assert len(lines) == len(names) and all(
         line[2 + width : 4 + width] == "  " and line[4 + width] != " " for line in lines
     )
+    monkeypatch.setenv("COLUMNS", "60")
+    wrapped = command("list")[1]
+    assert wrapped.split() == out.split()
+    assert all(len(line) <= 60 or line.startswith("Samplers") for line in wrapped.splitlines())
+    assert all(line[2 + width : 4 + width] == "  " for line in wrapped.splitlines() if line.startswith("  "))
 
 
 @pytest.mark.exact
