@@ -935,7 +935,7 @@ def _loss(y, p):
     return log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0])
 
 
-def _errors_by_pass(run, truth, warmup, spent=0.0):
+def _errors_by_pass(run, truth, warmup, spent):
     """Numbers of data passes, and the mean and the root mean square errors of the means after them.
 
     `spent` passes went before the run.

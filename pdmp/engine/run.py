@@ -380,7 +380,7 @@ def load(path: str | os.PathLike) -> Run:
 # Running the chains
 
 
-def _drive(chains, info, executor, progress, file, started, goal=None):
+def _drive(chains, info, executor, progress, file, started, goal):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken, compiling = {}, None, False

@@ -711,7 +711,7 @@ def made_for_sampling(
     fixed = [base.reported.places[name][0] for one in predictors for name in one.fixed_names]
     known = effect_information(base, sets, base.initial, fixed)
     if known is None:
-        known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
+        known = _by_rows(predictors, y, made(*common, with_groups=False), base, sets)
     if (
         len(y) >= CENTRED_ROWS
         and isinstance(base, SumOfTerms)
@@ -726,7 +726,7 @@ def made_for_sampling(
     return standardised(base, sets, known)
 
 
-def _by_rows(predictors, y, data, without, base, sets):
+def _by_rows(predictors, y, without, base, sets):
     """What rows say of effects, at the mode of the model without them."""
     mode, coding = without.mode(), base.reported
     at, informations, scores, shears = base.initial.copy(), [], [], []
