@@ -3,8 +3,8 @@ and table of it, from the results of the scripts.
 
     python examples/papers/_page.py
 
-Outcome, number, minutes and the list of runs come from results/NAME.json, the claims and the paragraphs are here. A row's outcome is that
-of all criteria with its label, as the scripts print them.
+Outcome, number, minutes and the list of runs come from results/NAME.json, the claims and the paragraphs are here. A
+row's outcome is that of all criteria with its label, as the scripts print them.
 """
 
 from __future__ import annotations
