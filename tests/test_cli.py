@@ -1,9 +1,10 @@
 """The command, as a user types it: every option, every mistake, and the examples in its help."""
 
+# ruff: noqa: F811 - fixtures
+
 import csv
 import os
 import re
-import shlex
 import types
 import warnings
 
@@ -15,44 +16,10 @@ from matplotlib import pyplot
 import pdmp
 from pdmp import cli, comparison, data
 from pdmp.native.messages import announce
+from tests.commands import command, here, small, write_table  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("installed")
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def command(capsys):
-    """Runs ``pdmp …``; returns (exit code, stdout, stderr)."""
-
-    def run(text):
-        with pytest.raises(SystemExit) as stop:
-            cli.main(shlex.split(text))
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
-
-
-def write_table(path, X, y, names):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*names, "label"])
-        writer.writerows([*x, int(t)] for x, t in zip(X, y, strict=True))
-
-
-@pytest.fixture
-def small(here):
-    """A small table of two columns, small.csv."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 2))
-    write_table(here / "small.csv", X, X[:, 0] + rng.standard_normal(120) > 0, ["a", "b"])
-    return here
 
 
 def written(folder):

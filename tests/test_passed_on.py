@@ -15,8 +15,8 @@ from pdmp import cli, comparison, plots, tuning
 from pdmp.comparison import Comparison, Reference
 from pdmp.plots import comparisons
 from tests.checks import minibatch_law, plain_only
+from tests.commands import Spy, command, here, small, spies  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
-from tests.test_cli import command, here, small  # noqa: F401
 
 pytestmark = [pytest.mark.exact, plain_only]
 
@@ -25,48 +25,9 @@ class Seen(Exception):
     """Raised by a spy that has seen enough."""
 
 
-class Spy:
-    """Keeps the arguments of its calls; returns `result`, or raises it."""
-
-    def __init__(self, result=None):
-        self.calls, self.result = [], result
-
-    def __call__(self, *args, **options):
-        self.calls.append((args, options))
-        if isinstance(self.result, Exception):
-            raise self.result
-        return self.result
-
-    @property
-    def only(self):
-        (call,) = self.calls
-        return call
-
-    @property
-    def last(self):
-        return self.calls[-1]
-
-
 # -- the command -------------------------------------------------------------------------------------------------
 
 CALL = "small.csv --target label --seed 7 "
-
-
-@pytest.fixture
-def spies(monkeypatch, installed):  # noqa: F811
-    """Spies instead of what runs samplers, by name."""
-    made = {
-        "configured": Spy({"BPS": types.SimpleNamespace()}),
-        "reference": Spy("the reference"),
-        "compare": Spy(cli.UserError("seen")),
-    }
-    for name, spy in made.items():
-        monkeypatch.setattr(comparison, name, spy)
-    made["sample"], made["mamba"] = Spy(cli.UserError("seen")), Spy(cli.UserError("seen"))
-    monkeypatch.setattr(cli, "run_sample", made["sample"])
-    monkeypatch.setattr(tuning, "mamba", made["mamba"])
-    monkeypatch.setattr(comparison, "_prepare", Spy())
-    return made
 
 
 def check_model(model):

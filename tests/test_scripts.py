@@ -14,9 +14,8 @@ from matplotlib import pyplot
 import pdmp
 from pdmp import cli, comparison, formulas
 from tests.checks import plain_only
+from tests.commands import command, here, small, spies  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
-from tests.test_cli import command, here, small  # noqa: F401
-from tests.test_passed_on import spies  # noqa: F401
 
 ROOT = pathlib.Path(__file__).parents[1]
 

@@ -15,9 +15,8 @@ import pdmp
 from pdmp import cli, comparison
 from pdmp.comparison import Comparison, Reference, Verdict
 from tests.checks import plain_only
+from tests.commands import Spy, command, here, small, spies  # noqa: F401
 from tests.registry import installed  # noqa: F401
-from tests.test_cli import command, here, small  # noqa: F401
-from tests.test_passed_on import Spy, spies  # noqa: F401
 
 pytestmark = [pytest.mark.exact, plain_only]
 

@@ -13,7 +13,7 @@ from pdmp.automatic.modes import along, comes_to, descend, dips, first_valley, h
 from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.metric import from_root
-from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
+from tests.automatic.helpers_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
 from tests.models.helpers_propriety import horseshoe, target
 
 pytestmark = pytest.mark.exact

@@ -8,25 +8,13 @@ import pytest
 import pdmp
 from pdmp.automatic import preparing, start
 from pdmp.automatic.start import Evaluations, Gaussian, Path, draw_by_importance, elbo, find_path, find_starts
+from tests.automatic.helpers_start import GAUSSIAN, MEAN, PRECISION, function, rng, two_modes
 from tests.targets import Schools
 
 pytestmark = pytest.mark.exact
 
-MEAN = np.array([300.0, -2.0, 0.5])
-PRECISION = np.array([[2e-4, 0.01, 0.0], [0.01, 1.5, 0.3], [0.0, 0.3, 50.0]])
-GAUSSIAN = pdmp.models.Gaussian(MEAN, PRECISION)
 #: log ∫ exp(-U) of it.
 LOG_Z = 1.5 * math.log(math.tau) - 0.5 * np.linalg.slogdet(PRECISION)[1] - GAUSSIAN.potential(MEAN)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def function(potential, gradient, dim=2, initial=None):
-    return pdmp.models.from_function(
-        lambda x: (potential(*x), np.array(gradient(*x))), dim, initial=initial, check_gradient=False
-    )
 
 
 def test_the_first_step_on_a_gaussian_is_the_last():
@@ -141,21 +129,6 @@ def test_chains_do_not_start_in_a_mode_without_mass(seed):
     found = find_starts(model, 4, rng(seed))
     assert model.potential(narrow) < min(model.potential(x) for x in found.points) - 50.0
     assert found.points[:, -1].min() > -5.0
-
-
-def two_modes(weight, apart=6.0):
-    """Two standard normal laws on either side of the origin, the left one with exp(weight) times the mass."""
-
-    def parts(a):
-        left, right = weight - 0.5 * (a + apart) ** 2, -0.5 * (a - apart) ** 2
-        top = max(left, right)
-        return top + math.log(math.exp(left - top) + math.exp(right - top)), left, right
-
-    def gradient(a, b):
-        total, left, right = parts(a)
-        return math.exp(left - total) * (a + apart) + math.exp(right - total) * (a - apart), b
-
-    return function(lambda a, b: 0.5 * b * b - parts(a)[0], gradient, initial=[0.1, 0.0])
 
 
 def test_paths_that_end_behind_are_not_used_and_no_alarm():

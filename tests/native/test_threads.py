@@ -1,5 +1,7 @@
 """Passes over rows on threads: chunks, their order, and that no number depends on how many threads there are."""
 
+# ruff: noqa: F811 - fixtures
+
 import math
 import threading
 import time
@@ -13,17 +15,16 @@ from scipy import sparse
 import pdmp
 from pdmp.gradients import ControlVariate, alias
 from pdmp.models.numerical import data_gradient, row_chunks, term_partial_lipschitz
-from pdmp.models.priors import Gamma, HalfStudentT, Normal
 from pdmp.models.regressions import blocks, design, glm
 from pdmp.models.regressions.laplace import _definite, laplace
 from pdmp.models.regressions.likelihoods import PoissonLaw, StudentTLaw
-from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
 from pdmp.processes import row_bounds as row_bounds_module
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import row_bounds
+from tests.native.helpers_threads import on, regression, same_on_any  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.exact
 N = 500  # seven chunks of 64 rows, and one of 52
@@ -32,32 +33,6 @@ RNG = np.random.default_rng(5)
 FEATURES = RNG.standard_normal((N, 3)) * [1.0, 0.5, 2.0] + [0.0, 1.0, 0.0]
 LABELS = (RNG.random(N) < 1.0 / (1.0 + np.exp(-FEATURES @ [0.5, -1.0, 0.2]))).astype(float)
 AT = np.array([0.2, -0.5, 0.1])
-
-
-@pytest.fixture
-def on(monkeypatch):
-    """``on(k)``: chunks of 64 rows on k threads; ``on(0)``: all rows in one."""
-    monkeypatch.setattr(threads, "FEWEST", 1)
-
-    def set_threads(k):
-        monkeypatch.setattr(threads, "CHUNK", 10 if k else 10**9)
-        monkeypatch.setattr(alias, "PART", 64 if k else 10**9)
-        monkeypatch.setattr(threads, "threads", lambda: max(k, 1))
-
-    return set_threads
-
-
-def same_on_any(on, compute, rtol=1e-10):
-    """Arrays of `compute()`: bitwise the same for 1, 2 and 8 threads, and about those of one pass over all rows."""
-    found = {}
-    for k in (0, 1, 2, 8):
-        on(k)
-        found[k] = [np.asarray(a, float) for a in compute()]
-    for one, two, eight, whole in zip(found[1], found[2], found[8], found[0], strict=True):
-        assert_array_equal(one, two)
-        assert_array_equal(one, eight)
-        assert_allclose(one, whole, rtol=rtol, atol=1e-12 * np.abs(whole).max(initial=0.0))
-    return found[8]
 
 
 def test_chunks_are_all_rows_once_and_in_order(monkeypatch):
@@ -235,21 +210,11 @@ def test_an_alias_table_in_parts(order, on):
     assert_array_equal(whole.table[:, 2], found.table[:, 2])
 
 
-def regression(law, n=N):
-    rng = np.random.default_rng(9)
-    X = np.column_stack([np.ones(n), rng.standard_normal((n, 2))])
-    z = X @ [0.3, 0.5, -0.4]
-    y = rng.poisson(np.exp(z)) if law is PoissonLaw else z + rng.standard_t(4.0, n)
-    spreads = [HalfStudentT(4.0, 2.0), Gamma(2.0, 10.0)] if law is StudentTLaw else []
-    priors = [Normal(0.0, 2.5)] * 3
-    return MixedRegression(X, y, law(), ["1", "a", "b"], priors, [], spreads, intercept=0, weights=rng.uniform(1, 2, n))
-
-
 @pytest.mark.parametrize("law", [PoissonLaw, pytest.param(StudentTLaw, marks=[pytest.mark.slow, pytest.mark.release])])
 def test_regressions(law, on, monkeypatch):
     on(0)
     monkeypatch.setattr(row_bounds_module, "PLANS", SHORT)
-    model = regression(law)
+    model = regression(law, N)
     start = laplace(model)
 
     def compute():
@@ -268,7 +233,7 @@ def test_regressions(law, on, monkeypatch):
 def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
     """And the same approximation found, bit by bit; sums at one point are not taken for those at another."""
     on(8)
-    model = regression(StudentTLaw)
+    model = regression(StudentTLaw, N)
     rows, narrow, x = blocks.Chunks(model), laplace(model), model.initial
     square, differences = rows.curvature(x)[0], list(rows.differences(x, 1e-4))
     asked, products = [], blocks.products
@@ -291,7 +256,7 @@ def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
 def test_shares_of_columns_are_the_largest_of_all_chunks(on, monkeypatch):
     on(8)
     monkeypatch.setattr(row_bounds_module, "PLANS", SHORT)  # for parts too
-    model = regression(StudentTLaw)
+    model = regression(StudentTLaw, N)
     found, levels = laplace(model), np.array([1.0, 0.25])
     support = np.arange(model.dim) == 1
     ranges = row_chunks(model)

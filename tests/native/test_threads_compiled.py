@@ -11,7 +11,7 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import PoissonLaw
 from pdmp.native.classes import entry
 from pdmp.native.prefetch import ask
-from tests.native.test_threads import on, regression, same_on_any  # noqa: F401 - a fixture
+from tests.native.helpers_threads import on, regression, same_on_any  # noqa: F401 - a fixture
 
 N = 20_000
 
