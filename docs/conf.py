@@ -8,6 +8,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 import drawings  # noqa: E402 - it is beside this file
+import notebooks  # noqa: E402
 import pdmp  # noqa: E402
 import related  # noqa: E402
 import scripts  # noqa: E402
@@ -97,16 +98,20 @@ def _escaped(app, what, name, obj, options, lines):
 
 
 def _linked(app, docname, source):
-    """The page of the papers is written beside its scripts."""
+    """The page of the papers is written beside its scripts, and pages of Start are notebooks too."""
     if docname == "evidence/papers":
         text = (HERE.parent / "examples" / "papers" / "README.md").read_text(
             encoding="utf-8"
         )
         source[0] = scripts.linked(text)
+    folder, _, name = docname.partition("/")
+    if folder == "start" and (HERE / "_generated" / f"{name}.ipynb").exists():
+        source[0] = notebooks.offered(source[0], name)
 
 
 def setup(app):
     drawings.draw_all(HERE / "_generated")
+    notebooks.write_all(HERE / "_generated")
     scripts.write_all(HERE / "scripts")
     app.connect("autodoc-process-docstring", related.add, priority=100)
     app.connect("autodoc-process-docstring", _escaped)

@@ -18,6 +18,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 
+from tests.site.pages import blocks
+
 pytest.importorskip("sphinx")
 pytest.importorskip("pydata_sphinx_theme")
 
@@ -108,6 +110,22 @@ def test_every_image_is_described(site):
             if image["src"].endswith(".png") and "thumb" not in image["src"]:
                 assert "width: min(100%" in image["style"], (page, image)
     assert seen > 50
+
+
+def test_a_page_of_start_can_be_downloaded_as_a_notebook(site):
+    """Its cells have the code of the page, in its order, and nothing that leads nowhere."""
+    for page in ("index", "gradient", "table", "teaching", "pymc", "jax", "stan", "paper", "scikit_learn"):
+        (link,) = re.findall(r'href="([^"]+\.ipynb)"', (site / "start" / f"{page}.html").read_text(encoding="utf-8"))
+        cells = json.loads((site / "start" / link).read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        wanted = [
+            ("%%sh\n" if block.language == "sh" else "") + block.text.strip()
+            for block in blocks(ROOT / "docs" / "start" / f"{page}.md")
+            if block.language in ("python", "sh")
+        ]
+        assert code == wanted and any("pdmp" in text for text in code)
+        text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        assert text.startswith("# ") and len(text) > 200 and not re.search(r"\]\((?!https?:)|<!--|\{toctree\}", text)
 
 
 def test_every_page_of_the_reference_leads_to_others(site):
