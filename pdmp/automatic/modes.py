@@ -13,7 +13,9 @@ there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It i
 - if a barrier lies between it and every Gaussian in which chains have been, on the straight line: a ridge has none;
 - if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
 
-A mode that is so narrow, or so far away, that no path ends in it is not found.
+A mode that is so narrow, or so far away, that no path ends in it is not found. From a wide mode around a narrow one
+paths go on down to that, so the mass beyond the chains' draws is estimated too, by importance sampling. The entropy of
+their law is at most that of a Gaussian of its covariance, so that its own mass is at most what is compared with.
 """
 
 from __future__ import annotations
@@ -64,6 +66,10 @@ VISITED = 50  #: places of a chain that are compared with those of the others
 NEAR = 3  #: of them where it comes to those, at least: one is passed on a path with too large a step
 PLACES = 16  #: of a straight line, where that is looked at
 NAMED = 3  #: coordinates that a warning names
+#: Scales of Gaussians around the chains, each by this factor wider than the last; draws of each of them, and places of
+#: the chains where U is averaged.
+SCALES, FACTOR, DRAWS = 8, 1.5, 32
+GAP = 2.0  #: nats by which the density of the radius falls before it, at least: tails have no gap
 
 
 class Hidden(NamedTuple):
@@ -71,6 +77,7 @@ class Hidden(NamedTuple):
 
     gaussian: Gaussian
     behind: float  #: the best ELBO less its own; negative where it is the best
+    times: float = 0.0  #: how many times as wide it is as what the chains are in, if it lies around that
 
 
 def hidden_modes(
@@ -129,7 +136,64 @@ def hidden_modes(
             if not comes_to(run, learnt.gaussian, seen):
                 found.append(Hidden(path.mode, best - path.elbo))
                 known = (*known, Path(path.mode, path.elbo, True))
+    if dense and not found:
+        wider, draws = beyond(target, learnt, seen, rng)
+        if wider is not None:
+            process = hamiltonian(model, from_root(lower(wider.times * learnt.gaussian.root)), learnt.far)
+            run = run_window(process, draws, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
+            spent += gradients_of(run)
+            if not comes_to(run, learnt.gaussian, seen):
+                found.append(wider)
     return sorted(found, key=lambda mode: mode.behind), target.count + spent
+
+
+def beyond(
+    target: Evaluations, learnt: Metric, seen: np.ndarray, rng: np.random.Generator
+) -> tuple[Hidden | None, np.ndarray]:
+    """What has more mass than a mode that is `TIE` behind, farther out than all of `seen` (n, d), and points in it.
+
+    The balance heuristic weighs draws of all scales together; first one point of each scale tells whether that pays.
+    """
+    gaussian, d = learnt.gaussian, len(learnt.mean)
+    places = learnt.visited[np.linspace(0, len(learnt.visited) - 1, DRAWS).astype(int)]
+    core = gaussian.log_volume() + 0.5 * d - np.mean([target.potential(x) for x in places])
+    radius = math.sqrt((gaussian.standardised(seen) ** 2).sum(axis=1).max())
+    scales = radius / math.sqrt(d) * FACTOR ** np.arange(SCALES)
+
+    def logs(z: np.ndarray) -> np.ndarray:
+        """log p / q of points (n, d), q the mixture of all scales, less `core`; none of what is not beyond."""
+        square = (z**2).sum(axis=1)
+        q = np.logaddexp.reduce(-0.5 * square[:, None] / scales**2 - d * np.log(scales), axis=1) - math.log(SCALES)
+        u = np.array([target.potential(gaussian.at(one)) for one in z])
+        return np.where(square > radius**2, gaussian.log_volume() - u - q - core, -math.inf)
+
+    z = rng.standard_normal((SCALES - 1, d))
+    z *= (scales[1:] * math.sqrt(d) / np.sqrt((z**2).sum(axis=1)))[:, None]
+    if not math.isfinite(core) or logs(z).max() - math.log(SCALES) < -2.0 * TIE:
+        return None, seen[:0]
+    z = (scales[:, None, None] * rng.standard_normal((SCALES, DRAWS, d))).reshape(-1, d)
+    found = logs(z)
+    mass = np.logaddexp.reduce(found) - math.log(len(z))
+    if mass < -TIE:
+        return None, seen[:0]
+    weights = np.exp(found - np.logaddexp.reduce(found))
+    times = math.sqrt(weights @ (z**2).sum(axis=1) / d)
+    apart = [k for k in rng.choice(len(z), 2 * len(learnt.points), p=weights) if gap(target, gaussian, z[k]) > GAP]
+    if len(set(apart)) < 2 or len(apart) < len(learnt.points):
+        return None, seen[:0]
+    points = np.array([gaussian.at(z[k]) for k in apart[: len(learnt.points)]])
+    return Hidden(Gaussian(gaussian.at(weights @ z), times * gaussian.root), -float(mass), times), points
+
+
+def gap(target: Evaluations, gaussian: Gaussian, z: np.ndarray) -> float:
+    """By how much the density of the radius falls between a Gaussian's mass and the point z of it, on the ray to that.
+
+    Tails, of whatever weight, and the mouths of funnels have none.
+    """
+    d = len(z)
+    radii = np.geomspace(0.3 * math.sqrt(d / (z @ z)), 1.0, 2 * PLACES)
+    logs = [d * math.log(r) - target.potential(gaussian.at(r * z)) for r in radii]
+    return max(min(max(logs[:k]), max(logs[k + 1 :])) - logs[k] for k in range(1, len(logs) - 1))
 
 
 def origins(
@@ -249,9 +313,11 @@ def warning(found: list[Hidden], learnt: Metric, names: list[str]) -> str | None
     places = np.sort(np.argsort(-offset)[:NAMED])
     where = ", ".join(f"{names[j]} = {mode.gaussian.centre[j]:.3g}" for j in places)
     share = math.exp(-np.clip(mode.behind, -20.0, 20.0))
+    lies = f"further paths end at {where}{' …' if len(offset) > NAMED else ''}, apart from where the chains are,"
+    if mode.times:
+        lies = f"around the one where they are lies another, some {mode.times:.2g} times as wide,"
     return (
-        f"a mode that no chain is in: further paths end at {where}{' …' if len(offset) > NAMED else ''}, apart from "
-        f"where the chains are, with about {share:.2g} times their mass"
+        f"a mode that no chain is in: {lies} with about {share:.2g} times their mass"
         + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
         + ". Averages leave it out, and no longer run mends that. `pdmp.sample(model, tempered=True)` goes from mode "
         "to mode, and gives the share of each; or, where labels of a mixture can be exchanged, order what tells them "
