@@ -60,7 +60,7 @@ ALLOWED = {
     "probit": ("logit", "probit", "cloglog"),
 }
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
-NOISES = {"sigma", "shape", "phi", "kappa"}  #: constants of families that say how far responses are from their means
+NOISES = {"sigma", "shape", "phi", "kappa"}  #: parameters of families that say how far responses are from their means
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
@@ -432,9 +432,8 @@ def make_general_model(
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         of_names = [*family.named, ""] if alike else [name]
         leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
-        noisy = name == first and not imputed and NOISES.intersection(constants_) and "censored" not in columns
-        exact = None
-        if noisy and family.response not in ("count", "label") and "trials" not in rest:
+        exact, noisy = None, NOISES.intersection(family.named) and family.response not in ("count", "label")
+        if noisy and name == first and not imputed and rest.keys().isdisjoint(("censored", "se")):
             with np.errstate(all="ignore"):
                 exact = LINKS[family.links[first]].forward(measured) - offset
             exact = exact if np.all(np.isfinite(exact)) else None
