@@ -243,9 +243,8 @@ def test_a_chain_that_ended_in_its_warm_up(k):
     for name in ("mean", "var", "cov", "mcse"):
         np.testing.assert_allclose(getattr(some, name)(), getattr(others, name)(), rtol=1e-12)
     assert some.expectation(lambda x: x[0] ** 2) == pytest.approx(others.expectation(lambda x: x[0] ** 2))
-    rates, gaps = pdmp.diagnostics.event_rates, pdmp.diagnostics.time_between
+    rates = pdmp.diagnostics.event_rates
     assert {k: r.value for k, r in rates(some).items()} == {k: r.value for k, r in rates(others).items()}
-    assert np.array_equal(gaps(some), gaps(others))
     for ask in (some.draws, lambda: running_mean(some)):
         with pytest.raises(ValueError, match=f"chain {k} has no path"):
             ask()
