@@ -147,13 +147,13 @@ def curvature_along(model, x, iterations, rng=None):
     return curvature, u
 
 
-def _along_largest_curvature(provider, x, iterations=50, rows=2_000):
+def _along_largest_curvature(provider, x, rows=2_000):
     """Curvature and variance of the noise along the direction of largest curvature, (1, 1) each.
 
     The variance is estimated from at most `rows` terms.
     """
     rng = np.random.default_rng(0)
-    curvature, u = curvature_along(provider.model, x, iterations, rng)
+    curvature, u = curvature_along(provider.model, x, 50, rng)
     noise, n_data = 0.0, provider.n_data
     if isinstance(provider, Noisy):
         noise = float(np.sum((u * provider.scale) ** 2))
