@@ -31,7 +31,7 @@ LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 COLUMNS = 1_000  #: up to which it is looked whether their sum is the response
 EXACT = 1e-10  #: of a response's sd: what a sum of columns that is the response leaves
-SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates others is looked for at first
+SEPARATION_ROWS = 20_000  #: most rows that are added at once to those where a sum that separates is looked for
 
 
 def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
@@ -327,8 +327,8 @@ def separated(
         if isinstance(priors[own[0]], Flat):
             raise ValueError(f"{alone}: a Flat prior leaves no posterior; give a proper one.")
         return f"{alone}: the likelihood has no maximum, and the prior decides how large it is."
-    intercept, rows = design.intercept if X is design.X else None, np.linspace(0, len(lean) - 1, SEPARATION_ROWS)
-    rows, total = np.unique(rows.astype(np.int64)), None
+    intercept, few = design.intercept if X is design.X else None, min(SEPARATION_ROWS, 1_000 + 5 * X.shape[1])
+    rows, total = np.unique(np.linspace(0, len(lean) - 1, few).astype(np.int64)), None
     centre = np.zeros(X.shape[1])
     if intercept is not None:
         centre = X[rows].mean(axis=0)
