@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pdmp.automatic.sampling import arguments
-from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_budget, check_goal, check_number
 from pdmp.errors import warn

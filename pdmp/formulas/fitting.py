@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.automatic.sampling import ESS, RHAT, sample
-from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
