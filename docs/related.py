@@ -87,7 +87,7 @@ pdmp.diagnostics: ess integrated_time asymptotic_variance acf efficiency
 pdmp.diagnostics: Estimate jackknife asymptotic_variance
 pdmp.diagnostics: effective_draws ess efficiency split pdmp.Run
 pdmp.diagnostics: running_mean draw_times split pdmp.Run
-pdmp.diagnostics: event_rates bounce_rate flip_rates bounds time_between
+pdmp.diagnostics: event_rates bounce_rate flip_rates bounds
 pdmp.diagnostics: bounce_rate gaussian_bounce_rate gaussian_flip_rates flip_rates
 pdmp.diagnostics: event_rates pdmp.plots.event_rates
 pdmp.diagnostics: ksd fssd sliced_ksd stein_thin scores

@@ -31,6 +31,7 @@ from pdmp import __version__, comparison, data, formulas, plots, tuning
 from pdmp.automatic.sampling import sample as run_sample
 from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words
+from pdmp.data.tables import did_you_mean
 from pdmp.engine import checks, result
 from pdmp.errors import SamplingError
 from pdmp.models.regressions.logistic import LogisticRegression
@@ -787,7 +788,7 @@ def _choose(samplers):
             name, variant = by_lower.get(asked.lower().partition(" ")[0]), asked
         if name is None:
             raise UserError(
-                f"there is no sampler {asked!r}{data.did_you_mean(asked, known)} Samplers: {', '.join(sorted(known))}."
+                f"there is no sampler {asked!r}{did_you_mean(asked, known)} Samplers: {', '.join(sorted(known))}."
             )
         classes[name] = known[name]
         offered = _labels(known[name])
@@ -797,8 +798,7 @@ def _choose(samplers):
         found = [label for label in offered if label.lower() == variant.lower()]
         if not found:
             raise UserError(
-                f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} "
-                f"{name} has: {', '.join(offered)}."
+                f"there is no sampler {variant!r}{did_you_mean(variant, offered)} {name} has: {', '.join(offered)}."
             )
         labels |= set(found)
     if not classes:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import auto, check_acceptance, check_tempered, model_of
-from pdmp.data import did_you_mean
+from pdmp.data.tables import did_you_mean
 from pdmp.engine.chain import Budgets
 from pdmp.engine.checkpoint import check_resumable
 from pdmp.engine.checks import check_process

@@ -491,9 +491,9 @@ def is_typical(z):
     return z @ z <= len(z) + 3.0 * math.sqrt(2.0 * len(z))
 
 
-def dispersed(target, centre, rng, width=WIDTH, tries=100):
+def dispersed(target, centre, rng, width=WIDTH):
     """A point of positive density around `centre`, uniform in a cube that shrinks after every tenth attempt."""
-    for k in range(tries):
+    for k in range(100):
         x = centre + width * 0.5 ** (k // 10) * rng.uniform(-1.0, 1.0, len(centre))
         if target.potential(x) < math.inf:
             return x

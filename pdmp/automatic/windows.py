@@ -42,17 +42,12 @@ def run_window(
             raise error
     if raised:
         warn(
-            f"in the warm-up {name_of(process)} raised {type(raised[0]).__name__}: {raised[0]}. The chains that met "
-            "this ended there, and the metric was learnt from the others; in a run the error would end all chains. "
-            "Return the potential inf outside the support."
+            f"in the warm-up the gradient of {type(process.model or process).__name__} raised "
+            f"{type(raised[0]).__name__}: {raised[0]}. The chains that met this ended there, and the metric was learnt "
+            "from the others; in a run the error would end all chains. Return the potential inf outside the support."
         )
     info = describe(process) | {"store": "skeleton", "seed": None, "budget": {"gradients": gradients}}
     return Run(info, [chain.finish() for chain in chains], process=process)
-
-
-def name_of(process: Process) -> str:
-    """What a process computes with, in the words of a message."""
-    return f"the gradient of {type(process.model or process).__name__}"
 
 
 def gradients_of(run: Run) -> int:

@@ -23,7 +23,7 @@ from pdmp.data.synthetic import (
     synthetic_ratings,
     synthetic_sepsis,
 )
-from pdmp.data.tables import did_you_mean, read
+from pdmp.data.tables import read
 from pdmp.data.uci import arrhythmia, sepsis
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "Dataset",
     "Ratings",
     "arrhythmia",
-    "did_you_mean",
     "meg",
     "mnist",
     "movielens_1m",

@@ -23,7 +23,6 @@ from pdmp.diagnostics.events import (
     gaussian_bounce_rate,
     gaussian_flip_rates,
     integrated_time,
-    time_between,
 )
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, efficiency
 from pdmp.diagnostics.predictive import (
@@ -39,6 +38,7 @@ from pdmp.diagnostics.predictive import (
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
 from pdmp.native.explanations import explained_functions
+from pdmp.native.lazy import given_up as _given_up
 
 __all__ = [
     "Estimate",
@@ -81,9 +81,12 @@ __all__ = [
     "split",
     "stein",
     "stein_thin",
-    "time_between",
     "variance_error",
     "wasserstein",
 ]
 
 explained_functions(globals())
+
+__getattr__ = _given_up(
+    __name__, {"time_between": f"{__name__}.time_between was left out: numpy.diff(path.times) of run.trajectories."}
+)

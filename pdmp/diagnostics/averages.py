@@ -165,9 +165,10 @@ def grid_rows(run, i, n):
     r = run.records[i]
     used = int(r.grid.used[0])
     if n > used:
+        fewest = min(int(one.grid.used[0]) for one in run.records)
         raise ValueError(
-            f"`n` = {n} draws are more than the {used} that chain {i} has on its grid: ask for `n={used}` or fewer, or "
-            "sample with a larger `draws=`."
+            f"`n` = {n} draws are more than the {used} that chain {i} has on its grid: ask for `n={fewest}` or fewer, "
+            "or sample longer and with a larger `draws=`."
         )
     times = np.arange(1, n + 1) * (r.length / n)
     return np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)

@@ -269,39 +269,6 @@ def bounds(run: Any) -> dict[str, float]:
     }
 
 
-def time_between(run: Any, kind: str | None = None) -> np.ndarray:
-    """Process times between consecutive events after the warm-up, those of all chains one after the other.
-
-    Parameters
-    ----------
-    run : Run
-    kind : str, optional
-        Name of a kind of event; all kinds when omitted.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
-    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
-    >>> bool((pdmp.diagnostics.time_between(run) > 0.0).all())
-    True
-    """
-    names = list(run.stats["events"])
-    if kind is not None and kind not in names:
-        raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
-    gaps = []
-    for path in (one.whole for one in run.trajectories):
-        keep = path.times[1:] > path.warmup
-        if kind is not None:
-            keep &= path.kinds == names.index(kind)
-        gaps.append(np.diff(path.times[1:][keep]))
-    return np.concatenate(gaps)
-
-
 def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:
     """Autocorrelation along the widest and the narrowest direction of the posterior, against the number of data used.
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pdmp.automatic.sampling import arguments
-from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_budget, check_goal, check_number
 from pdmp.errors import warn
@@ -31,7 +31,7 @@ LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 COLUMNS = 1_000  #: up to which it is looked whether their sum is the response
 EXACT = 1e-10  #: of a response's sd: what a sum of columns that is the response leaves
-SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates others is looked for at first
+SEPARATION_ROWS = 20_000  #: most rows that are added at once to those where a sum that separates is looked for
 
 
 def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
@@ -283,7 +283,8 @@ def leanings(family: Family, name: str, y: np.ndarray, rest: Mapping[str, Any]) 
             above[y[:, None] < cuts] = np.nan
         return [("separate the categories", above.ravel())]
     if name in ("zi", "hu"):
-        return [("separate the rows of 0 from others", np.where(is_zero, 1.0, -1.0))]
+        lean = np.where(is_zero, 1.0, -1.0)
+        return [("separate the rows of 0 from others", np.where(rest.get("trials", 1.0) == 0.0, np.nan, lean))]
     if name != first:
         return []
     if family.response == "label":
@@ -317,7 +318,7 @@ def separated(
         X = Thresholds(X - X.mean(axis=0), design.intercept, len(lean) // len(X))
     own = [] if design.intercept is None else [design.intercept]
     known = ~np.isnan(lean)
-    if X is design.X and not known.all() and (unseen := _unseen(design, totals, known, prefix)):
+    if X is design.X and not known.all() and (unseen := _unseen(design, priors, totals, known, prefix)):
         return unseen
     if not np.any(np.abs(lean) == 1.0):
         return None
@@ -326,8 +327,8 @@ def separated(
         if isinstance(priors[own[0]], Flat):
             raise ValueError(f"{alone}: a Flat prior leaves no posterior; give a proper one.")
         return f"{alone}: the likelihood has no maximum, and the prior decides how large it is."
-    intercept, rows = design.intercept if X is design.X else None, np.linspace(0, len(lean) - 1, SEPARATION_ROWS)
-    rows, total = np.unique(rows.astype(np.int64)), None
+    intercept, few = design.intercept if X is design.X else None, min(SEPARATION_ROWS, 1_000 + 5 * X.shape[1])
+    rows, total = np.unique(np.linspace(0, len(lean) - 1, few).astype(np.int64)), None
     centre = np.zeros(X.shape[1])
     if intercept is not None:
         centre = X[rows].mean(axis=0)
@@ -362,17 +363,18 @@ def separated(
     return f"{named} {said}: the likelihood has no maximum, and the prior decides how large {they}."
 
 
-def _unseen(design, totals, known, prefix):
+def _unseen(design, priors, totals, known, prefix):
     """A warning that names columns which differ in no row that says something of the predictor, as one of 0 trials."""
     basis, before = (_unchanged(rows, design.intercept) for rows in (design.X[known], design.X))
     if basis.shape[1] <= before.shape[1]:
         return None
     places = np.flatnonzero(np.abs(basis).max(axis=1) * totals.largest > 1e-6)
-    named = listed([prefix + design.columns[j] for j in places if j != design.intercept]) or f"{prefix}the intercept"
-    return (
-        f"no row that could tell, of those with a positive response or with trials, says anything of {named}: "
-        "the prior decides."
-    )
+    places = [j for j in places if j != design.intercept]
+    named = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept"
+    text = f"no row that could tell, of those with a positive response or with trials, says anything of {named}: "
+    if any(isinstance(priors[j], Flat) for j in places or [design.intercept]):
+        raise ValueError(f"{text}a Flat prior leaves no posterior; give a proper one.")
+    return f"{text}the prior decides."
 
 
 def _sums(A, lean):
@@ -422,7 +424,7 @@ def fitted_exactly(design: Design, y: np.ndarray, groups: Sequence[GroupColumn] 
 
     Or that it is the same in all rows of each group. `y`: the response as the predictor is, by the link.
     """
-    X, n, p = design.X, len(y), design.X.shape[1]
+    X, n, p, limit = design.X, len(y), design.X.shape[1], EXACT * np.std(y)
     if not np.ptp(y):
         return None
     runs_off = "up to rounding: nothing is left for the noise, whose sd runs to 0."
@@ -431,7 +433,7 @@ def fitted_exactly(design: Design, y: np.ndarray, groups: Sequence[GroupColumn] 
             low, high = np.full(len(g.levels), np.inf), np.full(len(g.levels), -np.inf)
             np.minimum.at(low, g.level, y)
             np.maximum.at(high, g.level, y)
-            if (high - low).max() <= EXACT * np.std(y):
+            if (high - low).max() <= limit:
                 return f"{design.response!r} is the same in all rows of each group of {g.grouping!r}, {runs_off}"
     if n <= p or p > COLUMNS:
         return None
@@ -440,13 +442,13 @@ def fitted_exactly(design: Design, y: np.ndarray, groups: Sequence[GroupColumn] 
         some = X[rows]
         size = np.maximum(np.abs(some).max(axis=0), 1e-300)
         found = np.linalg.lstsq(some / size, y[rows], rcond=None)[0] / size
-        if np.abs(y[rows] - some @ found).max() > EXACT * np.std(y):
+        if np.abs(y[rows] - some @ found).max() > limit:
             return None
-    if any(np.abs(y[s] - X[s] @ found).max() > EXACT * np.std(y) for s in pieces(X)):
+    if any(np.abs(y[s] - X[s] @ found).max() > limit for s in pieces(X)):
         return None
     return (
-        f"a sum of the columns gives {design.response!r} in every row, {runs_off} Leave out the column that the "
-        "response was computed from, or that was from it."
+        f"a sum of the columns gives {design.response!r} in every row, {runs_off} Leave out what the response was "
+        "computed from, or what was computed from it."
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pdmp.data import did_you_mean
+from pdmp.data.tables import did_you_mean
 from pdmp.formulas.totals import Totals
 from pdmp.models.families import FAMILIES, LINKS, LOG_ODDS, Family, categorical, multinomial
 from pdmp.models.priors import LKJ, HalfCauchy, HalfNormal, Normal, Prior

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.automatic.sampling import ESS, RHAT, sample
-from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
@@ -449,7 +449,7 @@ def make_model(
         design, rows, totals, notes = read_in_batches(
             source, described, family.response, roles, environment, client, folder, progress
         )
-        y = rows.column("y")
+        y, added = rows.column("y"), rows.column("offset")
     else:
         if folder is not None:
             raise ValueError("`folder` is for data that are read in batches: a folder, a large file, a Dask DataFrame.")
@@ -497,9 +497,11 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    noisy = law.dispersions[:1] == ("sigma",) and not totals.any_offset
+    exact = None
+    if law.dispersions[:1] == ("sigma",):
+        exact = y - added if totals.any_offset else y
     leans = leanings(family, family.named[0], y, {})
-    notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=y if noisy else None)
+    notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=exact)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from pdmp.automatic.sampling import sample
-from pdmp.data import did_you_mean
 from pdmp.data.formats import is_number, listed
+from pdmp.data.tables import did_you_mean
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -46,7 +46,7 @@ from pdmp.formulas.updating import Origin, added_to, further_weights, middle, pa
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import LKJ, Prior
-from pdmp.models.regressions.mixed import sd_of
+from pdmp.models.regressions.mixed import GroupColumn, sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
@@ -60,7 +60,7 @@ ALLOWED = {
     "probit": ("logit", "probit", "cloglog"),
 }
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
-NOISES = {"sigma", "shape", "phi", "kappa"}  #: constants of families that say how far responses are from their means
+NOISES = {"sigma", "shape", "phi", "kappa"}  #: parameters of families that say how far responses are from their means
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 #: What is written beside the response, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
@@ -432,9 +432,8 @@ def make_general_model(
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         of_names = [*family.named, ""] if alike else [name]
         leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
-        noisy = name == first and not imputed and NOISES.intersection(constants_) and "censored" not in columns
-        exact = None
-        if noisy and family.response not in ("count", "label") and "trials" not in rest:
+        exact, noisy = None, NOISES.intersection(family.named) and family.response not in ("count", "label")
+        if noisy and name == first and not imputed and rest.keys().isdisjoint(("censored", "se")):
             with np.errstate(all="ignore"):
                 exact = LINKS[family.links[first]].forward(measured) - offset
             exact = exact if np.all(np.isfinite(exact)) else None
@@ -473,7 +472,7 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
         prefix = prefix_of(family, name)
-        groups = [prefix + one for g in design.groups for one in (g.name, _sd_name(g))]
+        groups = [prefix + one for g in design.groups for one in (g.name, GroupColumn(*g, prior=None).sd_name)]
         groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
         for one in design.together:
             own = [design.groups[k] for k in one]
@@ -487,10 +486,6 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
         check_parameters([prefix + one for one in (*design.columns, *design.terms)], groups, others)
-
-
-def _sd_name(g):
-    return f"sd({g.grouping if g.name.startswith('1|') else g.name})"
 
 
 def responses(design: Design, table: Any, environment: Any, family: Family) -> tuple[np.ndarray, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pdmp.data import did_you_mean
+from pdmp.data.tables import did_you_mean
 from pdmp.formulas.kept import DISTINCT, Column
 from pdmp.formulas.table import import_pandas
 

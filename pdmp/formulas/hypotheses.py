@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
 from pdmp.formulas.estimates import Estimates, check_probability
 from pdmp.models.priors import Flat, Normal, Prior, log_mass, potential
 from pdmp.native.arguments import count

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pdmp.data import did_you_mean
 from pdmp.data.formats import layout, listed
+from pdmp.data.tables import did_you_mean
 from pdmp.native.arguments import refuse_unreal, same_rows
 
 #: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.

@@ -173,9 +173,7 @@ def check_chain(run: Run, chain: int) -> int:
     return int(chain)
 
 
-def choose(
-    run: Run, coordinates: Sequence[int | str] | None, most: int, by: str = "ess", least: int = 1
-) -> tuple[list[int], str]:
+def choose(run: Run, coordinates: Sequence[int | str] | None, most: int, by: str = "ess") -> tuple[list[int], str]:
     """Numbers of the coordinates to draw, and how they were chosen; "" if they were given, or are all.
 
     Parameters
@@ -185,11 +183,9 @@ def choose(
         Numbers or names. If there are none given and more than `most`: those with the fewest effective draws
         (`by` "ess"), the largest R-hat ("rhat"), or the most correlated ones ("correlation").
     most : int
-    least : int, default 1
-        Numbers of coordinates, of those chosen and of those given.
     """
     if coordinates is not None:
-        return check_coordinates(coordinates, run, least), ""
+        return check_coordinates(coordinates, run), ""
     if run.dim <= most:
         return list(range(run.dim)), ""
     if by == "correlation":

@@ -322,7 +322,7 @@ class BPS(Walls, ExactGradient):
 
     def warn_if_reducible(self, metric: Compiled, x: np.ndarray) -> None:
         """Warn where level sets are spheres in the metric: bounces then keep |x ∧ v|."""
-        if self.dim > 1 and isotropic(self.model, metric, x):
+        if self.dim > 1 and isotropic(self.model, metric):
             warn(
                 f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: "
                 "averages depend on the start. Give a `refresh_rate` above 0."
@@ -364,13 +364,13 @@ class MovingBPS(BPS):
                 u[j] = self.persistence * u[j] + rest * rng.standard_normal()
 
 
-def isotropic(model, metric, x, points=4):
+def isotropic(model, metric):
     """Whether ∇U points to the mode from everywhere, in the coordinates in which `metric` is the identity."""
     mode = quick_mode(model) if model.everywhere else None
     if mode is None:
         return False
     rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(metric.trace(model, mode), 1e-300))
-    for _ in range(points):
+    for _ in range(4):
         z = root * rng.standard_normal(model.dim)
         a = metric.transposed(model.gradient(mode + metric.transform(z)))
         if abs(z @ a) < (1.0 - 1e-6) * math.sqrt((z @ z) * (a @ a)):

@@ -209,7 +209,7 @@ class LocalBPS(Walls, Process):
         if isinstance(self.factors, Terms):
             self.factors.check(x)
         if process.refresh_rate == 0.0 and self.local and np.diff(self.factors.graph.indptr).max() > 1:
-            if isotropic(self.model, Identity(), x):
+            if isotropic(self.model, Identity()):
                 warn(
                     "pdmp.LocalBPS without refreshment is reducible on an isotropic target with a factor of several "
                     "coordinates: averages depend on the start. Give a `refresh_rate` above 0."

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from pdmp import data
-from pdmp.data import dataset, formats, images, memory, movielens, recordings, sources, uci
+from pdmp.data import dataset, formats, images, memory, movielens, recordings, sources, tables, uci
 from tests.answers import case
 from tests.recorded import moved
 
@@ -490,7 +490,7 @@ def digits():
 @case
 def names_and_sizes():
     problems = {name: load.about.split() for name, load in data.PROBLEMS.items()}
-    meant = [data.did_you_mean(n, k) for n, k in (("agee", ["sex", "age"]), ("WINE", data.PROBLEMS), ("zz", ["age"]))]
+    meant = [tables.did_you_mean(n, k) for n, k in (("agee", ["sex", "age"]), ("WINE", data.PROBLEMS), ("zz", ["age"]))]
     sizes = [memory.in_words(size) for size in (3.0, 2.5e6, 3.21e9, 7.654e12, 1e15)]
     parts = dataset.split(40, np.arange(40) % 3 == 0, 0.3, 2)
     found = sources.unpacked(gzip.compress(b"ab"), "x").decode() + sources.unpacked(b"cd", "x").decode()

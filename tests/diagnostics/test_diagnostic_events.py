@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats as laws
 
 import discrete
 import pdmp
@@ -18,10 +17,9 @@ from pdmp.diagnostics import (
     gaussian_bounce_rate,
     gaussian_flip_rates,
     integrated_time,
-    time_between,
 )
 from pdmp.models import Gaussian
-from tests.toys import Telegraph, Ticks, Walls
+from tests.toys import Telegraph, Ticks
 
 PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
 MODEL = Gaussian(np.zeros(3), PRECISION)
@@ -56,9 +54,6 @@ def test_bounces_and_flips_come_at_their_rates():
     for name, truth in (("bounce", gaussian_bounce_rate(PRECISION)), ("refresh", 0.3)):
         assert abs(found[name].value - truth) < 5.0 * found[name].error < 0.03
     assert found["refresh"].error == pytest.approx(math.sqrt(0.3 / 23_760.0), rel=0.25)  # a Poisson process
-    gaps = time_between(run, "refresh")
-    assert laws.kstest(gaps * 0.3, "expon").pvalue > 1e-6 and len(gaps) > 6_000
-    assert len(time_between(run)) == sum(int(np.sum(p.times > p.warmup)) for p in run.trajectories) - 2
     run = pdmp.sample(pdmp.ZigZag(MODEL), time=4_000.0, warmup=0.01, seed=3)
     found = event_rates(run)["flip"]
     assert abs(found.value - gaussian_flip_rates(PRECISION).sum()) < 5.0 * found.error < 0.06
@@ -77,13 +72,11 @@ def test_rates_count_after_the_warmup_only():
         name: pytest.approx(np.sum(every == k) / 160.0) for k, name in enumerate(("first", "second"))
     }
     assert all(math.isnan(e.error) for e in moments.values())
-    # Times between events of a kind, or of all, chain by chain; the first begins at an event, not at the warm-up's end.
-    for kind, kinds in (("first", [0]), ("second", [1]), (None, [0, 1])):
-        chosen = [p.times[1:][np.isin(p.kinds, kinds) & (p.times[1:] > 40.0)] for p in run.trajectories]
-        gaps = [b - a for times in chosen for a, b in zip(times, times[1:], strict=False)]
-        np.testing.assert_allclose(time_between(run, kind), gaps, rtol=1e-12)
-        if kind is not None:
-            assert found[kind].value == pytest.approx(sum(map(len, chosen)) / 80.0)
+    for k, kind in enumerate(("first", "second")):
+        late = sum(np.sum((p.kinds == k) & (p.times[1:] > 40.0)) for p in run.trajectories)
+        assert found[kind].value == pytest.approx(late / 80.0)
+    with pytest.raises(AttributeError, match="time_between was left out"):
+        pdmp.diagnostics.time_between  # noqa: B018
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------
@@ -235,7 +228,6 @@ def test_a_summary_says_that_the_noise_of_the_gradient_heats():
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 CASES = {
-    "kind": (lambda: time_between(pdmp.sample(Walls(), time=5.0, seed=1), "flop"), "`kind` must be one of"),
     "precision": (lambda: gaussian_bounce_rate([[1.0, 0.0], [0.5, 1.0]]), "`precision`"),
     "negative": (lambda: gaussian_flip_rates([-1.0]), "`precision`"),
     "draws": (lambda: bounce_rate(MODEL, np.zeros((20, 2))), "`draws` must have 3 coordinates"),

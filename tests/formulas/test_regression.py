@@ -836,6 +836,7 @@ def bare():
     t.loc[b & (t.missed == "v"), "missed"] = "w"
     t["time"], t["lost"] = rng.exponential(size=n), 1 * (rng.random(n) < 0.3)
     t["gone"], t["y"], t["twice"] = np.where(b, 1, t.lost), x + 1e-6 * rng.normal(size=n), 2.0 * x
+    t["moved"], t["m"], t["some"] = t.twice + t.time, np.where(b, 0, 5), np.where(b, 0, t.won)
     t["zero"], t["share"], t["step"] = 0, 1.0 / (1.0 + np.exp(-t.twice)), np.where(b, 0.3, 0.1)
     return t
 
@@ -859,11 +860,10 @@ BARE = [
     ("share ~ x + g", "beta", "a sum of the columns gives 'share'"),
     ("step ~ (1 | g)", "gaussian", "'step' is the same in all rows of each group of 'g'"),
     ("step ~ x + (1 | g)", "student_t", "'step' is the same in all rows of each group of 'g'"),
-    (
-        "none ~ g + x",
-        "hurdle_poisson",
-        "no row that could tell, of those with a positive response",
-    ),
+    ({"y": "twice ~ x", "sigma": "~ g"}, "gaussian", "a sum of the columns gives 'twice'"),
+    ("moved ~ x + offset(time)", "gaussian", "a sum of the columns gives 'moved'"),
+    ("none ~ g + x", "hurdle_poisson", "no row that could tell, of those with a positive response"),
+    ({"some": "some | trials(m) ~ 1", "zi": "~ g"}, "zero_inflated_binomial", "no row that could tell"),
     ("zero ~ x", "poisson", "each row fits better the smaller the intercept is"),
 ]
 PLAIN = [
@@ -877,6 +877,7 @@ PLAIN = [
     ("place ~ x*g", "acat"),
     ("time | cens(lost) ~ g*x + far", "weibull"),
     ("y ~ x + far", "gaussian"),
+    ("twice | se(all, sigma=TRUE) ~ x", "gaussian"),
     ("lost ~ g*x + far", "bernoulli"),
 ]
 
@@ -895,10 +896,14 @@ def test_a_likelihood_with_a_maximum_is_not_warned_of(formula, family):
 
 
 def test_counts_of_0_leave_no_posterior_with_a_flat_prior():
-    for name, formula in (("g[b]", "none ~ g"), ("Intercept", "zero ~ 1")):
-        said = "(separates rows of 0 from others|each row fits better .*): a Flat prior leaves no posterior"
+    said = "(separates rows of 0 from others|each row fits better .*|says anything of 'g.b.'): a Flat prior leaves no "
+    for name, formula, family in [
+        ("g[b]", "none ~ g", "poisson"),
+        ("Intercept", "zero ~ 1", "poisson"),
+        ("g[b]", "none ~ 0 + g", "hurdle_poisson"),
+    ]:
         with pytest.raises(ValueError, match=said):
-            pdmp.regression(formula, bare().assign(zero=0), "poisson", sample=False, priors={name: Flat()})
+            pdmp.regression(formula, bare(), family, sample=False, priors={name: Flat()})
 
 
 def shifted():

@@ -93,7 +93,7 @@ def cost(model: Model) -> str:
         f"a tempered run does not sub-sample: each gradient is a pass over all {model.n_data:,} rows, {took:.2g} s. "
         f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
         "processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
-        "a fit without `tempered` has `log_evidence` from fewer"
+        "a fit of pdmp.regression without `tempered` has `log_evidence` from fewer."
     )
 
 

@@ -12,10 +12,10 @@ from pdmp.native.arguments import count, refuse_unreal
 FARTHEST = 1e60  #: a discrepancy of larger draws or scores is infinite: sums of their fourth powers would overflow
 
 
-def check_draws(x, scores, name="scores"):
+def check_draws(x, scores):
     """`x` and `scores` as float arrays (P, d), or a `ValueError`; warns of too few draws and of constant ones."""
     refuse_unreal("x", x)
-    refuse_unreal(name, scores)
+    refuse_unreal("scores", scores)
     x, scores = np.asarray(x, dtype=float), np.asarray(scores, dtype=float)
     if x.ndim == 1 and scores.ndim == 1:
         x, scores = x[:, None], scores[:, None]
@@ -23,9 +23,9 @@ def check_draws(x, scores, name="scores"):
         raise ValueError(f"`x` must have shape (draws, d), got {x.shape}.")
     if scores.shape != x.shape:
         raise ValueError(
-            f"`{name}` must have the shape of `x`, {x.shape}, got {scores.shape}: one score ∇log π a draw."
+            f"`scores` must have the shape of `x`, {x.shape}, got {scores.shape}: one score ∇log π a draw."
         )
-    for what, array in (("x", x), (name, scores)):
+    for what, array in (("x", x), ("scores", scores)):
         bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
         if len(bad):
             raise ValueError(
