@@ -324,7 +324,8 @@ def _check_text(name, column):
     A note says so if the levels are few, and may be codes, and nearly all rows hold numbers.
     """
     levels = [str(value) for value in column.dropna().unique()]
-    odd = [text for text in levels if not is_number(text)]
+    # Python reads "1_000", and digits and spaces that are not ASCII, where readers of tables do not.
+    odd = [text for text in levels if not is_number(text) or not text.isascii() or "_" in text]
     numeric = sum(is_number(text.replace(",", "")) for text in levels)
     if odd and len(levels) > MOST_NUMBERS and 2 * numeric > len(levels):
         raise ValueError(
@@ -926,6 +927,21 @@ class Design:
                 "keep the fit's."
             )
 
+    def _warn_beyond_knots(self, columns):
+        """Warn of rows outside of the data of a B-spline, where it goes on as the polynomial of its last piece."""
+        for part in itertools.chain(*(getattr(term, "components", ()) for term in self._fixed)):
+            knots = getattr(getattr(getattr(part, "call", None), "stateful_transform", None), "_knots", None)
+            if knots is None:
+                continue
+            x = np.asarray(part.call.args[0].eval(columns, part.env), dtype=float)
+            beyond = x[(x < knots[0]) | (x > knots[-1])]
+            if len(beyond):
+                farthest = beyond[np.argmax(np.abs(beyond - 0.5 * (knots[0] + knots[-1])))]
+                warn(
+                    f"`new`: {part.name} had data from {knots[0]:.4g} to {knots[-1]:.4g}, and new rows go to "
+                    f"{farthest:.4g}: out there it goes on as a polynomial, which says little; s(x) goes on as a line."
+                )
+
     def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
@@ -951,6 +967,7 @@ class Design:
         n, floats = len(table), FloatColumns(table)
         X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(floats)) for t in self._fixed], n)
         self._check_finite(X, table)
+        self._warn_beyond_knots(floats)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
         smooths = [one.coded(table, "`new`") for one in self.smooths]

@@ -611,7 +611,9 @@ def odd():
     t["sure"] = (t.x > 3.0).astype(object)
     t["level"] = pandas.Categorical(np.arange(N) % 3)
     t["one"], t["slip"], t["commas"] = "a", t.index.astype(str), [f"{k},500" if k else "0" for k in t.index]
+    t["grouped"], t["arabic"], t["space"] = t["slip"], t["slip"], t["slip"]
     t.loc[7, "slip"] = "7o"
+    t.loc[7, ["grouped", "arabic", "space"]] = "1_000", "\u0663\u0664", "\u00a012"
     return t
 
 
@@ -640,6 +642,9 @@ TYPES = [
     ("y ~ I(price * price)", "evaluated: a function of columns gives objects, not numbers: make its columns floats"),
     ("y ~ getattr(np, 'exp')(x)", "cannot be read: it calls what a function returns: name that before, f = ..., and"),
     ("y ~ slip + x", "the column 'slip' holds numbers but for '7o', and so is text: correct that"),
+    ("y ~ grouped", "the column 'grouped' holds numbers but for '1_000', and so is text: correct that"),
+    ("y ~ arabic + x", "the column 'arabic' holds numbers but for '\u0663\u0664', and so is text: correct that"),
+    ("y ~ space", "the column 'space' holds numbers but for '\\xa012', and so is text: correct that"),
     ("y ~ x + (0 + commas | g)", "the column 'commas' holds numbers but for '1,500'"),
 ]
 
@@ -1892,3 +1897,24 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     ]:
         code, _, said = run(call)
         assert code == 2 and says in said and said.count("\n") == 1
+
+
+@pytest.mark.exact
+def test_a_spline_beyond_its_data_is_warned_of():
+    """By the value that is farthest from them, on either side; not at the ends."""
+    t = table()
+    t["x"] = np.linspace(-1.0, 3.0, len(t))
+    fit = pdmp.regression("y ~ bs(2 * x, df=4) + w", t, seed=1, sample=False)
+
+    def at(*x):
+        return t[: len(x)].assign(x=x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.predict(new=at(-1.0, 0.3, 3.0), draws=2)
+    for x in (3.1, 3.0 + 1e-6), (0.0, 3.5, 7.25), (-5.0, 5.0), (1.0, -1.5):
+        far = 2.0 * max(x, key=lambda one: abs(one - 1.0))
+        with pytest.warns(
+            UserWarning, match=rf"bs\(2 \* x, df=4\) had data from -2 to 6, and new rows go to {far:.4g}:"
+        ):
+            fit.predict(new=at(*x), draws=2)
