@@ -67,7 +67,6 @@ from pdmp.models.priors import NORMAL, derivative, second_derivative, second_der
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
@@ -140,12 +139,13 @@ class RowFactors(Process):
     _clocks = 3  #: without refreshments 2
 
     def __init__(self, model, anchor, refresh_rate, metric, flow):
-        derived = isinstance(model, SumOfTerms)
-        if not derived and (not isinstance(model, MixedRegression) or model.n_groups):
+        groups = bool(getattr(model, "n_groups", 0))
+        if groups or not model.has("remainder_along"):
             raise TypeError(
                 f"{type(self).__name__} takes a SumOfTerms, or a MixedRegression without groups, got a "
-                f"{type(model).__name__}{' with groups' * isinstance(model, MixedRegression)}."
+                f"{type(model).__name__}{' with groups' * groups}."
             )
+        derived = model.has("data_sums")
         self.refresh_rate = check_refresh_rate(refresh_rate)
         if anchor is None:
             anchor = model.mode() if derived else getattr(laplace(model), "mean", None)
