@@ -135,7 +135,7 @@ class SumAlong(Compiled):
         c, w = self.model.entries_of(k, i)
         for q in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
             if model.columns[c + q] == j:
-                total += model.values[w + q]
+                total += np.float64(model.values[w + q])
         return total
 
 
