@@ -594,9 +594,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
             For rows that know no mean or draw.
         """
         one_of("kind", kind, ("mean", "response"))
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         known = [observed for _, observed in self._families()] if rows is None else [rows.observed]
         if not known or known[0] is None:
             raise ValueError("there are no rows of a family: make them by pdmp.Family.rows or pdmp.families.")
