@@ -113,7 +113,11 @@ def subsampled(model: Model, selects: bool = False, sampler: str = "auto") -> Su
     process = chosen.make()
     if process is None:
         return Subsampled(None, None, why if len(costs) == 1 and why else chosen.said)
-    return Subsampled(process, chosen.starts, chosen.said.format(process.describe_bound()))
+    said = chosen.said.format(process.describe_bound())
+    if sampler == "auto" and callable(chosen.rows):
+        rows = f"about {chosen.cost():.2g} of {model.n_data:,}"
+        said += f"; of the processes that apply it looks at the fewest rows for an effective draw, {rows}"
+    return Subsampled(process, chosen.starts, said)
 
 
 def candidates(model: Any, selects: bool = False, free: bool = True) -> dict[str, Candidate]:

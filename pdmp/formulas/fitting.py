@@ -592,7 +592,7 @@ def sample_model(
         first = process
         process, passes = with_pilot(process, starts, seed)
         process.prepared = process.prepared._replace(gradients=math.ceil(passes))
-        said += "" if process is first else ", moved by a pilot run"
+        said += "" if process is first else "; a pilot run moved its anchor"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options

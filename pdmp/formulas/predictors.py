@@ -713,7 +713,7 @@ def made_for_sampling(
         known = _by_rows(predictors, y, data, made(*common, with_groups=False), base, sets)
     if (
         len(y) >= CENTRED_ROWS
-        and isinstance(base, SumOfTerms)
+        and base.has("remainder_along")
         and all(one.length < 0 for one in sets)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST

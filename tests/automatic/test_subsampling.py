@@ -2,6 +2,7 @@
 
 import math
 import re
+import types
 
 import numpy as np
 import pytest
@@ -89,14 +90,16 @@ def test_the_least_cost_of_those_that_apply_is_taken(costs, monkeypatch):
         for name, cost in zip(("slow", "quick", "dear"), costs, strict=True)
     }
     monkeypatch.setattr(subsampling, "candidates", lambda *_: offers)
-    best = "quick" if costs[1] == 2.0 else "slow"
-    assert subsampled(None) == (process, None, f"{best} by {process.describe_bound()}")
-    assert subsampled(None, sampler="dear").said.startswith("dear")
+    best, rows = ("quick", 2) if costs[1] == 2.0 else ("slow", 3)
+    model, bound = types.SimpleNamespace(n_data=12_000), process.describe_bound()
+    why = f"of the processes that apply it looks at the fewest rows for an effective draw, about {rows} of 12,000"
+    assert subsampled(model) == (process, None, f"{best} by {bound}; {why}")
+    assert subsampled(model, sampler="dear") == (process, None, f"dear by {bound}")
     if costs[1] is None:
-        assert subsampled(None, sampler="quick") == (None, None, "rows have no bound")
+        assert subsampled(model, sampler="quick") == (None, None, "rows have no bound")
         del offers["dear"]
         offers["slow"] = offers["slow"]._replace(make=lambda: None, rows=5.0)
-        assert subsampled(None) == (None, None, "rows have no bound")
+        assert subsampled(model) == (None, None, "rows have no bound")
 
 
 def test_a_row_without_a_bound_is_named(monkeypatch):
