@@ -15,7 +15,6 @@ from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import NAMED, hidden_modes
 from pdmp.automatic.start import DENSE, find_starts
-from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_seed
@@ -156,11 +155,17 @@ def auto(
         for text in ready.prepared.cautions:
             warn(text)
         return with_more(ready, spent)
-    cheaper = Subsampled(None, "")
-    if sampler is None and not options and initial is None and target_acceptance is None:
-        cheaper = subsampled(target, chains, np.random.Generator(np.random.PCG64(for_starts)))
-        if cheaper.process is not None:
-            return with_more(cheaper.process, spent)
+    whole = ""
+    if sampler is None and not options and initial is None and target_acceptance is None and target.has("data_sums"):
+        from pdmp.automatic.subsampling import subsampled
+
+        process, draws, whole = subsampled(target)
+        if process is not None:
+            drawn = draws(chains, np.random.Generator(np.random.PCG64(for_starts)))
+            # The search for the mode, and passes for the expansion and the bounds.
+            process.prepared = Prepared(drawn, whole, 10 * chains + spent)
+            return process
+        whole = f"each gradient is from all rows: {whole}" if whole else ""
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     names, said_improper = names_of(target), improper(target)
     cautions = [] if said_improper else list(filter(None, [starts.warning(names)]))
@@ -182,7 +187,7 @@ def auto(
     spent += further
     if isinstance(process, HMC) and learnt.neck is not None:
         process.neck = names[learnt.neck]
-    choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found)), cheaper.said)))
+    choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found)), whole)))
     process.prepared = Prepared(learnt.points, choice, spent, (*suspected(target), *cautions), said_improper)
     return process
 

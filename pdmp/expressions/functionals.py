@@ -32,6 +32,7 @@ class Functional:
     columns : ndarray of int, shape (1 or N, W)
         The same for all rows if there is one row of them.
     values : ndarray, shape (1 or N, W)
+        In double, or float32 as the matrix is that they are from.
     offset : ndarray, shape (N,), optional
     sizes : dict of str to int
         The blocks of the parameters.
@@ -102,7 +103,7 @@ class Functional:
         if array.dtype.kind not in "fiub" or array.ndim > 1:
             kind = type(values).__name__
             raise TypeError(f"{what} of a functional must be a number or one for each row, got {kind}.")
-        array = _finite(f"{what} of a functional", array.reshape(-1))
+        array = _finite(f"{what} of a functional", array.reshape(-1)).astype(float, copy=False)  # to compute with
         _equally_many(self.n, len(array))
         return array
 
@@ -141,7 +142,8 @@ class Functional:
         return found
 
     def __neg__(self) -> Functional:
-        return self * -1.0
+        offset = None if self.offset is None else -self.offset
+        return Functional(self.columns, -self.values, offset, self.sizes, self.index)
 
     def __sub__(self, other: Any) -> Functional:
         return -(-self + other)
@@ -234,6 +236,9 @@ class Block(Functional):
     def __mul__(self, factor: Any) -> Functional:
         return self._several() if self.size > 1 else super().__mul__(factor)
 
+    def __neg__(self) -> Functional:
+        return self._several() if self.size > 1 else super().__neg__()
+
     __radd__, __rmul__ = __add__, __mul__
 
 
@@ -295,8 +300,10 @@ class Parameters:
 def _finite(what, values):
     if np.ma.is_masked(values):
         raise ValueError(f"{what} has masked entries: leave these rows out.")
+    given = np.asarray(values)
+    dtype = np.dtype(np.float32 if given.dtype == np.float32 else float)
     # A copy, as the caller may change its own, unless that would be large.
-    array = np.array(values, dtype=float, order="C", copy=None if 8 * np.size(values) >= SHARED else True)
+    array = np.array(given, dtype, order="C", copy=None if dtype.itemsize * given.size >= SHARED else True)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
     return array
@@ -307,6 +314,16 @@ def _equally_many(n, other):
         raise ValueError(f"functionals of {n} and of {other} rows cannot be combined.")
 
 
+def in_one_precision(arrays):
+    """Arrays in float32 if one of them is and the others, such as ones, lose nothing by it; else as they are."""
+    if not any(a.dtype == np.float32 for a in arrays):
+        return arrays
+    with np.errstate(over="ignore"):
+        short = [a.astype(np.float32, copy=False) for a in arrays]
+    return short if all(map(np.array_equal, short, arrays)) else arrays
+
+
 def _join(a, b):
+    a, b = in_one_precision([a, b])
     n = math.lcm(len(a), len(b)) if 1 in (len(a), len(b)) else len(a)
     return np.hstack([np.broadcast_to(a, (n, a.shape[1])), np.broadcast_to(b, (n, b.shape[1]))])

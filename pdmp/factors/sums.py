@@ -36,7 +36,7 @@ from pdmp.expressions.tape import (
     up,
 )
 from pdmp.factors.graph import FactorGraph
-from pdmp.factors.terms import Quadratic, Terms
+from pdmp.factors.terms import Quadratic, Terms, compiled_factors
 from pdmp.flow import Linear
 from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
 from pdmp.models.sums_of_terms import COLUMN_STEP, COUNT, SLACK, START, WIDTH, SumOfTerms, largest_product
@@ -135,7 +135,7 @@ class SumAlong(Compiled):
         c, w = self.model.entries_of(k, i)
         for q in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
             if model.columns[c + q] == j:
-                total += model.values[w + q]
+                total += np.float64(model.values[w + q])
         return total
 
 
@@ -426,6 +426,13 @@ def prior_range(kind, a, b, c, x):
     return least, most
 
 
+def factors_of(model, graph=None):
+    """The factors of a model as of `compiled_factors`; of terms that are enclosed these `SumFactors`."""
+    if not model.has("enclose_curvature"):
+        return compiled_factors(model, graph)
+    return SumFactors(model, graph_of_sum(model) if graph is None else compiled_factors(model, graph).graph)
+
+
 def graph_of_sum(model: SumOfTerms) -> FactorGraph:
     """The factors of a `SumOfTerms`: each term, and each prior that is not flat.
 
@@ -462,12 +469,12 @@ def local_graph(model, needed: bool = False) -> FactorGraph | None:
 
     `needed`: whatever it costs; a `ValueError` if there are none.
     """
-    if needed:
-        if not isinstance(model, SumOfTerms):
+    if not model.has("enclose_curvature"):
+        if needed:
             raise ValueError(f'`thinning="local"` needs a model of pdmp.terms, got {type(model).__name__}.')
-        return graph_of_sum(model)
-    if not isinstance(model, SumOfTerms):
         return None
+    if needed:
+        return graph_of_sum(model)
     for k, layout in enumerate(model.layout):
         n = float(model.rows_of(k))
         if not layout[COLUMN_STEP] and n * n * layout[WIDTH] ** 2 / model.dim > model.n_data + model.dim:

@@ -6,12 +6,13 @@ import functools
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from pdmp.automatic.sampling import ESS, RHAT, sample
+from pdmp.automatic.subsampling import SUBSAMPLED_GROUPS, SUBSAMPLED_ROWS, subsampled
 from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
@@ -36,65 +37,26 @@ from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
-from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_spaces, check_words, column_of, columns_of, split, translated
-from pdmp.metric import Metric
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
-from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.laplace import Laplace, laplace
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
-from pdmp.processes import ZigZag
-from pdmp.processes.regression_boomerang import RegressionBoomerang
-from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import Sticky, thawing_rates
-from pdmp.processes.sticky_groups import StickyGroups
 
-SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
-#: And share of the posterior variance in the prior's up to which they are, the median of the groups: where rows are
-#: many and say little, the standard deviation of effects waits for all of them to move. A gradient waits for all rows:
-#: beyond that share they are sub-sampled too where a group has so many rows, on average, for each unit of that time.
-UNKNOWN_SHARE, WAITING_ROWS = 0.8, 4.0
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
-SUBSAMPLED_GROUPS = (
-    "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x || g) with x among the "
-    "fixed columns where they have at least 50"
-)
-#: Condition number of the posterior's correlations up to which an effective draw of the Zig-Zag process is a unit of
-#: time; beyond it is more in proportion. The Boomerang, whose reference has them, refreshes so often that means and
-#: standard deviations are known about equally well.
-CORRELATED, REFRESH_RATE = 10.0, math.sqrt(2.0)
-CROSSED_GROUPS = (
-    ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the "
-    "groups of each have at least 10 rows"
-)
-#: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
-CROSSED_SHARE = 0.1
-#: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
-#: `SUBSAMPLED_ROWS` rows, and from there on, where a unit of time of that process is itself hundreds of passes.
-FEW_ROWS_PASSES, MANY_ROWS_PASSES = 1.0, 100.0
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
-#: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
-#: that of `JUMP_ROWS` rows; and in that of `SPARE_ROWS` a dimension where coefficients cross 0 so often that times the
-#: rows it is above `FEW_CROSSINGS` a dimension: a unit of time costs about as much as a pass over 100 rows a dimension.
-FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
-JUMP_ROWS = 100_000
-MANY_COLUMNS = 50  #: of so many coefficients that may be 0 bounds on single rows count those that are not
-EXACT = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 
 
 def regression(
@@ -632,7 +594,7 @@ def sample_model(
         first = process
         process, passes = with_pilot(process, starts, seed)
         process.prepared = process.prepared._replace(gradients=math.ceil(passes))
-        said += "" if process is first else ", moved by a pilot run"
+        said += "" if process is first else "; a pilot run moved its anchor"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options
@@ -647,140 +609,3 @@ def moved(model: MixedRegression) -> MixedRegression | StandardisedEffects:
     """The model for full gradients: its effects are as far centred as the data say what each is."""
     effects = model.as_effects() if model.n_groups else None
     return model if effects is None else in_their_coordinates(effects)
-
-
-def condition(covariance: np.ndarray) -> float:
-    """Condition number of the correlation matrix."""
-    scale = 1.0 / np.sqrt(np.diag(covariance))
-    values = np.linalg.eigvalsh(covariance * np.outer(scale, scale))
-    return float(values[-1] / max(values[0], 1e-300))
-
-
-class Candidate(NamedTuple):
-    """A process that could sample a regression, and what it costs."""
-
-    make: Callable[[], Any]  #: the process; None: the model's whole gradients
-    rows: float | Callable[[Any], float]  #: looked at for an effective draw, or what says it of the process
-    said: str  #: in notes, with {} for the bound; without a process why rows are not sub-sampled
-    starts: Callable[[int, np.random.Generator], np.ndarray]
-
-    def cost(self) -> float:
-        """The rows, about: in a unit of time a coefficient moves by its standard deviation."""
-        return self.rows(self.make()) if callable(self.rows) else self.rows
-
-
-def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool) -> dict[str, Candidate]:
-    """The processes for a model, by what `sampler` calls them; the least cost is taken if the choice is `free`."""
-    offers, n, scales = {}, float(model.n_data), Metric(scales=found.sd)
-    zigzag = functools.partial(RegressionZigZag, model, found.mean, metric=scales)
-
-    def offer(name, make, rows, said, starts=found.draws):
-        offers[name] = Candidate(functools.cache(make), rows, said, starts)
-
-    if not selects:
-        few, times = "they say too little for the bounds on single rows", 1.0
-        if is_crossed(model):
-            few, n = "there are too few for the number of groups", CROSSED_SHARE * n
-        # Correlated coefficients, of which the Boomerang's reference knows, take the Zig-Zag process longer.
-        if free and not model.n_groups:
-            times = max(condition(found.covariance) / CORRELATED, 1.0)
-        offer("all rows", lambda: None, n, few)
-        offer("zigzag", zigzag, lambda process: times * process.expected_data, f"the Zig-Zag process, {EXACT}")
-        turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
-        said = "the Boomerang sampler" + ", as coefficients are correlated" * free
-        rows = (lambda process: process.expected_data) if times > 1.0 else math.inf
-        offer("boomerang", turning, rows, f"{said}, {EXACT}")
-        offer("bps", lambda: RegressionBPS(model, found.mean), math.inf, f"the Bouncy Particle Sampler, {EXACT}")
-        return offers
-    dear = n * (FEW_ROWS_PASSES if n < SUBSAMPLED_ROWS else MANY_ROWS_PASSES)
-    if not model.n_groups:
-        anchor, starts, many, said = sparse(model, found)
-        jumps = functools.partial(with_jumps, model=model, sd=np.sqrt(np.diag(found.covariance)))
-        moving = int(np.sum(anchor != 0.0))  # the other coefficients are 0 most of the time
-        bps = functools.partial(RegressionBPS, model, anchor, few_move=many)
-        expected, said = (
-            lambda process: process.inner.expected_data_of(moving),
-            f"with reversible jumps, {EXACT} {said}",
-        )
-        offer("bps", lambda: jumps(bps()), expected, f"the sticky Bouncy Particle Sampler {said}", starts)
-        turning = functools.partial(RegressionBoomerang, model, anchor, metric="diagonal")
-        offer("boomerang", lambda: jumps(turning()), math.inf, f"the sticky Boomerang sampler {said}", starts)
-    alone, said = not (model.together or model.n_groups), "the sticky Zig-Zag process"
-    jumping = functools.partial(with_jumps, model=model, sd=found.sd)
-    offer("zigzag", lambda: jumping(zigzag()), math.inf if alone else dear, f"{said} with reversible jumps, {EXACT}")
-    said += ", with gradients from all rows, as they say too little for bounds on single rows; bounds by {}"
-    whole = functools.partial(ZigZag, model, metric=scales)
-    offer("all rows", lambda: Sticky(whole(), model.model_prior), dear if alone else math.inf, said)
-    return offers
-
-
-def sparse(model: MixedRegression, found: Laplace) -> tuple[np.ndarray, Any, bool, str]:
-    """An anchor of which most coefficients are 0; starts near it; whether most stay 0; and what is said of it."""
-    kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
-    anchor = sparse_anchor(found.mean, found.covariance, kappa, model.model_prior)
-    others, free = (kappa > 0.0) & (anchor == 0.0), int(np.sum(kappa > 0.0))
-    share = min(0.5, STARTING / max(int(np.sum(others)), 1))
-
-    def starts(n, rng):
-        """Some of the coefficients that are 0 in the anchor are not: they leave soon, and enter late."""
-        x = found.draws(n, rng)
-        out = others & (rng.random(x.shape) >= share)
-        for places in model.together.values():
-            out[:, places] = out[:, places].all(axis=1, keepdims=True)
-        x[out] = 0.0
-        return x
-
-    said = f"with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
-    return anchor, starts, free >= MANY_COLUMNS, said
-
-
-def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
-    """A sticky process whose coefficients enter and leave by jumps besides: all those that may be 0, or terms of them.
-
-    Where a coefficient that is in hardly reaches 0, one that sticks alone may stay in for good. One of which data leave
-    open whether it is 0 reaches it in a unit of time about κ sd times, `sd` being the posterior's: where that is often,
-    passes over all rows would cost more than they are worth, and jumps are few.
-    """
-    whole = [list(places) for places in model.together.values()]
-    free = np.flatnonzero(model.inclusion < 1.0)
-    single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
-    rate = 1.0
-    if not model.likelihood.is_quadratic:  # else proposals cost no data
-        n, law = model.n_data, model.model_prior
-        count = np.sum(process.anchor[free] != 0.0)
-        odds = (law.a + count) / (law.b + max(len(free) - 1 - count, 0)) if law else 1.0
-        kappa = thawing_rates(model, model.dim, law, None, None, "regression")
-        crossing = 0.0 if whole else float(np.median((kappa * sd)[free])) * odds
-        rate = min(1.0, (JUMP_ROWS if crossing * n <= FEW_CROSSINGS * model.dim else SPARE_ROWS * model.dim) / n)
-    return StickyGroups(process, [*whole, *single], model.model_prior, rate=rate)
-
-
-def little_known(model: GroupIntercepts, found: Laplace) -> str:
-    """What is said where the data know so little of the effects of a group column that rows are not sub-sampled."""
-    for k, g in enumerate(model.groups):
-        variances = found.sd[model.first[k] : model.first[k + 1]] ** 2
-        share = float(np.median(variances)) * model.effect_precision(found.mean, k)
-        # The variance of log τ in that which it has while no effect moves: so many units of time it takes to move.
-        time = 2.0 * len(g.levels) * found.sd[model.n_fixed + k] ** 2
-        if share > UNKNOWN_SHARE and time * WAITING_ROWS > model.n_data / len(g.levels):
-            return f"they say too little of the effects {g.name}"
-    return ""
-
-
-def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
-    """The process that sub-samples the rows of a model; starts of n chains, ``starts(n, rng)``; and what is said of it.
-
-    The process is None where there is none, and the text is then the reason.
-    """
-    free = sampler == "auto"
-    if not model.has_linear_rows:
-        return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
-    found = laplace(model)
-    if found is None:
-        return None, None, "the mode was not found, give proper priors"
-    if free and not selects and model.coded is None and (said := little_known(model, found)):
-        return None, None, said
-    offers = candidates(model, found, selects, free)
-    chosen = min(offers.values(), key=Candidate.cost) if free else offers[sampler]
-    process = chosen.make()
-    return process, chosen.starts, chosen.said if process is None else chosen.said.format(process.describe_bound())

@@ -40,6 +40,7 @@ from pdmp.models.regressions.standardised_effects import (
     partial_correlations,
 )
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
+from pdmp.native.arguments import real
 
 START = 0.2  #: of its typical value a standard deviation of effects starts at, as in `MixedRegression`
 #: Where half of the effects of each column or more, in a table of so many rows or more, are known by the data to this
@@ -424,9 +425,7 @@ class Coding:
 
     def blocks(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Coordinates by block, (..., size) each."""
-        draws = np.asarray(draws, dtype=float)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        draws = real("draws", draws, self.dim)
         return {name: draws[..., first : first + size] for name, (first, size) in self.places.items()}
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
@@ -714,14 +713,14 @@ def made_for_sampling(
         known = _by_rows(predictors, y, made(*common, with_groups=False), base, sets)
     if (
         len(y) >= CENTRED_ROWS
-        and isinstance(base, SumOfTerms)
+        and base.has("remainder_along")
         and all(one.length < 0 for one in sets)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
         and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)
     ):
         centred = made(*common)
-        if subsampled(centred, 1, np.random.default_rng(0)).process is not None:
+        if subsampled(centred).process is not None:
             return centred
     return standardised(base, sets, known)
 

@@ -316,9 +316,7 @@ class Derived:
 
         It is minus the potential of the datum's term, up to those constants that the potential leaves out.
         """
-        draws = real("draws", draws)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        draws = real("draws", draws, self.dim)
         points = np.ascontiguousarray(draws.reshape(-1, self.dim))
         out = np.empty((len(points), self.n_data))
         with readable(type(self).__name__):

@@ -75,7 +75,7 @@ def scaled_rows(model: Model) -> list[Scaled]:
             begin = model._entries(k, f)[0]
             rows = np.arange(n)
             columns.append(model.columns[layout[COLUMNS] + begin + rows * layout[COLUMN_STEP]])
-            values.append(model.values[layout[VALUES] + begin + rows * layout[VALUE_STEP]])
+            values.append(model.values[layout[VALUES] + begin + rows * layout[VALUE_STEP]].astype(float))
         keys = np.column_stack([*columns, *(c * v for c, v in zip(rates, values, strict=True))])
         if np.all(keys == keys[0]):
             keys = keys[:1]

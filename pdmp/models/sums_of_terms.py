@@ -21,7 +21,7 @@ from scipy import sparse
 
 from pdmp.errors import warn
 from pdmp.expressions.derivatives import Derivatives
-from pdmp.expressions.functionals import Block, Functional, Parameters
+from pdmp.expressions.functionals import Block, Functional, Parameters, in_one_precision
 from pdmp.expressions.nodes import FUNCTION_NAMES, trace
 from pdmp.expressions.tape import (
     BEGIN,
@@ -128,7 +128,8 @@ def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functiona
         The first arguments, a number of each for each row.
     at : sequence of Functional
         The other arguments: ``X @ p.rate``, ``p.effect[group]``, ``p.log_shape``, and sums and multiples of these.
-        An X of 256 MB or more is not copied: do not change it afterwards.
+        An X of 256 MB or more is not copied: do not change it afterwards. One of float32 is kept as it is, and computed
+        with in double.
 
     Returns
     -------
@@ -209,7 +210,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
 
     layout: np.ndarray  #: (kinds, 10)
     columns: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  #: of float64 or float32; what is computed with them is in double
     data: np.ndarray
     start: np.ndarray  #: where the entries of each functional begin in a row
     kinds: np.ndarray  #: (d,) of the priors
@@ -593,9 +594,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
             For rows that know no mean or draw.
         """
         one_of("kind", kind, ("mean", "response"))
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         known = [observed for _, observed in self._families()] if rows is None else [rows.observed]
         if not known or known[0] is None:
             raise ValueError("there are no rows of a family: make them by pdmp.Family.rows or pdmp.families.")
@@ -806,7 +805,7 @@ def _square_rows(model, k, first, covariance, out):
                 total = 0.0
                 for j in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
                     for q in range(model.start[layout[k, START] + g], model.start[layout[k, START] + g + 1]):
-                        product = model.values[v + j] * model.values[v + q]
+                        product = np.float64(model.values[v + j]) * model.values[v + q]
                         total += product * covariance[model.columns[c + j], model.columns[c + q]]
                 out[f, g, i], out[g, f, i] = total, total
 
@@ -870,7 +869,7 @@ def _stacked(at, n):
     if len(at) == 1:
         return np.broadcast_to(at[0].columns, (wide, at[0].columns.shape[1])), at[0].values, [at[0].columns.shape[1]]
     columns = np.hstack([np.broadcast_to(f.columns, (wide, f.columns.shape[1])) for f in at])
-    values = np.hstack([np.broadcast_to(f.values, (long, f.values.shape[1])) for f in at])
+    values = np.hstack([np.broadcast_to(v, (long, v.shape[1])) for v in in_one_precision([f.values for f in at])])
     return columns, values, [f.columns.shape[1] for f in at]
 
 
@@ -881,7 +880,7 @@ def _listed(sizes):
 
 def _one(arrays):
     """The arrays one after the other, without a copy if there is only one."""
-    return np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate(arrays)
+    return np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate(in_one_precision(arrays))
 
 
 def _read_data(j, values):

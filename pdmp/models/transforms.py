@@ -305,11 +305,8 @@ def check_transforms(transforms, variables):
 
 def split(draws, variables, transforms=()):
     """Natural parameters, each (..., *shape), of draws (..., dim): the parts of x, in order, transformed."""
-    draws, transforms = real("draws", draws), dict(transforms)
-    natural, first = {}, 0
-    dim = sum(math.prod(shape) for shape in variables.values())
-    if draws.ndim == 0 or draws.shape[-1] != dim:
-        raise ValueError(f"`draws` must have shape (..., {dim}), got {draws.shape}.")
+    draws = real("draws", draws, sum(math.prod(shape) for shape in variables.values()))
+    transforms, natural, first = dict(transforms), {}, 0
     for name, shape in variables.items():
         size = math.prod(shape)
         part = draws[..., first : first + size].reshape((*draws.shape[:-1], *shape))

@@ -155,10 +155,16 @@ def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> Non
             raise ValueError(f"`{name}` must be {must}, its column {column!r} holds {held}.")
 
 
-def real(name: str, value: ArrayLike) -> np.ndarray:
-    """A value as an array of floats, or a `ValueError` for what a conversion makes other numbers of."""
+def real(name: str, value: ArrayLike, dim: int | None = None) -> np.ndarray:
+    """A value as an array of floats, of shape (..., dim) if that is given.
+
+    A `ValueError` says what has another shape, or is what a conversion makes other numbers of.
+    """
     refuse_unreal(name, value)
-    return np.asarray(value, dtype=float)
+    array = np.asarray(value, dtype=float)
+    if dim is not None and array.shape[-1:] != (dim,):
+        raise ValueError(f"`{name}` must have shape (..., {dim}), got {array.shape}.")
+    return array
 
 
 def per_coordinate(

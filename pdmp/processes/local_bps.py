@@ -36,15 +36,14 @@ import numpy as np
 from pdmp.errors import warn
 from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion, FactorWithin
 from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
-from pdmp.factors.sums import SumFactors, graph_of_sum
-from pdmp.factors.terms import Terms, compiled_factors
+from pdmp.factors.sums import SumFactors, factors_of
+from pdmp.factors.terms import Terms
 from pdmp.gradients import ControlVariate, Provider
 from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import Identity
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
-from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
@@ -157,11 +156,7 @@ class LocalBPS(Walls, Process):
 
     def _have_clocks(self, graph, refresh, thinning):
         """A clock for each factor, and those of the refreshments."""
-        if isinstance(self.model, SumOfTerms):
-            graph = compiled_factors(self.model, graph).graph if graph is not None else graph_of_sum(self.model)
-            self.factors = SumFactors(self.model, graph)
-        else:
-            self.factors = compiled_factors(self.model, graph)
+        self.factors = factors_of(self.model, graph)
         self.thinning = choose_factor_thinning(thinning, self.factors, self.model)
         graph = self.factors.graph
         n, d = len(graph), graph.dim

@@ -62,12 +62,10 @@ from numpy.typing import ArrayLike
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasTables, table_of_block
 from pdmp.metric import WORDS, Metric, check_metric
-from pdmp.models.numerical import row_chunks
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
@@ -140,12 +138,13 @@ class RowFactors(Process):
     _clocks = 3  #: without refreshments 2
 
     def __init__(self, model, anchor, refresh_rate, metric, flow):
-        derived = isinstance(model, SumOfTerms)
-        if not derived and (not isinstance(model, MixedRegression) or model.n_groups):
+        groups = bool(getattr(model, "n_groups", 0))
+        if groups or not model.has("remainder_along"):
             raise TypeError(
                 f"{type(self).__name__} takes a SumOfTerms, or a MixedRegression without groups, got a "
-                f"{type(model).__name__}{' with groups' * isinstance(model, MixedRegression)}."
+                f"{type(model).__name__}{' with groups' * groups}."
             )
+        derived = model.has("data_sums")
         self.refresh_rate = check_refresh_rate(refresh_rate)
         if anchor is None:
             anchor = model.mode() if derived else getattr(laplace(model), "mean", None)
@@ -153,7 +152,8 @@ class RowFactors(Process):
                 raise ValueError("`anchor` must be given: the posterior's mode was not found.")
         self.model = model
         self.anchor = model.check(anchor, "anchor")
-        self.pull, self.hessian = model.data_sums(self.anchor) if derived else _hessian(model, self.anchor)
+        rows = None if derived else model.blocks or Chunks(model)
+        self.pull, self.hessian = model.data_sums(self.anchor) if derived else rows.total(_sums, self.anchor)
         self.curvature, self.at_anchor = np.zeros(model.dim), self.pull.copy()
         for j in range(model.dim):
             prior = model.kinds[j], *model.numbers[j], self.anchor[j]
@@ -456,16 +456,8 @@ def _reference(precision, metric, name):
     return DenseReference(0.5 * (covariance + covariance.T))
 
 
-def _hessian(model, anchor):
-    """Σ ∇Uᵢ (d,) and Σ Hᵢ (d, d) of all rows at the anchor."""
-    if model.blocks is not None:
-        return model.blocks.total(_sums, anchor)
-    if len(row_chunks(model)) > 1:
-        return Chunks(model).total(_sums, anchor)
-    return _sums(model, None, 0, anchor)
-
-
 def _sums(model, files, first, anchor):
+    """Σ ∇Uᵢ (d,) and Σ Hᵢ (d, d)."""
     return survey_rows(model, anchor, np.arange(model.dim))[0][:2]
 
 
@@ -504,7 +496,7 @@ def shares(model, anchor, sd, weights, growth, support, levels):
     factors : ndarray, shape (levels, shells)
         The largest Λᵢ where the linear predictor's part of S is ρ times as large, over the weights.
     """
-    blocks = Chunks(model) if model.blocks is None else model.blocks
+    blocks = model.blocks or Chunks(model)
     args = Plan(model.n_data, math.sqrt(model.dim)), anchor, sd, weights, growth.factors, support, levels
     found = zip(*blocks.map(_shares_of_block, *args), strict=True)
     share, together, factors = (np.max(part, axis=0) for part in found)

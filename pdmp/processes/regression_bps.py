@@ -128,7 +128,7 @@ class RegressionBPS(RowFactors):
         super().__init__(model, anchor, refresh_rate, metric, None)
         self.matrix, self.curvature = self.hessian, np.zeros(model.dim)
         self.normal = bool(np.all(model.kinds <= NORMAL))
-        if few_move and not isinstance(model, MixedRegression):
+        if few_move and not hasattr(model, "design"):  # whose columns are those that move
             raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")
         inside, self.levels = self.anchor != 0.0, LEVELS
         self.places = model.n_fixed if few_move else 0

@@ -295,12 +295,8 @@ class RegressionZigZag(Process):
         self.means, self.mixing = np.zeros(0, np.int64), np.zeros((0, 0))
         self.share, self.stiffness = np.zeros(E), np.zeros(K)
         if K:
-            self.means, self.mixing, self.share, self.stiffness = (
-                model.means,
-                model.mixing,
-                model.share,
-                model.stiffness,
-            )
+            self.means, self.mixing = model.means, model.mixing
+            self.share, self.stiffness = model.share, model.stiffness
         laws, fixed = np.arange(model.dim - model.n_dispersions, model.dim), np.setdiff1d(np.arange(p), self.means)
         self.shared = np.r_[fixed, laws].astype(np.int64)
         self.priors = np.r_[fixed, p + K + np.arange(len(laws))].astype(np.int64)

@@ -704,9 +704,9 @@ def subsamples():
         "all": {"FEWEST_ROWS": 20, "SHARE": math.inf},
     }.items():
         with constants(**values):
-            one = subsampling.subsampled(counted(), 3, rng(1))
-        found[name] = [said(one.said), None if one.process is None else prepared(one.process)]
-    return found | {"none": subsampling.subsampled(target("logistic"), 3, rng(1))}
+            one = subsampling.subsampled(counted())
+        found[name] = [said(one.said), None if one.process is None else one.starts(3, rng(1))]
+    return found | {"none": subsampling.subsampled(target("logistic"))}
 
 
 @case

@@ -14,6 +14,7 @@ import numpy as np
 import pandas
 
 import pdmp
+from pdmp.automatic import subsampling
 from pdmp.formulas import batches, fitting, general, sources
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import LKJ, BetaBernoulli, Flat, Gamma, HalfCauchy, HalfNormal, Normal, StudentT
@@ -328,10 +329,10 @@ def selecting(family, select, priors=None, sampler="auto"):
     found = prepared(f"{response_of(family)} ~ x + a + z + u", family, select=select, priors=priors, sampler=sampler)
     model = found._sampled.args[0].model
     near = laplace(model)
-    anchor, starts, many, text = fitting.sparse(model, near)
+    anchor, starts, many, text = subsampling.sparse(model, near)
     with few_steps():
-        offers = fitting.candidates(model, near, True, sampler == "auto")
-        process, _, how = fitting.subsampled(model, True, sampler)
+        offers = subsampling.candidates(model, True, sampler == "auto")
+        process, _, how = subsampling.subsampled(model, True, sampler)
         costs = {name: [one.cost(), one.said] for name, one in offers.items()}
     return {
         "inclusion": model.inclusion,
@@ -341,7 +342,7 @@ def selecting(family, select, priors=None, sampler="auto"):
         "anchor": [anchor, many, text, starts(5, np.random.default_rng(2))],
         "offers": costs,
         "chosen": [type(process).__name__, how, getattr(process, "rate", None)],
-        "little": fitting.condition(near.covariance),
+        "little": subsampling.condition(near.covariance),
     }
 
 
@@ -360,12 +361,11 @@ def without_selection():
     found = {}
     for family in ("gaussian", "bernoulli", "negative_binomial"):
         model = prepared(f"{response_of(family)} ~ x + I(x + 0.1 * z)", family)._sampled.args[0].model
-        near = laplace(model)
         for free in (True, False):
-            offers = fitting.candidates(model, near, False, free)
+            offers = subsampling.candidates(model, False, free)
             found[f"{family} {free}"] = {name: [one.cost(), one.said.split()[:4]] for name, one in offers.items()}
         for sampler in ("auto", "zigzag", "bps", "boomerang"):
-            process, starts, how = fitting.subsampled(model, False, sampler)
+            process, starts, how = subsampling.subsampled(model, False, sampler)
             drawn = None if process is None else starts(3, np.random.default_rng(1))
             found[f"{family} {sampler}"] = [type(process).__name__, how, drawn]
     return found
@@ -383,7 +383,7 @@ def coordinates_of_effects():
             for sampler in ("auto", "zigzag"):
                 model = prepared(f"y ~ {right}", sampler=sampler)._sampled.args[0].model
                 found[f"{right} {sampler}"] = [type(model).__name__, model.initial, model.gradient(point(model))]
-                found[f"{right} {sampler}"] += [str(fitting.subsampled(model, False, sampler)[2])]
+                found[f"{right} {sampler}"] += [str(subsampling.subsampled(model, False, sampler)[2])]
         model = prepared("b ~ x + (1 | g)", "bernoulli", select=["x"])._sampled.args[0].model
         found["select"] = [type(model).__name__, model.gradient(point(model))]
     return found

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 
 import pdmp
+from pdmp.automatic import subsampling
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.formulas import fitting
 from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
@@ -97,7 +98,7 @@ def subsampled(rows, seconds):
             print(f"{family}, {rows:,} rows, correlation {correlation:g}", flush=True)
             model = regression(family, rows, correlation)
             for sampler in fitting.SAMPLERS[1:]:
-                process, starts, said = fitting.subsampled(model, True, sampler)
+                process, starts, said = subsampling.subsampled(model, True, sampler)
                 line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
 
 
@@ -169,11 +170,11 @@ def against_gibbs(rows, d, seconds):
     )
     wide = d > 1_000
     if not wide:
-        zigzag = fitting.subsampled(model, True, "zigzag")[0]
+        zigzag = subsampling.subsampled(model, True, "zigzag")[0]
         run = pdmp.sample(zigzag, initial=zigzag.anchor, proposals=600_000, seed=1, store="moments", progress=False)
         print(f"zigzag {rows_looked_at(run):.0f} rows a unit of time, at first", flush=True)
     for sampler in ("bps",) if wide else ("bps", "boomerang"):
-        process, starts, said = fitting.subsampled(model, True, sampler)
+        process, starts, said = subsampling.subsampled(model, True, sampler)
         run = line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
         found, moving = (
             pdmp.diagnostics.inclusion(run)[1:-1],
@@ -225,11 +226,11 @@ def wide(rows, d, duration):
     """What a formula with so many columns does: seconds of its set-up, of its run, and effective draws."""
     for family in ("gaussian", "bernoulli"):
         print(f"{family}, {rows:,} rows, {d:,} columns, {duration:g} units of time", flush=True)
-        small = fitting.subsampled(regression(family, 3_000, 0.3, 12), True)
+        small = subsampling.subsampled(regression(family, 3_000, 0.3, 12), True)
         pdmp.sample(small[0], initial=small[1](1, np.random.default_rng(0))[0], proposals=100, seed=1, progress=False)
         model = regression(family, rows, 0.3, d)
         began = time.perf_counter()
-        process, starts, said = fitting.subsampled(model, True)
+        process, starts, said = subsampling.subsampled(model, True)
         ready = time.perf_counter() - began
         print(f"  set-up {ready:.0f} s: {said}", flush=True)
         options = {"seed": 1, "progress": False, "store": "grid", "draws": 4_000, "warmup": 0.1, "time": duration}

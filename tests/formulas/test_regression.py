@@ -16,6 +16,7 @@ import pytest
 
 import pdmp
 from pdmp import cli
+from pdmp.automatic import subsampling
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.formulas import design as design_module
 from pdmp.formulas import fit as fit_module
@@ -1084,13 +1085,13 @@ def test_the_condition_number_is_that_of_correlations():
     model = made("c ~ x + w + I(x**2)", "poisson")[0]
     covariance = np.linalg.inv(model.hessian(model.mode()))
     correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-    assert fitting.condition(covariance) == pytest.approx(np.linalg.cond(correlation))
+    assert subsampling.condition(covariance) == pytest.approx(np.linalg.cond(correlation))
 
 
 def test_rows_that_are_looked_at_by_selections_from_few_rows():
     """Of bounds that only grow with the square of the distance: speed times that, each √k of k coordinates."""
     model = made("y ~ x + w", select="all", priors={"inclusion": BetaBernoulli(1.0, 3.0)})[0]
-    bouncing = fitting.subsampled(model, True, "bps")[0].inner
+    bouncing = subsampling.subsampled(model, True, "bps")[0].inner
     assert bouncing.expected_data_of(model.dim) == bouncing.expected_data
     bouncing.growth = Shells([math.inf], [1.0])
     assert [bouncing.expected_data_of(k) / bouncing.total for k in (1, 4, 9)] == pytest.approx([0.5, 4.0, 13.5])
@@ -1124,7 +1125,7 @@ def test_samplers_that_have_no_version_for_a_model():
 )
 def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(formula, limits, monkeypatch):
     """Where rows, groups and rows of a group are as many as asked, and not where one of them is one fewer."""
-    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
     for over in (None, *limits):
         for name, value in limits.items():
             monkeypatch.setattr(fitting, name, value + (name == over))
@@ -1145,7 +1146,7 @@ LARGE = [
 def test_large_tables_of_every_family_are_subsampled(formula, family, copies, monkeypatch):
     """Rows in any order have the same posterior, whose mean the fit has."""
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # anchored at the mode
-    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
@@ -1160,7 +1161,10 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     assert isinstance(process, RegressionZigZag) and process.slots == formula.replace("1 + x ||", "1 |").count(
         "|"
     ) + formula.count("1 + x")
-    assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
+    (how,) = (note for note in fit.notes if "sampled by the Zig-Zag process, exact: one row a proposal" in note)
+    assert (
+        f"it looks at the fewest rows for an effective draw, about {process.expected_data:.2g} of {len(data):,}" in how
+    )
     assert fit.run.stats["bound_violations"] == 0
     assert fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
     away = (fit.run.mean() - process.anchor) / process.speed
@@ -1258,19 +1262,19 @@ def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):
     data["c"] = rng.poisson(np.exp(1.0 + 0.8 * rng.standard_normal(5)[g]))
     model = made("rare ~ x + (1 | g)", "bernoulli", data=data)[0]
     assert type(model) is GroupIntercepts
-    process, _, said = fitting.subsampled(model, False)
+    process, _, said = subsampling.subsampled(model, False)
     assert process is None and said == "they say too little of the effects 1|g"
-    assert fitting.subsampled(model, False, "zigzag")[0] is not None  # which was asked for
+    assert subsampling.subsampled(model, False, "zigzag")[0] is not None  # which was asked for
     crossed = made("c ~ x + (1 | g) + (1 | h)", "poisson", data=data)[0]
-    assert fitting.subsampled(crossed, False)[2] == "they say too little of the effects 1|h"
+    assert subsampling.subsampled(crossed, False)[2] == "they say too little of the effects 1|h"
     known = made("c ~ x + (1 | g)", "poisson", data=data)[0]
-    assert fitting.little_known(known, laplace(known)) == ""
+    assert subsampling.little_known(known, laplace(known)) == ""
     # Unless rows of a group are many for the time that log τ takes: its variance in that with all effects known.
     found = laplace(model)
     slower = 24.0 / (2 * 5 * found.sd[model.n_fixed] ** 2)
     for factor, text in ((0.99, ""), (1.01, "they say too little of the effects 1|g")):
-        monkeypatch.setattr(fitting, "WAITING_ROWS", factor * slower)
-        assert fitting.little_known(model, found) == text
+        monkeypatch.setattr(subsampling, "WAITING_ROWS", factor * slower)
+        assert subsampling.little_known(model, found) == text
 
 
 @pytest.mark.parametrize("family", ["gaussian", "gamma"])
@@ -1497,7 +1501,7 @@ def test_priors_of_what_is_selected_that_contradict():
 def test_terms_of_several_columns_are_selected_as_a_whole(select, w):
     """Of "all", and where the term is named: by the odds of all of its columns, which start together."""
     model = made("b ~ x + g + treated", "bernoulli", select=select)[0]
-    process, starts, _ = fitting.subsampled(model, True)
+    process, starts, _ = subsampling.subsampled(model, True)
     odds = np.log(w / (1.0 - w)) + np.log(model.slab_density()[[2, 3]]).sum()
     assert model.together == {"g": (2, 3)} and process.log_odds[0] == pytest.approx(odds)
     zero = starts(200, np.random.default_rng(0)) == 0.0

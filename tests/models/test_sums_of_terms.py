@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Flat, HalfNormal, Normal
 from pdmp.models.transforms import Interval, Log
+from pdmp.processes.regression_boomerang import RegressionBoomerang
 
 pytestmark = pytest.mark.exact
 
@@ -436,3 +438,62 @@ def test_rows_of_other_labels_are_refused_wherever_they_enter_a_functional():
     np.testing.assert_allclose((y - p.effect[g] - y[:1]).at(x), [[-0.3, 0.6, 0.0]], atol=1e-15)
     one = pdmp.terms(loss, [turned.to_numpy()], [(y * p.effect[g] / y + y.to_numpy()) * 1.0 + p.log_scale])
     assert one.n == 3
+
+
+def stored_as(dtype, grouped=False):
+    """Counts and a scale at a matrix of this type, whose numbers are of float32 all the same."""
+    p, of = pdmp.Parameters(rate=2, effect=G, log_tau=1), X.astype(np.float32).astype(dtype)
+    functional = 0.5 * p.log_tau - (-(of @ p.rate)) + of[:, ::-1] @ p.rate  # twice at each rate
+    functional = functional + p.effect[GROUP] + OFFSET.astype(np.float32) if grouped else functional
+    rows = pdmp.terms(lambda y, z, t: np.exp(z) - y * z + (z - t) ** 2, [COUNTS], [functional, p.log_tau])
+    more = pdmp.terms(lambda z: 0.5 * z**2, [], [p.effect[np.arange(G)]])
+    return sum_of_terms(p, [rows, more], {"rate": Normal(0.0, 1.0), "log_tau": Normal(0.0, 2.0)})
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_matrix_of_float32_is_kept_and_computed_with_in_double(grouped):
+    """All that is computed is that of its numbers in double, which are the same."""
+    double, single = stored_as(float, grouped), stored_as(np.float32, grouped)
+    assert (double.values.dtype, single.values.dtype) == (np.float64, np.float32)
+    x, v = np.random.default_rng(3).standard_normal((2, double.dim))
+    both = []
+    for model in (double, single):
+        out = np.zeros(model.dim)
+        model.native.partial_curvature_bounds_within(x, v, 0.3, out)
+        root = np.linalg.cholesky(np.linalg.inv(model.hessian(x) + np.eye(model.dim)))
+        blocks = [np.ravel(part) for piece in model.pieces() for part in model.row_block(*piece, x, root)]
+        some = model.some_rows(np.array([1, 5, N + 1]))
+        both.append([
+            model.potential(x), model.gradient(x), model.hessian(x), model.sparse_hessian(x).toarray(), out, *blocks,
+            some.gradient(x), model.native.curvature_bound_within(x, v, 0.3), model.pointwise_log_likelihood(x),
+            model.native.remainder_rates(x, x + v, v),
+        ])  # fmt: skip
+    for a, b in zip(*both, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make", [pdmp.LocalBPS, RegressionBoomerang, pdmp.ZigZag, lambda model: pdmp.ZigZag(model, thinning="local")]
+)
+def test_paths_on_a_matrix_of_float32_are_those_of_its_numbers(make):
+    one, other = (
+        pdmp.sample(make(stored_as(dtype)), events=40, seed=2, initial=np.zeros(3 + G), progress=False)
+        for dtype in (float, np.float32)
+    )
+    np.testing.assert_allclose(other.trajectories[0].positions, one.trajectories[0].positions, rtol=1e-8, atol=1e-9)
+
+
+def test_a_matrix_of_float32_takes_its_own_memory():
+    """A copy of it, and one beside what all rows share, of n x (10 + 1); in double the last alone is more."""
+    n = 20_000
+    x, y, p = np.ones((n, 10), np.float32), np.ones(n), pdmp.Parameters(rate=10, log_sigma=1)
+    tracemalloc.start()
+    try:
+        rows = pdmp.terms(lambda y, z, s: s + (y - z) ** 2 * np.exp(-s), [y], [x @ p.rate, p.log_sigma])
+        model = sum_of_terms(p, [rows])
+        del rows
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert model.values.nbytes == 4 * 11 * n and held < 1.2 * (model.values.nbytes + 8 * n)

@@ -92,11 +92,12 @@ BUGS += [
 ]
 
 
-SPARSE = "tests/formulas/test_sparse_anchor.py"
+SPARSE = "tests/automatic/test_sparse_anchor.py"
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("coefficients are chosen without the prior of their number", "pdmp/formulas/sparse_anchor.py", "log_odds += math.log((law.a + count) / (law.b + free - 1 - count))", "log_odds += 0.0", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("coefficients are chosen without the prior of their number", "pdmp/automatic/sparse_anchor.py", "log_odds += math.log((law.a + count) / (law.b + free - 1 - count))", "log_odds += 0.0", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("the dearest process is taken", "pdmp/automatic/subsampling.py", "min(costs, key=costs.__getitem__)", "max(costs, key=costs.__getitem__)", "tests/automatic/test_subsampling.py::test_the_least_cost_of_those_that_apply_is_taken"),
     ]
 ]  # fmt: skip
 

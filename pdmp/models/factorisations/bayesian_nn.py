@@ -411,9 +411,7 @@ class BayesianNN(IsotropicPrior):
 
     def _each(self, x, X):
         """Log probabilities (..., n, K) at points x (..., dim)."""
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         X = self.data if X is None else matrix("X", X, self.data.dtype, "P", copy=False)
         if X.shape[1] != self.sizes[0]:
             raise ValueError(f"`X` must have {self.sizes[0]} columns, got {X.shape[1]}.")

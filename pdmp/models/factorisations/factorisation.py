@@ -264,9 +264,7 @@ class Factorisation(Model):
 
     def _each(self, x, n):
         """Points x (..., dim) one after the other, each with a row of the array (..., n) for what is said of it."""
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         out = np.zeros((*x.shape[:-1], n))
         return zip(x.reshape(-1, self.dim), out.reshape(-1, n), strict=True), out
 

@@ -309,9 +309,7 @@ class ICA(IsotropicPrior):
         return math.pi / math.sqrt(3.0) * found.components_.ravel()
 
     def _each(self, x, X):
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         X = self.data if X is None else matrix("X", X, columns="D")
         if X.shape[1] != self.channels:
             raise ValueError(f"`X` must have {self.channels} columns, got {X.shape[1]}.")

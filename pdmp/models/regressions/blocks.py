@@ -323,11 +323,8 @@ def sums_of_rows(
         head, column = model.head, np.repeat(np.arange(model.n_groups) - model.head, np.diff(model.first))
     W, k = int(max(np.bincount(head), default=0)), n - 1
     # What belongs to a coefficient is side by side: rows of many groups wait for the memory at each of these.
-    of, gradient, laws = (
-        np.zeros((E, 1 + p + W + k + thirds * (p + k * W))),
-        np.zeros(model.dim),
-        np.zeros((k, model.dim)),
-    )
+    of = np.zeros((E, 1 + p + W + k + thirds * (p + k * W)))
+    gradient, laws = np.zeros(model.dim), np.zeros((k, model.dim))
     curvatures, third = np.zeros(model.n_data), np.zeros((n, model.n_data) if thirds else (0, 0))
     potential = _sums(
         model.native,

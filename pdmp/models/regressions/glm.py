@@ -222,9 +222,7 @@ class LinearPredictions:
 
     def margins(self, x: ArrayLike, X: ArrayLike | None = None, offset: ArrayLike | None = None) -> np.ndarray:
         """Margins of the model's data, or of others, for positions x (..., d): shape (..., n)."""
-        x = real("x", x)
-        if x.shape[-1:] != (self.dim,):
-            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        x = real("x", x, self.dim)
         same_rows(X=X, offset=offset)
         X = self.X if X is None else self._columns(X)
         flat = x.reshape(-1, self.dim)[:, : self.X.shape[1]]

@@ -575,9 +575,7 @@ class MixedRegression(ExpressionRows):
             Coefficients by column, ``sd(g)`` and ``sd(x|g)``, effects ``1|g`` and ``x|g`` of shape (..., groups), and
             the dispersions.
         """
-        draws = real("draws", draws)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        draws = real("draws", draws, self.dim)
         s, p = self.response_scale, self.n_fixed
         beta = s * draws[..., :p] / self.scale
         if self.intercept is not None:

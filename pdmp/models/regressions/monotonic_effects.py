@@ -110,9 +110,7 @@ class MonotonicEffects(MovedRows):
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws with steps, (..., dim), from draws of x."""
-        draws = real("draws", draws)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        draws = real("draws", draws, self.dim)
         y = draws.copy()
         for one in self.sets:
             parts = -special.log_ndtr(-draws[..., one.steps])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -295,12 +296,8 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
 
     design: Compiled
     y: np.ndarray
-    prior_mean: np.ndarray
-    prior_precision: np.ndarray
-    shape: float
-    scale: float
-    weight: float
     law: Compiled
+    prior: Compiled  #: of the same kind; it may be improper
 
     def __init__(
         self,
@@ -328,8 +325,10 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
             raise ValueError(f"`prior_mean` must be a finite number or of shape ({d},), got {prior_mean}.")
         self.prior_mean = np.broadcast_to(mean, (d,)).copy()
         self.prior_precision, rank = _prior_precision(prior_covariance, d, self.intercept)
-        self.weight = self.shape + 0.5 * rank
         self.law = self._law(rank)
+        self.prior = prior = copy.copy(self.law)
+        prior.mean, prior.precision = self.prior_mean, np.ascontiguousarray(self.prior_precision)
+        prior.shape, prior.scale, prior.weight = self.shape, self.scale, self.shape + 0.5 * rank
 
     def _law(self, rank):
         n, d = self.X.shape
@@ -356,31 +355,12 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_distance(self, x):
-        """(β - prior_mean)ᵀ V⁻¹ (β - prior_mean)."""
-        total = 0.0
-        for j in range(self.dim - 1):
-            row = 0.0
-            for k in range(self.dim - 1):
-                row += self.prior_precision[j, k] * (x[k] - self.prior_mean[k])
-            total += (x[j] - self.prior_mean[j]) * row
-        return total
-
-    @compiled
     def prior_potential(self, x):
-        gamma = x[self.dim - 1]
-        return self.weight * gamma + exp(-gamma) * (self.scale + 0.5 * self.prior_distance(x))
+        return self.prior.potential(x)
 
     @compiled
     def add_prior_gradient(self, x, out):
-        last = self.dim - 1
-        e = exp(-x[last])
-        for j in range(last):
-            row = 0.0
-            for k in range(last):
-                row += self.prior_precision[j, k] * (x[k] - self.prior_mean[k])
-            out[j] += e * row
-        out[last] += self.weight - e * (self.scale + 0.5 * self.prior_distance(x))
+        self.prior.add_gradient(x, out)
 
     @compiled
     def residual(self, x, i):

@@ -564,9 +564,7 @@ class StandardisedEffects(MovedRows):
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws of (β, t, w, u, …), (..., dim), from draws of x."""
-        draws = real("draws", draws)
-        if draws.shape[-1:] != (self.dim,):
-            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        draws = real("draws", draws, self.dim)
         x = draws.reshape(-1, self.dim)
         size = max(AT_ONCE // len(self.information), 1)
         found = [self._moved(x[k : k + size]) for k in range(0, len(x), size)]

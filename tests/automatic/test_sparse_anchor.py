@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pdmp.formulas.sparse_anchor import sparse_anchor
+from pdmp.automatic.sparse_anchor import sparse_anchor
 from pdmp.models.priors import BetaBernoulli
 
 pytestmark = pytest.mark.exact
