@@ -29,6 +29,14 @@ class Subsampled(NamedTuple):
     said: str  #: why
 
 
+def known_until(reach: float) -> str:
+    """Why rows are not sub-sampled where bounds end too early."""
+    return (
+        f"bounds on single rows are finite up to {reach:.3g} standard deviations from the mode only, and paths go "
+        "farther"
+    )
+
+
 def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsampled:
     """The process for a model, and why.
 
@@ -59,11 +67,7 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
         return Subsampled(None, f"each gradient is from all rows: {str(error).rstrip('.')}")
     reach = float(process.growth.radii[-1])
     if reach < math.sqrt(model.dim) + ROOM:
-        return Subsampled(
-            None,
-            f"each gradient is from all rows: bounds on single rows are finite up to {reach:.3g} standard deviations "
-            "from the mode only, and paths go farther",
-        )
+        return Subsampled(None, f"each gradient is from all rows: {known_until(reach)}")
     share = process.expected_data / model.n_data
     if not share <= SHARE:
         return Subsampled(

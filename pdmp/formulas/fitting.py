@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.automatic.sampling import ESS, RHAT, sample
+from pdmp.automatic.subsampling import ROOM, known_until
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
@@ -31,7 +32,18 @@ from pdmp.formulas.checks import (
 from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.general import Asked, check_asked, expanded, is_unknown, linked, read_formulas, regress
+from pdmp.formulas.general import (
+    Asked,
+    check_asked,
+    check_exposure,
+    expanded,
+    is_unknown,
+    linked,
+    measured,
+    noiseless,
+    read_formulas,
+    regress,
+)
 from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
@@ -49,6 +61,7 @@ from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
+from pdmp.models.regressions.likelihoods import Law, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -282,12 +295,14 @@ def regression(
         general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
         return make() if sample else PreparedFamily(general, seed, make)
 
-    law = LAWS.get(found.name)
-    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data or asked.imputed:
+    law = None if len(asked.sides) > 1 or asked.response.data or asked.imputed else law_of(found)
+    if law not in LAWS.values():
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
-        return in_general()
+        if law is None or open_source(data) is not None:
+            return in_general()
+        check_asked(asked, found, priors, link)
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
     if beyond := described.beyond():
@@ -297,10 +312,12 @@ def regression(
     if described.correlates():
         check_independent(data, refused)
         return in_general()
-    model, design, priors_used, notes = make_model(
+    if law not in LAWS.values() and not described.model.group_terms:
+        return in_general()
+    made = make_model(
         described,
         data,
-        found,
+        law,
         priors,
         roles["offset"],
         roles["weights"],
@@ -312,6 +329,9 @@ def regression(
         sampler,
         options.get("progress"),
     )
+    if made is None:
+        return in_general()
+    model, design, priors_used, notes = made
     if any(len(one) > 1 for one in design.together):  # columns of a category
         check_independent(data, refused)
         return in_general()
@@ -426,7 +446,7 @@ def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
 def make_model(
     described: Described,
     data: Any,
-    family: Family,
+    law: Law,
     priors: Mapping[str, Prior | BetaBernoulli] | None,
     offset: str | None,
     weights: str | None,
@@ -437,12 +457,13 @@ def make_model(
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
     progress: bool | None = False,
-) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
-    """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
-    roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    if exposure is not None and family.response != "count":
-        raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = LAWS[family.name]
+) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
+    """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
+
+    None for a law that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`.
+    """
+    family, roles = law.family, {"offset": offset, "weights": weights, "exposure": exposure}
+    check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
@@ -460,13 +481,19 @@ def make_model(
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
+        if (
+            law not in LAWS.values()
+            and kind_of([GroupColumn(*g, prior=None) for g in design.groups], design, len(table), False, sampler)
+            is not GroupIntercepts
+        ):
+            return None
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
         added = design.offset
         if offset is not None or exposure is not None:
             added = added + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
-        totals = Totals.of(design, y, added, weight)
+        totals = Totals.of(design, measured(family, y), added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
@@ -487,7 +514,7 @@ def make_model(
     check_groups(groups, notes)
     check_identified(
         groups,
-        "sigma" if law.dispersions == ("sigma",) else None,
+        law.dispersions[0] if len(law.dispersions) == 1 and family.response not in ("count", "label") else None,
         weights,
         None if rows is not None else weight,
         priors or {},
@@ -497,16 +524,16 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    noisy = law.dispersions[:1] == ("sigma",) and not totals.any_offset
+    exact = None if totals.any_offset else noiseless(family, y, 0.0, law.dispersions)
     leans = leanings(family, family.named[0], y, {})
-    notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=y if noisy else None)
+    notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=exact)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
     coded = None
     if rows is not None:
         means = means_of(groups, design.intercept, design.columns) if kind is GroupIntercepts else None
-        coded = rows.standardised(design, totals, law, bool(family.units), weights is not None, means)
+        coded = rows.standardised(design, totals, law, law.has_unit, weights is not None, means)
         y, added, weight = np.zeros(0), None, None
     model = kind(
         design.X,
@@ -519,7 +546,7 @@ def make_model(
         intercept=design.intercept,
         offset=added if totals.any_offset else None,
         weights=weight,
-        scale_response=bool(family.units),
+        scale_response=law.has_unit,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
         together=None if select is None else terms_of(select, design),
@@ -779,6 +806,11 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     if free and not selects and model.coded is None and (said := little_known(model, found)):
         return None, None, said
     offers = candidates(model, found, selects, free)
-    chosen = min(offers.values(), key=Candidate.cost) if free else offers[sampler]
-    process = chosen.make()
+    try:
+        chosen = min(offers.values(), key=Candidate.cost) if free else offers[sampler]
+        process = chosen.make()
+    except ValueError as error:  # of bounds on single rows
+        return None, None, str(error).rstrip(".")
+    if type(process) is RegressionZigZag and (far := process.growth.radii[-1]) < process.typical_distance + ROOM:
+        return None, None, known_until(far)
     return process, chosen.starts, chosen.said if process is None else chosen.said.format(process.describe_bound())
