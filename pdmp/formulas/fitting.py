@@ -61,7 +61,7 @@ from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
-from pdmp.models.regressions.likelihoods import Law, law_of
+from pdmp.models.regressions.likelihoods import law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -317,7 +317,7 @@ def regression(
     made = make_model(
         described,
         data,
-        law,
+        found,
         priors,
         roles["offset"],
         roles["weights"],
@@ -446,7 +446,7 @@ def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
 def make_model(
     described: Described,
     data: Any,
-    law: Law,
+    family: Family,
     priors: Mapping[str, Prior | BetaBernoulli] | None,
     offset: str | None,
     weights: str | None,
@@ -460,9 +460,9 @@ def make_model(
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
 
-    None for a law that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`.
+    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`.
     """
-    family, roles = law.family, {"offset": offset, "weights": weights, "exposure": exposure}
+    roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family)
     check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None

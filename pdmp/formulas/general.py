@@ -397,7 +397,7 @@ def make_general_model(
     sides = {**asked.sides, **asked.imputed}
     reported = [*constants_, *(called for one in imputed for called in (one.sigma, one.called))]
     check_names_apart(designs, family, reported, int(y.max()) if has_cuts else 0)
-    shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
+    seen = measured(family, y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y)
     for name, design in designs.items():
         own_column = next((one for one in imputed if one.name == name), None)
         prefix, offset = prefix_of(family, name), design.offset
@@ -406,7 +406,7 @@ def make_general_model(
         if has_cuts and design.intercept is None:
             raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
         if own_column is None:
-            totals = Totals.of(design, measured(family, shares), offset, weight)
+            totals = Totals.of(design, seen, offset, weight)
         else:
             totals = Totals.of(design, own_column.filled, offset, None)._replace(y_sd=own_column.unit)
         slopes = [(one, slopes_of(design, table, one)) for one in imputed if one.name in named_in(sides[name])]
