@@ -1126,6 +1126,7 @@ LARGE = [
     ("c ~ x", "poisson", 1),
     pytest.param("y ~ x", "gaussian", 8, marks=pytest.mark.slow),
     ("c ~ x + (1 | g)", "poisson", 1),
+    ("e ~ x + (1 | g)", "exponential", 1),
     pytest.param("c ~ x + (1 + x || g)", "poisson", 4, marks=[pytest.mark.slow, pytest.mark.release]),
     pytest.param("c ~ x", "negative_binomial", 40, marks=[pytest.mark.slow, pytest.mark.release]),
 ]

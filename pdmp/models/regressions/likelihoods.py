@@ -68,8 +68,8 @@ class Law:
         return self.family.stored(y)
 
     def values(self, z: Any, a: Any, b: Any) -> list[np.ndarray]:
-        """The family's parameters."""
-        return self.family.inverse([z, *(a, b)[: len(self.dispersions)]])
+        """The family's parameters, all of one shape, as a number is drawn for each entry."""
+        return self.family.inverse(np.broadcast_arrays(z, *(a, b)[: len(self.dispersions)]))
 
     def mean(self, z: Any, a: Any = 0.0, b: Any = 0.0) -> np.ndarray:
         """Expected response, of any shape; a and b broadcast."""
