@@ -156,7 +156,8 @@ def regression(
     family : str or pdmp.Family, default "gaussian"
         One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
         "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
-        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`.
+        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`. With effects of groups
+        that are sub-sampled, see Notes, those of the table have such regressions too.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
@@ -243,7 +244,9 @@ def regression(
     tables in memory and for those read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
-    each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
+    each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. Effects of groups are
+    sub-sampled of families with one linear predictor and at most two other parameters, and without further data of a
+    row such as trials. A flip there costs an
     addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row. Other group
     effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
     Carlo; the notes of the summary say which sampler it was.
@@ -811,6 +814,8 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         process = chosen.make()
     except ValueError as error:  # of bounds on single rows
         return None, None, str(error).rstrip(".")
-    if type(process) is RegressionZigZag and (far := process.growth.radii[-1]) < process.typical_distance + ROOM:
-        return None, None, known_until(far)
+    if free and model.n_groups and type(process) is RegressionZigZag:
+        far = float(process.growth.radii[-1])
+        if far < process.typical_distance + ROOM:
+            return None, None, known_until(far)
     return process, chosen.starts, chosen.said if process is None else chosen.said.format(process.describe_bound())
