@@ -244,12 +244,13 @@ def regression(
     tables in memory and for those read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
-    each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. Effects of groups are
-    sub-sampled of families with one linear predictor and at most two other parameters, and without further data of a
-    row such as trials. A flip there costs an
-    addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row. Other group
-    effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
-    Carlo; the notes of the summary say which sampler it was.
+    each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
+    addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
+
+    Effects of groups are so sampled of families of the table with one linear predictor and at most two parameters
+    besides, and without further data of a row, such as trials. Other group effects, and tables whose rows say too
+    little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say
+    which sampler it was.
 
     References
     ----------
@@ -303,7 +304,10 @@ def regression(
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
-        if law is None or open_source(data) is not None:
+        if law is None or "|" not in asked.formula or open_source(data) is not None:
+            return in_general()
+        data = read_table(data)
+        if len(data) < min(GROUPED_ROWS, SUBSAMPLED_ROWS):
             return in_general()
         check_asked(asked, found, priors, link)
     sides = asked.response.text, asked.sides[found.named[0]]
@@ -314,8 +318,6 @@ def regression(
         return in_general()
     if described.correlates():
         check_independent(data, refused)
-        return in_general()
-    if law not in LAWS.values() and not described.model.group_terms:
         return in_general()
     made = make_model(
         described,
