@@ -96,6 +96,9 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+#: Effects of one grouping, of families whose bounds may grow fast with the distance, where they are at most this share.
+#: Dispersions turn the more often for all effects together, by the number of groups over the root of that of rows.
+GROUPED_SHARE = 0.06
 #: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
 #: `SUBSAMPLED_ROWS` rows, and from there on, where a unit of time of that process is itself hundreds of passes.
 FEW_ROWS_PASSES, MANY_ROWS_PASSES = 1.0, 100.0
@@ -709,13 +712,22 @@ def candidates(model: MixedRegression, found: Laplace, selects: bool, free: bool
 
     if not selects:
         few, times = "they say too little for the bounds on single rows", 1.0
+        grows, turns = model.n_groups > 0 and model.likelihood not in LAWS.values(), 1.0
         if is_crossed(model):
             few, n = "there are too few for the number of groups", CROSSED_SHARE * n
+        elif grows:
+            few, n = "they say too little for the number of groups", GROUPED_SHARE * n
+            if model.n_dispersions:
+                turns = max(len(model.groups[0].levels) / math.sqrt(model.n_data), 1.0)
         # Correlated coefficients, of which the Boomerang's reference knows, take the Zig-Zag process longer.
         if free and not model.n_groups:
             times = max(condition(found.covariance) / CORRELATED, 1.0)
         offer("all rows", lambda: None, n, few)
-        offer("zigzag", zigzag, lambda process: times * process.expected_data, f"the Zig-Zag process, {EXACT}")
+
+        def looked_at(process):
+            return times * turns * (process.expected_data_far_out() if grows else process.expected_data)
+
+        offer("zigzag", zigzag, looked_at, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
         said = "the Boomerang sampler" + ", as coefficients are correlated" * free
         rows = (lambda process: process.expected_data) if times > 1.0 else math.inf
