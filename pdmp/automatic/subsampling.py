@@ -19,6 +19,7 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import Laplace, laplace
+from pdmp.models.regressions.likelihoods import FAMILIES
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.processes import ZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
@@ -54,6 +55,9 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+#: Effects of one grouping, of families whose bounds may grow fast with the distance, where they are at most this share.
+#: Dispersions turn the more often for all effects together, by the number of groups over the root of that of rows.
+GROUPED_SHARE = 0.06
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows of a regression are sub-sampled, where that is exact
 #: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
 #: `SUBSAMPLED_ROWS` rows, and from there on, where a unit of time of that process is itself hundreds of passes.
@@ -74,6 +78,14 @@ class Subsampled(NamedTuple):
     process: Any  #: None where all rows are looked at for each gradient
     starts: Any  #: of n chains, ``starts(n, rng)``
     said: str  #: of the process, or why there is none
+
+
+def known_until(reach: float) -> str:
+    """Why rows are not sub-sampled where bounds end too early."""
+    return (
+        f"bounds on single rows are finite up to {reach:.3g} standard deviations from the mode only, and paths go "
+        "farther"
+    )
 
 
 class Candidate(NamedTuple):
@@ -112,7 +124,7 @@ def subsampled(model: Model, selects: bool = False, sampler: str = "auto") -> Su
     chosen = offers[min(costs, key=costs.__getitem__)]
     process = chosen.make()
     if process is None:
-        return Subsampled(None, None, why if len(costs) == 1 and why else chosen.said)
+        return Subsampled(None, None, why or chosen.said)
     said = chosen.said.format(process.describe_bound())
     if sampler == "auto" and callable(chosen.rows):
         rows = f"about {chosen.cost():.2g} of {model.n_data:,}"
@@ -143,10 +155,7 @@ def of_sum(model: Any) -> dict[str, Candidate]:
     process = RegressionBoomerang(model, mode, REFRESH_RATE)
     reach, rows = float(process.growth.radii[-1]), process.expected_data
     if reach < math.sqrt(model.dim) + ROOM:
-        raise ValueError(
-            f"bounds on single rows are finite up to {reach:.3g} standard deviations from the mode only, and paths go "
-            "farther"
-        )
+        raise ValueError(known_until(reach))
     dear = f"in a unit of time single rows would be looked at {rows / n:.2g} times as often as there are rows"
     said = (
         f"the Boomerang sampler, exact at one row a proposal: about {rows:.2g} of {n:,} rows are looked at in a unit "
@@ -179,13 +188,25 @@ def of_regression(model: Any, selects: bool, free: bool) -> dict[str, Candidate]
 
     if not selects:
         few, times = "they say too little for the bounds on single rows", 1.0
+        grows, turns = model.n_groups > 0 and model.likelihood not in FAMILIES.values(), 1.0
         if is_crossed(model):
             few, n = "there are too few for the number of groups", CROSSED_SHARE * n
+        elif grows:
+            few, n = "they say too little for the number of groups", GROUPED_SHARE * n
+            if model.n_dispersions:
+                turns = max(len(model.groups[0].levels) / math.sqrt(model.n_data), 1.0)
         # Correlated coefficients, of which the Boomerang's reference knows, take the Zig-Zag process longer.
         if free and not model.n_groups:
             times = max(condition(found.covariance) / CORRELATED, 1.0)
         offer("all rows", lambda: None, n, few)
-        offer("zigzag", zigzag, lambda process: times * process.expected_data, f"the Zig-Zag process, {EXACT}")
+
+        def looked_at(process):
+            far = float(process.growth.radii[-1])
+            if free and model.n_groups and far < process.typical_distance + ROOM:
+                raise ValueError(known_until(far))
+            return times * turns * (process.expected_data_far_out() if grows else process.expected_data)
+
+        offer("zigzag", zigzag, looked_at, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
         said = "the Boomerang sampler" + ", as coefficients are correlated" * free
         rows = (lambda process: process.expected_data) if times > 1.0 else math.inf

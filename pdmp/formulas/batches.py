@@ -498,7 +498,7 @@ def _standardise(rows, files, first, common):
     y = np.ascontiguousarray(rows[:, p])
     files.write("X", first, X)
     files.write("y", first, y)
-    files.write("target", first, likelihood.stored((y - response_centre) / response_scale))
+    files.write("target", first, (likelihood.stored(y) - response_centre) / response_scale)
     if "offset" in files:
         files.write("offset", first, rows[:, p + 1] / response_scale)
     if "weight" in files:

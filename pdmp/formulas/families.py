@@ -53,7 +53,8 @@ INSTEAD = {
 }
 #: Families of categories without an order, whose predictors are those of the data: what makes them of names.
 NOMINAL = {"categorical": categorical, "multinomial": multinomial}
-#: Of families that have compiled regressions of their own: in files, with `select`, and with effects of many groups.
+#: Of families that have compiled regressions of their own, in files and with `select`. Others have one where effects of
+#: groups are sub-sampled.
 LAWS = {law.family.name: law for law in likelihoods.FAMILIES.values()}
 
 

@@ -30,6 +30,7 @@ from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
+from pdmp.models.families import LINKS
 from pdmp.models.priors import Flat
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.native.arguments import count, one_of
@@ -137,10 +138,21 @@ class Fit:
         """Parameters whose priors are for rows at the means of the other columns."""
         return [one.prefix + one.columns[one.intercept] for one in self.predictors if one.intercept is not None]
 
+    @property
+    def constants(self) -> Sequence[str]:
+        """Parameters of the family without a formula."""
+        return self.base.likelihood.dispersions
+
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Natural parameters but effects, (n,) each, of draws of what the priors are of."""
+        of_constants = {
+            name: LINKS[self.family.links[name]].inverse(values[name])
+            for name in self.constants
+            if self.prior_name(name) != name
+        }
+        values = {**values, **of_constants}
         moved = {name: self.uncentred({name: 1.0}) for name in self.intercepts}
-        return dict(values) | {
+        return values | {
             name: sum(weight * values[one] for one, weight in weights.items()) for name, weights in moved.items()
         }
 
@@ -181,11 +193,12 @@ class Fit:
 
     def knows_prior(self, name: str) -> bool:
         """Whether the prior of a parameter is of the parameter itself, and of it alone."""
-        return True
+        return self.prior_name(name) == name
 
     def prior_name(self, name: str) -> str:
         """What the prior of a parameter is of: itself, or its value on the scale of a link."""
-        return name
+        link = self.family.links.get(name, "log") if name in self.constants else "log"
+        return name if link in ("log", "identity") else f"{link}({name})"
 
     def __getitem__(self, name: str) -> np.ndarray:
         """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
@@ -376,10 +389,8 @@ class Fit:
             z = self._margins(model, x, table, unseen, effects, rng)
         if kind == "link":
             return z
-        if kind == "mean":
-            return model.likelihood.mean(z)
-        a, c = model.dispersions(x)
-        return model.likelihood.draw(z, a[:, None], c[:, None], rng)
+        a, c = (values[:, None] for values in model.dispersions(x))
+        return model.likelihood.mean(z, a, c) if kind == "mean" else model.likelihood.draw(z, a, c, rng)
 
     def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
         """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""

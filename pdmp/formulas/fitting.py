@@ -32,7 +32,18 @@ from pdmp.formulas.checks import (
 from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.general import Asked, check_asked, expanded, is_unknown, linked, read_formulas, regress
+from pdmp.formulas.general import (
+    Asked,
+    check_asked,
+    check_exposure,
+    expanded,
+    is_unknown,
+    linked,
+    measured,
+    noiseless,
+    read_formulas,
+    regress,
+)
 from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.prepared import Prepared, PreparedFamily
@@ -46,6 +57,7 @@ from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
+from pdmp.models.regressions.likelihoods import law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -105,7 +117,8 @@ def regression(
     family : str or pdmp.Family, default "gaussian"
         One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
         "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
-        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`.
+        others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`. With effects of groups
+        that are sub-sampled, see Notes, those of the table have such regressions too.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
@@ -193,7 +206,10 @@ def regression(
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
-    addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row. Other group
+    addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
+
+    Effects of groups are so sampled of families of the table with one linear predictor and at most two parameters
+    besides, without further data of a row, such as trials, and where few of all rows are looked at. Other group
     effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
     Carlo; the notes of the summary say which sampler it was.
 
@@ -244,12 +260,17 @@ def regression(
         general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
         return make() if sample else PreparedFamily(general, seed, make)
 
-    law = LAWS.get(found.name)
-    if law is None or found is not law.family or len(asked.sides) > 1 or asked.response.data or asked.imputed:
+    law = None if len(asked.sides) > 1 or asked.response.data or asked.imputed else law_of(found)
+    if law not in LAWS.values():
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
-        return in_general()
+        if law is None or "|" not in asked.formula or open_source(data) is not None:
+            return in_general()
+        data = read_table(data)
+        if len(data) < min(GROUPED_ROWS, SUBSAMPLED_ROWS):
+            return in_general()
+        check_asked(asked, found, priors, link)
     sides = asked.response.text, asked.sides[found.named[0]]
     described = describe(asked.formula if sides == split(asked.formula) else " ~ ".join(sides))
     if beyond := described.beyond():
@@ -259,7 +280,7 @@ def regression(
     if described.correlates():
         check_independent(data, refused)
         return in_general()
-    model, design, priors_used, notes = make_model(
+    made = make_model(
         described,
         data,
         found,
@@ -274,6 +295,9 @@ def regression(
         sampler,
         options.get("progress"),
     )
+    if made is None:
+        return in_general()
+    model, design, priors_used, notes = made
     if any(len(one) > 1 for one in design.together):  # columns of a category
         check_independent(data, refused)
         return in_general()
@@ -399,12 +423,13 @@ def make_model(
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
     progress: bool | None = False,
-) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
-    """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
-    roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    if exposure is not None and family.response != "count":
-        raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    law = LAWS[family.name]
+) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
+    """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
+
+    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`.
+    """
+    roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family)
+    check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
@@ -422,13 +447,19 @@ def make_model(
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
+        if (
+            law not in LAWS.values()
+            and kind_of([GroupColumn(*g, prior=None) for g in design.groups], design, len(table), False, sampler)
+            is not GroupIntercepts
+        ):
+            return None
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
         added = design.offset
         if offset is not None or exposure is not None:
             added = added + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
-        totals = Totals.of(design, y, added, weight)
+        totals = Totals.of(design, measured(family, y), added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
@@ -449,7 +480,7 @@ def make_model(
     check_groups(groups, notes)
     check_identified(
         groups,
-        "sigma" if law.dispersions == ("sigma",) else None,
+        law.dispersions[0] if len(law.dispersions) == 1 and family.response not in ("count", "label") else None,
         weights,
         None if rows is not None else weight,
         priors or {},
@@ -459,9 +490,7 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    exact = None
-    if law.dispersions[:1] == ("sigma",):
-        exact = y - added if totals.any_offset else y
+    exact = noiseless(family, y, added if totals.any_offset else 0.0, law.dispersions)
     leans = leanings(family, family.named[0], y, {})
     notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=exact)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
@@ -470,7 +499,7 @@ def make_model(
     coded = None
     if rows is not None:
         means = means_of(groups, design.intercept, design.columns) if kind is GroupIntercepts else None
-        coded = rows.standardised(design, totals, law, bool(family.units), weights is not None, means)
+        coded = rows.standardised(design, totals, law, law.has_unit, weights is not None, means)
         y, added, weight = np.zeros(0), None, None
     model = kind(
         design.X,
@@ -483,7 +512,7 @@ def make_model(
         intercept=design.intercept,
         offset=added if totals.any_offset else None,
         weights=weight,
-        scale_response=bool(family.units),
+        scale_response=law.has_unit,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
         together=None if select is None else terms_of(select, design),

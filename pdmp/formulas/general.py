@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -361,8 +361,7 @@ def make_general_model(
 ) -> tuple[Posterior, dict[str, Design], dict[str, Prior], list[str], Kept]:
     """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
-    if roles["exposure"] is not None and (family.response != "count" or family.links.get(first) != "log"):
-        raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
+    check_exposure(family, roles["exposure"])
     described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
     described |= {name: describe(f"`{name}` ~ {side}") for name, side in asked.imputed.items()}
     if open_source(data) is not None:
@@ -398,8 +397,7 @@ def make_general_model(
     sides = {**asked.sides, **asked.imputed}
     reported = [*constants_, *(called for one in imputed for called in (one.sigma, one.called))]
     check_names_apart(designs, family, reported, int(y.max()) if has_cuts else 0)
-    shares = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
-    measured = np.asarray(family.stored(shares), float) if family.units else shares
+    seen = measured(family, y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y)
     for name, design in designs.items():
         own_column = next((one for one in imputed if one.name == name), None)
         prefix, offset = prefix_of(family, name), design.offset
@@ -408,7 +406,7 @@ def make_general_model(
         if has_cuts and design.intercept is None:
             raise ValueError(f"`formula`: the cuts of {family.name} are its intercepts: leave out `0 +`.")
         if own_column is None:
-            totals = Totals.of(design, measured, offset, weight)
+            totals = Totals.of(design, seen, offset, weight)
         else:
             totals = Totals.of(design, own_column.filled, offset, None)._replace(y_sd=own_column.unit)
         slopes = [(one, slopes_of(design, table, one)) for one in imputed if one.name in named_in(sides[name])]
@@ -432,11 +430,8 @@ def make_general_model(
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         of_names = [*family.named, ""] if alike else [name]
         leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
-        exact, noisy = None, NOISES.intersection(family.named) and family.response not in ("count", "label")
-        if noisy and name == first and not imputed and rest.keys().isdisjoint(("censored", "se")):
-            with np.errstate(all="ignore"):
-                exact = LINKS[family.links[first]].forward(measured) - offset
-            exact = exact if np.all(np.isfinite(exact)) else None
+        noisy = name == first and not imputed and rest.keys().isdisjoint(("censored", "se", "trials"))
+        exact = noiseless(family, y, offset, family.named) if noisy else None
         notes += suspected(
             design, own, totals, predictors[-1].groups, priors or {}, leans, "" if alike else prefix, exact
         )
@@ -464,6 +459,26 @@ def make_general_model(
     kept = Kept(table[complete] if imputed else table, list(designs.values()))
     kept.places = np.flatnonzero(complete)[kept.places]
     return model, {name: designs[name] for name in asked.sides}, by_name, notes, kept
+
+
+def check_exposure(family: Family, exposure: str | None) -> None:
+    """Refuse an exposure where its logarithm is not added to that of a mean."""
+    if exposure is not None and (family.response != "count" or family.links.get(family.named[0]) != "log"):
+        raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
+
+
+def measured(family: Family, y: np.ndarray) -> np.ndarray:
+    """Responses of which totals are: as they are stored where parameters have the unit of that."""
+    return np.asarray(family.stored(y), float) if family.units else y
+
+
+def noiseless(family: Family, y: np.ndarray, offset: Any, constants: Sequence[str]) -> np.ndarray | None:
+    """Linear predictors that fit each response exactly; None if nothing says how far responses are from their means."""
+    if not NOISES.intersection(constants) or family.response in ("count", "label"):
+        return None
+    with np.errstate(all="ignore"):
+        found = LINKS[family.links[family.named[0]]].forward(measured(family, y)) - offset
+    return found if np.all(np.isfinite(found)) else None
 
 
 def check_names_apart(designs: Mapping[str, Design], family: Family, constants: list[str], n_cuts: int) -> None:
@@ -602,6 +617,10 @@ class FamilyFit(Fit):
         return self.model.reported
 
     @property
+    def constants(self) -> Sequence[str]:
+        return self.coding.constants
+
+    @property
     def n_rows(self) -> int:
         return self.coding.rows
 
@@ -611,12 +630,7 @@ class FamilyFit(Fit):
 
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         coding = self.coding
-        of_constants = {
-            name: LINKS[self.family.links[name]].inverse(values[name])
-            for name in coding.constants
-            if self.prior_name(name) != name
-        }
-        natural = super().from_priors({**values, **of_constants})
+        natural = super().from_priors(values)
         for both in self._correlated():
             names = both.correlation_names
             natural |= both.correlations(np.stack([values[name] for name in names], axis=-1))
@@ -667,10 +681,6 @@ class FamilyFit(Fit):
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         return coordinates_of(self.model, self.coding.unconstrained(natural))
 
-    def prior_name(self, name: str) -> str:
-        link = self.family.links.get(name, "log") if name in self.coding.constants else "log"
-        return name if link in ("log", "identity") else f"{link}({name})"
-
     def _named(self, draws: np.ndarray, effects: bool) -> dict[str, np.ndarray]:
         columns, natural = super()._named(draws, effects), self.run.constrain(draws) if self.coding.imputed else {}
         for one in self.coding.imputed if effects else ():
@@ -696,7 +706,7 @@ class FamilyFit(Fit):
         return found | {column_of(text) for text in beside if not is_number(text)}
 
     def knows_prior(self, name: str) -> bool:
-        of_itself = self.prior_name(name) == name and not name.startswith("cut[")
+        of_itself = super().knows_prior(name) and not name.startswith("cut[")
         return of_itself and not isinstance(self.priors.get(name), LKJ)
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -202,9 +202,7 @@ default "number"
 
     def __reduce__(self) -> tuple:
         # Functions of a user's own are not carried to another process, whatever its family is called.
-        base = self.__dict__.get("_base", self)
-        known = FAMILIES.get(base.name) is base or self.loss is _categorical
-        return _by_name, (base.name if known else None, self.links)
+        return _by_name, (self.name if is_known(self) else None, self.links)
 
     def __deepcopy__(self, memo: dict) -> Family:
         return self  # which cannot be changed
@@ -454,6 +452,12 @@ class Observed:
         return np.asarray(
             family.mean(*values, *self.further) if rng is None else family.draw(rng, *values, *self.further), float
         )
+
+
+def is_known(family: Family) -> bool:
+    """Whether it is of the table, by any links."""
+    base = family.__dict__.get("_base", family)
+    return FAMILIES.get(base.name) is base or family.loss is _categorical
 
 
 def _by_name(name, links):

@@ -98,6 +98,7 @@ from pdmp.thinning.bound import draw_component
 CHORD = 1.5  #: by how much bounds of rows may grow in a horizon, with crossed groups
 SPREAD_CHORD = 1.2  #: and where τ² may have changed by this one
 LONGEST = 4.0  #: no clock of rows waits longer than this before it is drawn anew
+DISTANCES = 2_000  #: of which the rows looked at are averaged
 RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
 RECOUNT = 64.0  #: and the lines C after this, before rounding errors of their flips add up
 
@@ -901,6 +902,16 @@ class RegressionZigZag(Process):
     def expected_data(self) -> float:
         """Rows looked at in a unit of time, about: where the distances have their typical values."""
         return float(self.tables.totals.sum())
+
+    def expected_data_far_out(self) -> float:
+        """The same over the distances that a normal posterior has, with how bounds grow with them."""
+        across = self.crossed
+        z = np.random.default_rng(0).standard_normal((DISTANCES, len(self.shared) + (1 if across else self.slots)))
+        scale = np.append(self.speed[self.shared] / self.scale[self.shared], np.ones(z.shape[1] - len(self.shared)))
+        r = np.sqrt(np.square(z) @ scale**2 + (self.slots - 1) * across * self.typical_reach**2)
+        factors = np.column_stack([self.growth.factors, np.full(len(self.growth.factors), math.inf)])
+        shell = np.searchsorted(self.growth.radii, r)
+        return float(self.tables.totals @ (factors[:, shell] @ (r / self.typical_distance) ** 2)) / DISTANCES
 
     #: What a run says that was far from its anchor.
     anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), metric=pdmp.Metric(covariance=run.var()))"

@@ -16,6 +16,8 @@ from pdmp.models.families import FAMILIES
 from pdmp.models.priors import LKJ, Exponential, Flat, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.effect_information import effect_information
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.likelihoods import law_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.models.sums_of_terms import SumOfTerms
 from tests.checks import in_quick
@@ -586,6 +588,38 @@ def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
     assert "1 of 6 groups of h have one row" in notes and "area is relative to a" in notes
     for one, prior in priors.items():
         assert_alike(prior, others[one])
+
+
+@pytest.mark.parametrize("name", [one.name for one in FAMILIES.values() if one.name not in LAWS and law_of(one)])
+def test_effects_of_every_family_are_those_of_sums_of_terms(name, monkeypatch):
+    """Density, log-likelihoods, means and draws of rows that are sub-sampled, priors and notes."""
+    for number in ("GROUPED_ROWS", "MANY_GROUPS", "INTERCEPT_ROWS"):
+        monkeypatch.setattr(fitting, number, 1)
+    monkeypatch.setattr(general, "made_for_sampling", lambda predictors, y, rest, known: general.made(*known))
+    data, formula = table(FAMILIES[name], 40), "y ~ x + area + offset(0.02 * w) + (1 | g)"
+    options = {"priors": {"area": Normal(0.3, 1.0)}, "weights": "weight", "seed": 1, "sample": False}
+    one = pdmp.regression(formula, data, name, **options)
+    monkeypatch.setattr(fitting, "law_of", lambda family: None)
+    other, model = pdmp.regression(formula, data, name, **options), one._sampled.args[0].model
+    assert type(model) is GroupIntercepts and type(other.model) is SumOfTerms
+    assert list(one.priors) == list(other.priors) and one.notes == other.notes
+    for called, prior in one.priors.items():
+        assert_alike(prior, other.priors[called])
+        assert one.prior_name(called) == other.prior_name(called)
+    model.check_gradient()
+    points = model.initial + 0.2 * np.random.default_rng(2).standard_normal((5, model.dim))
+    natural = model.constrain(points)
+    x, z = one.unconstrained(natural), other.unconstrained(natural)
+    differences = [model.potential(p) - other.model.potential(q) for p, q in zip(points, z, strict=True)]
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9)
+    known = [fit.log_likelihoods(at, np.arange(0, 40, 3)) for fit, at in ((one, x), (other, z))]
+    np.testing.assert_allclose(*known, rtol=1e-9, atol=1e-9)
+    for kind, rows in (("link", None), ("mean", None), ("mean", data[:7]), ("response", None), ("response", data[:7])):
+        if kind == "link" or getattr(one.family, {"mean": "mean", "response": "draw"}[kind]) is not None:
+            found = [
+                fit.predicted(at, rows, kind, "zero", np.random.default_rng(3)) for fit, at in ((one, x), (other, z))
+            ]
+            np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
 
 
 def test_what_data_say_of_effects(monkeypatch):

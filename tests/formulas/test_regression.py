@@ -1132,11 +1132,32 @@ def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(formula, li
         assert isinstance(made(formula, "poisson")[0], GroupIntercepts) == (over is None)
 
 
+def test_rows_are_counted_as_far_out_as_paths_go(monkeypatch):
+    """Of other families: the mean of what the groups' bounds are over normal distances, against all rows' share."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)
+    model = made("e ~ x + (1 | g)", "exponential")[0]
+    monkeypatch.setattr(fitting, "GROUPED_SHARE", np.inf)
+    process = fitting.subsampled(model, False)[0]
+    rng, found = np.random.default_rng(4), []
+    for _ in range(1_000):
+        shared = rng.standard_normal(len(process.shared)) * (process.speed / process.scale)[process.shared]
+        r = np.hypot(np.linalg.norm(shared), rng.standard_normal())
+        bounds = [process.multiple(process.growth.share(r, u), r, 0.0) for u in range(process.groups)]
+        found.append(process.tables.totals @ bounds)
+    rows = process.expected_data_far_out()
+    assert rows == pytest.approx(np.mean(found), abs=5.0 * np.std(found) / 1_000**0.5) and rows > process.expected_data
+    monkeypatch.setattr(fitting, "GROUPED_SHARE", 0.9 * rows / N)
+    assert fitting.subsampled(model, False)[0] is None
+
+
 #: And how often the table is repeated: rows must say something of a dispersion.
 LARGE = [
     ("c ~ x", "poisson", 1),
     pytest.param("y ~ x", "gaussian", 8, marks=pytest.mark.slow),
     ("c ~ x + (1 | g)", "poisson", 1),
+    ("e ~ x + (1 | g)", "exponential", 1),
     pytest.param("c ~ x + (1 + x || g)", "poisson", 4, marks=[pytest.mark.slow, pytest.mark.release]),
     pytest.param("c ~ x", "negative_binomial", 40, marks=[pytest.mark.slow, pytest.mark.release]),
 ]
@@ -1147,6 +1168,7 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     """Rows in any order have the same posterior, whose mean the fit has."""
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # anchored at the mode
     monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
+    monkeypatch.setattr(subsampling, "GROUPED_SHARE", np.inf)
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)

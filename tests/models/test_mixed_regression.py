@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+import pdmp
 from pdmp.expressions.tape import CURVATURE, GRADIENT, LOSS
+from pdmp.models import families
 from pdmp.models.priors import (
     LKJ,
     BetaBernoulli,
@@ -36,6 +38,7 @@ from pdmp.models.regressions.likelihoods import (
     PoissonLaw,
     ProbitLaw,
     StudentTLaw,
+    law_of,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
@@ -161,6 +164,11 @@ def test_derivatives_are_those_by_hand(law):
 def test_a_likelihood_is_pickled_by_its_name():
     for law in LAWS.values():
         assert pickle.loads(pickle.dumps(law)) is law
+    for family in (families.gamma, families.gamma.linked(mu="identity")):
+        other = pickle.loads(pickle.dumps(law_of(family)))
+        assert (other.name, other.dispersions) == ("gamma", ("shape",)) and other.family.links == family.links
+    of_its_own = pdmp.Family("gamma", families.gamma.loss, links={"mu": "log", "shape": "log"})
+    assert [law_of(family) for family in (of_its_own, families.binomial, families.mixture_poisson)] == [None] * 3
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)

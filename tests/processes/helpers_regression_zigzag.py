@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import integrate, special
 
+from pdmp.models import families
 from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
@@ -15,7 +16,13 @@ from pdmp.models.regressions.likelihoods import (
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 
-DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}
+DISPERSIONS = {
+    "sigma": HalfStudentT(4.0, 2.0),
+    "nu": Gamma(2.0, 10.0),
+    "alpha": HalfCauchy(1.0),
+    "shape": HalfCauchy(5.0),
+    "zi": Normal(0.0, 1.5),
+}
 LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
 
 
@@ -28,6 +35,10 @@ def responses(law, z, rng):
         return (rng.random(len(z)) < special.expit(z)).astype(float)
     if law is PoissonLaw:
         return rng.poisson(np.exp(z))
+    if law.family is families.gamma:
+        return np.exp(z) * rng.gamma(2.0, 0.5, len(z))
+    if law.family is families.zero_inflated_poisson:
+        return rng.poisson(np.exp(z)) * (rng.random(len(z)) < 0.6)
     if law is NegativeBinomialLaw:
         return rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, len(z)))
     return z + (rng.standard_t(4.0, len(z)) if law is StudentTLaw else rng.standard_normal(len(z)))

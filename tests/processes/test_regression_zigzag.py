@@ -9,6 +9,7 @@ from scipy import integrate
 
 import pdmp
 from pdmp.expressions.tape import CURVATURE
+from pdmp.models import families
 from pdmp.models.priors import HalfNormal, Normal, derivative
 from pdmp.models.regressions import blocks
 from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, sums_of_rows
@@ -20,6 +21,7 @@ from pdmp.models.regressions.likelihoods import (
     NormalLaw,
     PoissonLaw,
     StudentTLaw,
+    law_of,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.process import HORIZON
@@ -50,6 +52,8 @@ MODELS = {
     **{name: lambda law=law: regression(law) for name, law in list(LAWS.items())[::2]},
     **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in list(LAWS.items())[1::2]},
     **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, LogitLaw)},
+    "gamma, groups": lambda: regression(law_of(families.gamma), 3),
+    "zero_inflated_poisson, slopes": lambda: regression(law_of(families.zero_inflated_poisson), 3, n=40, slopes=1),
     "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
     "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=40, slopes=2),
     "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=40, slopes=2),

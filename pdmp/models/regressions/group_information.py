@@ -155,10 +155,10 @@ def _sums(model, x):
             z += model.offset[s]
         weight = np.asarray(model.weight[s]) if len(model.weight) else np.ones(rows)
         with np.errstate(all="ignore"):
-            here = law.log_density(z, y, a, c)
-            low, high = law.log_density(z - h, y, a, c), law.log_density(z + h, y, a, c)
+            here = law.log_likelihood(z, y, a, c)
+            low, high = law.log_likelihood(z - h, y, a, c), law.log_likelihood(z + h, y, a, c)
             by_law = [
-                [law.log_density(z, y, a + sign * h * (q == 0), c + sign * h * (q == 1)) for sign in (-1.0, 1.0)]
+                [law.log_likelihood(z, y, a + sign * h * (q == 0), c + sign * h * (q == 1)) for sign in (-1.0, 1.0)]
                 for q in range(model.n_dispersions)
             ]
         bend = weight * np.maximum(2.0 * here - low - high, 0.0) / h**2

@@ -95,7 +95,7 @@ class MixedRegression(ExpressionRows):
     offset, weights : array_like, shape (N,), optional
         Added to the linear predictor; multiplied with the log-likelihood.
     scale_response : bool, default False
-        Whether to standardise the response, for laws whose parameters have its unit.
+        Whether to standardise the response as it is stored, for laws whose parameters have its unit.
     response : str, default "y"
     inclusion : array_like, shape (p,), optional
         Prior probabilities that a coefficient is not 0; 1 for those that always are in the model. Sticky processes
@@ -193,12 +193,12 @@ class MixedRegression(ExpressionRows):
         if intercept is not None:
             start[intercept] = inside[intercept].typical()
         start[p : p + K] = [math.log(0.2 * q.typical()) for q in sds]
-        start[dim - self.n_dispersions :] = [math.log(q.typical()) for q in spreads]
+        start[dim - self.n_dispersions :] = [math.log(q.typical()) if q.positive else q.typical() for q in spreads]
         variables: dict[str, tuple[int, ...]] = {f"standardised {name}": () for name in self.columns}
         variables |= {f"log {g.sd_name}": () for g in groups}
         variables |= {f"standardised {g.name}": (len(g.levels),) for g in groups}
         variables |= {f"standardised {name}": () for name in self._further}
-        variables |= {f"log {name}": () for name in likelihood.dispersions}
+        variables |= {f"{likelihood.family.links[name]} {name}": () for name in likelihood.dispersions}
         super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
         self.inclusion, self.model_prior = None, model_prior
         self.together = {name: tuple(places) for name, places in (together or {}).items()}
@@ -230,8 +230,9 @@ class MixedRegression(ExpressionRows):
         self.y = y = read_vector("y", y, n, copy=not isinstance(X, Columns))
         if before is None:
             weight = None if weights is None else read_vector("weights", weights, n)
-            self.response_centre = float(mean_of(y, weight)) if scale_response and intercept is not None else 0.0
-            self.response_scale = spread_of(y, weight) if scale_response else 1.0
+            stored = self.likelihood.stored(y) if scale_response else y
+            self.response_centre = float(mean_of(stored, weight)) if scale_response and intercept is not None else 0.0
+            self.response_scale = spread_of(stored, weight) if scale_response else 1.0
             self.centre, self.scale = standardise(X, intercept, weight)
             # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
             self.group_scale = np.array([math.sqrt(mean_of(g.value**2, weight)) or 1.0 for g in groups])
@@ -256,7 +257,7 @@ class MixedRegression(ExpressionRows):
             self.X, self.design = read_design(X)
             if type(self.design) is Dense:
                 self.X = self.design.data[:, : self.X.shape[1]]  # one copy is enough
-        self.target = self.likelihood.stored((self.y - self.response_centre) / self.response_scale)
+        self.target = (self.likelihood.stored(self.y) - self.response_centre) / self.response_scale
 
         self.level, self.value = np.zeros((n, len(groups)), np.int32), np.zeros((n, len(groups)))
         for k, g in enumerate(groups):
@@ -505,7 +506,8 @@ class MixedRegression(ExpressionRows):
             x[..., own] = effects if self.centred[k] else effects * np.exp(-x[..., p + k, None])
         for k, name in enumerate(self.likelihood.dispersions):
             unit = s if name in self.likelihood.with_unit else 1.0
-            x[..., self.dim - self.n_dispersions + k] = np.log(np.asarray(natural[name]) / unit)
+            value = np.asarray(natural[name]) / unit
+            x[..., self.dim - self.n_dispersions + k] = self.likelihood.link(name).forward(value)
         return x
 
     def centring(self) -> list[str]:
@@ -584,7 +586,7 @@ class MixedRegression(ExpressionRows):
         for k, g in enumerate(self.groups):
             natural[g.sd_name] = s / self.group_scale[k] * np.exp(draws[..., p + k])
         for k, name in enumerate(self.likelihood.dispersions):
-            value = np.exp(draws[..., self.dim - self.n_dispersions + k])
+            value = self.likelihood.link(name).inverse(draws[..., self.dim - self.n_dispersions + k])
             natural[name] = s * value if name in self.likelihood.with_unit else value
         for k, g in enumerate(self.groups):
             effects = s / self.group_scale[k] * draws[..., self.first[k] : self.first[k + 1]]
@@ -605,7 +607,7 @@ class MixedRegression(ExpressionRows):
         return self.response_centre + self.response_scale * z
 
     def dispersions(self, draws: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
+        """Both dispersions by their links in the units of the data, (...) of draws (..., dim); zeros for none."""
         draws, found = real("draws", draws), []
         for k, name in enumerate(self.likelihood.dispersions):  # without the effects of all groups, which may be many
             unit = math.log(self.response_scale) if name in self.likelihood.with_unit else 0.0
