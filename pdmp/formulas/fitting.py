@@ -251,9 +251,9 @@ def regression(
     addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
 
     Effects of groups are so sampled of families of the table with one linear predictor and at most two parameters
-    besides, without further data of a row, such as trials, and where few of all rows are looked at. Other group effects, and tables whose rows say too
-    little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say
-    which sampler it was.
+    besides, without further data of a row, such as trials, and where few of all rows are looked at. Other group
+    effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
+    Carlo; the notes of the summary say which sampler it was.
 
     References
     ----------
