@@ -1136,9 +1136,9 @@ def test_rows_are_counted_as_far_out_as_paths_go(monkeypatch):
     """Of other families: the mean of what the groups' bounds are over normal distances, against all rows' share."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
-    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)
     model = made("e ~ x + (1 | g)", "exponential")[0]
-    monkeypatch.setattr(fitting, "GROUPED_SHARE", np.inf)
+    monkeypatch.setattr(subsampling, "GROUPED_SHARE", np.inf)
     process = fitting.subsampled(model, False)[0]
     rng, found = np.random.default_rng(4), []
     for _ in range(1_000):
@@ -1148,8 +1148,11 @@ def test_rows_are_counted_as_far_out_as_paths_go(monkeypatch):
         found.append(process.tables.totals @ bounds)
     rows = process.expected_data_far_out()
     assert rows == pytest.approx(np.mean(found), abs=5.0 * np.std(found) / 1_000**0.5) and rows > process.expected_data
-    monkeypatch.setattr(fitting, "GROUPED_SHARE", 0.9 * rows / N)
-    assert fitting.subsampled(model, False)[0] is None
+    monkeypatch.setattr(subsampling, "GROUPED_SHARE", 0.9 * rows / N)
+    process, _, said = fitting.subsampled(model, False)
+    assert process is None and said == "they say too little for the number of groups"
+    monkeypatch.setattr(subsampling, "ROOM", np.inf)  # paths would go farther than any bound
+    assert "standard deviations from the mode only, and paths go farther" in fitting.subsampled(model, False)[2]
 
 
 #: And how often the table is repeated: rows must say something of a dispersion.
@@ -1184,9 +1187,8 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
         "|"
     ) + formula.count("1 + x")
     (how,) = (note for note in fit.notes if "sampled by the Zig-Zag process, exact: one row a proposal" in note)
-    assert (
-        f"it looks at the fewest rows for an effective draw, about {process.expected_data:.2g} of {len(data):,}" in how
-    )
+    rows = process.expected_data_far_out() if family == "exponential" else process.expected_data
+    assert f"it looks at the fewest rows for an effective draw, about {rows:.2g} of {len(data):,}" in how
     assert fit.run.stats["bound_violations"] == 0
     assert fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
     away = (fit.run.mean() - process.anchor) / process.speed
