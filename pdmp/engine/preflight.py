@@ -116,6 +116,8 @@ def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
         check_replaced(type(part))
+        if isinstance(part, FunctionModel):
+            part.check_unchanged()
         if not is_trusted(type(part).__module__):
             check_attributes(part)
             check_current(type(part))
