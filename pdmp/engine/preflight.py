@@ -762,7 +762,7 @@ def _check_dependents(process, i, before, after, times, rng):
     """
     if is_trusted(type(process).__module__) or any(getattr(part, "adapts", False) for part in _parts(process, {})):
         return
-    now = float(after.now[0])
+    native, now = _python(process), float(after.now[0])
     others = np.setdiff1d(np.arange(process.clocks), process.order[process.start[i] : process.start[i + 1]])
     for k in others[:REHEARSED_CLOCKS].tolist():
         bound = after.bounds[k]
@@ -771,7 +771,7 @@ def _check_dependents(process, i, before, after, times, rng):
         method, time = ("clock", now) if bound == CERTAIN else ("rate", float(times[k]))
 
         def asked(state, generator, k=k, method=method, time=time):
-            found = _call(process, method, copied(state), k, time, copy.deepcopy(generator))
+            found = _attempt(process, native, method, (copied(state), k, time, copy.deepcopy(generator)))
             if method == "clock" and isinstance(found, tuple) and len(found) == 2:
                 found = found[0] - now if found[1] == CERTAIN else None
             return found if isinstance(found, numbers.Real) else math.nan
