@@ -116,6 +116,8 @@ def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
         check_replaced(type(part))
+        if isinstance(part, FunctionModel):
+            part.check_unchanged()
         if not is_trusted(type(part).__module__):
             check_attributes(part)
             check_current(type(part))
@@ -701,7 +703,8 @@ def _rehearse_clock(process, i, state, rng):
     if not np.isfinite(time):
         return
     rate = _rate(process, state, i, time, rng)
-    done = _jump(process, state, i, time, rng) is not _FAILED
+    may = _advance(process, state, i, time)
+    done = may is not _FAILED and _jump(process, state, i, time, rng, may) is not _FAILED
     if done and (bound == CERTAIN or bound != HORIZON and rate is not _FAILED and rate > 0.0):  # it can happen
         _propose(process, state, i, rng)
 
@@ -737,12 +740,48 @@ def replay(process, state, rng, candidates):
             return
         bound, redrawn = state.bounds[i], [i]
         if bound == CERTAIN or bound != HORIZON and rng.random() * bound < rate:
-            if _jump(process, state, i, times[i], rng) is _FAILED:
+            may, before = _advance(process, state, i, times[i]), copied(state)
+            if may is _FAILED or _jump(process, state, i, times[i], rng, may) is _FAILED:
                 return
             redrawn = process.order[process.start[i] : process.start[i + 1]]
+            _check_dependents(process, i, before, state, times, rng)
         state.now[0] = times[i]
         for j in redrawn:
             times[j] = _propose(process, state, int(j), rng)[0]
+
+
+def _check_dependents(process, i, before, after, times, rng):
+    """Raise a `TypeError` if an event of clock i has changed the law of a clock that is not drawn anew after it.
+
+    Of a clock that has proposed an event the next one is drawn with the same random numbers before and after; of a
+    thinned one the rate at its proposal is compared, unless it is random. What adapts may differ from then on.
+    """
+    if is_trusted(type(process).__module__) or any(getattr(part, "adapts", False) for part in _parts(process, {})):
+        return
+    native, now = _python(process), float(after.now[0])
+    others = np.setdiff1d(np.arange(process.clocks), process.order[process.start[i] : process.start[i + 1]])
+    for k in others[:REHEARSED_CLOCKS].tolist():
+        bound = after.bounds[k]
+        if k == i or bound == HORIZON or bound != CERTAIN and not times[k] < np.inf:
+            continue
+        method, time = ("clock", now) if bound == CERTAIN else ("rate", float(times[k]))
+
+        def asked(state, generator, k=k, method=method, time=time):
+            found = _attempt(process, native, method, (copied(state), k, time, copy.deepcopy(generator)))
+            if method == "clock" and isinstance(found, tuple) and len(found) == 2:
+                found = found[0] - now if found[1] == CERTAIN else None
+            return found if isinstance(found, numbers.Real) else math.nan
+
+        was, new = asked(before, rng), asked(after, rng)
+        if math.isnan(was) or math.isnan(new) or math.isclose(was, new, rel_tol=1e-6, abs_tol=1e-9):
+            continue
+        if method == "clock" or asked(before, np.random.default_rng(0)) == was:
+            what = "waiting time, with the same random numbers," if method == "clock" else "rate"
+            raise TypeError(
+                f"an event of clock {i} of {type(process).__name__} changes the law of clock {k}, whose {what} is "
+                f"{new:.6g} after it and was {was:.6g}, but `dependents[{i}]` does not name clock {k}, which stays as "
+                f"it was drawn: name it there."
+            )
 
 
 def _not_after(process, time, now):
@@ -784,8 +823,8 @@ def _rate(process, state, i, time, rng):
     return rate
 
 
-def _jump(process, state, i, now, rng):
-    """Move the coordinates that an event of clock i may change to its time, and carry it out; `_FAILED` if it did."""
+def _advance(process, state, i, now):
+    """Move the coordinates that an event of clock i may change to its time, and return which; `_FAILED` if it did."""
     may, local = range(process.dim), state.moved.shape[0] > 1
     if local:
         places = _call(process, "touches", state, i)
@@ -796,6 +835,11 @@ def _jump(process, state, i, now, rng):
         x, v, passed = state.x[j], state.v[j], now - last_moved(state.moved, j)
         state.x[j], state.v[j] = process.flow.position(j, x, v, passed), process.flow.velocity(j, x, v, passed)
     state.moved[may if local else 0] = state.now[0] = now
+    return may
+
+
+def _jump(process, state, i, now, rng, may):
+    """Carry out an event of clock i, which may change the coordinates `may`; `_FAILED` if it did."""
     taken = getattr(state.memory, "taken", None) if process.ticks == 1 else None
     before = None if taken is None else taken.copy()
     kind = _unchanged(process, state, "jump", state, i, now, rng, may=may)

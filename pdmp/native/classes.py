@@ -38,6 +38,7 @@ import itertools
 import random
 import sys
 import types
+import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 import numba
@@ -61,7 +62,7 @@ from pdmp.native.decorators import positive_part as positive_part
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
 from pdmp.native.explanations import explanation
-from pdmp.native.fingerprints import UNIQUE, is_standard
+from pdmp.native.fingerprints import UNIQUE, dispatchers, is_standard
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
@@ -277,6 +278,29 @@ def check_current(cls):
             )
 
 
+_machine_code_of = weakref.WeakKeyDictionary()  # of functions of numba, a hash of what they named before they compiled
+
+
+def check_unchanged(functions):
+    """Raise a `TypeError` if a number, array or function that numba has compiled into one of these has changed since.
+
+    They and what they name, transitively. Since they were first given here: what numba compiled earlier is not known.
+    """
+    stale = []
+    for function in dispatchers(functions):
+        now = fingerprint([function], named_only=("pdmp",), overloaded=False)
+        if not function.overloads:
+            _machine_code_of[function] = now
+        elif _machine_code_of.setdefault(function, now) != now and not now.startswith(UNIQUE):
+            stale.append(f"`{function.py_func.__name__}`")
+    if stale:
+        names = " and ".join(reversed(stale))  # what is named, before what names it
+        raise TypeError(
+            f"something that {names} named, a number, an array or a function, has changed since numba compiled it, and "
+            f"the machine code has what it was: run the definition of {names} again."
+        )
+
+
 def check_replaced(cls):
     """Raise a `TypeError` if a compiled method was given another function after the class was defined."""
     for name, method in cls._methods.items():
@@ -386,6 +410,7 @@ class Compiled:
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:
             # Not earlier, when the class is defined: its methods may name functions that are defined after it.
+            check_unchanged(method for method in cls._methods.values() if method.__module__.partition(".")[0] != "pdmp")
             _register(cls, cls._tuple, cls._methods)
             cls._registered, cls._compiled_with = True, named_by_methods(cls)
         values = []

@@ -179,6 +179,15 @@ def changed(before, after):
     return frozenset(place[: place.index(_ITEM)] if _ITEM in place else place for place in found)
 
 
+def dispatchers(functions):
+    """What numba has compiled, or will, among functions and what they name, transitively; none of this package."""
+    walk = _Dispatchers(("pdmp",))
+    walk.overloaded = False
+    for function in functions:
+        walk.value(function)
+    return walk.found
+
+
 def parts(values, tables=False):
     """Hashes of the functions and classes that values name, transitively, each by itself: of what a worker has as well.
 
@@ -546,6 +555,24 @@ class _Kept(_Walk):
         else:
             self.note(array.shape)
             self.note(hashlib.sha256(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
+
+
+class _Dispatchers(_Walk):
+    """Functions of numba instead of one hash."""
+
+    def __init__(self, named_only):
+        super().__init__(named_only)
+        self.found = []
+
+    def value(self, value):
+        new = id(value) not in self.seen and _root(type(value).__module__) == "numba"
+        if new and hasattr(value, "py_func") and _root(value.py_func.__module__) not in self.named_only:
+            self.found.append(value)
+        super().value(value)
+
+    def array(self, array):
+        if array.dtype.hasobject:
+            super().array(array)
 
 
 #: What Python and numba make of a class, perhaps in another way in another process; and names of the script that runs.

@@ -109,6 +109,50 @@ def test_what_the_event_loop_keeps_is_not_written_to(method, changed):
         pdmp.sample(another(Normal, **{method.__name__.partition("_")[0]: method})(), events=20, seed=1)
 
 
+# -- which clocks are drawn anew ------------------------------------------------------------------------------------
+
+
+class Pair(pdmp.Process):
+    """Two independent N(0, 1); an event of either clock turns both velocities where `together`."""
+
+    together: bool
+
+    def __init__(self, together, dependents):
+        super().__init__(2, 2, dependents=dependents)
+        self.together = together
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        a = state.v[i] * state.x[i]
+        waiting = math.sqrt(max(a, 0.0) ** 2 + 2.0 * rng.standard_exponential()) - a
+        return now + waiting, pdmp.CERTAIN
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[i] = -state.v[i]
+        if self.together:
+            state.v[1 - i] = -state.v[1 - i]
+        return 0
+
+
+ThinnedPair = another(
+    Pair,
+    clock=lambda self, state, i, now, rng: (now + rng.standard_exponential() / 5.0, 5.0),
+    rate=lambda self, state, i, now, rng: max(state.v[i] * (state.x[i] + state.v[i] * (now - state.moved[0])), 0.0),
+)
+
+
+@pytest.mark.parametrize("cls, compared", [(Pair, "waiting time"), (ThinnedPair, "rate")])
+def test_a_clock_whose_law_an_event_changes_is_among_its_dependents(cls, compared):
+    said = (
+        rf"an event of clock (\d) of {cls.__name__} changes the law of clock \d, whose {compared}.*`dependents\[\1\]`"
+    )
+    for together, rows in ((False, [[0], [1]]), (True, None), (True, [[0, 1], [0, 1]])):
+        assert pdmp.sample(cls(together, rows), initial=[1.0, 0.5], events=20, seed=1).events == 20
+    with pytest.raises(TypeError, match=said):
+        pdmp.sample(cls(True, [[0], [1]]), initial=[1.0, 0.5], events=20, seed=1)
+
+
 # -- random numbers and arrays of methods that Python runs -----------------------------------------------------------
 
 

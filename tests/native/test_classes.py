@@ -1,5 +1,6 @@
 """The machine code against the same methods in plain Python."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -194,6 +195,60 @@ def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monke
             sampled()
     monkeypatch.undo()
     assert (model.potential([1.5]), *model.gradient([1.5])) == known == (1.125, 1.5)
+
+
+FACTOR = 1.0
+FACTORS = np.array([FACTOR])
+
+
+def of_machine_code(name):
+    """A function of numba that names the variable, directly or by another one."""
+    if name == "FACTORS":
+        return numba.njit(lambda x: (0.5 * FACTORS[0] * (x * x).sum(), FACTORS[0] * x))
+    factor = numba.njit(lambda: FACTOR)
+    return numba.njit(lambda x: (0.5 * factor() * (x * x).sum(), factor() * x))
+
+
+@needs_compiler
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["FACTORS", "another function"])
+def test_what_functions_of_numba_name_must_be_as_it_was_when_they_were_compiled(name, monkeypatch):
+    monkeypatch.setitem(globals(), "FACTORS", np.array([1.0]))
+    function = of_machine_code(name)
+    model = pdmp.models.from_function(function, 1)
+    assert pdmp.models.from_function(function, 1).gradient([1.0]) == 1.0  # again, with nothing changed
+    monkeypatch.setitem(globals(), "FACTOR", 4.0)
+    FACTORS[0] = 4.0
+    changed = "has changed since numba compiled it, and the machine code has what it was: run the definition of"
+    for given in (function, lambda x: function(x)):
+        with pytest.raises(TypeError, match=changed):
+            pdmp.models.from_function(given, 1)
+    with pytest.raises(TypeError, match=changed):
+        pdmp.sample(discrete.GD(model, 0.1), steps=20, seed=1)
+    assert pdmp.models.from_function(of_machine_code(name), 1).gradient([1.0]) == 4.0
+
+
+@needs_compiler
+def test_a_class_that_is_defined_again_does_not_use_machine_code_of_what_was(monkeypatch):
+    factor = numba.njit(lambda: FACTOR)
+    assert factor() == 1.0  # compiled now, even if the class is on disk
+
+    def defined():
+        class Target(pdmp.Model):
+            @pdmp.compiled
+            def potential(self, x):
+                return 0.5 * factor() * x[0] ** 2
+
+            @pdmp.compiled
+            def add_gradient(self, x, out):
+                out[0] += factor() * x[0]
+
+        return Target(dim=1)
+
+    assert defined().potential([2.0]) == 2.0
+    monkeypatch.setitem(globals(), "FACTOR", 4.0)
+    with pytest.raises(TypeError, match="has changed since numba compiled it"):
+        defined().potential([2.0])
 
 
 @pytest.mark.exact

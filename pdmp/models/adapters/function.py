@@ -27,7 +27,7 @@ from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
 from pdmp.native.arguments import count, real
-from pdmp.native.classes import compiled
+from pdmp.native.classes import check_unchanged, compiled
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import changed, fingerprint, kept
 
@@ -199,6 +199,8 @@ class FunctionModel(Model):
         super().__init__(dim=dim, n_data=n_data, variables=variables, transforms=transforms)
         if initial is not None:
             self.initial = self.check(initial, "initial")
+        if not ready:
+            check_unchanged([potential_and_gradient])
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
         before = None if ready else kept(potential_and_gradient)
         self.of_log_density = getattr(potential_and_gradient, "of_log_density", False)
@@ -357,6 +359,11 @@ class FunctionModel(Model):
         if compared:
             warn_of_blindness(self, seen)
 
+    def check_unchanged(self) -> None:
+        """Raise a `TypeError` if what machine code of the function has as a constant is another value by now."""
+        if isinstance(self.callback, Callback):
+            check_unchanged([self.callback.function])
+
     def changed(self) -> str | None:
         """A sentence if U or ∇U is another now than when the model was made, at a point that was looked at then."""
         if self.known is None:
@@ -470,7 +477,8 @@ def from_function(
     ------
     TypeError, ValueError
         If the function does not return a number and a gradient of shape (dim,), finite at `initial`, or if the two
-        differ by more than 10⁻³ in the comparison of slopes. What the function itself raises comes through.
+        differ by more than 10⁻³ in the comparison of slopes; or if a number or an array that a function of numba names
+        has changed since it was compiled. What the function itself raises comes through.
 
     See Also
     --------
