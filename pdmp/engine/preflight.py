@@ -653,8 +653,7 @@ def _check_proposals(process, chain):
     calls = min(PROPOSALS, REHEARSED_TERMS // max(getattr(process.model, "n_data", 0), 1))
     if not mine or any(getattr(part, "adapts", False) for part in mine) or calls < FEWEST:
         return
-    native = process.native if config.DISABLE_JIT else _plain(process, {})
-    state, rng = copied(chain.state), np.random.default_rng(0)
+    native, state, rng = _python(process), copied(chain.state), np.random.default_rng(0)
     now, name = float(state.now[0]), type(mine[0]).__name__
 
     def proposals(i, many):
@@ -695,6 +694,11 @@ def _spacings(proposals):
     spacings = np.diff(times) * 0.5 * (bounds[1:] + bounds[:-1]) * left[1:]
     spacings = spacings[spacings < LONGEST]
     return spacings.mean() / (1.0 - LONGEST / math.expm1(LONGEST)), len(spacings)
+
+
+def _python(owner):
+    """``owner.native`` in plain Python, whether or not there is a compiler."""
+    return owner.native if config.DISABLE_JIT else _plain(owner, {})
 
 
 def _rehearse_clock(process, i, state, rng):
