@@ -32,10 +32,23 @@ X, g = rng.standard_normal((20_000, 5)), np.arange(20_000) % 20
 rows = {"x": X[:, 0], "z": X[:, 1], "g": g, "y": X[:, 2], "label": X[:, 3] > 0.0, "count": rng.poisson(2.0, 20_000)}
 few = {name: column[:300] for name, column in rows.items()}
 short = {"seed": 1, "gradients": 4_000, "progress": False}
+
+
+def loss(y, z, log_scale):
+    return log_scale + 2.5 * pdmp.terms.log1p(((y - z) * pdmp.terms.exp(-log_scale)) ** 2 / 4.0)
+
+
+def terms(n):
+    p = pdmp.Parameters(slope=5, log_scale=1)
+    of_rows = pdmp.terms(loss, data=[rows["count"][:n]], at=[X[:n] @ p.slope, p.log_scale])
+    normal = pdmp.models.priors.Normal(0.0, 2.5)
+    return pdmp.models.sum_of_terms(p, [of_rows], priors={"slope": normal, "log_scale": normal})
 """
 COMMANDS = """
 pdmp.sample(pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 3), **short)
 pdmp.sample(pdmp.models.LogisticRegression(X, rows["label"]), **short)
+pdmp.sample(terms(20_000), seed=1, seconds=0.2, progress=False)
+pdmp.sample(terms(300), **short)
 app(["compare", "--quick", "--data-passes", "40"], standalone_mode=False)
 app(["tune", "SGLD", "--budget", "20"], standalone_mode=False)
 pdmp.regression("y ~ x + z", rows, seed=1, seconds=0.2)
