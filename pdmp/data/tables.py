@@ -540,7 +540,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     Examples
     --------
     >>> import pdmp
-    >>> pdmp.data.did_you_mean('agee', ['age', 'sex'])
+    >>> pdmp.data.tables.did_you_mean('agee', ['age', 'sex'])
     "; did you mean 'age'?"
     """
     by_lower = {str(k).lower(): k for k in known}

@@ -428,7 +428,7 @@ def prior_range(kind, a, b, c, x):
 
 def factors_of(model, graph=None):
     """The factors of a model as of `compiled_factors`; of terms that are enclosed these `SumFactors`."""
-    if not model.has("enclose_curvature"):
+    if not model.has("remainder_along", "data_sums"):
         return compiled_factors(model, graph)
     return SumFactors(model, graph_of_sum(model) if graph is None else compiled_factors(model, graph).graph)
 
@@ -469,7 +469,7 @@ def local_graph(model, needed: bool = False) -> FactorGraph | None:
 
     `needed`: whatever it costs; a `ValueError` if there are none.
     """
-    if not model.has("enclose_curvature"):
+    if not model.has("remainder_along", "data_sums"):
         if needed:
             raise ValueError(f'`thinning="local"` needs a model of pdmp.terms, got {type(model).__name__}.')
         return None
