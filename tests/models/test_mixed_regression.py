@@ -171,6 +171,21 @@ def test_a_likelihood_is_pickled_by_its_name():
     assert [law_of(family) for family in (of_its_own, families.binomial, families.mixture_poisson)] == [None] * 3
 
 
+#: Without those whose draws have no mean, or whose mean is one around a circle.
+OF_ONE = [name for name, one in families.FAMILIES.items() if law_of(one) and name not in ("student_t", "von_mises")]
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_responses_of_rows_are_drawn_each_by_itself(name):
+    """With dispersions of a draw, (S, 1): each row has zeros, mixtures and so on of its own, of the law's mean."""
+    law, z, n = law_of(families.FAMILIES[name]), np.full((2, 4_000), 0.3), 4_000
+    a = np.array([[0.2], [-0.3]])
+    y, mean = law.draw(z, a, a, np.random.default_rng(11)), law.mean(z, a, a)
+    assert y.shape == mean.shape == z.shape and np.ptp(mean, axis=1).max() < 1e-12
+    error = y.std(axis=1) / math.sqrt(n)
+    assert np.all(error > 0.0) and np.all(np.abs(y.mean(axis=1) - mean[:, 0]) < 5.0 * error)
+
+
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_bounds_on_remainders_of_rows(law):
     """On and inside each shell, in random directions and steepest ones, no remainder is above its bound."""

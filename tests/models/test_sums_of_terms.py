@@ -484,6 +484,18 @@ def test_paths_on_a_matrix_of_float32_are_those_of_its_numbers(make):
     np.testing.assert_allclose(other.trajectories[0].positions, one.trajectories[0].positions, rtol=1e-8, atol=1e-9)
 
 
+def test_columns_of_double_beside_a_matrix_of_float32_lose_nothing():
+    """In one functional, and in two of a term: numbers that float32 cannot hold are computed with as they are."""
+    rng = np.random.default_rng(8)
+    single, w, x = rng.standard_normal((50, 2)).astype(np.float32), rng.standard_normal(50), rng.standard_normal(3)
+    p = pdmp.Parameters(rate=2, base=1)
+    of_rate, of_base = single.astype(float) @ x[:2], w * x[2]
+    np.testing.assert_allclose((single @ p.rate + w * p.base).at(x[None])[0], of_rate + of_base, rtol=0.0, atol=1e-14)
+    rows = pdmp.terms(lambda z, u: 0.5 * (z - 2.0 * u) ** 2, at=[single @ p.rate, w * p.base])
+    model = pdmp.models.sum_of_terms(p, [rows], priors={"rate": Flat(), "base": Flat()})
+    assert model.potential(x) == pytest.approx(0.5 * np.sum((of_rate - 2.0 * of_base) ** 2), rel=1e-12)
+
+
 def test_a_matrix_of_float32_takes_its_own_memory():
     """A copy of it, and one beside what all rows share, of n x (10 + 1); in double the last alone is more."""
     n = 20_000
