@@ -657,9 +657,8 @@ def list_(as_json: Json = False):
         typer.echo(_as_json({"samplers": first, "problems": {k: load.about for k, load in data.PROBLEMS.items()}}))
         return
     width = max(map(len, [*samplers, *data.PROBLEMS]))
-    # A pipe has no width: there each name keeps its one line, which other programs can read.
-    columns = shutil.get_terminal_size((10_000, 24)).columns
-
+    # A pipe has no width, whatever $COLUMNS is: there each name keeps its one line, which other programs can read.
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     lines = textwrap.TextWrapper(max(columns, 60), subsequent_indent=" " * (width + 4), break_on_hyphens=False)
 
     def echo(name, about):

@@ -5,6 +5,7 @@
 import csv
 import os
 import re
+import sys
 import types
 import warnings
 
@@ -105,7 +106,7 @@ def test_compiling_is_said(small, command, monkeypatch):
 
 @pytest.mark.exact
 def test_list(command, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
     code, out, err = command("list")
     assert code == 0 and err == ""
     names = (*declared(), *data.PROBLEMS)
@@ -116,7 +117,7 @@ def test_list(command, monkeypatch):
     assert len(lines) == len(names) and all(
         line[2 + width : 4 + width] == "  " and line[4 + width] != " " for line in lines
     )
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     wrapped = command("list")[1]
     assert wrapped.split() == out.split()
     assert all(len(line) <= 60 or line.startswith("Samplers") for line in wrapped.splitlines())

@@ -1169,6 +1169,20 @@ def test_dispersions_of_many_groups_turn_more_often(monkeypatch):
     assert 40.0 / len(data) ** 0.5 > 1.5
 
 
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_correlated_coefficients_take_the_zigzag_process_longer(noise):
+    """In proportion to the condition number beyond 10; the Boomerang is a candidate only there."""
+    data = pandas.concat([table()] * 20, ignore_index=True)
+    data["near"] = data["x"] + noise * np.random.default_rng(2).standard_normal(len(data))
+    model = made("c ~ x + near", "poisson", data)[0]
+    kappa = subsampling.condition(subsampling.laplace(model).covariance)
+    offers = subsampling.candidates(model)
+    rows, turning = offers["zigzag"].make().expected_data, offers["boomerang"].cost()
+    assert (kappa > 100.0) == (noise == 0.1) and (kappa < 10.0) == (noise == 3.0)
+    assert offers["zigzag"].cost() == pytest.approx(max(kappa / 10.0, 1.0) * rows, rel=1e-12)
+    assert turning == (offers["boomerang"].make().expected_data if noise == 0.1 else np.inf)
+
+
 #: And how often the table is repeated: rows must say something of a dispersion.
 LARGE = [
     ("c ~ x", "poisson", 1),
