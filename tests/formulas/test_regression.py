@@ -1942,7 +1942,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     for call, says in [
         (
             'fit "y ~ age" table.csv --exposure e',
-            "--exposure is for counts, and the family is 'gaussian'; use --offset.",
+            "--exposure is for counts with the log link, and this is gaussian with the identity link; use --offset.",
         ),
         ('fit "y ~ age" table.csv --save no/run.npz', "--save names a file in"),
         (
