@@ -372,7 +372,9 @@ def _unseen(design, priors, totals, known, prefix):
     places = [j for j in places if j != design.intercept]
     named = listed([prefix + design.columns[j] for j in places]) or f"{prefix}the intercept"
     text = f"no row that could tell, of those with a positive response or with trials, says anything of {named}: "
-    if any(isinstance(priors[j], Flat) for j in places or [design.intercept]):
+    proper = [j for j in range(len(basis)) if not isinstance(priors[j], Flat)]
+    sized = basis * np.reshape(totals.largest, (-1, 1))
+    if np.linalg.matrix_rank(sized[proper], 1e-6 * np.abs(sized).max()) < basis.shape[1]:  # no prior falls off there
         raise ValueError(f"{text}a Flat prior leaves no posterior; give a proper one.")
     return f"{text}the prior decides."
 

@@ -912,6 +912,31 @@ def test_counts_of_0_leave_no_posterior_with_a_flat_prior():
             pdmp.regression(formula, bare(), family, sample=False, priors={name: Flat()})
 
 
+@pytest.mark.parametrize(
+    ("formula", "of_zero", "flat", "improper"),
+    [
+        ("n ~ 1", "abc", ["Intercept"], True),
+        ("n ~ x", "abc", ["Intercept"], True),
+        ("n ~ x", "abc", ["x"], True),
+        ("n ~ x", "abc", [], False),
+        ("n ~ g", "b", ["g[b]"], True),
+        ("n ~ g", "b", ["Intercept"], False),
+        ("n ~ g", "a", ["g"], False),  # the prior of the intercept holds them
+        ("n ~ g", "a", ["Intercept"], False),
+        ("n ~ g", "a", ["Intercept", "g"], True),
+        ("n ~ 0 + g", "a", ["g[a]"], True),
+        ("n ~ 0 + g", "a", ["g[b]"], False),
+    ],
+)
+def test_what_no_row_says_anything_of_has_no_posterior_where_priors_are_flat(formula, of_zero, flat, improper):
+    """Of a hurdle model: along a direction that no positive count sees some prior must fall off."""
+    t = pandas.DataFrame({"g": list("abc") * 12, "x": np.arange(36.0) % 7.0, "n": 1 + np.arange(36) % 5})
+    t.loc[t.g.isin(list(of_zero)), "n"] = 0
+    priors = {name: Flat() for name in flat}
+    with pytest.raises(ValueError, match="a Flat prior leaves no") if improper else pytest.warns(match="prior decides"):
+        pdmp.regression(formula, t, "hurdle_poisson", priors=priors, sample=False)
+
+
 def shifted():
     """Columns far from 0, in small units, and constant."""
     t = table()
