@@ -69,7 +69,7 @@ NAMED = 3  #: coordinates that a warning names
 #: Scales of Gaussians around the chains, each by this factor wider than the last; draws of each of them, and places of
 #: the chains where U is averaged.
 SCALES, FACTOR, DRAWS = 8, 1.5, 32
-GAP = 2.0  #: nats by which the density of the radius falls before it, at least: tails have no gap
+GAP = 2.0  #: nats by which the density of the radius falls before it, at least: power tails have no gap
 
 
 class Hidden(NamedTuple):
@@ -188,7 +188,7 @@ def beyond(
 def gap(target: Evaluations, gaussian: Gaussian, z: np.ndarray) -> float:
     """By how much the density of the radius falls between a Gaussian's mass and the point z of it, on the ray to that.
 
-    Tails, of whatever weight, and the mouths of funnels have none.
+    Tails that fall off like a power or an exponential have none; the mouth of a funnel may have one.
     """
     d = len(z)
     radii = np.geomspace(0.3 * math.sqrt(d / (z @ z)), 1.0, 2 * PLACES)
