@@ -309,6 +309,21 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
     assert 10.0 < mode.times < 40.0 and abs(mode.behind) < 1.5 and spent > 500
     monkeypatch.setattr(modes, "comes_to", lambda *_: True)
     assert hidden_modes(model, starts, metric, seed())[0] == []
+    monkeypatch.undo()
+    asked = []
+    monkeypatch.setattr(modes, "beyond", lambda *a: asked.append(a) or (None, None))
+    assert len(hidden_modes(*in_the_left_mode(apart=5.0), seed())[0]) == 1 and asked == []
+    assert hidden_modes(*in_the_left_mode(3.5, apart=5.0), seed())[0] == [] and len(asked) == 1
+
+
+@pytest.mark.parametrize("number, found", [(3, False), (4, True)])
+def test_half_of_the_mass_beyond_lies_behind_a_gap(number, found, monkeypatch):
+    """Of eight points of it, drawn by their weights."""
+    model, metric = concentric(5, 0.05, 0.5)
+    gaps = iter([modes.GAP + 1.0] * number + [modes.GAP - 1.0] * (8 - number))
+    monkeypatch.setattr(modes, "gap", lambda *_: next(gaps))
+    mode, points = beyond(Evaluations(model), metric, metric.visited, rng(2))
+    assert (mode is not None) == found and len(points) == (4 if found else 0) and next(gaps, None) is None
 
 
 def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():

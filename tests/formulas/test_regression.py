@@ -1993,7 +1993,7 @@ def test_a_spline_beyond_its_data_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit.predict(new=at(-1.0, 0.3, 3.0), draws=2)
-    for x in (3.1, 3.0 + 1e-6), (0.0, 3.5, 7.25), (-5.0, 5.0), (1.0, -1.5):
+    for x in (3.1, 3.0 + 1e-6), (0.0, 3.5, 7.25), (-5.0, 5.5), (1.0, -1.5):
         far = 2.0 * max(x, key=lambda one: abs(one - 1.0))
         with pytest.warns(
             UserWarning, match=rf"bs\(2 \* x, df=4\) had data from -2 to 6, and new rows go to {far:.4g}:"
