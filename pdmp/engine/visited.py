@@ -28,6 +28,7 @@ from pdmp.engine.preflight import is_users, users_parts
 from pdmp.flow import Elliptic
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
+from pdmp.models.numerical import prior_gradient
 from pdmp.models.verification import evaluated, shown, wrong_slope
 
 POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potentials at each
@@ -257,7 +258,7 @@ def _gradients(run, fewest, of_batches=False, most=MEANS):
         else:
             scale = model.n_data / rows.shape[1]
             found = [
-                model._prior_gradient(row) + scale * model.term_gradients(row, batch).sum(axis=0)
+                prior_gradient(model, row) + scale * model.term_gradients(row, batch).sum(axis=0)
                 for row, batch in zip(points, rows, strict=True)
             ]
     except Exception:  # noqa: BLE001 - of a function of the user's, at a point between those where it was asked

@@ -39,6 +39,7 @@ from scipy import sparse
 from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.models.base import Model
 from pdmp.models.moved_coordinates import MovedCoordinates
+from pdmp.models.numerical import prior_gradient
 from pdmp.models.priors import Flat
 from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
 from pdmp.native.classes import Compiled, compiled, entry
@@ -154,7 +155,7 @@ def noncentred(model: SumOfTerms, parts: list[Scaled], x: np.ndarray) -> NonCent
     flat = np.full_like(model.kinds, Flat().coded()[0])
     for point in x:
         if own is None:
-            hessian, gradient = sparse.diags_array(model._prior_curvatures(point)), model._prior_gradient(point)
+            hessian, gradient = sparse.diags_array(model._prior_curvatures(point)), prior_gradient(model, point)
         else:
             hessian, gradient = own.sparse_hessian(point), own.gradient(point)
         precisions.append(sparse.csc_array(hessian)[rest][:, rest])

@@ -36,6 +36,7 @@ from pdmp.expressions.tape import (
 )
 from pdmp.models.derived import Derived, PriorOfEach
 from pdmp.models.expression_rows import ExpressionRows
+from pdmp.models.numerical import prior_gradient
 from pdmp.models.priors import (
     Flat,
     Prior,
@@ -729,7 +730,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         x = self.check(x)
         gradient, hessian = self.data_sums(x)
-        return gradient + self._prior_gradient(x), hessian + np.diag(self._prior_curvatures(x))
+        return gradient + prior_gradient(self, x), hessian + np.diag(self._prior_curvatures(x))
 
     def _prior_curvatures(self, x):
         return second_derivatives(self.kinds, self.numbers, x)

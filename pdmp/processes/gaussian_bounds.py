@@ -20,8 +20,7 @@ import numpy as np
 
 from pdmp.gradients import ControlVariate
 from pdmp.models.capabilities import missing
-from pdmp.models.numerical import term_partial_bounds, term_partial_lipschitz
-from pdmp.native.classes import entry
+from pdmp.models.numerical import prior_gradient, term_partial_bounds, term_partial_lipschitz
 from pdmp.thinning.conserved import Conserved, ConservedParts
 
 PIECE = 50_000  #: data at a time
@@ -65,7 +64,7 @@ def bound_of_terms(provider, mean, reference):
     if not isinstance(provider, ControlVariate):
         norms = functools.partial(model.term_gradient_norms, root)
         largest = max(part.max() for part, _ in _pieces(model, GRADIENTS, norms))
-        prior = np.linalg.norm(root.T @ _prior_gradient(model, mean))
+        prior = np.linalg.norm(root.T @ prior_gradient(model, mean))
         return Conserved(model.n_data * largest + prior, rest, False)
     norms = functools.partial(model.term_lipschitz_norms, root)
     growth = rest + max((_weights(provider, rows) * part).max() for part, rows in _pieces(model, LIPSCHITZ, norms))
@@ -83,7 +82,7 @@ def bound_of_partial_terms(provider, mean, reference):
         bounds = functools.partial(term_partial_bounds, model)
         largest = np.max([part.max(axis=0) for part, _ in _pieces(model, GRADIENTS, bounds)], axis=0)
         return ConservedParts(
-            sd * (model.n_data * largest + np.abs(_prior_gradient(model, mean))), growth, common, False
+            sd * (model.n_data * largest + np.abs(prior_gradient(model, mean))), growth, common, False
         )
     for part, rows in _pieces(model, LIPSCHITZ, functools.partial(term_partial_lipschitz, model, scale=sd)):
         common = np.maximum(common, (_weights(provider, rows)[:, None] * part).max(axis=0) * sd)
@@ -118,14 +117,3 @@ def _prior_bounds(model):
         asked = "`provider`: mini-batches need"
         raise ValueError(missing(model, "prior_hessian_bounds", asked, "Give the model itself."))
     return (np.zeros((model.dim, model.dim)),) * 2 if bounds is None else bounds
-
-
-def _prior_gradient(model, x):
-    out = np.zeros(model.dim)
-    _add_prior(model.native, x, out)
-    return out
-
-
-@entry
-def _add_prior(model, x, out):
-    model.add_prior_gradient(x, out)

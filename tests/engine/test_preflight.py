@@ -874,7 +874,7 @@ def test_a_generator_in_a_model_is_refused():
         (pdmp.Process, "rate", "Process"),
         (Right, "clock", "Right"),
         (Right, "memory", "Process"),
-        (pdmp.Model, "potential", "Numerical"),
+        (pdmp.Model, "potential", "Model"),
         (pdmp.Model, "factors", "Derived"),
     ],
 )

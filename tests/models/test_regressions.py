@@ -812,7 +812,7 @@ def test_newton_steps_end_after_the_one_that_is_small_enough():
         gradient_and_hessian=lambda x: (x, np.array([[1.05]])),
         gradient=lambda x: x,
     )
-    assert numerical.Numerical._mode_by_rows(model, np.zeros(1))[0] == pytest.approx(21.0**-3, rel=1e-9)
+    assert numerical.mode_by_rows(model, np.zeros(1))[0] == pytest.approx(21.0**-3, rel=1e-9)
 
 
 @pytest.mark.exact

@@ -42,7 +42,7 @@ BUGS = [
         ("messages: the package's own line", MESSAGES, "    if own:\n        return own[0]\n", "", SAID),
         (
             "messages: term gradients as numba tells it",
-            "pdmp/models/numerical.py",
+            "pdmp/models/base.py",
             "        with readable(type(self).__name__):\n            _add_term_gradients(",
             "        if True:\n            _add_term_gradients(",
             SAID,

@@ -32,7 +32,7 @@ from scipy import sparse
 from pdmp.models.base import Model
 from pdmp.models.derived import Derived, PriorOfEach, reordered
 from pdmp.models.normal_prior import NormalPrior
-from pdmp.models.numerical import row_chunks
+from pdmp.models.numerical import prior_gradient, row_chunks
 from pdmp.models.regressions.design import (
     check_columns,
     data_and_coordinates,
@@ -508,7 +508,7 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         if own or sparse.issparse(self.X) or len(row_chunks(self)) == 1:
             return Derived.gradient_and_hessian(self, x)
         gradient, hessian = self.data_sums(self.check(x))
-        return gradient + self._prior_gradient(self.check(x)), hessian + np.diag(self.precision)
+        return gradient + prior_gradient(self, self.check(x)), hessian + np.diag(self.precision)
 
     def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows, which are dense."""
