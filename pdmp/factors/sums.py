@@ -38,7 +38,7 @@ from pdmp.expressions.tape import (
 from pdmp.factors.graph import FactorGraph
 from pdmp.factors.terms import Quadratic, Terms, compiled_factors
 from pdmp.flow import Linear
-from pdmp.models.priors import FLAT, NORMAL, STUDENT_T, derivative, second_derivative_bound_until
+from pdmp.models.priors import FLAT, NORMAL, STUDENT_T
 from pdmp.models.sums_of_terms import COLUMN_STEP, COUNT, SLACK, START, WIDTH, SumOfTerms, largest_product
 from pdmp.native.classes import Compiled, compiled, entry, inlined
 from pdmp.process import DATA
@@ -186,9 +186,9 @@ class SumFactors(SumAlong, Terms):
             i = self.terms[q]
             if i >= model.n_data:
                 j = i - model.n_data
-                n, y = model.numbers, state.x[j] + state.v[j] * (time - state.moved[j])
+                y = state.x[j] + state.v[j] * (time - state.moved[j])
                 p = position(self.indices, first, j)
-                memory.gradient[p] += derivative(model.kinds[j], n[j, 0], n[j, 1], n[j, 2], y)
+                memory.gradient[p] += model.derivative_of_prior(j, y)
                 continue
             k = model.kind_of(i)
             self.place_along(state, k, i, time, memory.sweep)
@@ -208,9 +208,9 @@ class SumFactors(SumAlong, Terms):
             i = self.terms[q]
             if i >= model.n_data:
                 j = i - model.n_data
-                n, u, y = model.numbers, state.v[j], state.x[j] + state.v[j] * (now - state.moved[j])
-                _, most = prior_range(model.kinds[j], n[j, 0], n[j, 1], n[j, 2], max(y, y + s * u))
-                value += u * derivative(model.kinds[j], n[j, 0], n[j, 1], n[j, 2], y)
+                u, y = state.v[j], state.x[j] + state.v[j] * (now - state.moved[j])
+                _, most = prior_range(model, j, max(y, y + s * u))
+                value += u * model.derivative_of_prior(j, y)
                 rise += most * u * u
                 continue
             k = model.kind_of(i)
@@ -236,8 +236,8 @@ class SumFactors(SumAlong, Terms):
             i = self.terms[q]
             if i >= model.n_data:
                 j = i - model.n_data
-                n, y = model.numbers, state.x[j] + state.v[j] * (time - state.moved[j])
-                total += state.v[j] * derivative(model.kinds[j], n[j, 0], n[j, 1], n[j, 2], y)
+                y = state.x[j] + state.v[j] * (time - state.moved[j])
+                total += state.v[j] * model.derivative_of_prior(j, y)
                 continue
             k = model.kind_of(i)
             self.place_along(state, k, i, time, state.memory.sweep)
@@ -349,10 +349,9 @@ class SumPartials(SumAlong):
         for q in range(self.term_start[i], self.term_start[i + 1]):
             t = self.terms[q]
             if t >= model.n_data:
-                n = model.numbers
                 furthest = here + max(sine * v, 0.0) - min(rise * bend, 0.0)
-                least, most = prior_range(model.kinds[i], n[i, 0], n[i, 1], n[i, 2], furthest)
-                partial += derivative(model.kinds[i], n[i, 0], n[i, 1], n[i, 2], here)
+                least, most = prior_range(model, i, furthest)
+                partial += model.derivative_of_prior(i, here)
                 p, q_ = times(least, most, low_v, high_v)
                 low, high = down(low + p), up(high + q_)
                 continue
@@ -404,8 +403,8 @@ class SumPartials(SumAlong):
         for q in range(self.term_start[i], self.term_start[i + 1]):
             t = self.terms[q]
             if t >= model.n_data:
-                n, y = model.numbers, self.flow.position(i, state.x[i], state.v[i], now - state.moved[i])
-                partial += derivative(model.kinds[i], n[i, 0], n[i, 1], n[i, 2], y)
+                y = self.flow.position(i, state.x[i], state.v[i], now - state.moved[i])
+                partial += model.derivative_of_prior(i, y)
                 continue
             k = model.kind_of(t)
             self.place_along(state, k, t, now, room)
@@ -419,10 +418,10 @@ class SumPartials(SumAlong):
 
 
 @inlined
-def prior_range(kind, a, b, c, x):
-    """Between what the second derivative of a prior is at every coordinate up to x."""
-    most = second_derivative_bound_until(kind, a, b, c, x + SLACK * abs(x)) * (1.0 + SLACK)
-    least = 0.0 if kind != STUDENT_T else -0.125 * (a + 1.0) / (a * c * c) * (1.0 + SLACK)
+def prior_range(model, j, x):
+    """Between what the second derivative of the prior of coordinate j is at every place up to x."""
+    most = model.curvature_bound_of_prior_until(j, x + SLACK * abs(x)) * (1.0 + SLACK)
+    least = -0.125 * model.curvature_bound_of_prior(j) * (1.0 + SLACK) if model.kinds[j] == STUDENT_T else 0.0
     return least, most
 
 

@@ -8,6 +8,13 @@ import numpy as np
 
 from pdmp.expressions.tape import BEGIN, DEPENDENT, GRADIENT, LANES, LOSS, RESULT, STOP, Scratch, Tape, evaluate, expand
 from pdmp.models.base import Model
+from pdmp.models.priors import (
+    derivative,
+    potential,
+    second_derivative,
+    second_derivative_bound,
+    second_derivative_bound_until,
+)
 from pdmp.native.classes import compiled, entry, positive_part
 
 
@@ -27,6 +34,8 @@ class ExpressionRows(Model):
     registers: int
     n_functionals: int  #: at most of a row: parts of its remainder
     n_columns: int  #: data of a row, at most
+    kinds: np.ndarray  #: of the priors, independent ones of single coordinates
+    numbers: np.ndarray  #: (…, 3) of them
 
     def _keep_tapes(self, kinds: Sequence[Sequence[Tape]], n_functionals: int, n_columns: int) -> None:
         """The tapes of all kinds one after the other."""
@@ -147,6 +156,33 @@ class ExpressionRows(Model):
                 self.distribute(x, k, rows[done + lane], place, lane, room, out)
             done += lanes
 
+    # -- compiled: prior q at its coordinate x, as of `pdmp.models.priors` --------------------------------------------
+
+    @compiled
+    def potential_of_prior(self, q, x):
+        n = self.numbers
+        return potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def derivative_of_prior(self, q, x):
+        n = self.numbers
+        return derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def second_derivative_of_prior(self, q, x):
+        n = self.numbers
+        return second_derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def curvature_bound_of_prior(self, q):
+        n = self.numbers
+        return second_derivative_bound(self.kinds[q], n[q, 0], n[q, 1], n[q, 2])
+
+    @compiled
+    def curvature_bound_of_prior_until(self, q, x):
+        n = self.numbers
+        return second_derivative_bound_until(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
     @compiled(allocates=True, inline=False)
     def remainder_rates(self, there, x, v):
         """Σᵢ (v·Rᵢ(x))₊."""
@@ -160,6 +196,12 @@ class ExpressionRows(Model):
         return total
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def prior_derivatives(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """First and second derivatives of the priors q (n,) at coordinates x (n,), and bounds on the second, (3, n)."""
+        found = np.empty((3, len(q)))
+        _write_prior_derivatives(self.native, q, x, found)
+        return found
 
     def scratch(self, lanes: int = 1) -> Scratch:
         """What evaluating so many rows at once needs."""
@@ -177,3 +219,11 @@ class ExpressionRows(Model):
 @entry
 def _write_rows(model, k, x, first, eta, data):
     model.write_rows(x, k, first, eta.shape[1], data, eta)
+
+
+@entry
+def _write_prior_derivatives(model, q, x, found):
+    for k in range(q.shape[0]):
+        found[0, k] = model.derivative_of_prior(q[k], x[k])
+        found[1, k] = model.second_derivative_of_prior(q[k], x[k])
+        found[2, k] = model.curvature_bound_of_prior(q[k])

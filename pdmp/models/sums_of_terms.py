@@ -40,11 +40,7 @@ from pdmp.models.numerical import prior_gradient
 from pdmp.models.priors import (
     Flat,
     Prior,
-    derivative,
     log_masses,
-    potential,
-    second_derivative_bound,
-    second_derivative_bound_until,
     second_derivatives,
 )
 from pdmp.models.transforms import Log, Transform
@@ -214,8 +210,6 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     values: np.ndarray  #: of float64 or float32; what is computed with them is in double
     data: np.ndarray
     start: np.ndarray  #: where the entries of each functional begin in a row
-    kinds: np.ndarray  #: (d,) of the priors
-    numbers: np.ndarray  #: (d, 3)
 
     def __init__(
         self,
@@ -465,19 +459,18 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     @compiled
     def prior_curvature_within(self, x, v, s, j):
         """At least vⱼ² times the second derivative of the prior of coordinate j."""
-        n = self.numbers
         if v[j] == 0.0:
             return 0.0
-        bound = second_derivative_bound_until(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], max(x[j], x[j] + s * v[j]))
+        bound = self.curvature_bound_of_prior_until(j, max(x[j], x[j] + s * v[j]))
         return bound * v[j] * v[j]
 
     # -- compiled: the prior ----------------------------------------------------------------------------------------
 
     @compiled
     def prior_potential(self, x):
-        total, n = 0.0, self.numbers
+        total = 0.0
         for j in range(self.dim):
-            total += potential(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+            total += self.potential_of_prior(j, x[j])
         return total
 
     @compiled
@@ -487,13 +480,11 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
 
     @compiled
     def prior_partial(self, x, j):
-        n = self.numbers
-        return derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+        return self.derivative_of_prior(j, x[j])
 
     @compiled
     def prior_partial_curvature_bound(self, v, j):
-        n = self.numbers
-        return second_derivative_bound(self.kinds[j], n[j, 0], n[j, 1], n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0
+        return self.curvature_bound_of_prior(j) * v[j] * v[j] if v[j] != 0.0 else 0.0
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ from numpy.typing import ArrayLike
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasTables, table_of_block
 from pdmp.metric import WORDS, Metric, check_metric
-from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.priors import NORMAL
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
@@ -154,11 +154,8 @@ class RowFactors(Process):
         self.anchor = model.check(anchor, "anchor")
         rows = None if derived else model.blocks or Chunks(model)
         self.pull, self.hessian = model.data_sums(self.anchor) if derived else rows.total(_sums, self.anchor)
-        self.curvature, self.at_anchor = np.zeros(model.dim), self.pull.copy()
-        for j in range(model.dim):
-            prior = model.kinds[j], *model.numbers[j], self.anchor[j]
-            self.curvature[j] = max(second_derivative(*prior), 0.0)
-            self.at_anchor[j] += derivative(*prior)
+        slopes, bends, _ = model.prior_derivatives(np.arange(model.dim), self.anchor)
+        self.curvature, self.at_anchor = np.maximum(bends, 0.0), self.pull + slopes
         precision = self.hessian + np.diag(self.curvature)
         if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
             raise ValueError("`anchor`: the Hessian of the data is not finite there.")
@@ -219,10 +216,9 @@ class RowFactors(Process):
     @compiled
     def known(self, x, out):
         """out = K(x)."""
-        n = self.model.numbers
         for j in range(x.shape[0]):
             out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])
-            out[j] += derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+            out[j] += self.model.derivative_of_prior(j, x[j])
         for k in range(self.matrix.shape[0]):
             y = x[k] - self.anchor[k]
             for j in range(x.shape[0]):
@@ -362,7 +358,7 @@ class RegressionBoomerang(RowFactors):
     @compiled
     def bound_known(self, state):
         """A bound on (v·K)₊ until the next event, and its waves in the memory."""
-        memory, waves, rest, n = state.memory, state.memory.waves, 0.0, self.model.numbers
+        memory, waves, rest = state.memory, state.memory.waves, 0.0
         for j in range(state.x.shape[0]):
             y = state.x[j] - self.anchor[j]
             memory.here[j], memory.scratch[j] = (0.0, y) if self.frozen(state, j) else (y, 0.0)
@@ -370,7 +366,7 @@ class RegressionBoomerang(RowFactors):
         for j in range(state.x.shape[0]):
             if self.frozen(state, j):
                 continue
-            y, v, kind = memory.here[j], state.v[j], self.model.kinds[j]
+            y, v = memory.here[j], state.v[j]
             constant, by_y, by_v = self.at_anchor[j], 0.0, 0.0
             for k in range(self.matrix.shape[0]):
                 constant += self.matrix[j, k] * memory.scratch[k]
@@ -380,10 +376,10 @@ class RegressionBoomerang(RowFactors):
             waves[1] -= y * constant
             waves[2] += v * by_y
             waves[3] += 0.5 * (v * by_v - y * by_y)
-            if kind > NORMAL:
+            if self.model.kinds[j] > NORMAL:
                 square = y * y + v * v
                 far = self.anchor[j] + math.sqrt(square)
-                largest = second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
+                largest = self.model.curvature_bound_of_prior_until(j, far)
                 rest += 0.5 * square * (largest + self.curvature[j])
         return math.hypot(waves[0], waves[1]) + math.hypot(waves[2], waves[3]) + rest
 
@@ -413,15 +409,14 @@ class RegressionBoomerang(RowFactors):
     @compiled
     def rate_of_known(self, state, now):
         """(v·K)₊ from its waves, and of priors that are not normal."""
-        waves, s, n = state.memory.waves, now - state.moved[0], self.model.numbers
+        waves, s = state.memory.waves, now - state.moved[0]
         total = waves[0] * math.cos(s) + waves[1] * math.sin(s)
         total += waves[2] * math.cos(2.0 * s) + waves[3] * math.sin(2.0 * s)
         for j in range(state.x.shape[0]):
-            kind = self.model.kinds[j]
-            if kind > NORMAL and not self.frozen(state, j):
+            if self.model.kinds[j] > NORMAL and not self.frozen(state, j):
                 x, there = self.flow.position(j, state.x[j], state.v[j], s), self.anchor[j]
-                part = derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-                part -= derivative(kind, n[j, 0], n[j, 1], n[j, 2], there) + self.curvature[j] * (x - there)
+                part = self.model.derivative_of_prior(j, x)
+                part -= self.model.derivative_of_prior(j, there) + self.curvature[j] * (x - there)
                 total += self.flow.velocity(j, state.x[j], state.v[j], s) * part
         return positive_part(total)
 

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.metric import WORDS, Metric
-from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.priors import NORMAL
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive_part
@@ -167,11 +167,11 @@ class RegressionBPS(RowFactors):
     @compiled
     def line_of(self, state, j, s):
         """vⱼ Kⱼ after the time s but for a prior that is not normal, and its slope."""
-        x, v, kind, n = state.x[j], state.v[j], self.model.kinds[j], self.model.numbers
+        x, v = state.x[j], state.v[j]
         level, slope = self.pull[j], 0.0
-        if kind <= NORMAL:
-            level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
-            slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+        if self.model.kinds[j] <= NORMAL:
+            level += self.model.derivative_of_prior(j, x)
+            slope += v * self.model.second_derivative_of_prior(j, x)
         for k in range(state.x.shape[0]):
             level += self.hessian[j, k] * (state.x[k] - self.anchor[k])
             slope += self.hessian[j, k] * state.v[k]
@@ -234,11 +234,11 @@ class RegressionBPS(RowFactors):
     @compiled
     def line_of_prior(self, state, j, since):
         """Of a prior of coordinate j that is not normal: vⱼ ∂ⱼU, and the most by which it rises in a unit of time."""
-        v, kind, n = state.v[j], self.model.kinds[j], self.model.numbers
+        v = state.v[j]
         x = state.x[j] + v * since
         far = max(x, x + v * LONGEST)
-        rise = v * v * second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
-        return v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], x), rise
+        rise = v * v * self.model.curvature_bound_of_prior_until(j, far)
+        return v * self.model.derivative_of_prior(j, x), rise
 
     @compiled
     def propose_known(self, state, line, since, now, rng):
@@ -263,12 +263,12 @@ class RegressionBPS(RowFactors):
             return 0.0
         if i == ROW:
             return self.rate_of_row(state, now) if self.share.shape[0] == 0 else self.rate_of_places(state, now)
-        line, s, n = state.memory.line, now - state.moved[0], self.model.numbers
+        line, s = state.memory.line, now - state.moved[0]
         total = line[LEVEL] + line[SLOPE] * s
         for j in range(state.x.shape[0]):
             kind, v = self.model.kinds[j], state.v[j]
             if kind > NORMAL and v != 0.0:
-                total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)
+                total += v * self.model.derivative_of_prior(j, state.x[j] + v * s)
         return positive_part(total)
 
     @compiled

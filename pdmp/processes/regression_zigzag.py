@@ -74,7 +74,6 @@ from numpy.typing import ArrayLike
 from pdmp.expressions.tape import Scratch
 from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
-from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.blocks import is_crossed
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
@@ -507,18 +506,13 @@ class RegressionZigZag(Process):
         return total
 
     @compiled
-    def prior_derivative(self, q, x):
-        n = self.model.numbers
-        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
-
-    @compiled
     def prior_of_mean(self, state, k, now):
         """The prior's derivative by the k-th mean, its prior, and how fast that prior's argument moves at most."""
         if self.head[k] == k:
             q = self.means[0]
-            return self.prior_derivative(q, self.overall(state, now)), q, self.pace_of_means
+            return self.model.derivative_of_prior(q, self.overall(state, now)), q, self.pace_of_means
         j = self.means[k]
-        return self.prior_derivative(j, self.at(state, j, now)), j, self.speed[j]
+        return self.model.derivative_of_prior(j, self.at(state, j, now)), j, self.speed[j]
 
     @compiled
     def excess(self, state, k, now):
@@ -606,7 +600,7 @@ class RegressionZigZag(Process):
 
     @compiled
     def propose_prior(self, state, i, now, rng):
-        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
+        memory, level, rise, horizon = state.memory, 0.0, 0.0, self.prior_horizon
         self.advance_sums(memory, now)
         if self.crossed:
             self.renew(state, now)
@@ -615,8 +609,8 @@ class RegressionZigZag(Process):
         for k in range(self.shared.shape[0]):
             j, q = self.shared[k], self.priors[k]
             x, speed = memory.here[j], self.speed[j]
-            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
-            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
+            memory.known[k] = speed * abs(self.model.derivative_of_prior(q, x) + self.known(state, k, now))
+            bound = self.model.curvature_bound_of_prior_until(q, x + speed * horizon)
             memory.slopes[k] = speed * (speed * bound + self.rise(state, k, now))
             level += memory.known[k]
             rise += memory.slopes[k]
@@ -627,10 +621,10 @@ class RegressionZigZag(Process):
     @compiled
     def bound_of_mean(self, state, k, now):
         """A bound on the rate of the k-th mean, and for how long it holds."""
-        j, n, total = self.means[k], self.model.numbers, 0.0
+        j, total = self.means[k], 0.0
         speed, sign = self.speed[j], 1.0 if state.v[j] >= 0.0 else -1.0
         partial, q, pace = self.prior_of_mean(state, k, now)
-        curvature = second_derivative_bound(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2])
+        curvature = self.model.curvature_bound_of_prior(q)
         slope = curvature * pace
         for i in range(self.terms(k)):
             t = k if i == 0 else self.head[k]
@@ -670,7 +664,8 @@ class RegressionZigZag(Process):
         h = 1.0 / max(1.0, math.sqrt(slope))
         end = s + sign * speed * h
         size = positive_part(root - sign * fastest * h)
-        return speed * positive_part(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
+        partial = self.model.derivative_of_prior(j, end) + n - exp(-2.0 * end) * size * size
+        return speed * positive_part(sign * partial), h
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -690,7 +685,7 @@ class RegressionZigZag(Process):
             self.advance_sums(memory, now)
             for q in range(self.shared.shape[0]):
                 self.place(state, self.shared[q], now)
-            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
+            partial = self.model.derivative_of_prior(self.priors[k], memory.here[j]) + self.known(state, k, now)
             return positive_part(state.v[j] * partial) * (total / memory.known[k])
         k = i - self.groups - 1
         if k < self.slots:
@@ -699,7 +694,8 @@ class RegressionZigZag(Process):
             k -= self.slots
             j = self.spread + k
             s = self.at(state, j, now)
-            partial = self.prior_derivative(j, s) + (self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now))
+            pull = self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now)
+            partial = self.model.derivative_of_prior(j, s) + pull
         memory.flipping[0] = j
         return positive_part(state.v[j] * partial)
 

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import Scratch
 from pdmp.metric import Metric
-from pdmp.models.priors import NORMAL, derivative
+from pdmp.models.priors import NORMAL
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.classes import compiled, positive_part
 from pdmp.process import HORIZON
@@ -104,20 +104,20 @@ class RowZigZag(RegressionBPS):
     def rate(self, state, i, now, rng):
         if state.bounds[i] == HORIZON:
             return 0.0
-        rates, share, total, n = state.memory.gradient, 1.0, 0.0, self.model.numbers
+        rates, share, total = state.memory.gradient, 1.0, 0.0
         if i == ROW:
             self.rate_of_row(state, now)
             self.gradient_of_row(state)
             share = self.total / self.weights[state.memory.row[0]]
         s = now - state.moved[0]
         for j in range(rates.shape[0]):
-            v, kind = state.v[j], self.model.kinds[j]
+            v = state.v[j]
             if i == ROW:
                 rates[j] = positive_part(v * rates[j])
             else:
                 rates[j] = self.line_of(state, j, s)[0]
-                if kind > NORMAL:
-                    rates[j] += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)
+                if self.model.kinds[j] > NORMAL:
+                    rates[j] += v * self.model.derivative_of_prior(j, state.x[j] + v * s)
                 rates[j] = positive_part(rates[j])
             total += rates[j]
         return total * share

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.models.priors import BetaBernoulli, derivative, potential, second_derivative
+from pdmp.models.priors import BetaBernoulli, potential
 from pdmp.native.arguments import coordinates, positive
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
@@ -215,10 +215,9 @@ class StickyGroups(Sticky):
             hessian = _hessian_rows(self.model, self.expanded_at, self.grouped)
         else:
             gradient, hessian = found[0].copy(), found[1].copy()
-            for k, j in enumerate(self.grouped):
-                prior = self.model.kinds[j], *self.model.numbers[j], self.expanded_at[j]
-                gradient[k] += derivative(*prior)
-                hessian[k, j] += second_derivative(*prior)
+            slopes, bends, _ = self.model.prior_derivatives(self.grouped, self.expanded_at[self.grouped])
+            gradient += slopes
+            hessian[np.arange(len(self.grouped)), self.grouped] += bends
             law = getattr(self.model, "likelihood", None)
             if law is not None and law.is_quadratic:
                 self.data_pull, self.data_rows = found

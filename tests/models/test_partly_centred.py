@@ -122,7 +122,7 @@ def test_derivatives_of_each_prior_are_those_of_the_model(law):
         slopes = np.zeros((3, model.dim))
         for k in range(3):
             model.add_prior_gradient(x + (k - 1) * h * np.eye(model.dim)[j], slopes[k])
-        rise, bend, bound = information_module._of_prior(model.native, q, x[j])
+        rise, bend, bound = model.prior_derivatives(np.array([q]), x[[j]])[:, 0]
         assert rise == pytest.approx(slopes[1, j], rel=1e-12)
         assert bend == pytest.approx((slopes[2, j] - slopes[0, j]) / (2.0 * h), rel=1e-6, abs=1e-8)
         assert bound >= bend - 1e-12

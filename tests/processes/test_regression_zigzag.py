@@ -329,7 +329,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             elif i == process.groups:
                 pairs = []
                 for k, j in enumerate(process.shared):
-                    slope = native.prior_derivative(process.priors[k], there[j]) + native.known(after, k, 0.0)
+                    slope = model.derivative_of_prior(process.priors[k], there[j]) + native.known(after, k, 0.0)
                     pairs.append((velocity[j] * slope, bounds[k] + slopes[k] * t, 2))
             else:
                 pairs = [(out[own[0]], top, 3)]

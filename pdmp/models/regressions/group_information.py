@@ -7,13 +7,11 @@ import math
 
 import numpy as np
 
-from pdmp.models.priors import derivative, second_derivative, second_derivative_bound
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.effect_information import Known, standardised
 from pdmp.models.regressions.laplace import _log_spread
 from pdmp.models.regressions.mixed import LAW_ELSEWHERE, MixedRegression
 from pdmp.models.regressions.standardised_effects import Blocks, EffectSet, Shear, StandardisedEffects, Turn
-from pdmp.native.classes import entry
 
 STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
 DECREMENT = 0.05  #: steps by less, in posterior standard deviations, are the last
@@ -60,9 +58,9 @@ def group_information(model: MixedRegression) -> Known | None:
         prior = np.exp(-2.0 * np.repeat(x[p:first], sizes))
         slope[p:] -= prior * x[effects]
         own = np.r_[np.zeros(p), prior]
-        for j in range(p):
-            rise, _, own[j] = _of_prior(model.native, j, x[j])
-            slope[j] -= rise
+        rises, bends, bounds = model.prior_derivatives(np.arange(len(model.kinds)), np.r_[x[:first], x[laws]])
+        slope[:p] -= rises[:p]
+        own[:p] = bounds[:p]
         step, variances = _solved(curvature, own, slope)
         if step is None or not np.all(np.isfinite(step)):
             return None
@@ -71,8 +69,7 @@ def group_information(model: MixedRegression) -> Known | None:
         x[moving] += step
         degrees = float(np.sum(1.0 - np.minimum(own * variances, 1.0)))
         for q, j in enumerate(laws):
-            rise, curve, _ = _of_prior(model.native, p + model.n_groups + q, x[j])
-            pull, bend = of_laws[q, 0] - rise, of_laws[q, 1] + curve
+            pull, bend = of_laws[q, 0] - rises[first + q], of_laws[q, 1] + bends[first + q]
             if q == 0 and model.likelihood.with_unit:  # at the joint mode it would be too small
                 pull += degrees
             change = float(np.clip(pull / bend if bend > 0.0 else math.copysign(0.5, pull), -LONGEST, LONGEST))
@@ -170,14 +167,3 @@ def _sums(model, x):
         for q, (below, above) in enumerate(by_law):
             of_laws[q] += weight @ (above - below) / (2.0 * h), weight @ (2.0 * here - below - above) / h**2
     return slope, curvature, of_laws
-
-
-@entry
-def _of_prior(model, q, value):
-    """First and second derivative of a prior, and a bound on the latter."""
-    n, kind = model.numbers, model.kinds[q]
-    return (
-        derivative(kind, n[q, 0], n[q, 1], n[q, 2], value),
-        second_derivative(kind, n[q, 0], n[q, 1], n[q, 2], value),
-        second_derivative_bound(kind, n[q, 0], n[q, 1], n[q, 2]),
-    )

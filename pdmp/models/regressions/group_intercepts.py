@@ -35,7 +35,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.priors import derivative
 from pdmp.models.regressions.design import Dense, is_mapped, pieces, read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import real
@@ -195,10 +194,10 @@ class GroupIntercepts(MixedRegression):
     @compiled
     def add_prior_gradient(self, x, out):
         self.add_independent_gradient(x, out)
-        n, j = self.numbers, self.means[0]
+        j = self.means[0]
         for k in range(self.n_groups):
             if k > 0 and self.head[k] == k:
-                out[self.means[k]] += derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], self.overall(x))
+                out[self.means[k]] += self.derivative_of_prior(j, self.overall(x))
             precision, gauge = exp(-2.0 * x[self.n_fixed + k]), self.stiffness[k] * self.gauge(x, k)
             for g in range(self.first[k + 1] - self.first[k]):
                 u = self.deviation(x, k, g)

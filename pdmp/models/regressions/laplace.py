@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import entry
@@ -116,7 +115,7 @@ class _Curvature:
         p, K, first, means = model.n_fixed, model.n_groups, int(model.first[0]), len(dense) - model.n_dispersions
         self.border = hessian = np.zeros((len(dense), model.dim))
         hessian[:p, :p], blocks, hessian[:p, first : int(model.first[-1])], self.crossed = rows.curvature(x)
-        bounds = [second_derivative_bound(model.kinds[j], *model.numbers[j]) for j in range(p)]
+        bounds = model.prior_derivatives(np.arange(p), x[:p])[2]
         hessian[np.arange(p), np.arange(p)] += bounds
         self.parts, self.priors, self.inverses, self.gauges = [], [], [], np.zeros((0, model.first[-1] - first))
         if blocks:
@@ -227,11 +226,10 @@ def _log_spread(model, column, square):
 @entry
 def _bisected(model, column, square):
     place, count = model.n_fixed + column, model.first[column + 1] - model.first[column]
-    kind, n = model.kinds[place], model.numbers
     low, high = -30.0, 30.0
     while high - low > 1e-9:
         s = 0.5 * (low + high)
-        if derivative(kind, n[place, 0], n[place, 1], n[place, 2], s) + count - square * math.exp(-2.0 * s) > 0.0:
+        if model.derivative_of_prior(place, s) + count - square * math.exp(-2.0 * s) > 0.0:
             high = s
         else:
             low = s

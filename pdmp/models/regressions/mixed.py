@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import LANES, LOSS, Rows
 from pdmp.models.expression_rows import ExpressionRows
-from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, log_masses, potential
+from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, log_masses
 from pdmp.models.regressions.blocks import Blocks, Chunks, Coded
 from pdmp.models.regressions.design import Columns, Dense, Mapped, check_finite, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
@@ -132,8 +132,6 @@ class MixedRegression(ExpressionRows):
     value: np.ndarray  #: (N, K)
     first: np.ndarray  #: (K + 1,) first coordinate of the effects of each group column
     centred: np.ndarray  #: (K,) 1 or 0; `LAW_ELSEWHERE` of centred effects whose law is no part of the model
-    kinds: np.ndarray  #: of the priors of (β, log τ, a, c)
-    numbers: np.ndarray  #: (…, 3) of them
     n_fixed: int
     n_groups: int
     n_dispersions: int
@@ -424,18 +422,17 @@ class MixedRegression(ExpressionRows):
     @compiled
     def independent_potential(self, x):
         """Of (β, log τ, a, c)."""
-        total, n = 0.0, self.numbers
+        total = 0.0
         for q in range(self.kinds.shape[0]):
-            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, self.place(q)))
+            total += self.potential_of_prior(q, self.argument(x, self.place(q)))
         return total
 
     @compiled
     def add_independent_gradient(self, x, out):
         """The gradient of that."""
-        n = self.numbers
         for q in range(self.kinds.shape[0]):
             j = self.place(q)
-            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], self.argument(x, j))
+            out[j] += self.derivative_of_prior(q, self.argument(x, j))
 
     @compiled
     def prior_potential(self, x):
