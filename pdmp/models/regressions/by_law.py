@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.expressions.nodes import DATA, VARIABLE, exp
 from pdmp.expressions.straight import methods, numbers
-from pdmp.models.regressions.design import gram
+from pdmp.models.regressions.design import add_parts, gram
 from pdmp.models.regressions.glm import BoundedGradient, BoundedHessian, GeneralisedLinear, read_counts, read_labels
 from pdmp.models.regressions.likelihoods import Law, NegativeBinomialLaw, PoissonLaw, ProbitLaw, StudentTLaw
 from pdmp.native.arguments import positive
@@ -106,25 +106,9 @@ class PoissonRegression(ByLaw, law=PoissonLaw, read=read_counts):
 
     @compiled
     def add_term_parts(self, x, v, i, out):
-        """The rate of row j is k (exp(z) - y), k = vⱼ aᵢⱼ or aᵢ·v: ℓ'' = exp is convex: the sign of k tells."""
-        along, z = self.design.product(v, i), self.margin(x, i)
-        e = self.second_derivative(z, self.target[i])
-        if out.shape[0] == 1:
-            self._convex_or_concave(along, along, e, self.target[i], 0, out)
-            return
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            j = self.design.column(k)
-            self._convex_or_concave(v[j] * self.design.entry(i, k), along, e, self.target[i], j, out)
-
-    @compiled
-    def _convex_or_concave(self, k, along, e, y, row, out):
-        out[row, 1] -= k * y
-        if k > 0.0:
-            out[row, 0] += k * e
-        else:
-            out[row, 1] += k * e
-            out[row, 2] += k * along * e
+        """The rate of row j is k (exp(z) - y), k = vⱼ aᵢⱼ or aᵢ·v: ℓ'' = exp is convex."""
+        along, e = self.design.product(v, i), self.second_derivative(self.margin(x, i), self.target[i])
+        add_parts(self.design, i, v, 1.0, along, e, e, -self.target[i], 0.0, out)
 
     @compiled
     def curvature_bound_within(self, x, v, s):

@@ -143,6 +143,27 @@ class Full(Compiled):
     def entry(self, i, k):
         return self.feature(i, k)
 
+    @compiled
+    def product(self, x, i):
+        """Row i times x."""
+        z = 0.0
+        for j in range(self.size):
+            z += self.feature(i, j) * x[j]
+        return z
+
+    @compiled
+    def product_of(self, x, places, n, i):
+        """Row i times x, which is 0 in all columns but the first n of `places`."""
+        z = 0.0
+        for k in range(n):
+            z += self.feature(i, places[k]) * x[places[k]]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for j in range(self.size):
+            out[j] += weight * self.feature(i, j)
+
 
 class Dense(Full):
     """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
@@ -157,14 +178,6 @@ class Dense(Full):
         return float(self.data[i, j])
 
     @compiled
-    def product(self, x, i):
-        """Row i times x."""
-        z = 0.0
-        for j in range(self.size):
-            z += self.data[i, j] * x[j]
-        return z
-
-    @compiled
     def both_products(self, x, y, i):
         """Row i times x, and times y."""
         z, w = 0.0, 0.0
@@ -173,19 +186,6 @@ class Dense(Full):
             z += a * x[j]
             w += a * y[j]
         return z, w
-
-    @compiled
-    def product_of(self, x, places, n, i):
-        """Row i times x, which is 0 in all columns but the first n of `places`."""
-        z = 0.0
-        for k in range(n):
-            z += self.data[i, places[k]] * x[places[k]]
-        return z
-
-    @compiled
-    def add_row(self, i, weight, out):
-        for j in range(self.size):
-            out[j] += weight * self.data[i, j]
 
     @compiled
     def fetch(self, i):
@@ -309,18 +309,6 @@ def _fetch_rows(data, indices, indptr, rows, start, n):
 
 class ByRow(Full):
     """A matrix of which `feature` is asked, and sums of rows one by one."""
-
-    @compiled
-    def product(self, x, i):
-        z = 0.0
-        for j in range(self.size):
-            z += self.feature(i, j) * x[j]
-        return z
-
-    @compiled
-    def add_row(self, i, weight, out):
-        for j in range(self.size):
-            out[j] += weight * self.feature(i, j)
 
     @compiled
     def both_products(self, x, y, i):
@@ -489,13 +477,6 @@ class Columns(ByRow):
         return (read_at(self.address[j] + i * self.step[j]) - self.centre[j]) * self.inverse[j]
 
     @compiled
-    def product_of(self, x, places, n, i):
-        z = 0.0
-        for k in range(n):
-            z += self.feature(i, places[k]) * x[places[k]]
-        return z
-
-    @compiled
     def fetch(self, i):
         for j in range(self.size):
             fetch_at(self.address[j] + i * self.step[j])
@@ -563,6 +544,21 @@ def row_lipschitz(design, i, scale, weight, out):
         out[j] = 0.0
     for k in range(first, last):
         out[design.column(k)] = total * abs(design.entry(i, k))
+
+
+@inlined
+def add_parts(design, i, v, sign, along, convex, its_slope, concave, other_slope, out):
+    """Add the rates k (convex + concave) of row i to `out`, as of `add_term_parts`; k = sign vⱼ aᵢⱼ, or of all `along`.
+
+    Both parts are of the row's margin, with their slopes, and change places where k is negative.
+    """
+    first, last = design.row_range(i)
+    for place in range(first, last if out.shape[0] > 1 else first + 1):
+        j = design.column(place) if out.shape[0] > 1 else 0
+        k = sign * v[j] * design.entry(i, place) if out.shape[0] > 1 else along
+        out[j, 0] += k * convex if k > 0.0 else k * concave
+        out[j, 1] += k * concave if k > 0.0 else k * convex
+        out[j, 2] += k * along * (other_slope if k > 0.0 else its_slope)
 
 
 def name_coefficients(variables, X):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pdmp.models.regressions.by_law import ByLaw
+from pdmp.models.regressions.design import add_parts
 from pdmp.models.regressions.glm import BoundedGradient
 from pdmp.models.regressions.likelihoods import LogitLaw
 from pdmp.native.classes import compiled, fused_inlined, vectorised
@@ -55,13 +56,7 @@ class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
         c, dc, g, dg = w, steep, 0.0, 0.0
         if z > 0.0:
             c, dc, g, dg = 0.25 * z - 0.5, 0.25, w - (0.25 * z - 0.5), steep - 0.25
-        first, last = self.design.row_range(i)
-        for place in range(first, last if out.shape[0] > 1 else first + 1):
-            j = self.design.column(place) if out.shape[0] > 1 else 0
-            k = sign * v[j] * self.design.entry(i, place) if out.shape[0] > 1 else along
-            out[j, 0] += k * c if k > 0.0 else k * g
-            out[j, 1] += k * g if k > 0.0 else k * c
-            out[j, 2] += k * along * (dg if k > 0.0 else dc)
+        add_parts(self.design, i, v, sign, along, c, dc, g, dg, out)
 
     @compiled
     def block_potential(self, x, first, last):
