@@ -304,12 +304,12 @@ def barrier(target: Evaluations, x: np.ndarray, y: np.ndarray) -> float:
     return max(along) - max(along[0], along[-1])
 
 
-def warning(found: list[Hidden], learnt: Metric, names: list[str]) -> str | None:
-    """What to say of hidden modes, or None."""
+def warning(found: list[Hidden], here: Gaussian, names: list[str]) -> str | None:
+    """What to say of hidden modes, apart from where chains are, or None."""
     if not found:
         return None
     mode = found[0]
-    offset = np.abs(mode.gaussian.centre - learnt.mean) / learnt.gaussian.widths()
+    offset = np.abs(mode.gaussian.centre - here.centre) / here.widths()
     places = np.sort(np.argsort(-offset)[:NAMED])
     where = ", ".join(f"{names[j]} = {mode.gaussian.centre[j]:.3g}" for j in places)
     share = math.exp(-np.clip(mode.behind, -20.0, 20.0))
@@ -323,3 +323,12 @@ def warning(found: list[Hidden], learnt: Metric, names: list[str]) -> str | None
         "to mode, and gives the share of each; or, where labels of a mixture can be exchanged, order what tells them "
         "apart (pdmp.models.transforms.Ordered)."
     )
+
+
+def told(hidden: int | None) -> str:
+    """What a note says of that many hidden modes; None: they were not sought."""
+    if hidden is None:
+        return "other modes of what is improper were not sought"
+    if not hidden:
+        return "no other mode was found (paths miss a mode that is narrow and far)"
+    return f"there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import NAMED, hidden_modes
+from pdmp.automatic.row_modes import modes_of_rows
 from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
@@ -160,10 +161,22 @@ def auto(
         from pdmp.automatic.subsampling import subsampled
 
         process, draws, whole = subsampled(target)
+        known: list[modes.Hidden] = []
+        if process is not None:
+            known, further = modes_of_rows(target, process.anchor, for_modes)
+            spent += further
+            if known and np.any(known[0].gaussian.centre != process.anchor):
+                process, draws, whole = subsampled(target, known[0].gaussian.centre)
         if process is not None:
             drawn = draws(chains, np.random.Generator(np.random.PCG64(for_starts)))
+            found = [mode for mode in known[1:] if mode.behind <= modes.TIE]
+            said = modes.warning(found, known[0].gaussian, names_of(target)) if found else None
+            if said is not None:
+                warn(said)
             # The search for the mode, and passes for the expansion and the bounds.
-            process.prepared = Prepared(drawn, whole, 10 * chains + spent)
+            process.prepared = Prepared(
+                drawn, f"{whole}; {modes.told(len(found))}", 10 * chains + spent, tuple(filter(None, [said]))
+            )
             return process
         whole = f"each gradient is from all rows: {whole}" if whole else ""
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
@@ -175,7 +188,7 @@ def auto(
     learnt = learn_metric(target, starts, for_metric, target_acceptance, own)
     found, further = ([], 0) if said_improper else hidden_modes(target, starts, learnt, for_modes)
     spent += further
-    said = modes.warning(found, learnt, names)
+    said = modes.warning(found, learnt.gaussian, names)
     if said is not None:
         warn(said)
         cautions.append(said)
@@ -271,11 +284,7 @@ def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
     elif metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
-    away = "; no other mode was found (paths miss a mode that is narrow and far)"
-    if hidden is None:
-        away = "; other modes of what is improper were not sought"
-    elif hidden:
-        away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"
+    away = f"; {modes.told(hidden)}"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
     shape += " where the chains are" if hidden else ""

@@ -103,14 +103,17 @@ class Candidate(NamedTuple):
         return self.rows(self.make()) if callable(self.rows) else self.rows
 
 
-def subsampled(model: Model, selects: bool = False, sampler: str = "auto") -> Subsampled:
+def subsampled(
+    model: Model, mode: np.ndarray | None = None, selects: bool = False, sampler: str = "auto"
+) -> Subsampled:
     """The candidate that costs least of those that apply, or the one of the name `sampler`.
 
-    `selects`: whether coefficients of a regression may be 0.
+    `mode`: where a sum of terms is expanded, by default where the search for a mode ends; `selects`: whether
+    coefficients of a regression may be 0.
     """
     costs, why = {}, ""
     try:
-        offers = candidates(model, selects, sampler == "auto")
+        offers = candidates(model, mode, selects, sampler == "auto")
     except ValueError as error:
         return Subsampled(None, None, str(error).rstrip("."))
     for name, one in offers.items():
@@ -132,24 +135,26 @@ def subsampled(model: Model, selects: bool = False, sampler: str = "auto") -> Su
     return Subsampled(process, chosen.starts, said)
 
 
-def candidates(model: Any, selects: bool = False, free: bool = True) -> dict[str, Candidate]:
+def candidates(
+    model: Any, mode: np.ndarray | None = None, selects: bool = False, free: bool = True
+) -> dict[str, Candidate]:
     """The processes for a model, by what `sampler` calls them; the least cost is taken if the choice is `free`.
 
     They are for rows that are expanded. A `ValueError` says why none applies.
     """
     if not model.has("remainder_along"):
         return {}
-    return of_sum(model) if model.has("data_sums") else of_regression(model, selects, free)
+    return of_sum(model, mode) if model.has("data_sums") else of_regression(model, selects, free)
 
 
-def of_sum(model: Any) -> dict[str, Candidate]:
-    """Those for a sum of terms."""
+def of_sum(model: Any, mode: np.ndarray | None) -> dict[str, Candidate]:
+    """Those for a sum of terms, at a mode."""
     n = model.n_data
     if n < FEWEST_ROWS:
         raise ValueError(f"there are {n:,} rows, which are few")
     if model.dim > LARGEST_DIM:
         raise ValueError(f"{model.dim:,} dimensions are many for an expansion")
-    mode = model.mode()
+    mode = model.mode() if mode is None else mode
     if mode is None:
         raise ValueError(NO_MODE)
     process = RegressionBoomerang(model, mode, REFRESH_RATE)

@@ -611,7 +611,7 @@ def sample_model(
     if sampler == "auto" and (tempered or not many):
         run = sample(moved(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
-    process, starts, said = subsampled(model, selects, sampler)
+    process, starts, said = subsampled(model, selects=selects, sampler=sampler)
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")

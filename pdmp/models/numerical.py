@@ -20,6 +20,8 @@ SHARE_OF_ROWS = 100  #: of very many rows it begins with one in so many
 RUN = 64  #: these being neighbours, so many at a time: in a file they are on one page
 NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode may then be off
 NEWTON_STEPS = 8
+SADDLES = 5  #: searches that end where U is concave along a line, by more than this share of the largest curvature
+CONCAVE = 1e-6
 
 
 def mode_by_rows(model: Model, x: np.ndarray) -> np.ndarray | None:
@@ -64,10 +66,15 @@ def searched_mode(model: Model, initial: ArrayLike | None) -> np.ndarray | None:
         by_rows = mode_by_rows(model, x)
         if by_rows is not None:
             return by_rows
-    result = optimize.minimize(model.potential, x, jac=model.gradient, method="L-BFGS-B", options={"maxiter": 2000})
-    if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
-        return None
-    x = result.x
+    for _ in range(SADDLES):
+        result = optimize.minimize(model.potential, x, jac=model.gradient, method="L-BFGS-B", options={"maxiter": 2000})
+        if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
+            return None
+        x = result.x
+        lower = below_saddle(model, x) if model.dim <= 200 else None
+        if lower is None:
+            break
+        x = lower
     if model.dim <= 200:  # polish: a quasi-Newton stops early where U is large
         for _ in range(20):
             gradient, hessian = model.gradient(x), model.hessian(x)
@@ -87,6 +94,21 @@ def searched_mode(model: Model, initial: ArrayLike | None) -> np.ndarray | None:
             return None
     scale = np.sqrt(max(model.curvature(x), 0.0)) if model.dim <= 200 else 1.0
     return x if np.linalg.norm(model.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(model.dim) else None
+
+
+def below_saddle(model: Model, x: np.ndarray) -> np.ndarray | None:
+    """A point lower than x (d,) on the line along which U is most concave there; None where it is not concave.
+
+    A search that begins where U is symmetric, as with the two parts of a mixture alike, ends between its modes.
+    """
+    values, vectors = np.linalg.eigh(model.hessian(x))
+    if not values[0] < -CONCAVE * np.abs(values).max():
+        return None
+    v = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0]) / np.sqrt(-values[0])
+    points = [x + side * v for side in (1.0, -1.0)]
+    potentials = [model.potential(point) for point in points]
+    k = int(np.argmin(potentials))  # the first of two that are equal
+    return points[k] if potentials[k] < model.potential(x) else None
 
 
 def row_chunks(model: Model) -> list[tuple[int, int]]:

@@ -605,7 +605,7 @@ def hidden(weights, sds=(1.0, 0.5), model=None):
     )
     with constants(FIRST_WINDOW=20):
         found, spent = modes.hidden_modes(model, starts, metric, seed(5))
-    return [found, spent, modes.warning(found, metric, ["a", "b"])]
+    return [found, spent, modes.warning(found, metric.gaussian, ["a", "b"])]
 
 
 for name, weights in {"alike": (0.5, 0.5), "more elsewhere": (0.05, 0.95), "less elsewhere": (0.95, 0.05)}.items():
@@ -627,9 +627,9 @@ def modes_said():
     few = learnt()._replace(gaussian=Gaussian(np.zeros(2), np.ones(2)))
     short = [modes.Hidden(Gaussian(np.array([4.0, -1.0]), np.ones(2)), 0.5)]
     return [
-        [modes.warning(part, metric, names) for part in ([], one, one[1:2], one[2:])],
-        modes.warning(short, few, ["a", "b"]),
-        [word for word in modes.warning(one, metric, names).split() if "=" in word or word in names],
+        [modes.warning(part, metric.gaussian, names) for part in ([], one, one[1:2], one[2:])],
+        modes.warning(short, few.gaussian, ["a", "b"]),
+        [word for word in modes.warning(one, metric.gaussian, names).split() if "=" in word or word in names],
     ]
 
 
