@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import NAMED, hidden_modes
-from pdmp.automatic.row_modes import modes_of_rows
+from pdmp.automatic.row_modes import beside, modes_of_rows
 from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
@@ -169,8 +169,8 @@ def auto(
                 process, draws, whole = subsampled(target, known[0].gaussian.centre)
         if process is not None:
             drawn = draws(chains, np.random.Generator(np.random.PCG64(for_starts)))
-            found = [mode for mode in known[1:] if mode.behind <= modes.TIE]
-            said = modes.warning(found, known[0].gaussian, names_of(target)) if found else None
+            here, found = beside(known, process.anchor)
+            said = modes.warning(found, here, names_of(target))
             if said is not None:
                 warn(said)
             # The search for the mode, and passes for the expansion and the bounds.

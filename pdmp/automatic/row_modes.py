@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from pdmp.automatic.modes import BARRIER, PATHS, Hidden, barrier, descend, origins
+from pdmp.automatic.modes import BARRIER, PATHS, TIE, Hidden, barrier, descend, origins
 from pdmp.automatic.start import DENSE, Evaluations, Gaussian, find_path
 from pdmp.models.base import Model
 from pdmp.native.classes import entry, readable
@@ -124,6 +124,15 @@ def modes_of_rows(model: Model, mode: np.ndarray, seed: np.random.SeedSequence) 
     modes = [Hidden(one, max(logs) - log) for one, log in zip(found, logs, strict=True)]
     spent = whole.count + passes + math.ceil(some.count * sum(map(len, rows.rows)) / max(model.n_data, 1))
     return sorted(modes, key=lambda one: one.behind), spent
+
+
+def beside(known: list[Hidden], anchor: np.ndarray) -> tuple[Gaussian, list[Hidden]]:
+    """The Gaussian at the anchor (d,), and those of the other modes that are not far behind it."""
+    here = [mode for mode in known if np.all(mode.gaussian.centre == anchor)]
+    if not here:
+        return Gaussian(anchor, np.ones(len(anchor))), []
+    others = [mode._replace(behind=mode.behind - here[0].behind) for mode in known if mode is not here[0]]
+    return here[0].gaussian, [mode for mode in others if mode.behind <= TIE]
 
 
 def at(model: Model, mode: np.ndarray) -> Gaussian | None:

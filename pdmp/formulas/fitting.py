@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pdmp.automatic.modes import warning
+from pdmp.automatic.preparing import names_of
+from pdmp.automatic.row_modes import beside, modes_of_rows
 from pdmp.automatic.sampling import ESS, RHAT, sample
 from pdmp.automatic.subsampling import SUBSAMPLED_GROUPS, SUBSAMPLED_ROWS, subsampled
 from pdmp.data.formats import listed
@@ -18,6 +21,7 @@ from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
+from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.checks import (
     check_groups,
@@ -57,7 +61,7 @@ from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.likelihoods import law_of
+from pdmp.models.regressions.likelihoods import FAMILIES, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -619,6 +623,7 @@ def sample_model(
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(moved(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
+    cautions = other_modes(model, process, seed)
     if type(process) is RegressionZigZag and not process.crossed:
         first = process
         process, passes = with_pilot(process, starts, seed)
@@ -631,7 +636,20 @@ def sample_model(
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
         options["initial"] = starts(chains, rng)
+    process.prepared = process.prepared._replace(cautions=(*process.prepared.cautions, *cautions))
     return sample(process, seed=seed, **options), [f"sampled by {said}"]
+
+
+def other_modes(model: MixedRegression, process: Any, seed: int) -> list[str]:
+    """What is warned of where rows of a law that is not log-concave may leave several modes: one is sampled."""
+    if model.likelihood is not FAMILIES["student_t"] or model.n_groups or model.coded is not None:
+        return []
+    known, _ = modes_of_rows(model, process.anchor, np.random.SeedSequence(seed, spawn_key=(2**32 - 3,)))
+    here, found = beside(known, process.anchor)
+    text = warning(found, here, names_of(model))
+    if text is not None:
+        warn(text)
+    return [] if text is None else [text]
 
 
 def moved(model: MixedRegression) -> MixedRegression | StandardisedEffects:
