@@ -61,7 +61,7 @@ from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.likelihoods import FAMILIES, law_of
+from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
@@ -642,7 +642,7 @@ def sample_model(
 
 def other_modes(model: MixedRegression, process: Any, seed: int) -> list[str]:
     """What is warned of where rows of a law that is not log-concave may leave several modes: one is sampled."""
-    if model.likelihood is not FAMILIES["student_t"] or model.n_groups or model.coded is not None:
+    if model.likelihood is not StudentTLaw or model.n_groups or model.coded is not None:
         return []
     known, _ = modes_of_rows(model, process.anchor, np.random.SeedSequence(seed, spawn_key=(2**32 - 3,)))
     here, found = beside(known, process.anchor)
