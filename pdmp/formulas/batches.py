@@ -40,6 +40,7 @@ from pdmp.formulas.table import (
     left_out,
     linear_offset,
     numbers,
+    numeric_categories,
     weigh,
     with_truth_values,
 )
@@ -119,7 +120,7 @@ def _read(source, described, kind, roles, environment, files, place):
     check_names(described.names, source, "`formula`")
     check_roles(roles, source)
     used = [c for c in source.columns if c in described.names | {name for name in roles.values() if name is not None}]
-    for name in sorted(described.plain() & set().union(*map(sources.numeric_categories, source.parts))):
+    for name in sorted(described.plain() & set().union(*map(numeric_categories, source.parts))):
         raise ValueError(
             f"`formula`: the column {name!r} is a category of numbers in {source.what}, and would be read as numbers: "
             f"write C({name}) for a category."

@@ -193,29 +193,6 @@ def texts_and_numbers(part: Any, names: list[str], types: Mapping[str, str]) -> 
     return {name: kind == "string" for name, kind in kinds.items() if kind not in ("null", "bool")}
 
 
-def numeric_categories(part: Any) -> set[str]:
-    """Columns of a Parquet file that pandas wrote as categories of numbers, and that Arrow reads as numbers."""
-    if not isinstance(part, (str, os.PathLike)):
-        return set()
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        if not is_parquet(part):
-            return set()
-        schema = parquet.read_schema(part)
-    except (pyarrow.ArrowException, OSError):  # which is said where the rows are read
-        return set()
-    described = (schema.pandas_metadata or {}).get("columns", [])
-    categories = {column["name"] for column in described if column["pandas_type"] == "categorical"}
-    return {field.name for field in schema if field.name in categories and not _is_text(pyarrow.types, field.type)}
-
-
-def _is_text(types, kind):
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return types.is_string(kind) or types.is_large_string(kind)
-
-
 def batches(part: Any, names: list[str], types: Mapping[str, str] | None = None) -> Iterator[Any]:
     """Tables of pandas with these columns of a part.
 

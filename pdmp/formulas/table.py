@@ -75,7 +75,11 @@ def _read_file(path, pandas):
     """The table of a CSV or a Parquet file; a `ValueError` of one line for one that cannot be read."""
     try:
         if is_parquet(path):
-            return pandas.read_parquet(path)
+            table = pandas.read_parquet(path)
+            for name, is_ordered in numeric_categories(path).items():
+                if name in table.columns and table[name].dtype.name != "category":
+                    table[name] = pandas.Categorical(table[name], ordered=is_ordered)
+            return table
         sep, encoding = layout(path)
         options = {"sep": r"\s+" if sep == " " else sep, "encoding": encoding, "keep_default_na": False}
         # With the first row, which must not be longer: its first values would be an index, and names be shifted.
@@ -90,6 +94,36 @@ def _read_file(path, pandas):
         raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
     check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
     return table
+
+
+def numeric_categories(part: Any) -> dict[str, bool]:
+    """Columns of a Parquet file that pandas wrote as categories of numbers, and whether these are ordered.
+
+    Arrow reads them as numbers, and so do some versions of pandas.
+    """
+    if not isinstance(part, (str, os.PathLike)) or not is_parquet(part):
+        return {}
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        schema = parquet.read_schema(part)
+    except (pyarrow.ArrowException, OSError):  # which is said where the rows are read
+        return {}
+    described = (schema.pandas_metadata or {}).get("columns", [])
+    ordered = {
+        column["name"]: bool((column["metadata"] or {}).get("ordered"))
+        for column in described
+        if column["pandas_type"] == "categorical"
+    }
+    return {field.name: ordered[field.name] for field in schema if field.name in ordered and not _is_text(field.type)}
+
+
+def _is_text(kind):
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(kind) or types.is_large_string(kind)
 
 
 def is_parquet(path: Any) -> bool:

@@ -61,6 +61,7 @@ from pdmp.native.decorators import method_options
 from pdmp.native.decorators import positive_part as positive_part
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
+from pdmp.native.decorators import without_caches
 from pdmp.native.explanations import explanation
 from pdmp.native.fingerprints import UNIQUE, dispatchers, is_standard
 from pdmp.native.fingerprints import fingerprint as fingerprint
@@ -286,8 +287,9 @@ def check_unchanged(functions):
 
     They and what they name, transitively. Since they were first given here: what numba compiled earlier is not known.
     """
-    stale = []
-    for function in dispatchers(functions):
+    stale, found = [], dispatchers(functions)
+    without_caches(found)
+    for function in found:
         now = fingerprint([function], named_only=("pdmp",), overloaded=False)
         if not function.overloads:
             _machine_code_of[function] = now

@@ -31,7 +31,7 @@ import numba
 from pdmp.native.messages import warn_not_kept
 
 try:
-    from pdmp.native.numba_internals import FLAGS, INNER, OUTER, keep_on_disk
+    from pdmp.native.numba_internals import FLAGS, INNER, OUTER, keep_on_disk, without_caches
 except (ImportError, AttributeError):  # numba has changed its private parts: slower to compile, the same results
     FLAGS = INNER = OUTER = {"nogil": True, "error_model": "numpy"}
 
@@ -41,6 +41,9 @@ except (ImportError, AttributeError):  # numba has changed its private parts: sl
         except RuntimeError:
             warn_not_kept()
         return dispatcher
+
+    def without_caches(dispatchers):
+        """Nothing: numba's own cache is that of all functions here too."""
 
 
 #: Whether numba's private parts are in use; without them, compiled methods count references and may create arrays.

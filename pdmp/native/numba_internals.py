@@ -21,7 +21,7 @@ from time import perf_counter
 import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_features
-from numba.core.caching import CompileResultCacheImpl
+from numba.core.caching import CompileResultCacheImpl, NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler, CompileResult
 from numba.core.cpu import CPUTargetOptions
@@ -53,6 +53,9 @@ def _check():
         (CompileResultCacheImpl, "reduce", "cres"),
         (CompileResultCacheImpl, "rebuild", "target_context", "payload"),
         (Dispatcher, "enable_caching"),
+        (Dispatcher, "compile", "sig"),
+        (Dispatcher, "_make_finalizer"),
+        (Dispatcher, "_reset_overloads"),
     ):
         if list(inspect.signature(getattr(owner, name)).parameters) != ["self", *parameters]:
             raise ImportError(f"numba {numba.__version__} has changed {owner.__name__}.{name}.")
@@ -298,6 +301,30 @@ def keep_on_disk(dispatcher):
     """Let the machine code of a jitted function be kept on disk; returns it."""
     dispatcher._cache = _CodeOnDisk(dispatcher.py_func)
     return dispatcher
+
+
+def without_caches(dispatchers):
+    """Let a user's functions be compiled in this process, whatever numba has kept of them on disk.
+
+    Numba looks at the file of each by itself, so that what it loads may have an old version of a function of another
+    file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it.
+    """
+    cached = [one for one in dispatchers if not isinstance(one._cache, NullCache)]
+    loaded = any(one._cache_hits for one in cached)
+    for one in cached:
+        one._cache = NullCache()
+    if loaded:
+        signatures = [list(one.overloads) for one in dispatchers]
+        for one in dispatchers:
+            one._make_finalizer()()
+            one._reset_overloads()
+        for one, compiled in zip(dispatchers, signatures, strict=True):
+            can_compile, one._can_compile = one._can_compile, True
+            try:
+                for signature in compiled:
+                    one.compile(signature)
+            finally:
+                one._can_compile = can_compile
 
 
 _check()

@@ -303,7 +303,7 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
     model, metric = concentric(5, 0.05, 0.5)
     starts = find_starts(model, 4, rng(1), initial=metric.points)
     ((mode,), spent) = hidden_modes(model, starts, metric, seed())
-    said = modes.warning([mode], metric, list("abcde"))
+    said = modes.warning([mode], metric.gaussian, list("abcde"))
     assert f"around the one where they are lies another, some {mode.times:.2g} times as wide, with about" in said
     assert f"{np.exp(-mode.behind):.2g} times their mass. Averages leave it out" in said and "further paths" not in said
     assert 10.0 < mode.times < 40.0 and abs(mode.behind) < 1.5 and spent > 500

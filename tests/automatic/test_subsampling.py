@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.automatic import subsampling
+from pdmp.automatic import modes, subsampling
 from pdmp.automatic.subsampling import subsampled
 from pdmp.models.priors import Flat, Normal
 
@@ -37,7 +37,7 @@ def test_rows_that_say_much_are_looked_at_one_by_one(monkeypatch):
     process, starts, said = subsampled(model)
     assert "exact at one row a proposal" in said and "of 60 rows" in said
     ready = pdmp.auto(model, chains=3, seed=1).prepared
-    assert ready.choice == said and ready.starts.shape == (3, 2) and ready.gradients >= 30
+    assert ready.choice == f"{said}; {modes.told(0)}" and ready.starts.shape == (3, 2) and ready.gradients >= 30
     mode, root = model.mode(), process.reference.root
     draws = mode + np.random.default_rng(1).standard_normal((3, 2)) @ root.T
     np.testing.assert_array_equal(starts(3, np.random.default_rng(1)), draws)

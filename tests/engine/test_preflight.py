@@ -1223,7 +1223,7 @@ def test_a_number_of_data_that_is_one_off_is_said():
     y = np.arange(6.0)
     with pytest.warns(UserWarning, match="'y' of Rows has 6 rows, and no term reads the last: `n_data` = 5 seems one"):
         preflight.check_target(Rows(y, 5))
-    for model in (Rows(y, 6), Rows(y, 4), Rows(y, 5, pairs=True)):
+    for model in (Rows(y, 6), Rows(y, 4), Rows(y, 5, pairs=True), Rows(y[:2], 1)):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             preflight.check_target(model)
@@ -1231,5 +1231,7 @@ def test_a_number_of_data_that_is_one_off_is_said():
         UserWarning, match="'y', 'z' of .* have 6 rows, and no term reads the last 2: `n_data` = 4 seems 2"
     ):
         preflight.check_target(Twice(y, 4, z=y))
+    with pytest.warns(UserWarning, match="have 6 rows, and no term reads the last 5: `n_data` = 1 seems 5 too small"):
+        preflight.check_target(Twice(y, 1, z=y))
     with pytest.raises(ValueError, match="'y' of Rows has 6 rows, and `n_data` is 7"):
         pdmp.sample(pdmp.BPS(Rows(y, 7)), events=10, seed=1, progress=False)

@@ -416,6 +416,23 @@ def test_categories_of_numbers_are_no_numbers(tmp_path):
         assert [g.levels for g in found.groups] == [g.levels for g in wanted.groups]
 
 
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_categories_of_numbers_in_a_file_that_is_read_whole(tmp_path, monkeypatch, is_ordered):
+    """Whatever the version of pandas reads them as; their order in the file is not kept by all of these."""
+    monkeypatch.setattr(sources, "LARGE_FILE", 10**9)
+    data = table()
+    data["stage"] = pandas.Categorical(np.arange(N) % 3 + 1, ordered=is_ordered)
+    data["grade"] = np.arange(N) % 4
+    data.to_parquet(tmp_path / "t.parquet")
+    read = read_table(tmp_path / "t.parquet")
+    assert read.stage.dtype == data.stage.dtype
+    assert read.grade.dtype.kind == "i"
+    pandas.testing.assert_series_equal(read.stage, data.stage)
+    formulas_of = [pdmp.regression("y ~ x + stage", t, sample=False) for t in (data, tmp_path / "t.parquet")]
+    columns = [list(one.model.columns) for one in formulas_of]
+    assert columns[0] == columns[1] == ["Intercept", "x", "stage[2]", "stage[3]"]
+
+
 def test_the_index_of_the_rows_is_no_column(tmp_path, monkeypatch):
     """In memory, in a file, in batches, in a folder and in partitions alike; other columns are read beside it."""
     data = table()

@@ -384,6 +384,66 @@ def test_a_model_of_ones_own_is_compiled_once_and_after_each_edit(where, tmp_pat
         assert after["values"][0] == pytest.approx(potential, rel=1e-14)
 
 
+CACHED_FILE = """
+import numba
+from deep import deep
+
+@numba.njit(cache=True)
+def shallow():
+    return deep()
+
+@numba.njit("float64()", cache=True)
+def of_these_types():
+    return deep()
+"""
+CACHED_SCRIPT = """
+import json
+import numpy as np
+import pdmp
+from numba import njit
+from shallow import of_these_types, shallow
+
+@njit(cache=True)
+def slope(x):
+    return 0.5 * (x[0] - shallow()) ** 2, x - shallow()
+
+class Own(pdmp.Model):
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * (x[0] - shallow()) ** 2
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += x[0] - of_these_types()
+
+before = shallow()  # as numba has kept it
+zero = np.zeros(1)
+own, given = Own(dim=1), pdmp.models.from_function(slope, 1)
+values = own.gradient(zero)[0], own.potential(zero), given.gradient(zero)[0], shallow(), of_these_types()
+print(json.dumps({"before": before, "values": values}))
+"""
+
+
+@pytest.mark.parametrize("called", in_ci([True, False], True))
+def test_what_numba_itself_has_kept_is_not_in_what_is_kept_here(called, tmp_path):
+    """Numba does not see that a function of another file has changed, which one of its own cache calls."""
+    script = CACHED_SCRIPT if called else CACHED_SCRIPT.replace("= shallow()  #", "= None  #")
+    (tmp_path / "shallow.py").write_text(CACHED_FILE)
+    (tmp_path / "deep.py").write_text("import numba\n\n@numba.njit\ndef deep():\n    return 2.0\n")
+    (tmp_path / "alone.py").write_text("from shallow import *\nshallow(), of_these_types()\nprint('{}')")
+    (tmp_path / "script.py").write_text(script)
+    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    said("alone.py", tmp_path, **environment)
+    assert said("script.py", tmp_path, **environment)["values"] == [-2.0, 2.0, -2.0, 2.0, 2.0]
+    said("alone.py", tmp_path, **environment)
+    edit(tmp_path / "deep.py", "2.0", "3.0")
+    now = said("script.py", tmp_path, **environment)
+    assert now["before"] == (2.0 if called else None)
+    assert now["values"] == [-3.0, 4.5, -3.0, 3.0, 3.0]
+    (tmp_path / "shallow.py").write_text(CACHED_FILE.replace(", cache=True", "").replace("(cache=True)", ""))
+    assert said("script.py", tmp_path, **environment)["values"] == now["values"]
+
+
 def test_files_that_are_cut_short_or_changed_are_compiled_anew(tmp_path):
     (tmp_path / "asked.py").write_text(ASKED)
     ending = "print(json.dumps(asked(pdmp.models.LinearGaussian(np.eye(2), np.ones(2)))))"
