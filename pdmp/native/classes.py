@@ -57,11 +57,10 @@ from pdmp.native.decorators import inlined as inlined
 from pdmp.native.decorators import internal as internal
 from pdmp.native.decorators import internal_inlined as internal_inlined
 from pdmp.native.decorators import larger as larger
-from pdmp.native.decorators import method_options
+from pdmp.native.decorators import method_options, without_caches
 from pdmp.native.decorators import positive_part as positive_part
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
-from pdmp.native.decorators import without_caches
 from pdmp.native.explanations import explanation
 from pdmp.native.fingerprints import UNIQUE, dispatchers, is_standard
 from pdmp.native.fingerprints import fingerprint as fingerprint
