@@ -61,7 +61,6 @@ from pdmp.models.regressions.likelihoods import law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
-from pdmp.processes.regression_zigzag import RegressionZigZag
 
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
@@ -619,11 +618,11 @@ def sample_model(
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(moved(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
-    if type(process) is RegressionZigZag and not process.crossed:
-        first = process
-        process, passes = with_pilot(process, starts, seed)
+    first = process
+    process, passes = with_pilot(process, starts, seed)
+    if passes > 0.0:
         process.prepared = process.prepared._replace(gradients=math.ceil(passes))
-        said += "" if process is first else "; a pilot run moved its anchor"
+    said += "" if process is first else "; a pilot run moved its anchor"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options
