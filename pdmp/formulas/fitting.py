@@ -65,7 +65,6 @@ from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import one_of
-from pdmp.processes.regression_zigzag import RegressionZigZag
 
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
@@ -624,11 +623,11 @@ def sample_model(
         run = sample(moved(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
     cautions = other_modes(model, process, seed)
-    if type(process) is RegressionZigZag and not process.crossed:
-        first = process
-        process, passes = with_pilot(process, starts, seed)
+    first = process
+    process, passes = with_pilot(process, starts, seed)
+    if passes > 0.0:
         process.prepared = process.prepared._replace(gradients=math.ceil(passes))
-        said += "" if process is first else "; a pilot run moved its anchor"
+    said += "" if process is first else "; a pilot run moved its anchor"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options
@@ -644,7 +643,7 @@ def other_modes(model: MixedRegression, process: Any, seed: int) -> list[str]:
     """What is warned of where rows of a law that is not log-concave may leave several modes: one is sampled."""
     if model.likelihood is not StudentTLaw or model.n_groups or model.coded is not None:
         return []
-    known, _ = modes_of_rows(model, process.anchor, np.random.SeedSequence(seed, spawn_key=(2**32 - 3,)))
+    known, _ = modes_of_rows(model, process.anchor, np.random.SeedSequence(seed, spawn_key=(2**32 - 4,)))
     here, found = beside(known, process.anchor)
     text = warning(found, here, names_of(model))
     if text is not None:

@@ -19,6 +19,7 @@ import numpy as np
 from pdmp.automatic.sampling import sample
 from pdmp.errors import SamplingError, short_runs
 from pdmp.metric import Metric
+from pdmp.process import Process
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
 LENGTH = 100.0  #: process time of a pilot run, in which each coordinate moves so many of its standard deviations
@@ -29,14 +30,15 @@ WIDER = 1.5  #: and how many times as wide as it says a posterior is
 
 
 def with_pilot(
-    process: RegressionZigZag, starts: Callable[[int, np.random.Generator], np.ndarray], seed: int
-) -> tuple[RegressionZigZag, float]:
+    process: Process, starts: Callable[[int, np.random.Generator], np.ndarray], seed: int
+) -> tuple[Process, float]:
     """The process, or one with anchor and speeds of a pilot run, and the passes over the data that it took.
 
-    Rows in files are left alone: the survey of an anchor is a pass over all files.
+    It is for `RegressionZigZag` without crossed groups. Rows in files are left alone: the survey of an anchor is a pass
+    over all files.
     """
     model, passes = process.model, 0.0
-    if model.coded is not None:
+    if not isinstance(process, RegressionZigZag) or process.crossed or model.coded is not None:
         return process, passes
     laws = np.arange(model.dim) >= model.dim - model.n_dispersions
     few = laws | (np.arange(model.dim) >= process.spread) & (np.arange(model.dim) < process.first_effect)

@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
-from pdmp.gradients.alias import AliasTables, table_of_block
+from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Metric, check_metric
 from pdmp.models.priors import NORMAL
 from pdmp.models.regressions.blocks import Chunks
@@ -71,8 +71,8 @@ from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, v
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
 from pdmp.processes.remainders import RowReport, Shells
-from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
-from pdmp.processes.row_expansion import survey_rows, tables_of_blocks
+from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds
+from pdmp.processes.row_expansion import survey_rows, tables_of_blocks, weigh_blocks
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -163,31 +163,19 @@ class RowFactors(Process):
         root = self.reference.sd if isinstance(self.reference, DiagonalReference) else self.reference.root
         if model.blocks is None:
             self.weights, *shells = row_bounds(model, self.anchor, root)
-            self.growth = Shells(*shells)
+            self.growth, self.total = Shells(*shells), float(np.sum(self.weights))
         else:
-            self._weigh_blocks(model, root)
-        self.total = float(np.sum(self.weights)) if model.blocks is None else float(self.tables.totals[0])
+            plan = Plan(model.n_data, math.sqrt(model.dim))
+            self.growth, _, names, *where = weigh_blocks(model, plan, (), _norms_of_block, plan, self.anchor, root)
+            self.weights = model.blocks.files.mapped(names[1])
+            self.tables = tables_of_blocks(model, names[0], *where, self.weights)
+            self.total = float(self.tables.totals[0])
         if not math.isfinite(self.total):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         if model.blocks is None:
             self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
         dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]][: self._clocks]
         super().__init__(model.dim, self._clocks, dependents, flow=None if flow is None else flow(self.anchor))
-
-    def _weigh_blocks(self, model, root):
-        """The weights of rows block by block; of rows in files they and their tables are in files as well."""
-        blocks, files, n = model.blocks, model.blocks.files, model.n_data
-        table, weights = files.unused("alias"), files.unused("weights")
-        files.create(table, (n, 2))
-        files.create(weights, (n,))
-        plan, factors, first, totals = Plan(n, math.sqrt(model.dim)), [], [0], []
-        for of_block, rows, total in blocks.map(_weigh_block, plan, self.anchor, root, table, weights):
-            factors.append(of_block)
-            first.append(first[-1] + rows)
-            totals.append(total)
-        self.growth = Shells(*together(plan, factors))
-        self.weights = files.mapped(weights)
-        self.tables = tables_of_blocks(model, table, first, totals, self.weights)
 
     # -- compiled: single rows ---------------------------------------------------------------------------------------
 
@@ -456,16 +444,11 @@ def _sums(model, files, first, anchor):
     return survey_rows(model, anchor, np.arange(model.dim))[0][:2]
 
 
-def _weigh_block(block, files, first, plan, anchor, root, table, name):
+def _norms_of_block(block, plan, anchor, root):
+    """What `weigh_blocks` asks."""
     pieces = (block.row_block(0, *where, anchor, root) for where in in_pieces(block.n_data))
-    found = np.concatenate([plan.norms(block.enclosures[0], rows) for rows in pieces], axis=2)
-    bounds = in_shells(found)
-    weights, total = bounds.weights[0], float(bounds.weights.sum())
-    files.write(name, first, weights)
-    if math.isfinite(total):
-        aliases, total = table_of_block(weights)
-        files.write(table, first, aliases)
-    return bounds.factors, block.n_data, total
+    bounds = in_shells(np.concatenate([plan.norms(block.enclosures[0], rows) for rows in pieces], axis=2))
+    return bounds.weights[0], bounds.weights[0], bounds.factors, ()
 
 
 def shares(model, anchor, sd, weights, growth, support, levels):

@@ -86,10 +86,11 @@ from pdmp.processes.row_expansion import (
     layout_of,
     mean_squares,
     sorted_by_units,
-    survey_blocks,
+    survey_block,
     surveyed,
     tables_of_blocks,
     weigh,
+    weigh_blocks,
 )
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
@@ -329,7 +330,8 @@ class RegressionZigZag(Process):
             del parts, drawn, thirds  # of many rows each is as large as the table
             self.tables = AliasTables(order, places, weights)
         else:
-            sums, self.growth, names, first, totals = survey_blocks(model, *args)
+            width = (model.n_functionals,)
+            self.growth, sums, names, first, totals = weigh_blocks(model, plan, width, survey_block, *args)
             self.parts = model.blocks.files.mapped(names[1])
             self.tables = self._tables_in_files(model, names[0], first, totals)
         self.pull, self.inner, self.border, self.own, self.bulge = sums

@@ -194,34 +194,39 @@ def tables_of_blocks(model, name, first, totals, further):
     return tables
 
 
-def survey_blocks(model, layout, plan, anchor, speed, scale, shared, typical):
-    """The same block by block, of rows in files or of `Columns`, whose groups are not crossed.
+def weigh_blocks(model, plan, width, weigh_block, *args):
+    """Rows in files, or of `Columns`, block by block: weights and tables of rows in files are in files as well.
 
-    Returns `Sums`, `Shells`, and for tables of the rows: names of files of these and of ω, where blocks begin, and the
-    sums of their weights.
+    ``weigh_block(block, *args)`` gives weights, `width` numbers a row, those by which rows are drawn, the factors of
+    shells, and a tuple of sums. Returned are φ, the sums of all blocks, the names of the files of the tables, or with
+    groups of the second weights, and of the first ones, where blocks begin, and the sums of their weights.
     """
     blocks, files, n = model.blocks, model.blocks.files, model.n_data
-    names = files.unused("alias"), files.unused("parts")
+    names = files.unused("alias"), files.unused("weights")
     files.create(names[0], (n,) if model.n_groups else (n, 2))
-    files.create(names[1], (n, model.n_functionals))
+    files.create(names[1], (n, *width))
     sums, factors, first, totals = [], [], [0], []
-    args = layout, plan, anchor, speed, scale, shared, typical, *names
-    for parts, of_block, rows, total in blocks.map(_survey_block, *args):
+    for parts, of_block, rows, total in blocks.map(_weigh_block, names, weigh_block, args):
         sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
         factors = [together(plan, [*factors, of_block])[1]]
         first.append(first[-1] + rows)
         totals.append(total)
-    return Sums(*sums), Shells(*together(plan, factors)), names, first, totals
+    return Shells(*together(plan, factors)), sums, names, first, totals
 
 
-def _survey_block(block, files, first, layout, plan, anchor, speed, scale, shared, typical, name, of_rows):
-    found = weigh(block, layout, plan, anchor, speed, scale, shared, typical, np.zeros((0, 0)), 0.0, alone=True)
-    weights = found.drawn[0]
-    total = float(weights.sum())
-    files.write(of_rows, first, found.parts.T)
+def _weigh_block(block, files, first, names, weigh_block, args):
+    weights, drawn, factors, sums = weigh_block(block, *args)
+    total = float(drawn.sum())
+    files.write(names[1], first, weights)
     if block.n_groups:
-        files.write(name, first, weights)
+        files.write(names[0], first, drawn)
     elif math.isfinite(total):
-        table, total = table_of_block(weights)
-        files.write(name, first, table)
-    return survey_rows(block, anchor, shared)[0], found.factors, block.n_data, total
+        table, total = table_of_block(drawn)
+        files.write(names[0], first, table)
+    return sums, factors, block.n_data, total
+
+
+def survey_block(block, layout, plan, anchor, speed, scale, shared, typical):
+    """What `weigh_blocks` asks, with `Sums`; groups are not crossed."""
+    found = weigh(block, layout, plan, anchor, speed, scale, shared, typical, np.zeros((0, 0)), 0.0, alone=True)
+    return found.parts.T, found.drawn[0], found.factors, survey_rows(block, anchor, shared)[0]
