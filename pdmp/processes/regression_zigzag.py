@@ -3,7 +3,8 @@ r"""The Zig-Zag process of a regression with dispersions and coefficients of gro
 =====  =================================================================================================
 flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
 clock  one for the rows of each group (of all rows, without groups), one for the priors of β and the
-       dispersions; with groups, one for each mean of their coefficients and one for each log τ
+       dispersions; with groups, one for each mean of their coefficients and one for each log τ, and one for
+       the regression φ of correlated effects
 rate   of coordinate j: Σᵢ (vⱼ Tᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
 jump   vⱼ ← -vⱼ
 =====  =================================================================================================
@@ -28,6 +29,10 @@ own, and costs the same for every number of rows and groups. φ is bounded by it
 at its end, when the clock is drawn anew. Likewise for the others, which see all groups: with the effects
 e = M (w - m, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ², the gauges and what the groups add to G are kept up to date, as
 lines and parabolas in time.
+
+Of correlated effects M depends on φ, a line in time, and with it the parts that are independent, see
+`GroupIntercepts`: u - φ v changes by at most |u̇| + |φ| |v̇| + |φ̇| |v|, each at its largest within the horizon, for one
+group, for the sum of all and for the root of the sum of squares. Σ u v is a parabola in time as Σ u² and Σ v² are.
 
 **Crossed groupings.** A row then has coefficients of several groups. For the shared coordinates, β and the dispersions,
 θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and
@@ -76,6 +81,7 @@ from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.blocks import is_crossed
+from pdmp.models.regressions.group_intercepts import log_of_both, shares_of_both
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
@@ -125,7 +131,8 @@ class Memory(NamedTuple):
     reach: np.ndarray  #: (K + 1,) D of each group column when it was computed last, and when that was
     across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
     since: np.ndarray  #: (1,) when they were computed from all pairs
-    joint: np.ndarray  #: (3,) B = ΣdC over the coefficients, ΣvC = B'/2 and ΣvĊ = B''/2, at the time of `sums`
+    joint: np.ndarray  #: (3,) B = ΣdC over the coefficients, ΣvC = B'/2 and ΣvĊ = B''/2, at the time of `sums`; of
+    #: correlated effects the same of Σd₀d₁
     loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
     evaluation: tuple  #: what the model needs for it
 
@@ -206,6 +213,7 @@ class RegressionZigZag(Process):
     end: np.ndarray  #: (K,) one after the last column of effect k
     column: np.ndarray  #: (E,) of the coefficients
     mixing: np.ndarray  #: (K, K) M
+    lean: int  #: place of φ, or -1
     means: np.ndarray  #: (K,) places of the means
     share: np.ndarray  #: (E,) of the gauges
     stiffness: np.ndarray  #: (K,)
@@ -283,7 +291,7 @@ class RegressionZigZag(Process):
         if K:
             fastest = self.speed[self.spread : self.first_effect].max()
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
-        clocks = self.groups + 1 + 2 * K
+        clocks = self.groups + 1 + 2 * K + (self.lean >= 0)
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
     def _read_layout(self, model):
@@ -293,10 +301,10 @@ class RegressionZigZag(Process):
         self.head, self.end, self.units, self.groups = layout.head, layout.end, layout.units, len(layout.units)
         self.spread, self.first_effect, self.slots, self.crossed = p, int(model.first[0]), K, is_crossed(model)
         self.column = np.repeat(np.arange(K), np.diff(model.first))
-        self.means, self.mixing = np.zeros(0, np.int64), np.zeros((0, 0))
+        self.means, self.mixing, self.lean = np.zeros(0, np.int64), np.zeros((0, 0)), -1
         self.share, self.stiffness = np.zeros(E), np.zeros(K)
         if K:
-            self.means, self.mixing = model.means, model.mixing
+            self.means, self.mixing, self.lean = model.means, model.mixing, model.lean
             self.share, self.stiffness = model.share, model.stiffness
         laws, fixed = np.arange(model.dim - model.n_dispersions, model.dim), np.setdiff1d(np.arange(p), self.means)
         self.shared = np.r_[fixed, laws].astype(np.int64)
@@ -482,12 +490,35 @@ class RegressionZigZag(Process):
         return 1 if self.head[k] == k else 2
 
     @compiled
+    def leans(self, t):
+        """Whether the part t of the effects depends on φ."""
+        return self.lean >= 0 and t == 0
+
+    @compiled
+    def mixed(self, state, t, q, now):
+        """M, and its largest slope."""
+        m = self.mixing[t, q]
+        if self.leans(t) and q > t:
+            w = self.mixing[q, q]
+            return m - self.at(state, self.lean, now) * w, self.speed[self.lean] * abs(w)
+        return m, 0.0
+
+    @compiled
     def effect(self, state, u, t, now):
         """eₜ of group u, from its positions in the memory."""
         here, total = state.memory.here, 0.0
         for q in range(t, self.end[t]):
-            total += self.mixing[t, q] * (here[self.place_of(u, q)] - self.at(state, self.means[q], now))
+            m, _ = self.mixed(state, t, q, now)
+            total += m * (here[self.place_of(u, q)] - self.at(state, self.means[q], now))
         return total
+
+    @compiled
+    def fastest(self, state, t, one, other, size, now, h):
+        """How fast eₜ changes at most until now + h, with `one` as the most by u, and `other` and v's size: or sums."""
+        if not self.leans(t):
+            return one
+        turn = self.speed[self.lean]
+        return one + (abs(self.at(state, self.lean, now)) + turn * h) * other + turn * (size + other * h)
 
     @compiled
     def mean_part(self, state, t, now):
@@ -521,17 +552,105 @@ class RegressionZigZag(Process):
         return self.prior_derivative(j, self.at(state, j, now)), j, self.speed[j]
 
     @compiled
-    def excess(self, state, k, now):
+    def excess_of(self, state, k, now):
         """-Σ of the effects of group column k."""
         self.advance_sums(state.memory, now)
         return self.size(k) * self.mean_part(state, k, now) - state.memory.sums[k, FIRST]
 
     @compiled
-    def square_sum(self, state, k, now):
-        """The sum of their squares."""
+    def excess(self, state, t, now):
+        """-Σeₜ."""
+        total = self.excess_of(state, t, now)
+        return total - self.at(state, self.lean, now) * self.excess_of(state, 1, now) if self.leans(t) else total
+
+    @compiled
+    def square_of(self, state, k, now):
+        """The sum of the squares of the effects of group column k."""
         self.advance_sums(state.memory, now)
         b, sums = self.mean_part(state, k, now), state.memory.sums
         return positive_part(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
+
+    @compiled
+    def product_sum(self, state, now):
+        """Σuv of correlated effects."""
+        self.advance_sums(state.memory, now)
+        b, c, sums = self.mean_part(state, 0, now), self.mean_part(state, 1, now), state.memory.sums
+        return state.memory.joint[0] - b * sums[1, FIRST] - c * sums[0, FIRST] + self.size(0) * b * c
+
+    @compiled
+    def square_sum(self, state, t, now):
+        """Σeₜ²."""
+        total = self.square_of(state, t, now)
+        if self.leans(t):
+            slope = self.at(state, self.lean, now)
+            total += slope * (slope * self.square_of(state, 1, now) - 2.0 * self.product_sum(state, now))
+        return positive_part(total)
+
+    @compiled
+    def sum_pace(self, state, t, now, h):
+        """How fast Σeₜ changes at most until now + h."""
+        one = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
+        if not self.leans(t):
+            return one
+        other = self.size(1) * self.mean_speeds[1] + self.sum_of_speeds[1]
+        return self.fastest(state, t, one, other, abs(self.excess_of(state, 1, now)), now, h)
+
+    @compiled
+    def root_pace(self, state, t, now, h):
+        """How fast the root of Σeₜ² changes at most until now + h."""
+        wide = math.sqrt(float(self.size(t)))
+        one = self.root_of_speeds[t] + wide * self.mean_speeds[t]
+        if not self.leans(t):
+            return one
+        other = self.root_of_speeds[1] + wide * self.mean_speeds[1]
+        return self.fastest(state, t, one, other, math.sqrt(self.square_of(state, 1, now)), now, h)
+
+    @compiled
+    def prior_of_wide(self, s, k):
+        """The derivative by log τ₀, at s, of what the prior of correlated effects has of it; or by log τₖ, at s."""
+        j, partial = self.spread + k, self.prior_derivative(self.spread + k, s)
+        if self.lean < 0:
+            return partial
+        return partial + (2.0 * self.model.eta + 1.0) if j == self.spread else partial - 1.0
+
+    @compiled
+    def wide(self, state, now):
+        """log τ₀, and its derivatives by s and φ."""
+        s, t = self.at(state, self.spread, now), self.at(state, self.spread + 1, now)
+        slope = self.at(state, self.lean, now)
+        share, by_lean = shares_of_both(s, t, slope)
+        return log_of_both(s, t, slope), share, by_lean
+
+    @compiled
+    def pace_of_wide(self, state, now, h):
+        """How fast log τ₀ changes at most until now + h, and how large its derivative by φ is at most."""
+        s, t = self.at(state, self.spread, now), self.at(state, self.spread + 1, now)
+        fast = self.speed[self.spread] + self.speed[self.spread + 1]
+        most = 0.5 * exp(t - s + fast * h)
+        return max(self.speed[self.spread], self.speed[self.spread + 1]) + self.speed[self.lean] * most, most
+
+    @compiled
+    def prior_of_spread(self, state, k, now):
+        """The derivative of the priors by the k-th log τ, without that of the effects' law."""
+        s = self.at(state, self.spread + k, now)
+        if self.lean < 0:
+            return self.prior_of_wide(s, k)
+        wide, share, _ = self.wide(state, now)
+        rise = self.prior_of_wide(wide, 0)
+        if k == 0:
+            return share * rise - 2.0 * self.model.eta
+        return (1.0 - share) * rise + self.prior_of_wide(s, 1)
+
+    @compiled
+    def most_of_prior(self, state, k, sign, now, h):
+        """At least `sign` times that until now + h."""
+        end = self.at(state, self.spread + k, now) + sign * self.speed[self.spread + k] * h
+        if self.lean < 0:
+            return sign * self.prior_of_wide(end, k)
+        wide, _, _ = self.wide(state, now)
+        pace, _ = self.pace_of_wide(state, now, h)
+        most = positive_part(sign * self.prior_of_wide(wide + sign * pace * h, 0))
+        return most + sign * (self.prior_of_wide(end, 1) if k == 1 else -2.0 * self.model.eta)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -541,10 +660,13 @@ class RegressionZigZag(Process):
             return self.propose_row(state, i, now, rng)
         if i == self.groups:
             return self.propose_prior(state, i, now, rng)
-        if i <= self.groups + self.slots:
-            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
+        k = i - self.groups - 1
+        if k < self.slots:
+            bound, horizon = self.bound_of_mean(state, k, now)
+        elif k < 2 * self.slots:
+            bound, horizon = self.bound_of_spread(state, k - self.slots, now)
         else:
-            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
+            bound, horizon = self.bound_of_lean(state, now)
         s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
         return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
 
@@ -579,9 +701,15 @@ class RegressionZigZag(Process):
                 t = k if n == 0 else first
                 s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t] * horizon
                 low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
-                e = sign * self.mixing[t, k] * self.effect(state, u, t, now)
+                m, change = self.mixed(state, t, k, now)
+                e, pace = self.effect(state, u, t, now), self.effect_speeds[self.place_of(u, t) - self.first_effect]
+                if self.leans(t):
+                    other = self.effect_speeds[self.place_of(u, 1) - self.first_effect]
+                    pace = self.fastest(state, t, pace, other, abs(self.effect(state, u, 1, now)), now, horizon)
+                    rise += high * change * (abs(e) + pace * horizon)
+                e *= sign * m
                 known += (high if e > 0.0 else low) * e
-                rise += high * abs(self.mixing[t, k]) * self.effect_speeds[self.place_of(u, t) - self.first_effect]
+                rise += high * abs(m) * pace
             known, rise = self.speed[j] * positive_part(known), self.speed[j] * rise
             memory.own[u, k - first], memory.own[u, width + k - first] = known, rise
             row[u, KNOWN] += known
@@ -635,16 +763,18 @@ class RegressionZigZag(Process):
         for i in range(self.terms(k)):
             t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
-            size = abs(self.mixing[t, k])
-            slope += size * exp(-2.0 * s) * (fastest + 2.0 * turn * abs(self.excess(state, t, now)))
+            fastest, size = self.sum_pace(state, t, now, 0.0), self.excess(state, t, now)
+            m, change = self.mixed(state, t, k, now)
+            precision = exp(-2.0 * s)
+            slope += abs(m) * precision * (fastest + 2.0 * turn * abs(size)) + change * precision * abs(size)
         h = 1.0 / max(1.0, math.sqrt(speed * slope))
         total = sign * partial + curvature * pace * h
         for i in range(self.terms(k)):
             t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
-            top = sign * self.mixing[t, k] * self.excess(state, t, now) + abs(self.mixing[t, k]) * fastest * h
+            fastest, size = self.sum_pace(state, t, now, h), self.excess(state, t, now)
+            m, change = self.mixed(state, t, k, now)
+            top = sign * m * size + (abs(m) * fastest + change * (abs(size) + fastest * h)) * h
             top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
             total += top
         return speed * positive_part(total), h
@@ -656,7 +786,8 @@ class RegressionZigZag(Process):
         for n in range(self.terms(k)):
             t = k if n == 0 else self.head[k]
             precision = exp(-2.0 * self.at(state, self.spread + t, now))
-            partial += self.mixing[t, k] * precision * self.excess(state, t, now)
+            m, _ = self.mixed(state, t, k, now)
+            partial += m * precision * self.excess(state, t, now)
         return partial
 
     @compiled
@@ -664,13 +795,41 @@ class RegressionZigZag(Process):
         """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
         j, n = self.spread + k, self.size(k)
         speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
-        fastest = self.root_of_speeds[k] + math.sqrt(float(n)) * self.mean_speeds[k]
+        fastest = self.root_pace(state, k, now, 0.0)
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
         slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
         h = 1.0 / max(1.0, math.sqrt(slope))
-        end = s + sign * speed * h
+        end, fastest = s + sign * speed * h, self.root_pace(state, k, now, h)
         size = positive_part(root - sign * fastest * h)
-        return speed * positive_part(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
+        top = self.most_of_prior(state, k, sign, now, h) + sign * n - sign * (exp(-2.0 * end) * size * size)
+        return speed * positive_part(top), h
+
+    @compiled
+    def slope_of_lean(self, state, now):
+        """The derivative by φ: of the prior, and -Σ e₀ v / e^2s."""
+        product = self.product_sum(state, now) - self.at(state, self.lean, now) * self.square_of(state, 1, now)
+        wide, _, by_lean = self.wide(state, now)
+        return by_lean * self.prior_of_wide(wide, 0), -exp(-2.0 * self.at(state, self.spread, now)) * product
+
+    @compiled
+    def bound_of_lean(self, state, now):
+        """A bound on the rate of φ, and for how long it holds."""
+        speed, turn, s = self.speed[self.lean], self.speed[self.spread], self.at(state, self.spread, now)
+        sign = 1.0 if state.v[self.lean] >= 0.0 else -1.0
+        root, other = math.sqrt(self.square_sum(state, 0, now)), math.sqrt(self.square_of(state, 1, now))
+        _, product = self.slope_of_lean(state, now)
+        pace, far = self.root_pace(state, 0, now, 0.0), self.root_pace(state, 1, now, 0.0)
+        slope = exp(-2.0 * s) * (pace * other + root * far) + 2.0 * turn * abs(product)
+        h = 1.0 / max(1.0, math.sqrt(speed * slope))
+        pace = self.root_pace(state, 0, now, h)
+        high = exp(-2.0 * (s - turn * h))
+        top = sign * product
+        top *= exp(2.0 * turn * h) if top > 0.0 else exp(-2.0 * turn * h)
+        top += high * (pace * (other + far * h) + root * far) * h
+        wide, _, _ = self.wide(state, now)
+        fast, most = self.pace_of_wide(state, now, h)
+        ends = abs(self.prior_of_wide(wide - fast * h, 0)), abs(self.prior_of_wide(wide + fast * h, 0))
+        return speed * positive_part(positive_part(top) + most * max(ends[0], ends[1])), h
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -695,11 +854,16 @@ class RegressionZigZag(Process):
         k = i - self.groups - 1
         if k < self.slots:
             j, partial = self.means[k], self.slope_of_mean(state, k, now)
-        else:
+        elif k < 2 * self.slots:
             k -= self.slots
             j = self.spread + k
             s = self.at(state, j, now)
-            partial = self.prior_derivative(j, s) + (self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now))
+            square = self.square_sum(state, k, now)
+            partial = self.prior_of_spread(state, k, now) + (self.size(k) - exp(-2.0 * s) * square)
+        else:
+            j = self.lean
+            prior, product = self.slope_of_lean(state, now)
+            partial = prior + product
         memory.flipping[0] = j
         return positive_part(state.v[j] * partial)
 
@@ -728,7 +892,8 @@ class RegressionZigZag(Process):
             for n in range(self.terms(k)):
                 t = k if n == 0 else first
                 precision = exp(-2.0 * self.at(state, self.spread + t, now))
-                partial += precision * self.mixing[t, k] * self.effect(state, u, t, now)
+                m, _ = self.mixed(state, t, k, now)
+                partial += precision * m * self.effect(state, u, t, now)
             return positive_part(state.v[j] * partial) * (total / bound)
         i = int(row[u, ROW])
         state.counts[DATA] += 1
@@ -813,6 +978,8 @@ class RegressionZigZag(Process):
         """What the flip of a coefficient changes in the sums, which are those of `now`, and in the lines."""
         memory, sums, j, k = state.memory, state.memory.sums, self.first_effect + e, self.column[e]
         group, turned = j - self.model.first[k], -2.0 * state.v[j]
+        if self.lean >= 0:
+            self.turn_product(state, group, k, turned, now)
         for n in range(self.terms(k)):
             t, d, v = k if n == 0 else self.head[k], 0.0, 0.0
             for q in range(t, self.end[t]):
@@ -837,6 +1004,17 @@ class RegressionZigZag(Process):
                 rise = turned * self.pair_curvature[n]
                 across[self.pairs[n], 0] -= rise * s
                 across[self.pairs[n], 1] += rise
+
+    @compiled
+    def turn_product(self, state, group, k, turned, now):
+        """What the flip of a coefficient of a group changes in Σd₀d₁."""
+        i, j, means, joint = self.first_effect + group, self.model.first[1] + group, self.means, state.memory.joint
+        away = self.at(state, j, now) - self.anchor[means[1]]
+        d = self.mixing[0, 0] * (self.at(state, i, now) - self.anchor[means[0]]) + self.mixing[0, 1] * away
+        v = self.mixing[0, 0] * state.v[i] + self.mixing[0, 1] * state.v[j]
+        one, other = self.mixing[0, k] * turned, self.mixing[1, 1] * turned if k == 1 else 0.0
+        joint[1] += 0.5 * (d * other + one * self.mixing[1, 1] * away)
+        joint[2] += (v + one) * (self.mixing[1, 1] * state.v[j] + other) - v * self.mixing[1, 1] * state.v[j]
 
     @compiled(allocates=True, inline=False)
     def true_rates(self, x, v, scratch, out):
@@ -963,6 +1141,10 @@ class RegressionZigZag(Process):
             d = mixing @ np.stack([x[s] - self.anchor[self.means[k + n]] for n, s in enumerate(own)])
             w, share = mixing @ np.stack([v[s] for s in own]), self.share[own[0]]
             sums[k] = 0.0, d.sum(), w.sum(), d @ d, d @ w, w @ w, share @ x[own[0]], share @ v[own[0]]
+            if self.lean >= 0 and k == 0:
+                before = d, w
+            elif self.lean >= 0:
+                state.memory.joint[:] = before[0] @ d, 0.5 * (before[0] @ w + before[1] @ d), before[1] @ w
         d, cross = x - self.anchor[effects], state.memory.cross
         cross[:, 0], cross[:, 1] = d @ self.border, v @ self.border
         if self.crossed:

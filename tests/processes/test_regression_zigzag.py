@@ -55,6 +55,8 @@ MODELS = {
     "gamma, groups": lambda: regression(law_of(families.gamma), 3),
     "zero_inflated_poisson, slopes": lambda: regression(law_of(families.zero_inflated_poisson), 3, n=40, slopes=1),
     "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
+    "NormalLaw, correlated slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
+    "gamma, correlated slopes": lambda: regression(law_of(families.gamma), 4, n=40, slopes=1, eta=0.7),
     "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=40, slopes=2),
     "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=40, slopes=2),
     "PoissonLaw, 3 crossed": lambda: crossed(PoissonLaw, 3),
@@ -257,8 +259,10 @@ def weights_of(process, row, u):
 
 
 def limit_of(process, i):
-    """The bound of clock i, of a mean or a spread: a function of state and time."""
+    """The bound of clock i, of a mean, a spread or φ: a function of state and time."""
     k = i - process.groups - 1
+    if k == 2 * process.slots:
+        return lambda state, now: process.native.bound_of_lean(state, now)
     if k < process.slots:
         return lambda state, now: process.native.bound_of_mean(state, k, now)
     return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
@@ -270,11 +274,12 @@ def limit_of(process, i):
         lambda: regression(PoissonLaw, 3),
         lambda: regression(NormalLaw, 3),
         pytest.param(lambda: regression(NormalLaw, 3, n=40, slopes=2), marks=pytest.mark.slow),
+        lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
         lambda: crossed(PoissonLaw),
         lambda: crossed(NormalLaw, slope=0),
         pytest.param(lambda: crossed(LogitLaw, 3, intercept=0.05), marks=pytest.mark.slow),
     ],
-    ids=["counts", "normal", "slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
+    ids=["counts", "normal", "slopes", "correlated slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
 )
 def test_bounds_hold_whatever_flips_in_between(model):
     """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""
@@ -303,7 +308,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             else:
                 top, end = limit_of(process, i)(state, before)
                 k = i - process.groups - 1
-                own = [process.means[k] if k < K else process.spread + k - K]
+                own = [process.means[k] if k < K else process.spread + k - K if k < 2 * K else process.lean]
             flips = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
             flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
             t = rng.uniform(0.0, end)
@@ -354,9 +359,10 @@ def test_bounds_hold_whatever_flips_in_between(model):
     [
         lambda: regression(PoissonLaw, 3),
         lambda: regression(PoissonLaw, 3, slopes=2),
+        lambda: regression(PoissonLaw, 3, slopes=1, eta=1.0),
         lambda: crossed(StudentTLaw, slope=1),
     ],
-    ids=["intercepts", "slopes", "crossed, slopes"],
+    ids=["intercepts", "slopes", "correlated slopes", "crossed, slopes"],
 )
 def test_sums_are_those_of_the_path(model):
     model = model()
