@@ -312,7 +312,7 @@ def regression(
     fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
     make = functools.partial(sampled, fit, origin, seed)
     if fit.correlated:  # whose full gradients are those of sums of terms
-        make = functools.partial(sampled, fit, origin, seed, lambda: of_terms()[1]())
+        make = functools.partial(sampled, fit, origin, seed, otherwise=lambda: of_terms()[1]())
         return make() if sample else PreparedFamily(of_terms()[0], seed, make)
     return make() if sample else Prepared(fit, seed, make)
 
@@ -509,8 +509,8 @@ def make_model(
         None if rows is not None else weight,
         priors or {},
     )
-    names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
-    by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True)) | of_sets
+    names = [*design.columns, *(g.sd_name for g in groups), *of_sets, *law.dispersions]
+    by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_sets.values(), *of_law], strict=True))
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")

@@ -339,7 +339,9 @@ class GroupIntercepts(MixedRegression):
         s, slope = self.n_fixed, draws[..., self.lean]
         with np.errstate(divide="ignore"):
             draws[..., s] = 0.5 * np.logaddexp(2.0 * draws[..., s], 2.0 * (draws[..., s + 1] + np.log(np.abs(slope))))
-        return super().constrain(draws) | {self.correlation_name: slope * np.exp(draws[..., s + 1] - draws[..., s])}
+        found, both = super().constrain(draws), slope * np.exp(draws[..., s + 1] - draws[..., s])
+        before = [*self.columns, *(g.sd_name for g in self.groups)]
+        return {name: found.pop(name) for name in before} | {self.correlation_name: both} | found
 
 
 @inlined
