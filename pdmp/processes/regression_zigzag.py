@@ -34,11 +34,13 @@ Of correlated effects M depends on φ, a line in time, and with it the parts tha
 `GroupIntercepts`: u - φ v changes by at most |u̇| + |φ| |v̇| + |φ̇| |v|, each at its largest within the horizon, for one
 group, for the sum of all and for the root of the sum of squares. Σ u v is a parabola in time as Σ u² and Σ v² are.
 
-**Crossed groupings.** A row then has coefficients of several groups. For the shared coordinates, β and the dispersions,
-θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and
-Tᵢⱼ = Rᵢⱼ less that. (Without it all rows say of σ that they fit worse than at the anchor, by as much as there are
-coefficients, and σ would flip G / √N times as often as it needs.) For a coefficient j of one grouping, what those of
-the others add to G is
+**Squares.** With more than √N groups, θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion for the shared
+coordinates, β and the dispersions, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and Tᵢⱼ = Rᵢⱼ less that.
+(Without it all rows say of σ that they fit worse than at the anchor, by as much as there are coefficients, and σ would
+flip G / √N times as often as it needs.) ωᵢⱼ is more by |θᵢⱼ| Σₖ (value σ)² r̂² then.
+
+**Crossed groupings.** A row has coefficients of several groups, and squares are in the expansion however many there
+are. For a coefficient j of one grouping, what those of the others add to G is
 
     Cⱼ = Σₕ hⱼₕ (x - x̂)ₕ,     hⱼₕ = Σ ℓ''ᵢ(x̂) valueᵢⱼ valueᵢₕ over the rows of both j and h.
 
@@ -186,7 +188,7 @@ class RegressionZigZag(Process):
     inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
     border: np.ndarray  #: (E, m) of these and the groups' coefficients
     own: np.ndarray  #: (E, W) of coefficients of one group, W the most group columns of a grouping
-    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each coefficient; (0, m) where groups are not crossed
+    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each coefficient; (0, m) without squares
     rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
     bulge_rises: np.ndarray  #: (m,) and of Σθd² where no d is above σ
     own_rises: np.ndarray  #: (E,) the largest slope of G of the coefficients, C and gauges included
@@ -195,9 +197,9 @@ class RegressionZigZag(Process):
     prior_horizon: float
     tables: object
     growth: object  #: φ, of each group
-    parts: np.ndarray  #: (N, n) ωᵢ by the functionals; of crossed groups (N, 1 + n), that of coefficients first
+    parts: np.ndarray  #: (N, n) ωᵢ by the functionals; with squares (N, 1 + n), that of coefficients first
     first_part: int  #: where in it those of the shared coordinates begin
-    thirds: np.ndarray  #: (N, n) θᵢ by the functionals, of crossed groups
+    thirds: np.ndarray  #: (N, n) θᵢ by the functionals, with squares
     joint: np.ndarray  #: (n,) c by the functionals, of crossed groups; 0 where products are left to the rows
     horizon: np.ndarray  #: of the groups' clocks
     pace: float  #: |σ / scale| of the coordinates of a row
@@ -206,6 +208,7 @@ class RegressionZigZag(Process):
     groups: int  #: clocks of rows
     slots: int  #: K, the group columns
     crossed: bool  #: whether they are of several groupings
+    squares: bool  #: whether squares are in the expansion
     first_effect: int
     spread: int  #: place of the first log τ
     units: np.ndarray  #: (U, 3) of each group: its first group column, one after the last, its place in the grouping
@@ -258,6 +261,7 @@ class RegressionZigZag(Process):
         self.pace = math.sqrt(of_shared + K)
         self.typical_reach = math.sqrt(2.0 * math.log(self.groups)) + RENEWAL if self.crossed else 1.0
         self.typical_distance = math.sqrt(of_shared + 1.0 + (K - 1) * self.typical_reach**2) if K else self.pace
+        self.squares = self.crossed or (model.blocks is None and K > 0 and self.groups**2 > model.n_data)
         crossed = self._survey(model)
         sums = self.tables.totals, self.pull, self.inner, self.own
         if not all(np.all(np.isfinite(part)) for part in sums):
@@ -271,18 +275,18 @@ class RegressionZigZag(Process):
             for q in range(self.head[k], self.end[self.head[k]]):
                 own = model.of_column(k)
                 self.own_rises[own] += np.abs(self.own[own, q - self.head[k]]) * sigmas[model.of_column(q)]
+        if self.squares:
+            self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
         if self.crossed:
             self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
             # Compiled code walks numbers without a sign twice as fast.
             self.pairs = crossed.indices.astype(np.int32, copy=False).view(np.uint32)
             gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
             self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
-            self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
             products = 2.0 * float(sigmas @ (abs(crossed) @ sigmas))
             self.bulge_rises[len(sigma) - model.n_dispersions :] += np.abs(self.joint[1:]) * products
-        self.prior_horizon = 1.0 / max(
-            1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * self.typical_reach * self.crossed))
-        )
+        reach = math.sqrt(2.0 * math.log(max(self.groups, 1))) + RENEWAL
+        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * reach)))
         self.horizon = np.full(self.groups, 1.0 / self.pace)
         if self.crossed:  # bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time
             with np.errstate(divide="ignore"):
@@ -326,10 +330,11 @@ class RegressionZigZag(Process):
         """The sums over the rows at the anchor, their weights and tables; h of crossed groups is returned."""
         plan, crossed = Plan(model.n_data, self.typical_distance), None
         args = self.layout, plan, self.anchor, self.speed, self.scale, self.shared, self.typical_distance
-        self.first_part, self.thirds, self.joint = int(self.crossed), np.zeros((0, 0)), np.zeros(0)
+        self.first_part, self.thirds, self.joint = int(self.squares), np.zeros((0, 0)), np.zeros(0)
         if model.blocks is None:
-            sums, thirds, crossed, self.joint = surveyed(model, self.anchor, self.shared)
-            parts, drawn, factors = weigh(model, *args, thirds, self.typical_reach, self.joint)
+            reach = self.typical_reach if self.crossed else self.typical_distance
+            sums, thirds, crossed, self.joint = surveyed(model, self.anchor, self.shared, self.squares)
+            parts, drawn, factors = weigh(model, *args, thirds, reach, self.joint)
             self.growth = Shells(*together(plan, [factors]))
             self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
             order, places = sorted_by_units(model, self.layout)
@@ -399,7 +404,7 @@ class RegressionZigZag(Process):
             sums[k, TIME] = now
         for k in range(memory.cross.shape[0]):
             memory.cross[k, 0] += memory.cross[k, 1] * s
-            if self.crossed:
+            if self.squares:
                 memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
                 memory.cross[k, 3] += memory.cross[k, 4] * s
         joint = memory.joint
@@ -419,7 +424,7 @@ class RegressionZigZag(Process):
                 if not far <= reach[self.column[e]]:  # a coordinate that is not a number is seen
                     reach[self.column[e]] = far
             reach[self.slots] = now
-        if not now - state.memory.since[0] < RECOUNT:
+        if self.crossed and not now - state.memory.since[0] < RECOUNT:
             self.count_across(state, now)
 
     @compiled
@@ -458,7 +463,7 @@ class RegressionZigZag(Process):
     @compiled
     def rise(self, state, k, now):
         """The largest slope of G of the k-th shared coordinate within its horizon."""
-        if not self.crossed:
+        if not self.squares:
             return self.rises[k]
         reach = 0.0
         for q in range(self.slots):
@@ -736,7 +741,7 @@ class RegressionZigZag(Process):
     def propose_prior(self, state, i, now, rng):
         memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
         self.advance_sums(memory, now)
-        if self.crossed:
+        if self.squares:
             self.renew(state, now)
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
@@ -950,7 +955,7 @@ class RegressionZigZag(Process):
         model.expand_margin(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
         f = j - own + 1 if j >= own else 0  # by the dispersion j, or by the linear predictor for any other j
         value, effect = rho[f], model.n_fixed <= j < own
-        if self.crossed and not effect:
+        if self.squares and not effect:
             for k in range(self.slots):
                 d = (x[model.level[i, k]] - there[model.level[i, k]]) * model.value[i, k]
                 value -= self.thirds[i, f] * (d * d)
@@ -992,11 +997,12 @@ class RegressionZigZag(Process):
             sums[t, SPEED] += change * (2.0 * v + change)
         for q in range(self.shared.shape[0]):
             memory.cross[q, 1] += turned * self.border[e, q]
-        if self.crossed:
-            sums[k, GAUGE_SLOPE] += turned * self.share[e]
+        if self.squares:
             away = self.at(state, j, now) - self.anchor[j]
             for q in range(self.shared.shape[0]):
                 memory.cross[q, 3] += turned * self.bulge[e, q] * away
+        if self.crossed:
+            sums[k, GAUGE_SLOPE] += turned * self.share[e]
             across, s = memory.across, now - memory.since[0]
             memory.joint[1] += turned * (across[e, 0] + across[e, 1] * s)
             memory.joint[2] += 2.0 * turned * across[e, 1]
@@ -1057,9 +1063,9 @@ class RegressionZigZag(Process):
             for q in range(self.shared.shape[0]):
                 out[j] += self.border[e, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
                 out[self.shared[q]] += self.border[e, q] * d
-                if self.crossed:
+                if self.squares:
                     out[self.shared[q]] += self.bulge[e, q] * (d * d)
-                    if self.functional(q) > 0:
+                    if self.crossed and self.functional(q) > 0:
                         out[self.shared[q]] += self.joint[self.functional(q)] * (d * across)
 
     @compiled
@@ -1147,5 +1153,5 @@ class RegressionZigZag(Process):
                 state.memory.joint[:] = before[0] @ d, 0.5 * (before[0] @ w + before[1] @ d), before[1] @ w
         d, cross = x - self.anchor[effects], state.memory.cross
         cross[:, 0], cross[:, 1] = d @ self.border, v @ self.border
-        if self.crossed:
+        if self.squares:
             cross[:, 2:] = np.stack([d * d @ self.bulge, d * v @ self.bulge, v * v @ self.bulge], axis=1)

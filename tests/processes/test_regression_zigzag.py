@@ -53,6 +53,8 @@ MODELS = {
     **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in list(LAWS.items())[1::2]},
     **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, LogitLaw)},
     "gamma, groups": lambda: regression(law_of(families.gamma), 3),
+    "gamma, many groups": lambda: regression(law_of(families.gamma), 5, n=20),
+    "NormalLaw, correlated slopes of many groups": lambda: regression(NormalLaw, 5, n=24, slopes=1, eta=1.0),
     "zero_inflated_poisson, slopes": lambda: regression(law_of(families.zero_inflated_poisson), 3, n=40, slopes=1),
     "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
     "NormalLaw, correlated slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
@@ -247,10 +249,11 @@ def weights_of(process, row, u):
     model, speed, levels = process.model, process.speed, process.model.level[row]
     bounds, thirds = (part[:, row] for part in bounds_of(process))
     parts = [speed[levels[k]] * abs(model.value[row, k]) * bounds[0] for k in columns_of(process, u)]
-    if process.crossed:
+    if process.squares:
         size = np.abs(speed[levels] * model.value[row])
         square = np.where(process.joint != 0.0, size.sum() ** 2, np.sum(size**2))
-        bounds = bounds + thirds * square * process.typical_reach**2
+        reach = process.typical_reach if process.crossed else process.typical_distance
+        bounds = bounds + thirds * square * reach**2
     if process.units[u, 0] == 0:
         fixed = len(process.shared) - model.n_dispersions
         parts += [speed[j] * abs(model.X[row, j]) * bounds[0] for j in process.shared[:fixed]]
@@ -275,11 +278,13 @@ def limit_of(process, i):
         lambda: regression(NormalLaw, 3),
         pytest.param(lambda: regression(NormalLaw, 3, n=40, slopes=2), marks=pytest.mark.slow),
         lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
+        lambda: regression(law_of(families.gamma), 5, n=20),
         lambda: crossed(PoissonLaw),
         lambda: crossed(NormalLaw, slope=0),
         pytest.param(lambda: crossed(LogitLaw, 3, intercept=0.05), marks=pytest.mark.slow),
     ],
-    ids=["counts", "normal", "slopes", "correlated slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
+    ids=["counts", "normal", "slopes", "correlated slopes", "many groups"]
+    + ["crossed counts", "crossed, slopes", "crossed, a narrow prior"],
 )
 def test_bounds_hold_whatever_flips_in_between(model):
     """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""
@@ -294,7 +299,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             outwards = np.sign(x - process.anchor) * process.speed / v  # as far as anything can go
             far_away = rng.random() < 0.5
             ways = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
-            if process.crossed:
+            if process.squares:
                 earlier = state_at(process, x - before * ways * v, v, 0.0)
                 native.renew(earlier, 0.0)
                 state.memory.reach[:] = earlier.memory.reach
@@ -316,7 +321,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             velocity[own] = v[own]
             after = state_at(process, there, velocity, 0.0)
             after.memory.here[:] = there
-            if process.crossed:
+            if process.squares:
                 native.renew(after, 0.0)
             prior, out = np.zeros(model.dim), np.zeros(model.dim)
             model.native.add_prior_gradient(there, prior)
@@ -360,16 +365,17 @@ def test_bounds_hold_whatever_flips_in_between(model):
         lambda: regression(PoissonLaw, 3),
         lambda: regression(PoissonLaw, 3, slopes=2),
         lambda: regression(PoissonLaw, 3, slopes=1, eta=1.0),
+        lambda: regression(NormalLaw, 5, n=20),
         lambda: crossed(StudentTLaw, slope=1),
     ],
-    ids=["intercepts", "slopes", "correlated slopes", "crossed, slopes"],
+    ids=["intercepts", "slopes", "correlated slopes", "many groups", "crossed, slopes"],
 )
 def test_sums_are_those_of_the_path(model):
     model = model()
     process = RegressionZigZag(model)
     state = process.begin(process.anchor, np.random.default_rng(0))
     native, rng, now = process.native, np.random.default_rng(4), 0.0
-    if process.crossed:
+    if process.squares:
         native.renew(state, now)
     for _ in range(60):
         j = int(rng.integers(model.dim))
@@ -395,7 +401,7 @@ def test_sums_are_those_of_the_path(model):
             np.testing.assert_allclose(sums[t, 6:], gauges, rtol=1e-9, atol=1e-9)
     away, v, cross = (x - process.anchor)[effects], state.v[effects], state.memory.cross
     np.testing.assert_allclose(cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
-    if process.crossed:
+    if process.squares:
         np.testing.assert_allclose(cross[:, 2], away**2 @ process.bulge, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(cross[:, 3], away * v @ process.bulge, rtol=1e-9, atol=1e-9)
 

@@ -40,10 +40,13 @@ def table():
 def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
     options = {"family": family if family == "gaussian" else "poisson", "ess": 1_000, "seed": 1, "progress": False}
-    if family in ("slopes", "correlated"):
-        slope = 0.2 * np.cos(table.g)
-        mean = np.exp(0.3 + slope * table.x + (2.0 * slope + 0.1 * np.sin(table.g)) * (family == "correlated"))
-        table = table.assign(x=2.0 + table.x, c=np.random.default_rng(1).poisson(mean))
+    if family == "slopes":
+        table = table.assign(
+            x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
+        )
+    if family == "correlated":
+        effects = 0.3 + 0.3 * np.sin(table.g) + np.cos(table.g) * (0.3 + 0.15 * table.x)
+        table = table.assign(x=1.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(effects)))
     if family == "crossed":
         rng = np.random.default_rng(2)
         h = rng.integers(0, 12, ROWS)
