@@ -6,7 +6,7 @@ import functools
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,9 @@ from pdmp.formulas.general import (
 )
 from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
+from pdmp.formulas.predictors import Together, correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
-from pdmp.formulas.predictors import Together, correlated_sets
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals

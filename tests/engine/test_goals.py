@@ -614,7 +614,9 @@ def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
 def test_how_long_sampling_takes_is_said_once(rate, said, monkeypatch):
     """From the share that was gone in the time since the warm-up ended; not where little is left."""
     lines, now, gone = [], [0.0], [0.5]
-    shown = types.SimpleNamespace(n=0.0, refresh=lambda: None, close=lambda: None, write=lambda one, **_: lines.append(one))
+    shown = types.SimpleNamespace(
+        n=0.0, refresh=lambda: None, close=lambda: None, write=lambda one, **_: lines.append(one)
+    )
     shown.set_description = shown.set_postfix_str = lambda *_, **__: None
     monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
     monkeypatch.setattr(run_module, "perf_counter", lambda: now[0])

@@ -610,7 +610,10 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monke
     if "x" in effects:  # what is prepared are sums of terms
         one = one._sampled.args[0]
     monkeypatch.setattr(fitting, "law_of", lambda family: None)
-    other, model = pdmp.regression(formula, data, name, **options), one.model if "x" in effects else one._sampled.args[0].model
+    other, model = (
+        pdmp.regression(formula, data, name, **options),
+        one.model if "x" in effects else one._sampled.args[0].model,
+    )
     assert type(model) is GroupIntercepts and type(other.model) is SumOfTerms
     assert list(one.priors) == list(other.priors) and one.notes == other.notes
     for called, prior in one.priors.items():

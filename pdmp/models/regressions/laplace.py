@@ -110,9 +110,7 @@ def laplace(model: MixedRegression) -> Laplace | None:
     if grouped:
         sd[effects] = np.sqrt(variances + np.einsum("ig,ij,jg->g", share, covariance, share))
         # The information on log τ, and φ, without that which the rows leave open.
-        known = [
-            np.maximum(1.0 - part * math.exp(-2.0 * x[spread + k]), 0.1) for k, part in enumerate(of_effects)
-        ]
+        known = [np.maximum(1.0 - part * math.exp(-2.0 * x[spread + k]), 0.1) for k, part in enumerate(of_effects)]
         for k, one in enumerate(known):
             sd[spread + k] = 1.0 / math.sqrt(2.0 * np.sum(one**2))
         if lean >= 0:
