@@ -635,6 +635,14 @@ class RegressionZigZag(Process):
         return max(self.speed[self.spread], self.speed[self.spread + 1]) + self.speed[self.lean] * most, most
 
     @compiled
+    def shorter(self, state, now, h):
+        """At most h, and so short that log τ₀ changes by about ½ at most, as its prior may grow exponentially."""
+        if self.lean < 0:
+            return h
+        pace, _ = self.pace_of_wide(state, now, 0.0)
+        return min(h, 0.5 / (pace + self.speed[self.spread] + self.speed[self.spread + 1]))
+
+    @compiled
     def prior_of_spread(self, state, k, now):
         """The derivative of the priors by the k-th log τ, without that of the effects' law."""
         s = self.at(state, self.spread + k, now)
@@ -803,7 +811,7 @@ class RegressionZigZag(Process):
         fastest = self.root_pace(state, k, now, 0.0)
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
         slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
-        h = 1.0 / max(1.0, math.sqrt(slope))
+        h = self.shorter(state, now, 1.0 / max(1.0, math.sqrt(slope)))
         end, fastest = s + sign * speed * h, self.root_pace(state, k, now, h)
         size = positive_part(root - sign * fastest * h)
         top = self.most_of_prior(state, k, sign, now, h) + sign * n - sign * (exp(-2.0 * end) * size * size)
@@ -825,7 +833,7 @@ class RegressionZigZag(Process):
         _, product = self.slope_of_lean(state, now)
         pace, far = self.root_pace(state, 0, now, 0.0), self.root_pace(state, 1, now, 0.0)
         slope = exp(-2.0 * s) * (pace * other + root * far) + 2.0 * turn * abs(product)
-        h = 1.0 / max(1.0, math.sqrt(speed * slope))
+        h = self.shorter(state, now, 1.0 / max(1.0, math.sqrt(speed * slope)))
         pace = self.root_pace(state, 0, now, h)
         high = exp(-2.0 * (s - turn * h))
         top = sign * product
