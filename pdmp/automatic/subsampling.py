@@ -204,7 +204,8 @@ def of_regression(model: Any, selects: bool, free: bool) -> dict[str, Candidate]
             far = float(process.growth.radii[-1])
             if free and model.n_groups and far < process.typical_distance + ROOM:
                 raise ValueError(known_until(far))
-            return times * turns * (process.expected_data_far_out() if grows else process.expected_data)
+            many = 1.0 if process.squares else turns
+            return times * many * (process.expected_data_far_out() if grows else process.expected_data)
 
         offer("zigzag", zigzag, looked_at, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)

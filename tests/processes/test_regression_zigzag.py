@@ -276,7 +276,10 @@ def quick(model, which):
     sd = laplace(model).sd.copy()
     sd[model.first[0] : model.first[-1]] *= 0.05
     sd[model.means] *= 0.05
-    sd[model.lean if which == "lean" else slice(model.n_fixed, model.n_fixed + 2)] *= 5.0
+    if which == "lean":
+        sd[model.lean] *= 40.0
+    else:
+        sd[model.n_fixed : model.n_fixed + 2] *= 5.0
     return RegressionZigZag(model, metric=pdmp.Metric(scales=sd))
 
 
