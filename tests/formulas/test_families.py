@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import astuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -629,6 +630,7 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monke
         for k, p in enumerate(points):
             above, below = (other.unconstrained(model.constrain(p + sign * steps)) for sign in (1.0, -1.0))
             differences[k] += np.linalg.slogdet((above - below) / 2e-5)[1]
+        assert differences[0] == pytest.approx(model.omitted() - other.model.omitted(), abs=1e-6)
     np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-6 if "x" in effects else 1e-9)
     known = [fit.log_likelihoods(at, np.arange(0, 40, 3)) for fit, at in ((one, x), (other, z))]
     np.testing.assert_allclose(*known, rtol=1e-9, atol=1e-9)
@@ -638,6 +640,16 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monke
                 fit.predicted(at, rows, kind, "zero", np.random.default_rng(3)) for fit, at in ((one, x), (other, z))
             ]
             np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
+
+
+def test_correlated_effects_that_are_not_sub_sampled_are_those_of_sums_of_terms(monkeypatch):
+    for number in ("SLOPE_ROWS", "SUBSAMPLED_ROWS"):
+        monkeypatch.setattr(fitting, number, 1)
+    general_fit = SimpleNamespace(notes=["of it"], replaced=lambda notes: notes)
+    monkeypatch.setattr(fitting, "subsampled", lambda *_: (None, None, "for a reason"))
+    monkeypatch.setattr(fitting, "regress", lambda *_: (None, lambda: general_fit))
+    found = pdmp.regression("y ~ x + (1 + x | g)", table(FAMILIES["gaussian"], 40), seed=1)
+    assert found == ["of it", "rows are not sub-sampled: for a reason"]
 
 
 def test_what_data_say_of_effects(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate
 
 import pdmp
+from pdmp.automatic import subsampling
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models import families
 from pdmp.models.priors import HalfNormal, Normal, derivative
@@ -661,6 +662,31 @@ def test_the_approximation_is_at_the_mode():
         assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
         hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
         np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+
+
+def test_the_regression_of_correlated_effects_is_where_their_products_are():
+    """That of the sums of the effects' squares and products, with what the rows leave open; and its error."""
+    model = regression(NormalLaw, 5, n=2_000, slopes=1, eta=1.0)
+    found, s, first = laplace(model), model.n_fixed, int(model.first[0])
+    x, effects = found.mean, np.arange(first, int(model.first[-1]))
+    u, v = (np.array([model.native.deviation(x, k, g) for g in range(5)]) for k in (0, 1))
+    covariance = np.linalg.inv(model.hessian(x)[np.ix_(effects, effects)])
+    a, b = model.mixing_at(x)[0], model.mixing[1, 1]
+    between = sum(b * (a @ covariance[np.ix_([g, 5 + g], [g, 5 + g])])[1] for g in range(5))
+    size = v @ v + b * b * np.trace(covariance[5:, 5:])
+    assert abs(u @ v + between) < 0.1 * found.sd[model.lean] * size  # else the derivative is not 0
+    assert 0.7 < found.sd[model.lean] / (math.exp(x[s]) / math.sqrt(size)) < 2.0
+    assert math.exp(x[s] - x[s + 1]) > 5.0  # spreads are not the same
+
+
+@pytest.mark.parametrize("eta", [None, 1.0])
+def test_correlated_effects_of_which_little_is_known_are_sampled_otherwise(eta, monkeypatch):
+    """Others only where their standard deviation takes long besides."""
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", 0.0)
+    monkeypatch.setattr(subsampling, "WAITING_ROWS", 0.0)
+    model = regression(NormalLaw, 3, n=40, slopes=1, eta=eta)
+    said = subsampling.little_known(model, laplace(model))
+    assert said == ("" if eta is None else "they say too little of the effects 1|g")
 
 
 def _correlation(found):

@@ -278,7 +278,8 @@ class GroupIntercepts(MixedRegression):
         """See `Derived.omitted`: effects are M times coefficients, and of means beside the first a gauge is normal."""
         sizes, stiff = np.diff(self.first), self.stiffness[self.stiffness > 0.0]
         moved = float(sizes @ np.log(np.abs(np.diag(self.mixing))))
-        moved -= log_mass(*LKJ(self.eta).coded()) if self.lean >= 0 else 0.0
+        if self.lean >= 0:  # whose potential is 2 η log cosh w here
+            moved -= log_mass(*LKJ(self.eta).coded()) + 2.0 * self.eta * math.log(2.0)
         return super().omitted() + moved - 0.5 * float(np.log(math.tau / stiff).sum())
 
     def as_effects(self) -> MixedRegression | None:
