@@ -209,7 +209,8 @@ def of_regression(model: Any, selects: bool, free: bool) -> dict[str, Candidate]
             far = float(process.growth.radii[-1])
             if free and model.n_groups and far < process.typical_distance + ROOM:
                 raise ValueError(known_until(far))
-            return times * turns * (process.expected_data_far_out() if grows else process.expected_data)
+            many = 1.0 if process.squares else turns
+            return times * many * (process.expected_data_far_out() if grows else process.expected_data)
 
         offer("zigzag", zigzag, looked_at, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)
@@ -295,6 +296,7 @@ def little_known(model: GroupIntercepts, found: Laplace) -> str:
         share = float(np.median(variances)) * model.effect_precision(found.mean, k)
         # The variance of log τ in that which it has while no effect moves: so many units of time it takes to move.
         time = 2.0 * len(g.levels) * found.sd[model.n_fixed + k] ** 2
-        if share > UNKNOWN_SHARE and time * WAITING_ROWS > model.n_data / len(g.levels):
+        # Of correlated effects there is another model, in coordinates where what is not known is no matter.
+        if share > UNKNOWN_SHARE and (model.lean >= 0 or time * WAITING_ROWS > model.n_data / len(g.levels)):
             return f"they say too little of the effects {g.name}"
     return ""

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
+#: How long sampling takes is said once so large a part of it is done, if more seconds than this are left.
+TOLD_AFTER, WORTH_TELLING = 0.02, 20.0
 
 
 class Settings(NamedTuple):
@@ -552,6 +554,7 @@ class Progress:
     def __init__(self, wanted, chains, goal=None):
         wanted = wants_bar(wanted)
         self._wanted, self._chains, self._goal, self._bar = wanted, chains, goal, None
+        self._began = None  # when chains were seen to sample first, and which share of the way they had gone then
         if wanted and goal is not None:
             goal.shows_rhat = True
 
@@ -587,6 +590,21 @@ class Progress:
         if self._goal is not None:
             self._bar.n = max(self._bar.n, self._goal.share(chains))
             events = ", ".join(part for part in (self._goal.describe(), events) if part)
-        self._bar.set_description("warm-up" if any(c.warming for c in chains) else "sampling", refresh=False)
+        warming = any(c.warming for c in chains)
+        if not warming:
+            self._tell(self._goal.share(chains) if self._goal is not None else self._bar.n)
+        self._bar.set_description("warm-up" if warming else "sampling", refresh=False)
         self._bar.set_postfix_str(events, refresh=False)
         self._bar.refresh()
+
+    def _tell(self, share):
+        """Say once, above the bar, how long sampling takes, from what its first part took."""
+        now = perf_counter()
+        if self._began is None and share > 0.0:
+            self._began = now, share
+        elif self._began and share - self._began[1] >= TOLD_AFTER:
+            (began, first), self._began = self._began, ()
+            left = (1.0 - share) * (now - began) / (share - first)
+            if left >= WORTH_TELLING:
+                text = f"{left:.0f} s" if left < 100.0 else f"{left / 60.0:,.0f} minutes"
+                self.write(f"sampling takes about {text} more, as it has gone so far")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pdmp.data.tables import did_you_mean
@@ -179,6 +179,10 @@ class Priors:
                     )
                 return prior
         return default
+
+    def correlation(self, names: Sequence[str], grouping: str, prefix: str) -> Prior:
+        """That of the correlations of these names, by what all of a grouping are called, or by the only name."""
+        return self.find(LKJ(1.0), f"{prefix}cor({grouping})", *(names if len(names) == 1 else ()))
 
     def finish(self) -> None:
         """Raise a `ValueError` for a name that is no parameter."""

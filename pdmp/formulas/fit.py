@@ -27,12 +27,14 @@ from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.loo import Loo, LooDifference, compare, loo
 from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
+from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
 from pdmp.models.families import LINKS
 from pdmp.models.priors import Flat
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
+from pdmp.models.regressions.standardised_effects import cholesky_factors
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design, Groups
+    from pdmp.formulas.predictors import Together
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
@@ -152,21 +155,40 @@ class Fit:
         }
         values = {**values, **of_constants}
         moved = {name: self.uncentred({name: 1.0}) for name in self.intercepts}
-        return values | {
+        natural = values | {
             name: sum(weight * values[one] for one, weight in weights.items()) for name, weights in moved.items()
         }
+        for _, both in self.correlated:
+            natural |= both.correlations(np.stack([values[name] for name in both.correlation_names], axis=-1))
+        return natural
+
+    @property
+    def correlated(self) -> Sequence[tuple[Any, Together]]:
+        """Effects that are correlated, beside their linear predictors."""
+        return [(one, both) for one in self.predictors for both in correlated_sets(one.prefix, one.groups)]
 
     @property
     def laws(self) -> Mapping[str, Prior]:
         """Independent laws of which draws of the priors are made; of correlations those of canonical partial ones."""
-        return self.priors
+        found = dict(self.priors)
+        for _, both in self.correlated:
+            names = both.correlation_names
+            found |= zip(names, found[names[0]].partial(both.width), strict=True)
+        return found
 
     def effects_of_law(
         self, natural: Mapping[str, np.ndarray], standard: Mapping[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """Effects (n, groups) of standard normal numbers, given the other natural parameters (n,)."""
         spreads = {prefix + g.name: natural[prefix + g.sd_name] for prefix, g in self.group_columns}
-        return {name: spread[:, None] * standard[name] for name, spread in spreads.items()}
+        found = {name: spread[:, None] * standard[name] for name, spread in spreads.items()}
+        for one, both in self.correlated:
+            own = [one.groups[k] for k in both.columns]
+            wide = np.stack([np.log(natural[one.prefix + g.sd_name]) for g in own], axis=-1)
+            z = np.stack([standard[one.prefix + g.name] for g in own], axis=-1)
+            u = np.einsum("sij,sgj->sgi", cholesky_factors(wide, both.partials(natural)), z)
+            found |= {one.prefix + g.name: u[..., i] for i, g in enumerate(own)}
+        return found
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         """Coordinates of the model (..., dim) of natural parameters, effects included."""

@@ -6,7 +6,7 @@ import functools
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ from pdmp.formulas.general import (
 )
 from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
+from pdmp.formulas.predictors import Together, correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
@@ -201,11 +202,12 @@ def regression(
     [1]_ [2]_ (`pdmp.processes.regression_zigzag`). Their cost does not grow with the number of rows, except for the
     set-up, a few passes over them. A table may have effects of one grouping: ``(1 | g)`` if half of the groups have at
     least 10 rows, from 5,000 rows on if there are 200 groups or more; and ``(1 + x || g)``, x being among the fixed
-    columns, if half of them have at least 50. A table in memory is sampled otherwise if its rows say so little of the
-    effects that half of them keep four fifths of their prior variance or more, and groups have few rows, on average,
-    for how long their standard deviation then takes. Without groups, and if the correlations of the coefficients have a
-    condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. All this holds for
-    tables in memory and for those read in batches.
+    columns, if half of them have at least 50. So may ``(1 + x | g)`` of a table in memory, whose correlation is that of
+    a regression of one effect on the other [3]_. A table in memory is sampled otherwise if its rows say so little of
+    the effects that half of them keep four fifths of their prior variance or more, and they correlate, or groups have
+    few rows, on average, for how long their standard deviation then takes. Without groups, and if the correlations of
+    the coefficients have a condition number above 10, it is the Boomerang sampler,
+    `pdmp.processes.regression_boomerang`. All this holds for tables in memory and for those read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
@@ -222,6 +224,8 @@ def regression(
        of big data, Ann. Statist. 47.
     .. [2] Sen, Sachs, Lu & Dunson (2020), Efficient posterior sampling for high-dimensional imbalanced logistic
        regression, Biometrika 107.
+    .. [3] Pourahmadi (1999), Joint mean-covariance models with applications to longitudinal data: unconstrained
+       parameterisation, Biometrika 86 (`pdmp.models.regressions.group_intercepts`).
 
     Examples
     --------
@@ -259,8 +263,11 @@ def regression(
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
     refused = {name: value for name, value in refused.items() if value is not None}
 
+    def of_terms() -> tuple[Fit, Callable[[], Fit]]:
+        return regress(asked, data, found, priors, roles, link, environment, seed, options)
+
     def in_general() -> Fit:
-        general, make = regress(asked, data, found, priors, roles, link, environment, seed, options)
+        general, make = of_terms()
         return make() if sample else PreparedFamily(general, seed, make)
 
     law = None if len(asked.sides) > 1 or asked.response.data or asked.imputed else law_of(found)
@@ -282,7 +289,9 @@ def regression(
         return in_general()
     if described.correlates():
         check_independent(data, refused)
-        return in_general()
+        data = read_table(data)
+        if len(data) < SUBSAMPLED_ROWS or options.get("tempered"):
+            return in_general()
     made = make_model(
         described,
         data,
@@ -301,19 +310,26 @@ def regression(
     if made is None:
         return in_general()
     model, design, priors_used, notes = made
-    if any(len(one) > 1 for one in design.together):  # columns of a category
+    if any(len(one) > 1 for one in design.together) and not correlated_sets("", model.groups):
         check_independent(data, refused)
         return in_general()
     origin = Origin(environment, roles, options, notes, select is not None, sampler)
     columns = {name: roles[name] for name in ("offset", "exposure")}
     fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
     make = functools.partial(sampled, fit, origin, seed)
+    if fit.correlated:  # whose full gradients are those of sums of terms
+        make = functools.partial(sampled, fit, origin, seed, otherwise=lambda: of_terms()[1]())
+        return make() if sample else PreparedFamily(of_terms()[0], seed, make)
     return make() if sample else Prepared(fit, seed, make)
 
 
-def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
-    """A fit whose run is None, sampled."""
-    run, said = sample_model(fit.model, seed, origin.selects, origin.run_options, origin.sampler)
+def sampled(fit: Fit, origin: Origin, seed: int, otherwise: Callable[[], Fit] | None = None) -> Fit:
+    """A fit whose run is None, sampled; or what `otherwise` returns, where it is given and rows are not sub-sampled."""
+    found = sample_model(fit.model, seed, origin.selects, origin.run_options, origin.sampler, otherwise is not None)
+    if isinstance(found, str):
+        whole = otherwise()
+        return whole.replaced(notes=[*whole.notes, f"rows are not sub-sampled: {found}"])
+    run, said = found
     moved = run.process.model  # with the coordinates in which it was sampled
     said += [
         f"effects {g.name} of {len(g.levels):,} groups are {how}"
@@ -326,7 +342,7 @@ def sampled(fit: Fit, origin: Origin, seed: int) -> Fit:
 
 def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any], list[str]]:
     """What is another of a fit with further rows, and notes."""
-    before = fit.model.as_effects()
+    before = fit.model.as_effects() or fit.base.as_independent()
     table, notes = read_further(fit, data, origin, {"": fit.design})
     added, said = added_to(fit.design, before.groups, table, origin.roles)
     design, p = added.design, before.n_fixed
@@ -351,6 +367,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
         together=before.together,
         model_prior=before.model_prior,
         before=before,
+        **correlation_of(kind, before.groups, fit.priors),
     )
     model.initial = model.unconstrained(padded(middle(fit), added.groups))
     return {"model": model, "design": design, "kept": design.kept}, [*notes, *said]
@@ -429,9 +446,11 @@ def make_model(
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
 
-    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`.
+    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`. Where these
+    are not, correlations are left out.
     """
     roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family)
+    sets: list[Together] = []
     check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
@@ -450,12 +469,12 @@ def make_model(
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
-        if (
-            law not in LAWS.values()
-            and kind_of([GroupColumn(*g, prior=None) for g in design.groups], design, len(table), False, sampler)
-            is not GroupIntercepts
-        ):
+        of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
+        known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
+        if law not in LAWS.values() and not known:
             return None
+        if known and [len(one) for one in design.together] == [2]:
+            sets = correlated_sets("", of_groups, design.together)
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
         added = design.offset
@@ -463,8 +482,9 @@ def make_model(
             added = added + linear_offset(table, offset, exposure)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, measured(family, y), added, weight)
-    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
+    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
+    names += [name for one in sets for name in one.correlation_names]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
     if family.response == "count" and len(y) and np.max(y) <= 1.0:
@@ -477,6 +497,13 @@ def make_model(
     for k, g in enumerate(design.groups):
         column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
+    if sets:
+        groups = [g._replace(partners=tuple(one.name for one in groups)) for g in groups]
+    of_sets = {
+        name: named.correlation(one.correlation_names, one.grouping, "")
+        for one in sets
+        for name in one.correlation_names
+    }
     unit = totals.y_sd or 1.0
     of_law = [named.find(prior_of_constant(family, name, unit), name) for name in law.dispersions]
     named.finish()
@@ -488,8 +515,8 @@ def make_model(
         None if rows is not None else weight,
         priors or {},
     )
-    names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
-    by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True))
+    names = [*design.columns, *(g.sd_name for g in groups), *of_sets, *law.dispersions]
+    by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_sets.values(), *of_law], strict=True))
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
@@ -521,6 +548,7 @@ def make_model(
         together=None if select is None else terms_of(select, design),
         model_prior=model_prior,
         coded=coded,
+        **correlation_of(kind, groups, of_sets),
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
@@ -535,6 +563,15 @@ def kind_of(
     crossed = len({g.grouping for g in groups}) > 1
     asked = many and not selects and rows is None if crossed else selects or many or grouped
     return GroupIntercepts if asked and has_intercepts(groups, design, rows) else MixedRegression
+
+
+def correlation_of(kind: type[MixedRegression], groups: Sequence[GroupColumn], priors: Mapping) -> dict[str, Any]:
+    """The argument of `GroupIntercepts` for effects that correlate."""
+    for one in correlated_sets("", groups):
+        if kind is not GroupIntercepts:
+            raise ValueError("`formula`: correlated effects of fewer rows in a group than the fit has: fit all rows.")
+        return {"correlation": priors[one.correlation_names[0]]}
+    return {}
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
@@ -594,9 +631,12 @@ def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
 
 
 def sample_model(
-    model: MixedRegression, seed: int, selects: bool, options: dict[str, Any], sampler: str = "auto"
-) -> tuple[Run, list[str]]:
-    """Sample the model by the process that suits it, or by the one asked for; the run, and notes on how."""
+    model: MixedRegression, seed: int, selects: bool, options: dict[str, Any], sampler: str = "auto", only: bool = False
+) -> tuple[Run, list[str]] | str:
+    """Sample the model by the process that suits it, or by the one asked for; the run, and notes on how.
+
+    With `only` it says why not, where rows are not sub-sampled.
+    """
     options = {name: value for name, value in options.items() if value is not None}
     if sampler not in ("auto", "zigzag") and model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
@@ -620,6 +660,8 @@ def sample_model(
             raise ValueError(f"`select` cannot be sampled: {said}.")
         if sampler != "auto":
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
+        if only:
+            return said
         run = sample(moved(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.info.get('choice')}"]
     cautions = other_modes(model, process, seed)

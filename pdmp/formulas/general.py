@@ -49,7 +49,7 @@ from pdmp.models.priors import LKJ, Prior
 from pdmp.models.regressions.mixed import GroupColumn, sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
-from pdmp.models.regressions.standardised_effects import StandardisedEffects, cholesky_factors, spectral_widths
+from pdmp.models.regressions.standardised_effects import StandardisedEffects, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
 
 #: Links that a parameter may have, by that of the table, which says in what range it is.
@@ -631,9 +631,6 @@ class FamilyFit(Fit):
     def from_priors(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         coding = self.coding
         natural = super().from_priors(values)
-        for both in self._correlated():
-            names = both.correlation_names
-            natural |= both.correlations(np.stack([values[name] for name in names], axis=-1))
         if coding.n_cuts:
             first = coding.predictors[0]
             cuts = np.stack([values[name] for name in coding.cut_names], axis=-1)
@@ -642,13 +639,6 @@ class FamilyFit(Fit):
             shift = sum((values[name] * first.centre[j] for j, name in enumerate(first.columns)), np.zeros(len(cuts)))
             natural |= {name: cuts[:, k] + shift for k, name in enumerate(coding.cut_names)}
         return natural
-
-    @property
-    def laws(self) -> dict[str, Prior]:
-        found = dict(self.priors)
-        for both in self._correlated():
-            found |= zip(both.correlation_names, both.prior.partial(both.width), strict=True)
-        return found
 
     def effects_of_law(
         self, natural: Mapping[str, np.ndarray], standard: Mapping[str, np.ndarray]
@@ -665,18 +655,7 @@ class FamilyFit(Fit):
                     r = np.log(natural[one.prefix + warp.length][:, None] / warp.unit)
                     widths = spectral_widths(r, warp.eigenvalues, warp.dimension)
                     found[name] = natural[sd][:, None] * widths * standard[name]
-            for both in one.sets:
-                if both.width > 1:
-                    own = [one.groups[k] for k in both.columns]
-                    spreads = np.stack([np.log(natural[one.prefix + g.sd_name]) for g in own], axis=-1)
-                    z = np.stack([standard[one.prefix + g.name] for g in own], axis=-1)
-                    u = np.einsum("sij,sgj->sgi", cholesky_factors(spreads, both.partials(natural)), z)
-                    found |= {one.prefix + g.name: u[..., i] for i, g in enumerate(own)}
         return found
-
-    def _correlated(self):
-        """Effects that are correlated."""
-        return [both for one in self.coding.predictors for both in one.sets if both.width > 1]
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         return coordinates_of(self.model, self.coding.unconstrained(natural))

@@ -237,10 +237,8 @@ class Predictor:
         self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in straight]
         for one in self.sets:
             if one.width > 1:
-                names = one.correlation_names
-                own = [prefix + f"cor({one.grouping})", *(names if len(names) == 1 else ())]
-                one.prior = named.find(LKJ(1.0), *own)
-                self.priors |= dict.fromkeys(names, one.prior)
+                one.prior = named.correlation(one.correlation_names, one.grouping, prefix)
+                self.priors |= dict.fromkeys(one.correlation_names, one.prior)
         squares = [np.mean(mean_of(g.value**2, weight)) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
         self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
@@ -569,6 +567,15 @@ class Coding:
             return np.asarray(self.family.chances(*values), float)
         found = self.family.mean(*values, *further) if rng is None else self.family.draw(rng, *values, *further)
         return np.asarray(found, float)
+
+
+def correlated_sets(
+    prefix: str, groups: Sequence[GroupColumn], together: Sequence[Sequence[int]] = ()
+) -> list[Together]:
+    """Of group columns those that correlate: by their partners, or as `together` says."""
+    names = [g.name for g in groups]
+    sets = together or [[names.index(name) for name in own] for own in dict.fromkeys(g.partners for g in groups) if own]
+    return [Together(one, [groups[k] for k in one], prefix) for one in sets if len(one) > 1]
 
 
 def correlation_name(first: str, second: str, grouping: str) -> str:

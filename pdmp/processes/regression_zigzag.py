@@ -3,7 +3,8 @@ r"""The Zig-Zag process of a regression with dispersions and coefficients of gro
 =====  =================================================================================================
 flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
 clock  one for the rows of each group (of all rows, without groups), one for the priors of β and the
-       dispersions; with groups, one for each mean of their coefficients and one for each log τ
+       dispersions; with groups, one for each mean of their coefficients and one for each log τ, and one for
+       the regression φ of correlated effects
 rate   of coordinate j: Σᵢ (vⱼ Tᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
 jump   vⱼ ← -vⱼ
 =====  =================================================================================================
@@ -29,11 +30,17 @@ at its end, when the clock is drawn anew. Likewise for the others, which see all
 e = M (w - m, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ², the gauges and what the groups add to G are kept up to date, as
 lines and parabolas in time.
 
-**Crossed groupings.** A row then has coefficients of several groups. For the shared coordinates, β and the dispersions,
-θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and
-Tᵢⱼ = Rᵢⱼ less that. (Without it all rows say of σ that they fit worse than at the anchor, by as much as there are
-coefficients, and σ would flip G / √N times as often as it needs.) For a coefficient j of one grouping, what those of
-the others add to G is
+Of correlated effects M depends on φ, a line in time, and with it the parts that are independent, see
+`GroupIntercepts`: u - φ v changes by at most |u̇| + |φ| |v̇| + |φ̇| |v|, each at its largest within the horizon, for one
+group, for the sum of all and for the root of the sum of squares. Σ u v is a parabola in time as Σ u² and Σ v² are.
+
+**Squares.** With more than √N groups, θᵢⱼ Σₖ (value x - value x̂)² is added to the expansion for the shared
+coordinates, β and the dispersions, the sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂), and Tᵢⱼ = Rᵢⱼ less that.
+(Without it all rows say of σ that they fit worse than at the anchor, by as much as there are coefficients, and σ would
+flip G / √N times as often as it needs.) ωᵢⱼ is more by |θᵢⱼ| Σₖ (value σ)² r̂² then.
+
+**Crossed groupings.** A row has coefficients of several groups, and squares are in the expansion however many there
+are. For a coefficient j of one grouping, what those of the others add to G is
 
     Cⱼ = Σₕ hⱼₕ (x - x̂)ₕ,     hⱼₕ = Σ ℓ''ᵢ(x̂) valueᵢⱼ valueᵢₕ over the rows of both j and h.
 
@@ -75,6 +82,7 @@ from pdmp.expressions.tape import Scratch
 from pdmp.gradients.alias import AliasTables
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.regressions.blocks import is_crossed
+from pdmp.models.regressions.group_intercepts import log_of_both, shares_of_both
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive_part
@@ -125,7 +133,8 @@ class Memory(NamedTuple):
     reach: np.ndarray  #: (K + 1,) D of each group column when it was computed last, and when that was
     across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
     since: np.ndarray  #: (1,) when they were computed from all pairs
-    joint: np.ndarray  #: (3,) B = ΣdC over the coefficients, ΣvC = B'/2 and ΣvĊ = B''/2, at the time of `sums`
+    joint: np.ndarray  #: (3,) B = ΣdC over the coefficients, ΣvC = B'/2 and ΣvĊ = B''/2, at the time of `sums`; of
+    #: correlated effects the same of Σd₀d₁
     loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
     evaluation: tuple  #: what the model needs for it
 
@@ -179,7 +188,7 @@ class RegressionZigZag(Process):
     inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
     border: np.ndarray  #: (E, m) of these and the groups' coefficients
     own: np.ndarray  #: (E, W) of coefficients of one group, W the most group columns of a grouping
-    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each coefficient; (0, m) where groups are not crossed
+    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each coefficient; (0, m) without squares
     rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
     bulge_rises: np.ndarray  #: (m,) and of Σθd² where no d is above σ
     own_rises: np.ndarray  #: (E,) the largest slope of G of the coefficients, C and gauges included
@@ -188,9 +197,9 @@ class RegressionZigZag(Process):
     prior_horizon: float
     tables: object
     growth: object  #: φ, of each group
-    parts: np.ndarray  #: (N, n) ωᵢ by the functionals; of crossed groups (N, 1 + n), that of coefficients first
+    parts: np.ndarray  #: (N, n) ωᵢ by the functionals; with squares (N, 1 + n), that of coefficients first
     first_part: int  #: where in it those of the shared coordinates begin
-    thirds: np.ndarray  #: (N, n) θᵢ by the functionals, of crossed groups
+    thirds: np.ndarray  #: (N, n) θᵢ by the functionals, with squares
     joint: np.ndarray  #: (n,) c by the functionals, of crossed groups; 0 where products are left to the rows
     horizon: np.ndarray  #: of the groups' clocks
     pace: float  #: |σ / scale| of the coordinates of a row
@@ -199,6 +208,7 @@ class RegressionZigZag(Process):
     groups: int  #: clocks of rows
     slots: int  #: K, the group columns
     crossed: bool  #: whether they are of several groupings
+    squares: bool  #: whether squares are in the expansion
     first_effect: int
     spread: int  #: place of the first log τ
     units: np.ndarray  #: (U, 3) of each group: its first group column, one after the last, its place in the grouping
@@ -206,6 +216,7 @@ class RegressionZigZag(Process):
     end: np.ndarray  #: (K,) one after the last column of effect k
     column: np.ndarray  #: (E,) of the coefficients
     mixing: np.ndarray  #: (K, K) M
+    lean: int  #: place of φ, or -1
     means: np.ndarray  #: (K,) places of the means
     share: np.ndarray  #: (E,) of the gauges
     stiffness: np.ndarray  #: (K,)
@@ -250,6 +261,7 @@ class RegressionZigZag(Process):
         self.pace = math.sqrt(of_shared + K)
         self.typical_reach = math.sqrt(2.0 * math.log(self.groups)) + RENEWAL if self.crossed else 1.0
         self.typical_distance = math.sqrt(of_shared + 1.0 + (K - 1) * self.typical_reach**2) if K else self.pace
+        self.squares = self.crossed or (model.blocks is None and K > 0 and self.groups**2 > model.n_data)
         crossed = self._survey(model)
         sums = self.tables.totals, self.pull, self.inner, self.own
         if not all(np.all(np.isfinite(part)) for part in sums):
@@ -263,18 +275,18 @@ class RegressionZigZag(Process):
             for q in range(self.head[k], self.end[self.head[k]]):
                 own = model.of_column(k)
                 self.own_rises[own] += np.abs(self.own[own, q - self.head[k]]) * sigmas[model.of_column(q)]
+        if self.squares:
+            self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
         if self.crossed:
             self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
             # Compiled code walks numbers without a sign twice as fast.
             self.pairs = crossed.indices.astype(np.int32, copy=False).view(np.uint32)
             gauges = np.array([self.share[model.of_column(k)] @ sigmas[model.of_column(k)] for k in range(K)])
             self.own_rises += abs(crossed) @ sigmas + (self.stiffness * gauges)[self.column] * self.share
-            self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
             products = 2.0 * float(sigmas @ (abs(crossed) @ sigmas))
             self.bulge_rises[len(sigma) - model.n_dispersions :] += np.abs(self.joint[1:]) * products
-        self.prior_horizon = 1.0 / max(
-            1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * self.typical_reach * self.crossed))
-        )
+        reach = math.sqrt(2.0 * math.log(max(self.groups, 1))) + RENEWAL
+        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ (self.rises + self.bulge_rises * reach)))
         self.horizon = np.full(self.groups, 1.0 / self.pace)
         if self.crossed:  # bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time
             with np.errstate(divide="ignore"):
@@ -283,7 +295,7 @@ class RegressionZigZag(Process):
         if K:
             fastest = self.speed[self.spread : self.first_effect].max()
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
-        clocks = self.groups + 1 + 2 * K
+        clocks = self.groups + 1 + 2 * K + (self.lean >= 0)
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
     def _read_layout(self, model):
@@ -293,10 +305,10 @@ class RegressionZigZag(Process):
         self.head, self.end, self.units, self.groups = layout.head, layout.end, layout.units, len(layout.units)
         self.spread, self.first_effect, self.slots, self.crossed = p, int(model.first[0]), K, is_crossed(model)
         self.column = np.repeat(np.arange(K), np.diff(model.first))
-        self.means, self.mixing = np.zeros(0, np.int64), np.zeros((0, 0))
+        self.means, self.mixing, self.lean = np.zeros(0, np.int64), np.zeros((0, 0)), -1
         self.share, self.stiffness = np.zeros(E), np.zeros(K)
         if K:
-            self.means, self.mixing = model.means, model.mixing
+            self.means, self.mixing, self.lean = model.means, model.mixing, model.lean
             self.share, self.stiffness = model.share, model.stiffness
         laws, fixed = np.arange(model.dim - model.n_dispersions, model.dim), np.setdiff1d(np.arange(p), self.means)
         self.shared = np.r_[fixed, laws].astype(np.int64)
@@ -318,10 +330,11 @@ class RegressionZigZag(Process):
         """The sums over the rows at the anchor, their weights and tables; h of crossed groups is returned."""
         plan, crossed = Plan(model.n_data, self.typical_distance), None
         args = self.layout, plan, self.anchor, self.speed, self.scale, self.shared, self.typical_distance
-        self.first_part, self.thirds, self.joint = int(self.crossed), np.zeros((0, 0)), np.zeros(0)
+        self.first_part, self.thirds, self.joint = int(self.squares), np.zeros((0, 0)), np.zeros(0)
         if model.blocks is None:
-            sums, thirds, crossed, self.joint = surveyed(model, self.anchor, self.shared)
-            parts, drawn, factors = weigh(model, *args, thirds, self.typical_reach, self.joint)
+            reach = self.typical_reach if self.crossed else self.typical_distance
+            sums, thirds, crossed, self.joint = surveyed(model, self.anchor, self.shared, self.squares)
+            parts, drawn, factors = weigh(model, *args, thirds, reach, self.joint)
             self.growth = Shells(*together(plan, [factors]))
             self.parts, self.thirds = np.ascontiguousarray(parts.T), np.ascontiguousarray(thirds.T)
             order, places = sorted_by_units(model, self.layout)
@@ -392,7 +405,7 @@ class RegressionZigZag(Process):
             sums[k, TIME] = now
         for k in range(memory.cross.shape[0]):
             memory.cross[k, 0] += memory.cross[k, 1] * s
-            if self.crossed:
+            if self.squares:
                 memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
                 memory.cross[k, 3] += memory.cross[k, 4] * s
         joint = memory.joint
@@ -412,7 +425,7 @@ class RegressionZigZag(Process):
                 if not far <= reach[self.column[e]]:  # a coordinate that is not a number is seen
                     reach[self.column[e]] = far
             reach[self.slots] = now
-        if not now - state.memory.since[0] < RECOUNT:
+        if self.crossed and not now - state.memory.since[0] < RECOUNT:
             self.count_across(state, now)
 
     @compiled
@@ -451,7 +464,7 @@ class RegressionZigZag(Process):
     @compiled
     def rise(self, state, k, now):
         """The largest slope of G of the k-th shared coordinate within its horizon."""
-        if not self.crossed:
+        if not self.squares:
             return self.rises[k]
         reach = 0.0
         for q in range(self.slots):
@@ -483,12 +496,35 @@ class RegressionZigZag(Process):
         return 1 if self.head[k] == k else 2
 
     @compiled
+    def leans(self, t):
+        """Whether the part t of the effects depends on φ."""
+        return self.lean >= 0 and t == 0
+
+    @compiled
+    def mixed(self, state, t, q, now):
+        """M, and its largest slope."""
+        m = self.mixing[t, q]
+        if self.leans(t) and q > t:
+            w = self.mixing[q, q]
+            return m - self.at(state, self.lean, now) * w, self.speed[self.lean] * abs(w)
+        return m, 0.0
+
+    @compiled
     def effect(self, state, u, t, now):
         """eₜ of group u, from its positions in the memory."""
         here, total = state.memory.here, 0.0
         for q in range(t, self.end[t]):
-            total += self.mixing[t, q] * (here[self.place_of(u, q)] - self.at(state, self.means[q], now))
+            m, _ = self.mixed(state, t, q, now)
+            total += m * (here[self.place_of(u, q)] - self.at(state, self.means[q], now))
         return total
+
+    @compiled
+    def fastest(self, state, t, one, other, size, now, h):
+        """How fast eₜ changes at most until now + h, with `one` as the most by u, and `other` and v's size: or sums."""
+        if not self.leans(t):
+            return one
+        turn = self.speed[self.lean]
+        return one + (abs(self.at(state, self.lean, now)) + turn * h) * other + turn * (size + other * h)
 
     @compiled
     def mean_part(self, state, t, now):
@@ -517,17 +553,113 @@ class RegressionZigZag(Process):
         return self.model.derivative_of_prior(j, self.at(state, j, now)), j, self.speed[j]
 
     @compiled
-    def excess(self, state, k, now):
+    def excess_of(self, state, k, now):
         """-Σ of the effects of group column k."""
         self.advance_sums(state.memory, now)
         return self.size(k) * self.mean_part(state, k, now) - state.memory.sums[k, FIRST]
 
     @compiled
-    def square_sum(self, state, k, now):
-        """The sum of their squares."""
+    def excess(self, state, t, now):
+        """-Σeₜ."""
+        total = self.excess_of(state, t, now)
+        return total - self.at(state, self.lean, now) * self.excess_of(state, 1, now) if self.leans(t) else total
+
+    @compiled
+    def square_of(self, state, k, now):
+        """The sum of the squares of the effects of group column k."""
         self.advance_sums(state.memory, now)
         b, sums = self.mean_part(state, k, now), state.memory.sums
         return positive_part(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
+
+    @compiled
+    def product_sum(self, state, now):
+        """Σuv of correlated effects."""
+        self.advance_sums(state.memory, now)
+        b, c, sums = self.mean_part(state, 0, now), self.mean_part(state, 1, now), state.memory.sums
+        return state.memory.joint[0] - b * sums[1, FIRST] - c * sums[0, FIRST] + self.size(0) * b * c
+
+    @compiled
+    def square_sum(self, state, t, now):
+        """Σeₜ²."""
+        total = self.square_of(state, t, now)
+        if self.leans(t):
+            slope = self.at(state, self.lean, now)
+            total += slope * (slope * self.square_of(state, 1, now) - 2.0 * self.product_sum(state, now))
+        return positive_part(total)
+
+    @compiled
+    def sum_pace(self, state, t, now, h):
+        """How fast Σeₜ changes at most until now + h."""
+        one = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
+        if not self.leans(t):
+            return one
+        other = self.size(1) * self.mean_speeds[1] + self.sum_of_speeds[1]
+        return self.fastest(state, t, one, other, abs(self.excess_of(state, 1, now)), now, h)
+
+    @compiled
+    def root_pace(self, state, t, now, h):
+        """How fast the root of Σeₜ² changes at most until now + h."""
+        wide = math.sqrt(float(self.size(t)))
+        one = self.root_of_speeds[t] + wide * self.mean_speeds[t]
+        if not self.leans(t):
+            return one
+        other = self.root_of_speeds[1] + wide * self.mean_speeds[1]
+        return self.fastest(state, t, one, other, math.sqrt(self.square_of(state, 1, now)), now, h)
+
+    @compiled
+    def prior_of_wide(self, s, k):
+        """The derivative by log τ₀, at s, of what the prior of correlated effects has of it; or by log τₖ, at s."""
+        j, partial = self.spread + k, self.model.derivative_of_prior(self.spread + k, s)
+        if self.lean < 0:
+            return partial
+        return partial + (2.0 * self.model.eta + 1.0) if j == self.spread else partial - 1.0
+
+    @compiled
+    def wide(self, state, now):
+        """log τ₀, and its derivatives by s and φ."""
+        s, t = self.at(state, self.spread, now), self.at(state, self.spread + 1, now)
+        slope = self.at(state, self.lean, now)
+        share, by_lean = shares_of_both(s, t, slope)
+        return log_of_both(s, t, slope), share, by_lean
+
+    @compiled
+    def pace_of_wide(self, state, now, h):
+        """How fast log τ₀ changes at most until now + h, and how large its derivative by φ is at most."""
+        s, t = self.at(state, self.spread, now), self.at(state, self.spread + 1, now)
+        fast = self.speed[self.spread] + self.speed[self.spread + 1]
+        most = 0.5 * exp(t - s + fast * h)
+        return max(self.speed[self.spread], self.speed[self.spread + 1]) + self.speed[self.lean] * most, most
+
+    @compiled
+    def shorter(self, state, now, h):
+        """At most h, and so short that log τ₀ changes by about ½ at most, as its prior may grow exponentially."""
+        if self.lean < 0:
+            return h
+        pace, _ = self.pace_of_wide(state, now, 0.0)
+        return min(h, 0.5 / (pace + self.speed[self.spread] + self.speed[self.spread + 1]))
+
+    @compiled
+    def prior_of_spread(self, state, k, now):
+        """The derivative of the priors by the k-th log τ, without that of the effects' law."""
+        s = self.at(state, self.spread + k, now)
+        if self.lean < 0:
+            return self.prior_of_wide(s, k)
+        wide, share, _ = self.wide(state, now)
+        rise = self.prior_of_wide(wide, 0)
+        if k == 0:
+            return share * rise - 2.0 * self.model.eta
+        return (1.0 - share) * rise + self.prior_of_wide(s, 1)
+
+    @compiled
+    def most_of_prior(self, state, k, sign, now, h):
+        """At least `sign` times that until now + h."""
+        end = self.at(state, self.spread + k, now) + sign * self.speed[self.spread + k] * h
+        if self.lean < 0:
+            return sign * self.prior_of_wide(end, k)
+        wide, _, _ = self.wide(state, now)
+        pace, _ = self.pace_of_wide(state, now, h)
+        most = positive_part(sign * self.prior_of_wide(wide + sign * pace * h, 0))
+        return most + sign * (self.prior_of_wide(end, 1) if k == 1 else -2.0 * self.model.eta)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -537,10 +669,13 @@ class RegressionZigZag(Process):
             return self.propose_row(state, i, now, rng)
         if i == self.groups:
             return self.propose_prior(state, i, now, rng)
-        if i <= self.groups + self.slots:
-            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
+        k = i - self.groups - 1
+        if k < self.slots:
+            bound, horizon = self.bound_of_mean(state, k, now)
+        elif k < 2 * self.slots:
+            bound, horizon = self.bound_of_spread(state, k - self.slots, now)
         else:
-            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
+            bound, horizon = self.bound_of_lean(state, now)
         s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
         return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
 
@@ -575,9 +710,15 @@ class RegressionZigZag(Process):
                 t = k if n == 0 else first
                 s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t] * horizon
                 low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
-                e = sign * self.mixing[t, k] * self.effect(state, u, t, now)
+                m, change = self.mixed(state, t, k, now)
+                e, pace = self.effect(state, u, t, now), self.effect_speeds[self.place_of(u, t) - self.first_effect]
+                if self.leans(t):
+                    other = self.effect_speeds[self.place_of(u, 1) - self.first_effect]
+                    pace = self.fastest(state, t, pace, other, abs(self.effect(state, u, 1, now)), now, horizon)
+                    rise += high * change * (abs(e) + pace * horizon)
+                e *= sign * m
                 known += (high if e > 0.0 else low) * e
-                rise += high * abs(self.mixing[t, k]) * self.effect_speeds[self.place_of(u, t) - self.first_effect]
+                rise += high * abs(m) * pace
             known, rise = self.speed[j] * positive_part(known), self.speed[j] * rise
             memory.own[u, k - first], memory.own[u, width + k - first] = known, rise
             row[u, KNOWN] += known
@@ -604,7 +745,7 @@ class RegressionZigZag(Process):
     def propose_prior(self, state, i, now, rng):
         memory, level, rise, horizon = state.memory, 0.0, 0.0, self.prior_horizon
         self.advance_sums(memory, now)
-        if self.crossed:
+        if self.squares:
             self.renew(state, now)
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
@@ -631,16 +772,18 @@ class RegressionZigZag(Process):
         for i in range(self.terms(k)):
             t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
-            size = abs(self.mixing[t, k])
-            slope += size * exp(-2.0 * s) * (fastest + 2.0 * turn * abs(self.excess(state, t, now)))
+            fastest, size = self.sum_pace(state, t, now, 0.0), self.excess(state, t, now)
+            m, change = self.mixed(state, t, k, now)
+            precision = exp(-2.0 * s)
+            slope += abs(m) * precision * (fastest + 2.0 * turn * abs(size)) + change * precision * abs(size)
         h = 1.0 / max(1.0, math.sqrt(speed * slope))
         total = sign * partial + curvature * pace * h
         for i in range(self.terms(k)):
             t = k if i == 0 else self.head[k]
             s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
-            fastest = self.size(t) * self.mean_speeds[t] + self.sum_of_speeds[t]
-            top = sign * self.mixing[t, k] * self.excess(state, t, now) + abs(self.mixing[t, k]) * fastest * h
+            fastest, size = self.sum_pace(state, t, now, h), self.excess(state, t, now)
+            m, change = self.mixed(state, t, k, now)
+            top = sign * m * size + (abs(m) * fastest + change * (abs(size) + fastest * h)) * h
             top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
             total += top
         return speed * positive_part(total), h
@@ -652,7 +795,8 @@ class RegressionZigZag(Process):
         for n in range(self.terms(k)):
             t = k if n == 0 else self.head[k]
             precision = exp(-2.0 * self.at(state, self.spread + t, now))
-            partial += self.mixing[t, k] * precision * self.excess(state, t, now)
+            m, _ = self.mixed(state, t, k, now)
+            partial += m * precision * self.excess(state, t, now)
         return partial
 
     @compiled
@@ -660,14 +804,41 @@ class RegressionZigZag(Process):
         """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
         j, n = self.spread + k, self.size(k)
         speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
-        fastest = self.root_of_speeds[k] + math.sqrt(float(n)) * self.mean_speeds[k]
+        fastest = self.root_pace(state, k, now, 0.0)
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
         slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
-        h = 1.0 / max(1.0, math.sqrt(slope))
-        end = s + sign * speed * h
+        h = self.shorter(state, now, 1.0 / max(1.0, math.sqrt(slope)))
+        end, fastest = s + sign * speed * h, self.root_pace(state, k, now, h)
         size = positive_part(root - sign * fastest * h)
-        partial = self.model.derivative_of_prior(j, end) + n - exp(-2.0 * end) * size * size
-        return speed * positive_part(sign * partial), h
+        top = self.most_of_prior(state, k, sign, now, h) + sign * n - sign * (exp(-2.0 * end) * size * size)
+        return speed * positive_part(top), h
+
+    @compiled
+    def slope_of_lean(self, state, now):
+        """The derivative by φ: of the prior, and -Σ e₀ v / e^2s."""
+        product = self.product_sum(state, now) - self.at(state, self.lean, now) * self.square_of(state, 1, now)
+        wide, _, by_lean = self.wide(state, now)
+        return by_lean * self.prior_of_wide(wide, 0), -exp(-2.0 * self.at(state, self.spread, now)) * product
+
+    @compiled
+    def bound_of_lean(self, state, now):
+        """A bound on the rate of φ, and for how long it holds."""
+        speed, turn, s = self.speed[self.lean], self.speed[self.spread], self.at(state, self.spread, now)
+        sign = 1.0 if state.v[self.lean] >= 0.0 else -1.0
+        root, other = math.sqrt(self.square_sum(state, 0, now)), math.sqrt(self.square_of(state, 1, now))
+        _, product = self.slope_of_lean(state, now)
+        pace, far = self.root_pace(state, 0, now, 0.0), self.root_pace(state, 1, now, 0.0)
+        slope = exp(-2.0 * s) * (pace * other + root * far) + 2.0 * turn * abs(product)
+        h = self.shorter(state, now, 1.0 / max(1.0, math.sqrt(speed * slope)))
+        pace = self.root_pace(state, 0, now, h)
+        high = exp(-2.0 * (s - turn * h))
+        top = sign * product
+        top *= exp(2.0 * turn * h) if top > 0.0 else exp(-2.0 * turn * h)
+        top += high * (pace * (other + far * h) + root * far) * h
+        wide, _, _ = self.wide(state, now)
+        fast, most = self.pace_of_wide(state, now, h)
+        ends = abs(self.prior_of_wide(wide - fast * h, 0)), abs(self.prior_of_wide(wide + fast * h, 0))
+        return speed * positive_part(positive_part(top) + most * max(ends[0], ends[1])), h
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -692,12 +863,16 @@ class RegressionZigZag(Process):
         k = i - self.groups - 1
         if k < self.slots:
             j, partial = self.means[k], self.slope_of_mean(state, k, now)
-        else:
+        elif k < 2 * self.slots:
             k -= self.slots
             j = self.spread + k
             s = self.at(state, j, now)
-            pull = self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now)
-            partial = self.model.derivative_of_prior(j, s) + pull
+            square = self.square_sum(state, k, now)
+            partial = self.prior_of_spread(state, k, now) + (self.size(k) - exp(-2.0 * s) * square)
+        else:
+            j = self.lean
+            prior, product = self.slope_of_lean(state, now)
+            partial = prior + product
         memory.flipping[0] = j
         return positive_part(state.v[j] * partial)
 
@@ -726,7 +901,8 @@ class RegressionZigZag(Process):
             for n in range(self.terms(k)):
                 t = k if n == 0 else first
                 precision = exp(-2.0 * self.at(state, self.spread + t, now))
-                partial += precision * self.mixing[t, k] * self.effect(state, u, t, now)
+                m, _ = self.mixed(state, t, k, now)
+                partial += precision * m * self.effect(state, u, t, now)
             return positive_part(state.v[j] * partial) * (total / bound)
         i = int(row[u, ROW])
         state.counts[DATA] += 1
@@ -783,7 +959,7 @@ class RegressionZigZag(Process):
         model.expand_margin(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
         f = j - own + 1 if j >= own else 0  # by the dispersion j, or by the linear predictor for any other j
         value, effect = rho[f], model.n_fixed <= j < own
-        if self.crossed and not effect:
+        if self.squares and not effect:
             for k in range(self.slots):
                 d = (x[model.level[i, k]] - there[model.level[i, k]]) * model.value[i, k]
                 value -= self.thirds[i, f] * (d * d)
@@ -811,6 +987,8 @@ class RegressionZigZag(Process):
         """What the flip of a coefficient changes in the sums, which are those of `now`, and in the lines."""
         memory, sums, j, k = state.memory, state.memory.sums, self.first_effect + e, self.column[e]
         group, turned = j - self.model.first[k], -2.0 * state.v[j]
+        if self.lean >= 0:
+            self.turn_product(state, group, k, turned, now)
         for n in range(self.terms(k)):
             t, d, v = k if n == 0 else self.head[k], 0.0, 0.0
             for q in range(t, self.end[t]):
@@ -823,11 +1001,12 @@ class RegressionZigZag(Process):
             sums[t, SPEED] += change * (2.0 * v + change)
         for q in range(self.shared.shape[0]):
             memory.cross[q, 1] += turned * self.border[e, q]
-        if self.crossed:
-            sums[k, GAUGE_SLOPE] += turned * self.share[e]
+        if self.squares:
             away = self.at(state, j, now) - self.anchor[j]
             for q in range(self.shared.shape[0]):
                 memory.cross[q, 3] += turned * self.bulge[e, q] * away
+        if self.crossed:
+            sums[k, GAUGE_SLOPE] += turned * self.share[e]
             across, s = memory.across, now - memory.since[0]
             memory.joint[1] += turned * (across[e, 0] + across[e, 1] * s)
             memory.joint[2] += 2.0 * turned * across[e, 1]
@@ -835,6 +1014,17 @@ class RegressionZigZag(Process):
                 rise = turned * self.pair_curvature[n]
                 across[self.pairs[n], 0] -= rise * s
                 across[self.pairs[n], 1] += rise
+
+    @compiled
+    def turn_product(self, state, group, k, turned, now):
+        """What the flip of a coefficient of a group changes in Σd₀d₁."""
+        i, j, means, joint = self.first_effect + group, self.model.first[1] + group, self.means, state.memory.joint
+        away = self.at(state, j, now) - self.anchor[means[1]]
+        d = self.mixing[0, 0] * (self.at(state, i, now) - self.anchor[means[0]]) + self.mixing[0, 1] * away
+        v = self.mixing[0, 0] * state.v[i] + self.mixing[0, 1] * state.v[j]
+        one, other = self.mixing[0, k] * turned, self.mixing[1, 1] * turned if k == 1 else 0.0
+        joint[1] += 0.5 * (d * other + one * self.mixing[1, 1] * away)
+        joint[2] += (v + one) * (self.mixing[1, 1] * state.v[j] + other) - v * self.mixing[1, 1] * state.v[j]
 
     @compiled(allocates=True, inline=False)
     def true_rates(self, x, v, scratch, out):
@@ -877,9 +1067,9 @@ class RegressionZigZag(Process):
             for q in range(self.shared.shape[0]):
                 out[j] += self.border[e, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
                 out[self.shared[q]] += self.border[e, q] * d
-                if self.crossed:
+                if self.squares:
                     out[self.shared[q]] += self.bulge[e, q] * (d * d)
-                    if self.functional(q) > 0:
+                    if self.crossed and self.functional(q) > 0:
                         out[self.shared[q]] += self.joint[self.functional(q)] * (d * across)
 
     @compiled
@@ -961,7 +1151,11 @@ class RegressionZigZag(Process):
             d = mixing @ np.stack([x[s] - self.anchor[self.means[k + n]] for n, s in enumerate(own)])
             w, share = mixing @ np.stack([v[s] for s in own]), self.share[own[0]]
             sums[k] = 0.0, d.sum(), w.sum(), d @ d, d @ w, w @ w, share @ x[own[0]], share @ v[own[0]]
+            if self.lean >= 0 and k == 0:
+                before = d, w
+            elif self.lean >= 0:
+                state.memory.joint[:] = before[0] @ d, 0.5 * (before[0] @ w + before[1] @ d), before[1] @ w
         d, cross = x - self.anchor[effects], state.memory.cross
         cross[:, 0], cross[:, 1] = d @ self.border, v @ self.border
-        if self.crossed:
+        if self.squares:
             cross[:, 2:] = np.stack([d * d @ self.bulge, d * v @ self.bulge, v * v @ self.bulge], axis=1)

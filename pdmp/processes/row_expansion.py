@@ -23,7 +23,7 @@ class Sums(NamedTuple):
     inner: np.ndarray  #: (m, m) Hessian of the shared coordinates
     border: np.ndarray  #: (E, m) of these and the coefficients
     own: np.ndarray  #: (E, W) of coefficients of one group, those of each in the order of the group columns
-    bulge: np.ndarray  #: (E, m) of crossed groups Σ θᵢ of each coefficient, of others (0, m)
+    bulge: np.ndarray  #: (E, m) Σ θᵢ of each coefficient, where squares are in the expansion, else (0, m)
 
 
 class Layout(NamedTuple):
@@ -72,7 +72,7 @@ def sorted_by_units(model, layout):
 class Weights(NamedTuple):
     """Of rows, what bounds them."""
 
-    parts: np.ndarray  #: (n, N) ωᵢ by the functionals; of crossed groups (1 + n, N), those of coefficients first
+    parts: np.ndarray  #: (n, N) ωᵢ by the functionals; with squares (1 + n, N), those of coefficients first
     drawn: np.ndarray  #: (groupings, N) Σⱼ σⱼ ωᵢⱼ in the clock of their group
     factors: np.ndarray  #: (groups, shells)
 
@@ -83,9 +83,9 @@ def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, re
     Parameters
     ----------
     typical, reach
-        r̂, and the typical D̂ of crossed groups.
+        r̂, and what distances of coefficients are measured in, with squares: D̂ of crossed groups.
     thirds : ndarray, shape (n, N)
-        θᵢ by the functionals; without rows where groups are not crossed.
+        θᵢ by the functionals; without rows where squares are not in the expansion.
     joint : ndarray, shape (n,)
         Of crossed groups, not 0 where products of coefficients are in the expansion as well, see `same_shape`.
     """
@@ -150,12 +150,14 @@ def _squares(block, files, first, speed):
     return np.square(block.design.data[:, : block.n_fixed]).sum(axis=0), float(of_groups)
 
 
-def surveyed(model, anchor, shared):
+def surveyed(model, anchor, shared, squares):
     """Of all rows in memory `Sums` and θ (n, N); of crossed groups also the coefficients' Hessian, and `same_shape`."""
     if len(row_chunks(model)) == 1:
-        sums, curvature, thirds = survey_rows(model, anchor, shared)
-        across = Crossing(model).matrix(curvature) if is_crossed(model) else None
-        return sums, thirds, None if across is None else (across + across.T).tocsr(), same_shape(curvature, thirds)
+        sums, curvature, thirds = survey_rows(model, anchor, shared, squares)
+        if not is_crossed(model):
+            return sums, thirds, None, np.zeros(len(thirds))
+        across = Crossing(model).matrix(curvature)
+        return sums, thirds, (across + across.T).tocsr(), same_shape(curvature, thirds)
     return Sums(*added(Chunks(model).map(_survey_chunk, anchor, shared))), np.zeros((0, 0)), None, np.zeros(0)
 
 
@@ -173,9 +175,9 @@ def _survey_chunk(block, files, first, *args):
     return survey_rows(block, *args)[0]
 
 
-def survey_rows(model, anchor, shared):
-    """Of some rows, in one thread: `Sums`, ℓ'' (N,), and of crossed groups half its derivatives θ (n, N)."""
-    found, own = sums_of_rows(model, anchor, loss=False, thirds=is_crossed(model)), model.dim - model.n_dispersions
+def survey_rows(model, anchor, shared, squares=False):
+    """Of some rows, in one thread: `Sums`, ℓ'' (N,), and where squares are asked for half its derivatives θ (n, N)."""
+    found, own = sums_of_rows(model, anchor, loss=False, thirds=squares), model.dim - model.n_dispersions
     fixed, effects = shared[: len(shared) - model.n_dispersions], slice(int(model.first[0]), int(model.first[-1]))
     columns, across = np.r_[fixed, model.n_fixed + np.arange(model.n_dispersions)], found.laws[:, fixed]
     squares = products(model.design.data, found.curvatures, model.n_fixed)[np.ix_(fixed, fixed)]

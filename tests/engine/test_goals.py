@@ -607,6 +607,34 @@ def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(1e-3, "about 16 minutes more"), (1.0 / 64.0, "about 61 s more"), (0.0625, None)],
+)
+def test_how_long_sampling_takes_is_said_once(rate, said, monkeypatch):
+    """From the share that was gone in the time since the warm-up ended; not where little is left."""
+    lines, now, gone = [], [0.0], [0.5]
+    shown = types.SimpleNamespace(
+        n=0.0, refresh=lambda: None, close=lambda: None, write=lambda one, **_: lines.append(one)
+    )
+    shown.set_description = shown.set_postfix_str = lambda *_, **__: None
+    monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
+    monkeypatch.setattr(run_module, "perf_counter", lambda: now[0])
+    chains = chains_at(10, 20)
+    for chain in chains:
+        chain.budget, chain.warming = types.SimpleNamespace(spent=lambda _: gone[0]), True
+    with run_module.Progress(True, chains) as bar:
+        bar.update(chains)
+        now[0], gone[0] = 100.0, 0.0
+        for chain in chains:
+            chain.warming = False
+        for _ in range(60):
+            bar.update(chains)
+            now[0], gone[0] = now[0] + 1.0, gone[0] + rate
+    assert lines == ([] if said is None else [f"sampling takes {said}, as it has gone so far"])
+
+
+@pytest.mark.exact
 def test_the_share_of_the_way_is_extrapolated_from_the_last_look():
     goal = Goal(Telegraph(), 0.0, ess=100.0)
     chain = types.SimpleNamespace(look=500, state=types.SimpleNamespace(counts=np.zeros(20, int)))

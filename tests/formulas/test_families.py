@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import astuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -590,17 +591,30 @@ def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
         assert_alike(prior, others[one])
 
 
-@pytest.mark.parametrize("name", [one.name for one in FAMILIES.values() if one.name not in LAWS and law_of(one)])
-def test_effects_of_every_family_are_those_of_sums_of_terms(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "effects"),
+    [
+        *[(one.name, "(1 | g)") for one in FAMILIES.values() if one.name not in LAWS and law_of(one)],
+        *[(name, "(1 + x | g)") for name in ("gaussian", "gamma")],
+    ],
+)
+def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monkeypatch):
     """Density, log-likelihoods, means and draws of rows that are sub-sampled, priors and notes."""
-    for number in ("GROUPED_ROWS", "MANY_GROUPS", "INTERCEPT_ROWS"):
+    for number in ("GROUPED_ROWS", "MANY_GROUPS", "INTERCEPT_ROWS", "SLOPE_ROWS", "SUBSAMPLED_ROWS"):
         monkeypatch.setattr(fitting, number, 1)
     monkeypatch.setattr(general, "made_for_sampling", lambda predictors, y, rest, known: general.made(*known))
-    data, formula = table(FAMILIES[name], 40), "y ~ x + area + offset(0.02 * w) + (1 | g)"
+    data, formula = table(FAMILIES[name], 40), "y ~ x + area + offset(0.02 * w) + " + effects
     options = {"priors": {"area": Normal(0.3, 1.0)}, "weights": "weight", "seed": 1, "sample": False}
+    if "x" in effects:
+        options["priors"]["cor(g)"] = LKJ(1.5)
     one = pdmp.regression(formula, data, name, **options)
+    if "x" in effects:  # what is prepared are sums of terms
+        one = one._sampled.args[0]
     monkeypatch.setattr(fitting, "law_of", lambda family: None)
-    other, model = pdmp.regression(formula, data, name, **options), one._sampled.args[0].model
+    other, model = (
+        pdmp.regression(formula, data, name, **options),
+        one.model if "x" in effects else one._sampled.args[0].model,
+    )
     assert type(model) is GroupIntercepts and type(other.model) is SumOfTerms
     assert list(one.priors) == list(other.priors) and one.notes == other.notes
     for called, prior in one.priors.items():
@@ -611,7 +625,13 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, monkeypatch):
     natural = model.constrain(points)
     x, z = one.unconstrained(natural), other.unconstrained(natural)
     differences = [model.potential(p) - other.model.potential(q) for p, q in zip(points, z, strict=True)]
-    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9)
+    if "x" in effects:  # the logarithm of the Jacobian, by differences
+        steps = 1e-5 * np.eye(model.dim)
+        for k, p in enumerate(points):
+            above, below = (other.unconstrained(model.constrain(p + sign * steps)) for sign in (1.0, -1.0))
+            differences[k] += np.linalg.slogdet((above - below) / 2e-5)[1]
+        assert differences[0] == pytest.approx(model.omitted() - other.model.omitted(), abs=1e-6)
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-6 if "x" in effects else 1e-9)
     known = [fit.log_likelihoods(at, np.arange(0, 40, 3)) for fit, at in ((one, x), (other, z))]
     np.testing.assert_allclose(*known, rtol=1e-9, atol=1e-9)
     for kind, rows in (("link", None), ("mean", None), ("mean", data[:7]), ("response", None), ("response", data[:7])):
@@ -620,6 +640,16 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, monkeypatch):
                 fit.predicted(at, rows, kind, "zero", np.random.default_rng(3)) for fit, at in ((one, x), (other, z))
             ]
             np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
+
+
+def test_correlated_effects_that_are_not_sub_sampled_are_those_of_sums_of_terms(monkeypatch):
+    for number in ("SLOPE_ROWS", "SUBSAMPLED_ROWS"):
+        monkeypatch.setattr(fitting, number, 1)
+    general_fit = SimpleNamespace(notes=["of it"], replaced=lambda notes: notes)
+    monkeypatch.setattr(fitting, "subsampled", lambda *_: (None, None, "for a reason"))
+    monkeypatch.setattr(fitting, "regress", lambda *_: (None, lambda: general_fit))
+    found = pdmp.regression("y ~ x + (1 + x | g)", table(FAMILIES["gaussian"], 40), seed=1)
+    assert found == ["of it", "rows are not sub-sampled: for a reason"]
 
 
 def test_what_data_say_of_effects(monkeypatch):

@@ -86,6 +86,7 @@ def in_order(natural, ours, theirs):
 SIX = [
     ("y ~ x + area + (1 + x || g)", "gaussian", MixedRegression, {"weights": "k", "offset": "w"}),
     ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
+    ("y ~ x + (1 + x | h)", "gaussian", GroupIntercepts, {"weights": "k"}),
     ("b ~ x + area", "bernoulli", MixedRegression, {"offset": "late", "select": {"x": 0.2, "area": 0.6}}),
     ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k", "offset": "early"}),
     ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
@@ -96,6 +97,8 @@ SIX = [
 @pytest.mark.parametrize("formula, family, kind, options", SIX)
 def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch):
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 10)
+    if "x | h" in formula:
+        monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", FIRST)
     t = table()
     first, more = t[:FIRST], t[FIRST:]
     fit, origin = unsampled(

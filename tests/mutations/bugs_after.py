@@ -66,7 +66,7 @@ BUGS += [
         ("rows of the second table are one each", KEPT, "of_second = int(rng.hypergeometric(m, n, ROWS))", "of_second = min(m, ROWS) // 2", ALL),
         ("weights of new rows alone", GENERAL, "        weight = np.append(fit.row_weights, weight)\n", "        weight = np.append(np.ones(len(observed.y)), weight)\n", OTHER_LAW),
         ("cuts in the order drawn", GENERAL, "cuts = np.sort(cuts)", "pass", DRAWN),
-        ("draws of intercepts are at zero", FIT, "        return values | {\n            name: sum(", "        return values | {\n            name: values[name] + 0.0 * sum(", DRAWN),
+        ("draws of intercepts are at zero", FIT, "        natural = values | {\n            name: sum(", "        natural = values | {\n            name: values[name] + 0.0 * sum(", DRAWN),
     ]
 ] + [
 ]  # fmt: skip

@@ -45,7 +45,7 @@ BUGS = [
         ("the factor's second column", MODEL, "rest /= math.cosh(min(abs(w), LARGEST_LOG))", "rest /= 1.0", f"{LAW}[2-together]"),
         ("coefficients do not feel effects", MODEL, "by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]", "by_natural[self.sheared[e]] -= 0.0", f"{LAW}[1-apart]"),
         ("partial correlations of unit rows", MODEL, "rest = rest * (1.0 - z * z)", "pass", f"{LAWS}[1.0-3]"),
-        ("drawn correlations have the law of two", GENERAL, "both.prior.partial(both.width)", "[both.prior] * len(both.correlation_names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
+        ("drawn correlations have the law of two", FIT, "found[names[0]].partial(both.width)", "[found[names[0]]] * len(names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("others are taken for known", FOUND, "np.linalg.inv(inverse[np.ix_(rows, rows)])", "turned[np.ix_(rows, rows)]", f"{TESTS}::test_information_leaves_the_others_open"),
         ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, normal)', "normal", NEW, "formulae"),
         ("nested groupings share a law", DESIGN, "key = (term.factor.name, bar) if bar", "key = bar if bar", TERMS, "formulae"),

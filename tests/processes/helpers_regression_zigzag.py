@@ -4,7 +4,7 @@ import numpy as np
 from scipy import integrate, special
 
 from pdmp.models import families
-from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.priors import LKJ, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
@@ -44,8 +44,11 @@ def responses(law, z, rng):
     return z + (rng.standard_t(4.0, len(z)) if law is StudentTLaw else rng.standard_normal(len(z)))
 
 
-def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
-    """A model with weights and an offset; rows in groups of several sizes, with slopes of the last columns."""
+def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0, eta=None):
+    """A model with weights and an offset; rows in groups of several sizes, with slopes of the last columns.
+
+    With `eta` those of one correlate with the intercepts, by LKJ(eta).
+    """
     rng = np.random.default_rng(11)
     X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n), rng.standard_t(4.0, n)])[:, :columns]
     g = np.minimum(np.arange(n) % 5, groups - 1) if groups else np.zeros(n, int)
@@ -71,6 +74,7 @@ def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
         intercept=0,
         offset=offset,
         weights=weights,
+        **({} if eta is None else {"correlation": LKJ(eta)}),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import integrate
 
 import pdmp
+from pdmp.automatic import subsampling
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models import families
 from pdmp.models.priors import HalfNormal, Normal, derivative
@@ -53,8 +54,12 @@ MODELS = {
     **{f"{name}, groups": lambda law=law: regression(law, 3) for name, law in list(LAWS.items())[1::2]},
     **{f"{law.__name__}, crossed": lambda law=law: crossed(law) for law in (NormalLaw, LogitLaw)},
     "gamma, groups": lambda: regression(law_of(families.gamma), 3),
+    "gamma, many groups": lambda: regression(law_of(families.gamma), 5, n=20),
+    "NormalLaw, correlated slopes of many groups": lambda: regression(NormalLaw, 5, n=24, slopes=1, eta=1.0),
     "zero_inflated_poisson, slopes": lambda: regression(law_of(families.zero_inflated_poisson), 3, n=40, slopes=1),
     "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
+    "NormalLaw, correlated slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
+    "gamma, correlated slopes": lambda: regression(law_of(families.gamma), 4, n=40, slopes=1, eta=0.7),
     "NegativeBinomialLaw, 2 slopes": lambda: regression(NegativeBinomialLaw, 3, n=40, slopes=2),
     "LogitLaw, 2 slopes": lambda: regression(LogitLaw, 2, n=40, slopes=2),
     "PoissonLaw, 3 crossed": lambda: crossed(PoissonLaw, 3),
@@ -245,10 +250,11 @@ def weights_of(process, row, u):
     model, speed, levels = process.model, process.speed, process.model.level[row]
     bounds, thirds = (part[:, row] for part in bounds_of(process))
     parts = [speed[levels[k]] * abs(model.value[row, k]) * bounds[0] for k in columns_of(process, u)]
-    if process.crossed:
+    if process.squares:
         size = np.abs(speed[levels] * model.value[row])
         square = np.where(process.joint != 0.0, size.sum() ** 2, np.sum(size**2))
-        bounds = bounds + thirds * square * process.typical_reach**2
+        reach = process.typical_reach if process.crossed else process.typical_distance
+        bounds = bounds + thirds * square * reach**2
     if process.units[u, 0] == 0:
         fixed = len(process.shared) - model.n_dispersions
         parts += [speed[j] * abs(model.X[row, j]) * bounds[0] for j in process.shared[:fixed]]
@@ -257,11 +263,25 @@ def weights_of(process, row, u):
 
 
 def limit_of(process, i):
-    """The bound of clock i, of a mean or a spread: a function of state and time."""
+    """The bound of clock i, of a mean, a spread or φ: a function of state and time."""
     k = i - process.groups - 1
+    if k == 2 * process.slots:
+        return lambda state, now: process.native.bound_of_lean(state, now)
     if k < process.slots:
         return lambda state, now: process.native.bound_of_mean(state, k, now)
     return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
+
+
+def quick(model, which):
+    """A process where what the law of the effects depends on moves, and their coefficients hardly do."""
+    sd = laplace(model).sd.copy()
+    sd[model.first[0] : model.first[-1]] *= 0.05
+    sd[model.means] *= 0.05
+    if which == "lean":
+        sd[model.lean] *= 40.0
+    else:
+        sd[model.n_fixed : model.n_fixed + 2] *= 5.0
+    return RegressionZigZag(model, metric=pdmp.Metric(scales=sd))
 
 
 @pytest.mark.parametrize(
@@ -270,16 +290,22 @@ def limit_of(process, i):
         lambda: regression(PoissonLaw, 3),
         lambda: regression(NormalLaw, 3),
         pytest.param(lambda: regression(NormalLaw, 3, n=40, slopes=2), marks=pytest.mark.slow),
+        lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
+        lambda: quick(regression(NormalLaw, 3, n=40, slopes=1, eta=2.0), "lean"),
+        lambda: quick(regression(PoissonLaw, 3, n=40, slopes=1, eta=0.7), "spreads"),
+        lambda: regression(law_of(families.gamma), 5, n=20),
         lambda: crossed(PoissonLaw),
         lambda: crossed(NormalLaw, slope=0),
         pytest.param(lambda: crossed(LogitLaw, 3, intercept=0.05), marks=pytest.mark.slow),
     ],
-    ids=["counts", "normal", "slopes", "crossed counts", "crossed, slopes", "crossed, a narrow prior"],
+    ids=["counts", "normal", "slopes", "correlated slopes", "correlated, φ", "correlated, spreads", "many groups"]
+    + ["crossed counts", "crossed, slopes", "crossed, a narrow prior"],
 )
 def test_bounds_hold_whatever_flips_in_between(model):
     """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""
-    model = model()
-    process, rng = RegressionZigZag(model), np.random.default_rng(2)
+    process, rng = model(), np.random.default_rng(2)
+    process = process if isinstance(process, RegressionZigZag) else RegressionZigZag(process)
+    model = process.model
     native, worst, K, spare = process.native, np.zeros(4), process.slots, (model.scratch(), np.zeros(3))
     for _ in range(5):
         x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
@@ -289,7 +315,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             outwards = np.sign(x - process.anchor) * process.speed / v  # as far as anything can go
             far_away = rng.random() < 0.5
             ways = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
-            if process.crossed:
+            if process.squares:
                 earlier = state_at(process, x - before * ways * v, v, 0.0)
                 native.renew(earlier, 0.0)
                 state.memory.reach[:] = earlier.memory.reach
@@ -303,7 +329,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             else:
                 top, end = limit_of(process, i)(state, before)
                 k = i - process.groups - 1
-                own = [process.means[k] if k < K else process.spread + k - K]
+                own = [process.means[k] if k < K else process.spread + k - K if k < 2 * K else process.lean]
             flips = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
             flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
             t = rng.uniform(0.0, end)
@@ -311,7 +337,7 @@ def test_bounds_hold_whatever_flips_in_between(model):
             velocity[own] = v[own]
             after = state_at(process, there, velocity, 0.0)
             after.memory.here[:] = there
-            if process.crossed:
+            if process.squares:
                 native.renew(after, 0.0)
             prior, out = np.zeros(model.dim), np.zeros(model.dim)
             model.native.add_prior_gradient(there, prior)
@@ -354,16 +380,18 @@ def test_bounds_hold_whatever_flips_in_between(model):
     [
         lambda: regression(PoissonLaw, 3),
         lambda: regression(PoissonLaw, 3, slopes=2),
+        lambda: regression(PoissonLaw, 3, slopes=1, eta=1.0),
+        lambda: regression(NormalLaw, 5, n=20),
         lambda: crossed(StudentTLaw, slope=1),
     ],
-    ids=["intercepts", "slopes", "crossed, slopes"],
+    ids=["intercepts", "slopes", "correlated slopes", "many groups", "crossed, slopes"],
 )
 def test_sums_are_those_of_the_path(model):
     model = model()
     process = RegressionZigZag(model)
     state = process.begin(process.anchor, np.random.default_rng(0))
     native, rng, now = process.native, np.random.default_rng(4), 0.0
-    if process.crossed:
+    if process.squares:
         native.renew(state, now)
     for _ in range(60):
         j = int(rng.integers(model.dim))
@@ -389,7 +417,7 @@ def test_sums_are_those_of_the_path(model):
             np.testing.assert_allclose(sums[t, 6:], gauges, rtol=1e-9, atol=1e-9)
     away, v, cross = (x - process.anchor)[effects], state.v[effects], state.memory.cross
     np.testing.assert_allclose(cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
-    if process.crossed:
+    if process.squares:
         np.testing.assert_allclose(cross[:, 2], away**2 @ process.bulge, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(cross[:, 3], away * v @ process.bulge, rtol=1e-9, atol=1e-9)
 
@@ -634,6 +662,31 @@ def test_the_approximation_is_at_the_mode():
         assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
         hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
         np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+
+
+def test_the_regression_of_correlated_effects_is_where_their_products_are():
+    """That of the sums of the effects' squares and products, with what the rows leave open; and its error."""
+    model = regression(NormalLaw, 5, n=2_000, slopes=1, eta=1.0)
+    found, s, first = laplace(model), model.n_fixed, int(model.first[0])
+    x, effects = found.mean, np.arange(first, int(model.first[-1]))
+    u, v = (np.array([model.native.deviation(x, k, g) for g in range(5)]) for k in (0, 1))
+    covariance = np.linalg.inv(model.hessian(x)[np.ix_(effects, effects)])
+    a, b = model.mixing_at(x)[0], model.mixing[1, 1]
+    between = sum(b * (a @ covariance[np.ix_([g, 5 + g], [g, 5 + g])])[1] for g in range(5))
+    size = v @ v + b * b * np.trace(covariance[5:, 5:])
+    assert abs(u @ v + between) < 0.1 * found.sd[model.lean] * size  # else the derivative is not 0
+    assert 0.7 < found.sd[model.lean] / (math.exp(x[s]) / math.sqrt(size)) < 2.0
+    assert math.exp(x[s] - x[s + 1]) > 5.0  # spreads are not the same
+
+
+@pytest.mark.parametrize("eta", [None, 1.0])
+def test_correlated_effects_of_which_little_is_known_are_sampled_otherwise(eta, monkeypatch):
+    """Others only where their standard deviation takes long besides."""
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", 0.0)
+    monkeypatch.setattr(subsampling, "WAITING_ROWS", 0.0)
+    model = regression(NormalLaw, 3, n=40, slopes=1, eta=eta)
+    said = subsampling.little_known(model, laplace(model))
+    assert said == ("" if eta is None else "they say too little of the effects 1|g")
 
 
 def _correlation(found):

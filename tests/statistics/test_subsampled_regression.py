@@ -22,6 +22,7 @@ FORMULAS = {
     "gaussian": "y ~ x",
     "in place": "c ~ x + z",
     "slopes": "c ~ x + z + (1 + x || g)",
+    "correlated": "c ~ x + z + (1 + x | g)",
     "crossed": "c ~ x + (1 | g) + (1 | h)",
 }
 
@@ -35,7 +36,7 @@ def table():
     return pandas.DataFrame(found | {"z": rng.standard_normal(ROWS)})
 
 
-@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes"))
+@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated"))
 def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
     options = {"family": family if family == "gaussian" else "poisson", "ess": 1_000, "seed": 1, "progress": False}
@@ -43,6 +44,9 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
         table = table.assign(
             x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
         )
+    if family == "correlated":
+        effects = 0.3 + 0.3 * np.sin(table.g) + np.cos(table.g) * (0.3 + 0.15 * table.x)
+        table = table.assign(x=1.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(effects)))
     if family == "crossed":
         rng = np.random.default_rng(2)
         h = rng.integers(0, 12, ROWS)

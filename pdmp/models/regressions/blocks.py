@@ -174,8 +174,9 @@ class Blocks:
 
     def _at(self, x, curved=False):
         """Sums at x, as of `_terms`."""
-        spreads = slice(self.shell.n_fixed, self.shell.n_fixed + self.shell.n_groups)  # rows do not depend on them
-        key = np.delete(x, spreads).tobytes(), curved or self.shell.n_fixed < WIDE
+        # Rows do not depend on what the laws of effects are.
+        of_law = np.r_[self.shell.n_fixed : self.shell.n_fixed + self.shell.n_groups, getattr(self.shell, "lean", -1)]
+        key = np.delete(x, of_law[of_law >= 0]).tobytes(), curved or self.shell.n_fixed < WIDE
         if self._look[0] not in (key, (key[0], True)):
             self._look = key, self.total(_terms, x, key[1])
         return self._look[1]

@@ -20,11 +20,22 @@ model, and has a law that is chosen: the gauges
 with aₕᵍ the share of the rows that group g has and κₕ of the order of the data's curvature. As a shift by c takes q to
 q + c, and leaves β₀ and the effects as they are, their law is that of `MixedRegression`, exactly, for every κ > 0.
 
+Effects (u, v) of an intercept and one column may be correlated, r ~ LKJ(η). With the regression φ of u on v as a
+coordinate, the parts u - φ v ~ N(0, e^2s) and v ~ N(0, τ₁²) are independent, as effects are otherwise, and
+
+    τ₀² = e^2s + φ² τ₁²,     r = φ τ₁ / τ₀,     1 - r² = e^2s / τ₀²,
+
+so that from the law of (log τ₀, log τ₁, r) that of (s, log τ₁, φ) has, beside the prior of τ₀,
+
+    (2 η + 1) log τ₀ - 2 η s - log τ₁,     as     d(log τ₀) dr = (1 - r²) (τ₁ / τ₀) ds dφ.
+
 References
 ----------
 Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixed models, Biometrika 82. Liu & Wu
 (1999), Parameter expansion for data augmentation, JASA 94 (shifts as a group). Papaspiliopoulos, Roberts & Zanella
-(2020), Scalable inference for crossed random effects models, Biometrika 107 (why the mean is what is slow).
+(2020), Scalable inference for crossed random effects models, Biometrika 107 (why the mean is what is slow). Pourahmadi
+(1999), Joint mean-covariance models with applications to longitudinal data, Biometrika 86 (regressions in the place of
+correlations).
 """
 
 from __future__ import annotations
@@ -35,10 +46,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.priors import LKJ, log_mass
 from pdmp.models.regressions.design import Dense, is_mapped, pieces, read_design
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import real
-from pdmp.native.classes import compiled
+from pdmp.native.classes import compiled, inlined
 from pdmp.native.vectors import exp
 
 DIFFERENCE = 1e-3  #: of linear predictors, for second derivatives of the log-likelihood
@@ -48,13 +60,16 @@ FURTHER = -1  #: place of a mean, see `means_of`
 class GroupIntercepts(MixedRegression):
     """`MixedRegression` with the state x = (β, log τ, w, b, m, a, c): effects of groups are coefficients.
 
-    The first grouping's m has the place of β₀; those of the others come after the coefficients.
+    The first grouping's m has the place of β₀; those of the others come after the coefficients. Of correlated effects φ
+    has the place of these, and s that of log τ₀.
 
     Parameters
     ----------
     X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
         Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column;
         its further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
+    correlation : LKJ, optional
+        The prior of the correlation of the effects of an intercept and one column; without it they are independent.
 
     Raises
     ------
@@ -67,6 +82,8 @@ class GroupIntercepts(MixedRegression):
         Places of the means of the group columns' coefficients.
     mixing : ndarray, shape (K, K)
         M: the effects in the coordinates of `MixedRegression` are M (w - m, b - β).
+    lean : int
+        Coordinate φ of correlated effects, or -1.
     head, end : ndarray of int, shape (K,)
         Of a group column the intercept of its grouping; effect k is a sum over the columns k … end - 1.
     share : ndarray, shape (coefficients,)
@@ -83,15 +100,32 @@ class GroupIntercepts(MixedRegression):
     end: np.ndarray
     share: np.ndarray
     stiffness: np.ndarray
+    lean: int
+    eta: float  #: η of correlated effects
 
     def __init__(
-        self, X, y, likelihood, columns, priors, groups=(), *args, intercept=None, coded=None, **options
+        self,
+        X,
+        y,
+        likelihood,
+        columns,
+        priors,
+        groups=(),
+        *args,
+        intercept=None,
+        coded=None,
+        correlation: LKJ | None = None,
+        **options,
     ) -> None:
         places = means_of(groups, intercept, columns)
         several = places is not None and FURTHER in places
         self._further = tuple(
             f"mean of {g.name}" for k, g in enumerate(groups) if places is not None and places[k] == FURTHER
         )
+        if correlation is not None:
+            if several or len(groups) != 2:
+                raise ValueError("correlated intercepts of groups are for one grouping, (1 + x | g) with one column x.")
+            self._further = (f"regression of {groups[0].name} on {groups[1].name}",)
         super().__init__(X, y, likelihood, columns, priors, groups, *args, intercept=intercept, coded=coded, **options)
         found, names = places is not None and not (several and coded), [g.grouping for g in groups]
         if found and coded is None:
@@ -104,6 +138,7 @@ class GroupIntercepts(MixedRegression):
             )
         self.centred[:] = 1
         last, K = self.dim - self.n_dispersions, len(groups)
+        self.lean, self.eta = (-1, 1.0) if correlation is None else (last - 1, correlation.eta)
         self.means, self.mixing = places.copy(), np.eye(K)
         self.means[places == FURTHER] = np.arange(last - len(self._further), last)
         self.head = np.array([names.index(name) for name in names], dtype=np.int64)
@@ -168,20 +203,29 @@ class GroupIntercepts(MixedRegression):
         return total
 
     @compiled
+    def mixed(self, x, k, q):
+        """M; of correlated effects that of their independent parts."""
+        return self.mixing[k, q] - x[self.lean] * self.mixing[q, q] if self.lean >= 0 and k < q else self.mixing[k, q]
+
+    @compiled
     def deviation(self, x, k, g):
-        """The effect of group g in column k, from the coefficients."""
+        """The effect of group g in column k, or its independent part, from the coefficients."""
         total = 0.0
         for q in range(k, self.end[k]):
-            total += self.mixing[k, q] * (x[self.first[q] + g] - x[self.means[q]])
+            total += self.mixed(x, k, q) * (x[self.first[q] + g] - x[self.means[q]])
         return total
 
     @compiled
     def argument(self, x, j):
+        if self.lean >= 0 and j == self.n_fixed:
+            return log_of_both(x[j], x[j + 1], x[self.lean])
         return self.overall(x) if j == self.means[0] else x[j]
 
     @compiled
     def prior_potential(self, x):
-        total = self.independent_potential(x)
+        total, s = self.independent_potential(x), self.n_fixed
+        if self.lean >= 0:
+            total += (2.0 * self.eta + 1.0) * self.argument(x, s) - 2.0 * self.eta * x[s] - x[s + 1]
         for k in range(self.n_groups):
             s, gauge = x[self.n_fixed + k], self.gauge(x, k)
             precision = exp(-2.0 * s)
@@ -194,7 +238,16 @@ class GroupIntercepts(MixedRegression):
     @compiled
     def add_prior_gradient(self, x, out):
         self.add_independent_gradient(x, out)
-        j = self.means[0]
+        j, s = self.means[0], self.n_fixed
+        if self.lean >= 0:
+            wide = self.argument(x, s)
+            rise = self.derivative_of_prior(s, wide)
+            share, by_lean = shares_of_both(x[s], x[s + 1], x[self.lean])
+            out[s] -= rise  # that prior is not of this coordinate
+            rise += 2.0 * self.eta + 1.0
+            out[s] += share * rise - 2.0 * self.eta
+            out[s + 1] += (1.0 - share) * rise - 1.0
+            out[self.lean] += by_lean * rise
         for k in range(self.n_groups):
             if k > 0 and self.head[k] == k:
                 out[self.means[k]] += self.derivative_of_prior(j, self.overall(x))
@@ -204,22 +257,37 @@ class GroupIntercepts(MixedRegression):
                 out[self.n_fixed + k] += 1.0 - precision * (u * u)
                 out[self.first[k] + g] += gauge * self.share[self.first[k] - self.first[0] + g]
                 for q in range(k, self.end[k]):
-                    pull = self.mixing[k, q] * precision * u
+                    pull = self.mixed(x, k, q) * precision * u
                     out[self.first[q] + g] += pull
                     out[self.means[q]] -= pull
+                    if self.lean >= 0 and k < q:
+                        out[self.lean] -= precision * u * self.deviation(x, q, g)
+
+    def mixing_at(self, x: np.ndarray) -> np.ndarray:
+        """M, (K, K); of correlated effects that of their independent parts."""
+        found = self.mixing.copy()
+        if self.lean >= 0:
+            found[0, 1] -= x[self.lean] * found[1, 1]
+        return found
 
     def effect_precision(self, x: np.ndarray, k: int) -> float:
         """Of the prior of one coefficient of group column k, all others given."""
-        return float(self.mixing[:, k] ** 2 @ np.exp(-2.0 * x[self.n_fixed : self.n_fixed + self.n_groups]))
+        return float(self.mixing_at(x)[:, k] ** 2 @ np.exp(-2.0 * x[self.n_fixed : self.n_fixed + self.n_groups]))
 
     def omitted(self) -> float:
         """See `Derived.omitted`: effects are M times coefficients, and of means beside the first a gauge is normal."""
         sizes, stiff = np.diff(self.first), self.stiffness[self.stiffness > 0.0]
         moved = float(sizes @ np.log(np.abs(np.diag(self.mixing))))
+        if self.lean >= 0:  # whose potential is 2 η log cosh w here
+            moved -= log_mass(*LKJ(self.eta).coded()) + 2.0 * self.eta * math.log(2.0)
         return super().omitted() + moved - 0.5 * float(np.log(math.tau / stiff).sum())
 
     def as_effects(self) -> MixedRegression | None:
-        """`MixedRegression` of the same rows; None for rows in files, which have coefficients of groups in them."""
+        """`MixedRegression` of the same law; None for rows in files, and for correlated effects."""
+        return None if self.lean >= 0 else self.as_independent()
+
+    def as_independent(self) -> MixedRegression | None:
+        """The same without a correlation; None for rows in files, which have coefficients of groups in them."""
         if self.coded is not None:
             return None
         other = MixedRegression.__new__(MixedRegression)
@@ -232,8 +300,8 @@ class GroupIntercepts(MixedRegression):
         other.initial = np.r_[self.initial[:last], self.initial[self.dim - self.n_dispersions :]]
         other.initial[self.first[0] : last] = 0.0
         other.dim, other._further, other.centred = len(other.initial), (), np.zeros_like(self.centred)
-        means = {f"standardised {name}" for name in self._further}
-        other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
+        further = {f"standardised {name}" for name in self._further}
+        other.variables = {name: shape for name, shape in self.variables.items() if name not in further}
         return other
 
     def unconstrained(self, natural: Mapping[str, ArrayLike]) -> np.ndarray:
@@ -247,7 +315,16 @@ class GroupIntercepts(MixedRegression):
                 x[..., self.means[k]] = -(effects[..., 0, :] @ self.share[self.of_column(k)])
                 x[..., self.means[0]] -= x[..., self.means[k]]
             x[..., own] = (effects + x[..., self.means[part], None]).reshape(*x.shape[:-1], -1)
+        if self.lean >= 0:
+            s, r = self.n_fixed, np.asarray(natural[self.correlation_name], float)
+            x[..., self.lean] = r * np.exp(x[..., s] - x[..., s + 1])
+            x[..., s] += 0.5 * np.log1p(-r * r)
         return x
+
+    @property
+    def correlation_name(self) -> str:
+        """What the correlation is called."""
+        return f"cor({self.groups[0].label}, {self.groups[1].label}|{self.groups[0].grouping})"
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""
@@ -258,7 +335,30 @@ class GroupIntercepts(MixedRegression):
                 away = draws[..., own].reshape(*draws.shape[:-1], len(columns), -1) - draws[..., self.means[part], None]
                 draws[..., own] = (self.mixing[np.ix_(part, part)] @ away).reshape(*draws.shape[:-1], -1)
             draws[..., self.intercept] = draws[..., self.means[self.head == np.arange(self.n_groups)]].sum(axis=-1)
-        return super().constrain(draws)
+        if draws.shape[-1:] != (self.dim,) or self.lean < 0:
+            return super().constrain(draws)
+        s, slope = self.n_fixed, draws[..., self.lean]
+        with np.errstate(divide="ignore"):
+            draws[..., s] = 0.5 * np.logaddexp(2.0 * draws[..., s], 2.0 * (draws[..., s + 1] + np.log(np.abs(slope))))
+        found, both = super().constrain(draws), slope * np.exp(draws[..., s + 1] - draws[..., s])
+        before = [*self.columns, *(g.sd_name for g in self.groups)]
+        return {name: found.pop(name) for name in before} | {self.correlation_name: both} | found
+
+
+@inlined
+def log_of_both(s, t, slope):
+    """log τ₀ of correlated effects, from s, log τ₁ and φ."""
+    q = slope * exp(t - s)
+    return s + 0.5 * math.log(1.0 + q * q)
+
+
+@inlined
+def shares_of_both(s, t, slope):
+    """Derivatives of that by s, 1 - r², and by φ; that by log τ₁ is r²."""
+    width = exp(t - s)
+    q = slope * width
+    share = 1.0 / (1.0 + q * q)
+    return share, share * q * width
 
 
 def means_of(groups: Sequence[GroupColumn], intercept: int | None, columns: Sequence[str]) -> np.ndarray | None:

@@ -24,7 +24,7 @@ class Laplace(NamedTuple):
 
     mean: np.ndarray  #: (d,)
     sd: np.ndarray  #: (d,) marginal standard deviations
-    dense: np.ndarray  #: coordinates other than the groups' coefficients and log τ
+    dense: np.ndarray  #: coordinates other than the groups' coefficients, log τ and φ
     covariance: np.ndarray  #: (m, m) of these
 
     def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -40,7 +40,7 @@ def laplace(model: MixedRegression) -> Laplace | None:
 
     Of `GroupIntercepts` the mode is that of all others given τ, and τ the one whose square is the mean square of the
     effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
-    grows without bound where all effects are equal and τ is 0.
+    grows without bound where all effects are equal and τ is 0. Likewise φ of correlated effects.
 
     Of several groupings the border of their coefficients is sparse, with an entry a row. The equations are solved by
     conjugate gradients, whose condition depends on how groups are crossed, but not on how many there are: the gauges
@@ -52,7 +52,8 @@ def laplace(model: MixedRegression) -> Laplace | None:
     """
     rows, first, stop = model.blocks or Chunks(model), int(model.first[0]), int(model.first[-1])
     effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
-    dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
+    lean = getattr(model, "lean", -1)
+    dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first), lean])
     x, spread, grouped = model.initial.copy(), model.n_fixed, model.n_groups > 0
     sizes = np.diff(model.first)
     share = np.zeros((len(dense), len(effects)))
@@ -83,12 +84,18 @@ def laplace(model: MixedRegression) -> Laplace | None:
         moved = 0.0
         if grouped:
             variances, of_effects = here.variances()
+            mixing, effects_now = model.mixing_at(x), []
             for k, part in enumerate(of_effects):
                 own = [x[model.first[q] : model.first[q + 1]] - x[model.means[q]] for q in range(k, model.end[k])]
-                square = np.sum((model.mixing[k, k : model.end[k]] @ np.stack(own)) ** 2 + part)
-                wider = _log_spread(model, k, float(square))
+                effects_now.append(mixing[k, k : model.end[k]] @ np.stack(own))
+                wider = _log_spread(model, k, float(np.sum(effects_now[k] ** 2 + part)))
                 moved = max(moved, abs(wider - x[spread + k]) * math.sqrt(2.0 * sizes[k]))
                 x[spread + k] = wider
+            if lean >= 0:
+                information = float(np.sum(effects_now[1] ** 2 + of_effects[1]))
+                change = float(effects_now[0] @ effects_now[1] + here.covariances().sum()) / information
+                moved = max(moved, abs(change) * math.sqrt(information) * math.exp(-x[spread]))
+                x[lean] += change
         if not np.all(np.isfinite(x)):
             return None
         if decrement < DECREMENT * math.sqrt(model.dim) and moved < 0.1:
@@ -101,9 +108,12 @@ def laplace(model: MixedRegression) -> Laplace | None:
     sd[dense] = np.sqrt(np.diag(covariance))
     if grouped:
         sd[effects] = np.sqrt(variances + np.einsum("ig,ij,jg->g", share, covariance, share))
-        for k, part in enumerate(of_effects):  # the information on log τ, without that which the rows leave open
-            known = 1.0 - part * math.exp(-2.0 * x[spread + k])
-            sd[spread + k] = 1.0 / math.sqrt(2.0 * np.sum(np.maximum(known, 0.1) ** 2))
+        # The information on log τ, and φ, without that which the rows leave open.
+        known = [np.maximum(1.0 - part * math.exp(-2.0 * x[spread + k]), 0.1) for k, part in enumerate(of_effects)]
+        for k, one in enumerate(known):
+            sd[spread + k] = 1.0 / math.sqrt(2.0 * np.sum(one**2))
+        if lean >= 0:
+            sd[lean] = math.exp(x[spread] - x[spread + 1]) / math.sqrt(np.sum(known[0] * known[1]))
     return Laplace(x, sd, dense, covariance)
 
 
@@ -125,7 +135,7 @@ class _Curvature:
             place = np.searchsorted(dense, model.means)
             for columns, block in zip(model.groupings(), blocks, strict=True):
                 part = list(columns)
-                M = model.mixing[np.ix_(part, part)]
+                M = model.mixing_at(x)[np.ix_(part, part)]
                 prior = (M.T * precision[part]) @ M
                 for a, k in enumerate(columns):
                     for b, q in enumerate(columns):
@@ -201,10 +211,15 @@ class _Curvature:
         wider, of_effects = np.sqrt(found / given), []
         for part, inverse, columns in zip(self.parts, self.inverses, self.model.groupings(), strict=True):
             G, K, _ = inverse.shape
-            M = self.model.mixing[np.ix_(list(columns), list(columns))]
+            M = self.model.mixing_at(self.x)[np.ix_(list(columns), list(columns))]
             turned = np.einsum("kl,lg->gkl", M, wider[part].reshape(K, G))
             of_effects += list(np.einsum("gkl,glm,gkm->kg", turned, inverse, turned))
         return found, of_effects
+
+    def covariances(self):
+        """Of both parts of correlated effects given the dense coordinates, (G,)."""
+        M = self.model.mixing_at(self.x)
+        return np.einsum("l,glm,m->g", M[0], self.inverses[0], M[1])
 
 
 def _definite(matrix):
