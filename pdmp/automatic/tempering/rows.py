@@ -45,7 +45,7 @@ from pdmp.automatic.subsampling import REFRESH_RATE, ROOM, known_until
 from pdmp.automatic.tempering.answers import TemperedReport
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered, TemperedMemory
-from pdmp.automatic.tempering.references import BEHIND, FREEDOM, KEPT, LEAST, WIDENED, Mixture, wide
+from pdmp.automatic.tempering.references import BEHIND, FREEDOM, KEPT, LEAST, Mixture, wide
 from pdmp.automatic.windows import ends as ends_of
 from pdmp.automatic.windows import gradients_of, run_window
 from pdmp.metric import lower
@@ -56,6 +56,8 @@ from pdmp.processes.regression_boomerang import KNOWN, ROW, RegressionBoomerang
 
 QUARTER = 0.5 * math.pi  #: of a turn: of a normal law the end does not depend on the beginning
 MOST = 1.0  #: proposals of such a path, over the number of rows, by the bound; where it is above a path is rejected
+#: Degrees of freedom of a component, over those of other references: the posterior of many rows is nearly normal there.
+NORMAL = 5.0
 #: Passes that the expansion at a mode and its bounds take.
 SET_UP = 3
 PILOT = 100.0  #: units of time of each chain that the component of a chart is fitted to
@@ -166,7 +168,7 @@ class TemperedRows(Tempered):
             for clock in (ROW, KNOWN):
                 if anew or clock == i:
                     path.times[clock], path.bounds[clock] = chart.clock(state, clock, now, rng)
-            if not (path.inner.bounds[ROW] * QUARTER <= self.most and path.inner.bounds[KNOWN] < math.inf):
+            if not (path.inner.bounds[ROW] * QUARTER < self.most and path.inner.bounds[KNOWN] < math.inf):
                 return False
             i = ROW if path.times[ROW] <= path.times[KNOWN] else KNOWN
             now = min(path.times[i], QUARTER)
@@ -261,8 +263,8 @@ def _by_rows(model, chains, seeds, initial):
     reference = Mixture(
         [*(weights / weights.sum() * (1.0 - KEPT)), KEPT],
         [*means, *far.means],
-        [*(math.sqrt(WIDENED) * np.array(roots)), *far.roots],
-        [*[max(FREEDOM, float(model.dim))] * len(means), *far.freedoms],
+        [*roots, *far.roots],
+        [*[NORMAL * max(FREEDOM, float(model.dim))] * len(means), *far.freedoms],
     )
     rng = np.random.Generator(np.random.PCG64(for_starts))
     starts = np.array([points[k][i] for i, k in enumerate(rng.choice(len(shares), size=chains, p=shares))])
@@ -286,8 +288,9 @@ def modes_by_paths(
     model: Model, chains: int, rng: np.random.Generator, initial: Any
 ) -> tuple[list[Gaussian], np.ndarray, int, int]:
     """Gaussians at distinct modes, that of most mass first; where paths began; evaluations; and modes left out."""
-    starts = find_starts(model, chains, rng, initial)
-    target, paths = Evaluations(model), tuple(path for path in starts.paths if path.gaussian is not None)
+    target = Evaluations(model, exact=True)
+    starts = find_starts(model, chains, rng, initial, target)
+    paths = tuple(path for path in starts.paths if path.gaussian is not None)
     for k in range(PATHS):
         x = dispersed(target, starts.centre, rng, (WIDTH, FAR_OUT)[k % 2])
         path = find_path(target, x, rng, paths, True)
@@ -305,7 +308,7 @@ def modes_by_paths(
     if not found:
         raise Unknown("no path ended in a mode")
     kept = [g for mass, g in found if mass > found[0][0] - BEHIND]
-    return kept, starts.centre, starts.evaluations + target.count, len(found) - len(kept)
+    return kept, starts.centre, target.count, len(found) - len(kept)
 
 
 def _sampler(model, gaussian):
