@@ -26,9 +26,9 @@ def run_window(
     warmup: float = WARMUP,
     time: float | None = None,
 ) -> Run:
-    """Chains of `process` from `starts` (chains, d), each of so many gradients, or of a time; one that fails ends early.
+    """Chains of `process` from `starts` (chains, d), each of so many gradients or, if given, of a time.
 
-    The result depends on the arguments alone, however many processors there are. A warning says what the gradient
+    A chain that fails ends early. The result depends on the arguments alone, however many processors there are. A warning says what the gradient
     raised, as in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])

@@ -1,4 +1,4 @@
-"""Tempered runs of many rows: quarters of a turn in charts, swaps, what is prepared, and what is said where it is not."""
+"""Tempered runs of many rows: turns in charts, swaps, what is prepared, and what is said where nothing is."""
 
 import math
 import warnings
@@ -235,7 +235,7 @@ def test_modes_that_hold_nothing_are_left_out_and_said(monkeypatch):
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({"ROOM": 1e9}, "bounds on single rows are finite up to .* standard deviations from the mode only, and paths go farther"),
+        ({"ROOM": 1e9}, "bounds on single rows are finite up to .* from the mode only, and paths go farther"),
         ({"MOST": 1e-9}, "rows say too little for the bounds on single rows"),
         ({"modes_by_paths": None}, "no path ended in a mode"),
         ({"acceptance": 0.9}, "`target_acceptance` is of Hamiltonian paths"),

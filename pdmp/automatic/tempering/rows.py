@@ -40,7 +40,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.automatic.modes import FAR_OUT, PATHS
-from pdmp.automatic.start import DRAWS, WIDTH, Evaluations, Gaussian, dispersed, elbo, find_path, find_starts, is_typical
+from pdmp.automatic.start import (
+    DRAWS,
+    WIDTH,
+    Evaluations,
+    Gaussian,
+    dispersed,
+    elbo,
+    find_path,
+    find_starts,
+    is_typical,
+)
 from pdmp.automatic.subsampling import REFRESH_RATE, ROOM, known_until
 from pdmp.automatic.tempering.answers import TemperedReport
 from pdmp.automatic.tempering.modes import groups
@@ -56,7 +66,7 @@ from pdmp.processes.regression_boomerang import KNOWN, ROW, RegressionBoomerang
 
 QUARTER = 0.5 * math.pi  #: of a turn: of a normal law the end does not depend on the beginning
 MOST = 1.0  #: proposals of such a path, over the number of rows, by the bound; where it is above a path is rejected
-#: Degrees of freedom of a component, over those of other references: the posterior of many rows is nearly normal there.
+#: Degrees of freedom of a component, over those of other references: the posterior of many rows is nearly normal.
 NORMAL = 5.0
 #: Passes that the expansion at a mode and its bounds take.
 SET_UP = 3
@@ -275,10 +285,10 @@ def _by_rows(model, chains, seeds, initial):
     modes, rows = int(process.modes.max()) + 1, max(one.expected_data for one in samplers) * QUARTER
     further = f"; {behind} with less than e^-{BEHIND:.0f} of the mass left out" if behind else ""
     choice = (
-        f"two rungs, the upper one explored at one row a proposal, exactly, by the Boomerang sampler in "
-        f"{len(samplers)} chart{'s' * (len(samplers) > 1)} of {modes} mode{'s' * (modes > 1)}{further}: a scan takes two "
-        f"passes over the rows for a swap with a reference fitted to each chart, and looks at about {rows:.2g} of "
-        f"{model.n_data:,} rows besides; modes in which no path ends are missed"
+        "two rungs, the upper one explored at one row a proposal, exactly, by the Boomerang sampler in "
+        f"{len(samplers)} chart{'s' * (len(samplers) > 1)} of {modes} mode{'s' * (modes > 1)}{further}: a scan takes "
+        "two passes over the rows, for a swap with a reference fitted to each chart, and looks at about "
+        f"{rows:.2g} of {model.n_data:,} rows besides; modes in which no path ends are missed"
     )
     process.prepared = Prepared(starts, choice, spent + target.count)
     return process
