@@ -28,8 +28,9 @@ def run_window(
 ) -> Run:
     """Chains of `process` from `starts` (chains, d), each of so many gradients or, if given, of a time.
 
-    A chain that fails ends early. The result depends on the arguments alone, however many processors there are. A warning says what the gradient
-    raised, as in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
+    A chain that fails ends early. The result depends on the arguments alone, however many processors there are. A
+    warning says what the gradient raised, as in a run it would end all chains; what is no `Exception`, as a
+    `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)

@@ -254,7 +254,7 @@ def test_why_all_rows_are_looked_at_is_said_beforehand(monkeypatch, change, word
         if name == "modes_by_paths":
             monkeypatch.setattr(rows, "find_path", lambda *_: SimpleNamespace(gaussian=None, mode=None))
             none = SimpleNamespace(paths=(), centre=np.zeros(1), evaluations=0)
-            monkeypatch.setattr(rows, "find_starts", lambda *_: none)
+            monkeypatch.setattr(rows, "find_starts", lambda *_, none=none: none)
         elif name != "acceptance":
             monkeypatch.setattr(rows, name, value)
     monkeypatch.setattr(preparing, "find_starts", stop)

@@ -97,9 +97,9 @@ def cost(model: Model, why: str) -> str:
     least, most = (f"{n * took / 60.0:,.1f}" for n in PASSES)
     return (
         f"the tempered run does not sub-sample, as {why}: each gradient is a pass over all {model.n_data:,} rows, "
-        f"{took:.2g} s. Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
-        "processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
-        "a fit of pdmp.regression without `tempered` has `log_evidence` from fewer."
+        f"{took:.2g} s. Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} "
+        "minutes of the processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one "
+        "mode a fit of pdmp.regression without `tempered` has `log_evidence` from fewer."
     )
 
 

@@ -256,10 +256,11 @@ def _by_rows(model, chains, seeds, initial):
         raise Unknown("its rows are not in memory")
     for_paths, for_charts, for_starts = seeds
     rng = np.random.Generator(np.random.PCG64(for_paths))
-    target, (gaussians, centre, spent, behind) = Evaluations(model), modes_by_paths(model, chains, rng, initial)
+    gaussians, centre, spent, behind = modes_by_paths(model, chains, rng, initial)
+    target = Evaluations(model)
     samplers = [_sampler(model, g) for g in gaussians]
     means, roots, points = [], [], []
-    for sampler, gaussian, seed in zip(samplers, gaussians, for_charts.spawn(len(samplers)), strict=True):
+    for sampler, seed in zip(samplers, for_charts.spawn(len(samplers)), strict=True):
         mean, covariance, ends, passes = _pilot(sampler, chains, seed)
         means.append(mean)
         roots.append(np.linalg.cholesky(covariance))
