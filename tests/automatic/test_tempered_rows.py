@@ -324,3 +324,27 @@ def test_shares_and_evidence(noise):
     _, _, z = compared(run, logs, GRID > 0.0, 0.0)
     assert abs((draws > 0.0).mean() - share) < 0.02 and np.all(np.abs(z) < 4.0) and run.log_evidence.error < 0.02
     assert run.stats["bound_violations"] == 0
+
+
+@plain_only
+@pytest.mark.exact
+def test_both_clocks_are_drawn_anew_at_an_event_and_one_at_a_proposal(monkeypatch):
+    process = process_of(double()[0])
+    sampler, seen, every = type(process.samplers[1].native), [], (0.5, 0.7)
+    process.most = math.inf
+
+    def clock(self, state, i, now, rng):
+        seen.append((i, round(now, 9)))
+        return now + every[i], 1.0
+
+    monkeypatch.setattr(sampler, "clock", clock)
+    monkeypatch.setattr(sampler, "jump", lambda self, state, i, now, rng: 0)
+    path, counts = process.memory(np.zeros(1), np.random.default_rng(0)).within, np.zeros(9, np.int64)
+    for rate, times in (
+        (1.0, [(0, 0), (1, 0), (0, 0.5), (1, 0.5), (0, 1.0), (1, 1.0), (0, 1.5), (1, 1.5)]),
+        (0.0, [(0, 0), (1, 0), (0, 0.5), (1, 0.7), (0, 1.0), (1, 1.4), (0, 1.5)]),
+    ):
+        monkeypatch.setattr(sampler, "rate", lambda self, state, i, now, rng, rate=rate: rate)
+        path.x[0] = 0.9
+        seen.clear()
+        assert process.turn(path, counts, 1, np.random.default_rng(2)) and seen == times
