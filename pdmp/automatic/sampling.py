@@ -104,7 +104,9 @@ def sample(
     tempered : bool, default False
         For a model with several modes: whether to use non-reversible parallel tempering, in which every chain is a
         ladder that goes from mode to mode. `Run.modes` has the shares, and `Run.log_evidence` the evidence. At most 200
-        dimensions.
+        dimensions. From 50,000 rows on, regressions without group effects and sums of terms are explored at one row a
+        proposal (`pdmp.automatic.tempering.rows`) where their bounds allow it; else a warning says why not, and what
+        that costs.
     **budget : float or int
         When the run ends, by the names under Other Parameters.
 

@@ -19,16 +19,22 @@ WARMUP, LATER = 0.4, 0.2
 
 
 def run_window(
-    process: Process, starts: np.ndarray, seed: np.random.SeedSequence, gradients: int, warmup: float = WARMUP
+    process: Process,
+    starts: np.ndarray,
+    seed: np.random.SeedSequence,
+    gradients: float,
+    warmup: float = WARMUP,
+    time: float | None = None,
 ) -> Run:
-    """Chains of `process` from `starts` (chains, d), each of so many gradients; a chain that fails ends early.
+    """Chains of `process` from `starts` (chains, d), each of so many gradients or, if given, of a time.
 
-    The result depends on the arguments alone, however many processors there are. A warning says what the gradient
-    raised, as in a run it would end all chains; what is no `Exception`, as a `SystemExit`, is raised.
+    A chain that fails ends early. The result depends on the arguments alone, however many processors there are. A
+    warning says what the gradient raised, as in a run it would end all chains; what is no `Exception`, as a
+    `SystemExit`, is raised.
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
-    budget = Budget(data=gradients * terms)
+    budget = Budget(data=gradients * terms) if time is None else Budget(time=time)
     chains = [
         Chain(process, i, x, child, budget=budget, warmup=warmup, store="skeleton")
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))

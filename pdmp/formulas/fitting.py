@@ -16,6 +16,7 @@ from pdmp.automatic.preparing import names_of
 from pdmp.automatic.row_modes import beside, modes_of_rows
 from pdmp.automatic.sampling import ESS, RHAT, sample
 from pdmp.automatic.subsampling import SUBSAMPLED_GROUPS, SUBSAMPLED_ROWS, subsampled
+from pdmp.automatic.tempering.rows import TemperedRows
 from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
 from pdmp.engine.checkpoint import BUDGETS
@@ -168,7 +169,8 @@ def regression(
         ``sample()``.
     **options
         Arguments of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default the run ends when each mean
-        and standard deviation has 400 effective draws.
+        and standard deviation has 400 effective draws. ``tempered=True`` is for posteriors with several modes: ``run``
+        of the fit has their shares, `Run.modes`.
 
     Returns
     -------
@@ -653,7 +655,8 @@ def sample_model(
     many = model.n_data >= SUBSAMPLED_ROWS or selects or model.n_groups and model.has_linear_rows
     if sampler == "auto" and (tempered or not many):
         run = sample(moved(model), seed=seed, **options)
-        return run, [f"each gradient is from all rows: {run.info.get('choice')}"]
+        every = "" if isinstance(run.process, TemperedRows) else "each gradient is from all rows: "
+        return run, [f"{every}{run.info.get('choice')}"]
     process, starts, said = subsampled(model, selects=selects, sampler=sampler)
     if process is None:
         if selects:

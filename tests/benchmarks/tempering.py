@@ -1,6 +1,7 @@
 """`pdmp.sample(model, tempered=True)` on posteriors of several modes, and of none: shares and log Z against the truth.
 
     python -m tests.benchmarks.tempering [--seeds 20] [--only NAME …]
+    python -m tests.benchmarks.tempering --rows 60000 [--seeds 1] [--gradients 300]
 
 For each target, over seeds: gradients and potentials in all, medians; rungs; the error of the share of a set, of mean
 and sd in sds (the worst coordinate), the 90th percentile and the worst; log Z minus the truth, root mean square and
@@ -8,6 +9,10 @@ over its standard error, and in how many seeds it is within two; seeds that had 
 with a warning, and wrong without; CPU seconds. Below it how warnings begin. Wrong is a share by more than four errors
 of 400 independent draws, a mean or sd by more than 0.3, or log Z by more than 0.09 and five standard errors. Exit code
 1 if a seed without a warning is wrong.
+
+--rows: a mixture of two regressions of so many rows, whose labels the priors tell apart, at one row a proposal. Share
+of the larger mode and log Z, of the run and by Laplace's approximation at both modes;
+passes over the rows before and in the run, and processor time.
 """
 
 import argparse
@@ -278,11 +283,45 @@ def measure(target, seed):
     return gradients, rungs, max(shares, default=0.0), mean, sd, error, found.error, off, [str(w.message) for w in said]
 
 
+def laplace(model, x):
+    """log Z of a mode near x, by Newton's steps."""
+    for _ in range(6):
+        x = x - np.linalg.solve(model.hessian(x), model.gradient(x))
+    half = 0.5 * np.linalg.slogdet(model.hessian(x))[1]
+    return -model.potential(x) + 0.5 * len(x) * math.log(math.tau) - half + model.omitted()
+
+
+def many_rows(n, seed, gradients):
+    """One fit of a mixture of two regressions."""
+    rng = np.random.default_rng(1)
+    x, first = rng.standard_normal(n), rng.random(n) < 0.35
+    table = {"x": x, "y": np.where(first, 1.0 + 0.8 * x, -0.5 - 0.4 * x) + 0.6 * rng.standard_normal(n)}
+    priors = {"Intercept": pdmp.models.priors.Normal(0.5, 1.0), "mu2: Intercept": pdmp.models.priors.Normal(0.0, 1.0)}
+    began = time.process_time()
+    fit = pdmp.regression(
+        {"y": "y ~ x", "mu2": "~ x"}, table, "mixture_gaussian", priors, seed=seed, tempered=True, progress=False,
+        gradients=gradients,
+    )  # fmt: skip
+    took, modes, stats = time.process_time() - began, fit.run.modes(), fit.run.stats
+    both = np.array([laplace(fit.model, mode.mean) for mode in modes])
+    log_z = np.logaddexp.reduce(both)
+    print(f"share {modes[0].share:.3f} ± {modes[0].error:.3f}, Laplace {math.exp(both[0] - log_z):.3f}; "
+          f"{fit.log_evidence}, Laplace {log_z:.3f}; passes {stats['preparation_gradients']:,} and "
+          f"{stats['data_passes']:,.0f}, scans {stats['total_events']:,}, rows looked at {stats['thinned']:,}, "
+          f"acceptance {1.0 - stats['mean_barrier']:.2f}; {took:.0f} s", flush=True)  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--gradients", type=int)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", nargs="*")
     given = parser.parse_args()
+    if given.rows:
+        for seed in range(given.seeds):
+            many_rows(given.rows, seed, given.gradients)
+        return 0
     print(f"{'target':44}{'gradients':>10}{'rungs':>6}{'share 90%':>10}{'max':>6}{'mean':>6}{'sd':>6}"
           f"{'log Z rms':>10}{'rms z':>7}{'within 2':>9}{'said':>5}"
           f"{'right':>6}{'warned':>7}{'silent':>7}{'s':>6}")  # fmt: skip

@@ -18,6 +18,7 @@ from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
 from pdmp.automatic.tempering.references import BEHIND
 from pdmp.automatic.tempering.rounds import Mode, learn_ladder
+from pdmp.automatic.tempering.rows import by_rows
 from pdmp.errors import warn
 from pdmp.metric import lower
 from pdmp.models.base import Model
@@ -25,17 +26,17 @@ from pdmp.models.transforms import coordinate_names
 from pdmp.process import Prepared
 
 RARE = 0.02  #: weight in the reference from which on a narrow mode is named
-#: Rows from which on it is said beforehand what a pass over them costs; passes that runs have taken.
+#: Rows from which on they are sub-sampled, or it is said beforehand what a pass costs; passes that runs have taken.
 MANY_ROWS, PASSES = 50_000, (36_000, 430_000)
 
 
 def tempered(
     model: Model, chains: int, seeds: list[np.random.SeedSequence], initial: ArrayLike | None, acceptance: float | None
 ) -> Tempered:
-    """A tempered process that is ready.
+    """A tempered process that is ready: of `MANY_ROWS` rows or more that of `by_rows`, where there is one; else
 
-    1. Starts and a metric as of `pdmp.auto`, and modes that no chain is in.
-    2. Rounds of tempering (`pdmp.automatic.tempering.rounds`).
+    1. starts and a metric as of `pdmp.auto`, and modes that no chain is in;
+    2. rounds of tempering (`pdmp.automatic.tempering.rounds`).
 
     Parameters
     ----------
@@ -56,7 +57,12 @@ def tempered(
         Of what passes over many rows cost, before the run.
     """
     if model.n_data >= MANY_ROWS:
-        warn(cost(model))
+        why = "`target_acceptance` is of Hamiltonian paths"
+        if acceptance is None:
+            process, why = by_rows(model, chains, seeds[:3], initial)
+            if process is not None:
+                return process
+        warn(cost(model, why))
     for_starts, for_metric, for_modes, for_rounds = seeds
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
@@ -81,7 +87,7 @@ def tempered(
     return process
 
 
-def cost(model: Model) -> str:
+def cost(model: Model, why: str) -> str:
     """What is said of a gradient, and of a run."""
     target, clock = Evaluations(model), [perf_counter()]  # which has compiled what is timed
     for _ in range(3):
@@ -90,10 +96,10 @@ def cost(model: Model) -> str:
     took = float(np.diff(clock).min())
     least, most = (f"{n * took / 60.0:,.1f}" for n in PASSES)
     return (
-        f"a tempered run does not sub-sample: each gradient is a pass over all {model.n_data:,} rows, {took:.2g} s. "
-        f"Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} minutes of the "
-        "processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one mode "
-        "a fit of pdmp.regression without `tempered` has `log_evidence` from fewer."
+        f"the tempered run does not sub-sample, as {why}: each gradient is a pass over all {model.n_data:,} rows, "
+        f"{took:.2g} s. Such runs have taken {PASSES[0]:,} to {PASSES[1]:,} passes by default, here {least} to {most} "
+        "minutes of the processors. `gradients=` and `ess=` bound those after the warm-up. Of a posterior with one "
+        "mode a fit of pdmp.regression without `tempered` has `log_evidence` from fewer."
     )
 
 

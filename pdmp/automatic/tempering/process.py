@@ -94,7 +94,7 @@ class TemperedMemory(NamedTuple):
     undefined: np.ndarray  #: (1,) draws of the reference where U is not a number
     trace: Trace
     mixture: MixtureMemory
-    provider: tuple
+    within: tuple  #: what evaluations need, or the explorer of the upper rung
 
 
 @inlined
@@ -273,7 +273,7 @@ class Tempered(Process):
             accept = swap_acceptance(self.betas[rung + 1] - self.betas[rung], lower, upper)
             if not adapting:
                 memory.rejected[rung] += 1.0 - accept
-            if rung % 2 == memory.scans[0] % 2 and rng.random() < accept:
+            if (rungs == 2 or rung % 2 == memory.scans[0] % 2) and rng.random() < accept:
                 at[rung], at[rung + 1] = b, a
         low, high = at[0], at[rungs - 1]
         if memory.came[high] == 1 and not adapting:
@@ -420,7 +420,7 @@ class Tempered(Process):
                 place=np.zeros(d),
             ),
             mixture=self.reference.memory(),
-            provider=self.provider.memory(rng),
+            within=self.provider.memory(rng),
         )
 
     def learnt(self, state: State) -> dict[str, Any]:
