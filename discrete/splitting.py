@@ -29,7 +29,7 @@ gradient noise the error is O(ε): a batch that is kept for ε lowers the mean r
 The straight lines between the ticks would have another law, with variances larger by ε²/12 E v²; therefore the path is
 constant between the ticks. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ.
 Averages over it are those of a smooth density up to exp(-2π²σ²/ε²), which matters for ε well above a standard
-deviation σ.
+deviation σ: such a run warns.
 
 References
 ----------
@@ -44,7 +44,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from discrete.schedules import Schedule
+from discrete.schedules import Constant, Schedule
 from discrete.tick import StepRecipe, Ticking, finite
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
@@ -54,6 +54,8 @@ from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+
+OFF = 0.01  #: of the variance, from which on a lattice is said to be too wide
 
 
 class SplittingMemory(NamedTuple):
@@ -88,6 +90,44 @@ class SplittingReport(Report):
         steps, accepted = state.memory.counted_steps[0], state.memory.acceptance_sum[0]
         outside = float(state.memory.outside[0])
         return {"mean_acceptance": float(accepted / steps) if steps else math.nan, "outside": outside}
+
+
+class LatticeReport(SplittingReport):
+    """Besides, that the points on which a path with constant steps stays are too far apart for averages."""
+
+    def doubts(self, run, asked):
+        step, names = run.process.schedule, run.names()
+        if not isinstance(step, Constant) or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
+            return []
+        with np.errstate(all="ignore"):
+            off = off_on_lattice(run.cov() / step.value**2)
+        k = int(np.argmax(np.max(off, axis=1)))
+        if not off[k].max() > OFF:
+            return []
+        what = " and ".join(names[j] for j in sorted({k, int(np.argmax(off[k]))}))
+        return [
+            f"the path stays on points that are ε = {step.value:.3g} apart along each coordinate, which is wide for "
+            f"{what}: the variance over them is off by some {off[k].max():.1g} of itself, and quantiles are these "
+            "points. Give a smaller step."
+        ]
+
+
+def off_on_lattice(covariance: np.ndarray) -> np.ndarray:
+    """By what share the variance of a normal law on a lattice of unit steps is off, (d, d).
+
+    Entry ij is of the waves along coordinates i and j, or i alone. By Poisson's summation a wave k adds
+    2 exp(-2π² k·Σk) (1 - 4π² (Σk)ᵢ² / Σᵢᵢ) of the variance of coordinate i, on a lattice with a point in the middle.
+    """
+    variance = np.diag(covariance)
+    found = np.zeros_like(covariance)
+    for sign in (0.0, 1.0, -1.0):
+        square = variance[:, None] + sign * (2.0 * covariance + sign * variance)
+        slope = (variance[:, None] + sign * covariance) ** 2 / variance[:, None]
+        one = 2.0 * np.exp(-2.0 * np.pi**2 * square) * np.abs(1.0 - 4.0 * np.pi**2 * slope)
+        if sign:
+            np.fill_diagonal(one, 0.0)
+        found = np.maximum(found, np.nan_to_num(one))
+    return found
 
 
 class Splitting(Ticking):
@@ -202,9 +242,9 @@ class ZigZagSplitting(Splitting):
     step : float or schedule
         ε, in process time. It should be below the target's standard deviations, since the speed is 1.
     adjusted : bool, default False
-        Whether each step is accepted or rejected, so that the target is the law at every ε. This needs the exact
-        gradient. A rejection reverses the velocity; ``run.stats["mean_acceptance"]`` is the mean probability of
-        acceptance.
+        Whether each step is accepted or rejected, so that the target is the law at every ε, on the points x₀ + εℤ of
+        each coordinate on which a path with constant steps stays. This needs the exact gradient. A rejection reverses
+        the velocity; ``run.stats["mean_acceptance"]`` is the mean probability of acceptance.
 
     Raises
     ------
@@ -213,6 +253,11 @@ class ZigZagSplitting(Splitting):
     ValueError
         For a step that is not positive.
 
+    Warns
+    -----
+    UserWarning
+        After a run with a step so wide that averages over these points are off by a hundredth of the variance.
+
     Examples
     --------
     >>> import discrete, pdmp
@@ -220,6 +265,8 @@ class ZigZagSplitting(Splitting):
     >>> discrete.ZigZagSplitting(model, step=0.2, adjusted=True).tick_length()
     0.2
     """
+
+    report = LatticeReport()
 
     def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False):
         super().__init__(provider, step, adjusted)
