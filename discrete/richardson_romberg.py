@@ -39,6 +39,7 @@ from discrete.sgld import SGLD
 from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
+from pdmp.diagnostics.averages import variance
 from pdmp.flow import Still
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from pdmp.process import State
 
 MOST_ORDER = 50  #: of the bias: 2^p and 2^p - 1 are two numbers
+#: Extrapolation by more than this factor of a variance is told, if a chain has so many effective draws; and how many
+#: draws of the fine one are looked at, at most.
+FAR, SETTLED, FINE_DRAWS = 1.5, 1_000.0, 20_000
 FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 
 
@@ -81,6 +85,26 @@ class RichardsonRombergReport(Report):
         """The statistics of the fine chain."""
         fine = process.fine
         return fine.report.statistics(fine, state._replace(memory=state.memory.fine))
+
+    def doubts(self, run, asked):
+        """Where the extrapolated variance is so far from the fine chain's that the bias is not of one order alone.
+
+        With the terms of further orders left, the difference of the chains is no small correction. A negative variance
+        is told where it is asked for.
+        """
+        if run.store == "moments" or any(record.length <= 0.0 for record in run.records):
+            return []
+        draws = run.draws(min(int(run.events.min()), FINE_DRAWS)).reshape(-1, run.dim)
+        with np.errstate(all="ignore"):
+            ratio = variance(run) / draws.var(axis=0)
+            off = np.where((ratio > 0.0) & (run.ess("sd") > SETTLED), np.abs(np.log(ratio)), 0.0)
+        k = int(np.argmax(off))
+        if not off[k] > math.log(FAR):
+            return []
+        return [
+            f"the extrapolated variance of {run.names()[k]} is {ratio[k]:.2g} times that of the fine chain: the step "
+            "is too large for an extrapolation, and averages may be wrong. Give a smaller step."
+        ]
 
 
 class RichardsonRomberg(Process):

@@ -4,6 +4,7 @@ import contextlib
 import math
 import threading
 import time
+import warnings
 
 import numba
 import numpy as np
@@ -569,3 +570,19 @@ def test_the_loop_runs_in_the_context_of_its_process():
     chain = new_chain(process, [0.0, 0.0], 1, steps=5)
     chain.advance()
     assert process.seen == ["in", "out"] * (len(process.seen) // 2) and process.seen
+
+
+@pytest.mark.parametrize(("step", "told"), [(0.6, False), (1.1, True)])
+def test_an_extrapolation_that_goes_far_is_told(step, told):
+    """Of the second coordinate, in its units: to 0.39 of the fine chain's variance at 1.1, and 0.8 at 0.6."""
+    model = pdmp.models.Gaussian([0.0, 0.0], [0.05, 1.0])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        run = pdmp.sample(discrete.SGRRLD(model, step), steps=1_500, chains=3, seed=1, progress=False)
+        pdmp.sample(discrete.SGRRLD(model, step), steps=150, chains=3, seed=1, progress=False)  # too short for that
+    said = [str(one.message) for one in found if "extrapolated variance of x[1] is" in str(one.message)]
+    assert len(said) == told
+    if told:
+        ratio = run.var()[1] / run.draws(1_500)[..., 1].var()
+        assert f" is {ratio:.2g} times that of the fine chain: the step is too large" in said[0]
+        assert any("extrapolated variance of x[1]" in text for text in run.summary().warnings)
