@@ -166,7 +166,7 @@ def auto(
             known, further = modes_of_rows(target, process.anchor, for_modes)
             spent += further
             if known and np.any(known[0].gaussian.centre != process.anchor):
-                process, draws, whole = subsampled(target, known[0].gaussian.centre)
+                process, draws, whole = subsampled(target, mode=known[0].gaussian.centre)
         if process is not None:
             drawn = draws(chains, np.random.Generator(np.random.PCG64(for_starts)))
             here, found = beside(known, process.anchor)

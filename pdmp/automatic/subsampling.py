@@ -104,16 +104,16 @@ class Candidate(NamedTuple):
 
 
 def subsampled(
-    model: Model, mode: np.ndarray | None = None, selects: bool = False, sampler: str = "auto"
+    model: Model, selects: bool = False, sampler: str = "auto", mode: np.ndarray | None = None
 ) -> Subsampled:
     """The candidate that costs least of those that apply, or the one of the name `sampler`.
 
-    `mode`: where a sum of terms is expanded, by default where the search for a mode ends; `selects`: whether
-    coefficients of a regression may be 0.
+    `selects`: whether coefficients of a regression may be 0; `mode`: where a sum of terms is expanded, by default where
+    the search for a mode ends.
     """
     costs, why = {}, ""
     try:
-        offers = candidates(model, mode, selects, sampler == "auto")
+        offers = candidates(model, selects, sampler == "auto", mode)
     except ValueError as error:
         return Subsampled(None, None, str(error).rstrip("."))
     for name, one in offers.items():
@@ -136,7 +136,7 @@ def subsampled(
 
 
 def candidates(
-    model: Any, mode: np.ndarray | None = None, selects: bool = False, free: bool = True
+    model: Any, selects: bool = False, free: bool = True, mode: np.ndarray | None = None
 ) -> dict[str, Candidate]:
     """The processes for a model, by what `sampler` calls them; the least cost is taken if the choice is `free`.
 

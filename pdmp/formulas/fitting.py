@@ -657,7 +657,7 @@ def sample_model(
         run = sample(moved(model), seed=seed, **options)
         every = "" if isinstance(run.process, TemperedRows) else "each gradient is from all rows: "
         return run, [f"{every}{run.info.get('choice')}"]
-    process, starts, said = subsampled(model, selects=selects, sampler=sampler)
+    process, starts, said = subsampled(model, selects, sampler)
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")
