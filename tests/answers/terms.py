@@ -743,7 +743,12 @@ def modes():
     separable = pdmp.models.LogisticRegression([[1.0], [2.0], [-1.0]], [1, 1, 0], prior_scale=np.inf)
     found = [logistic.mode(), logistic.mode([1.0, -2.0]), dense().mode(), separable.mode()]
     with mock.patch.multiple(numerical, MANY_ROWS=9, SOME_ROWS=6):
-        found += [logistic.mode(), dense().mode(), logistic._mode_by_rows(np.zeros(2)), numerical._spread_rows(4_000)]
+        found += [
+            logistic.mode(),
+            dense().mode(),
+            numerical.mode_by_rows(logistic, np.zeros(2)),
+            numerical._spread_rows(4_000),
+        ]
     found += [numerical._spread_rows(50_000)[::500], numerical._spread_rows(3_000_000)[::1_000]]
     lines = target(lambda x: -x[0], lambda x: [-1.0], 1)
     return [*found, lines.mode(), numerical.quick_mode(logistic), numerical.quick_mode(pdmp.models.Banana())]
