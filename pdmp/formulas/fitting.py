@@ -199,11 +199,12 @@ def regression(
     [1]_ [2]_ (`pdmp.processes.regression_zigzag`). Their cost does not grow with the number of rows, except for the
     set-up, a few passes over them. A table may have effects of one grouping: ``(1 | g)`` if half of the groups have at
     least 10 rows, from 5,000 rows on if there are 200 groups or more; and ``(1 + x || g)``, x being among the fixed
-    columns, if half of them have at least 50. So may ``(1 + x | g)`` of a table in memory, whose correlation is that of a
-    regression of one effect on the other [3]_. A table in memory is sampled otherwise if its rows say so little of the
-    effects that half of them keep four fifths of their prior variance or more, and they correlate, or groups have few
-    rows, on average, for how long their standard deviation then takes. Without groups, and if the correlations of the coefficients have a
-    condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. All this holds for
+    columns, if half of them have at least 50. So may ``(1 + x | g)`` of a table in memory, whose correlation is that of
+    a regression of one effect on the other [3]_. A table in memory is sampled otherwise if its rows say so little of
+    the effects that half of them keep four fifths of their prior variance or more, and they correlate, or groups have
+    few rows, on average, for how long their standard deviation then takes. Without groups, and if the correlations of
+    the coefficients have a condition number above 10, it is the Boomerang sampler,
+    `pdmp.processes.regression_boomerang`. All this, but for what correlates, holds for
     tables in memory and for those read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
