@@ -56,7 +56,6 @@ CROSSED_GROUPS = (
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
 #: Effects of one grouping, of families whose bounds may grow fast with the distance, where they are at most this share.
-#: Dispersions turn the more often for all effects together, by the number of groups over the root of that of rows.
 GROUPED_SHARE = 0.06
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows of a regression are sub-sampled, where that is exact
 #: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
@@ -193,13 +192,11 @@ def of_regression(model: Any, selects: bool, free: bool) -> dict[str, Candidate]
 
     if not selects:
         few, times = "they say too little for the bounds on single rows", 1.0
-        grows, turns = model.n_groups > 0 and model.likelihood not in FAMILIES.values(), 1.0
+        grows = model.n_groups > 0 and model.likelihood not in FAMILIES.values()
         if is_crossed(model):
             few, n = "there are too few for the number of groups", CROSSED_SHARE * n
         elif grows:
             few, n = "they say too little for the number of groups", GROUPED_SHARE * n
-            if model.n_dispersions:
-                turns = max(len(model.groups[0].levels) / math.sqrt(model.n_data), 1.0)
         # Correlated coefficients, of which the Boomerang's reference knows, take the Zig-Zag process longer.
         if free and not model.n_groups:
             times = max(condition(found.covariance) / CORRELATED, 1.0)
@@ -209,8 +206,7 @@ def of_regression(model: Any, selects: bool, free: bool) -> dict[str, Candidate]
             far = float(process.growth.radii[-1])
             if free and model.n_groups and far < process.typical_distance + ROOM:
                 raise ValueError(known_until(far))
-            many = 1.0 if process.squares else turns
-            return times * many * (process.expected_data_far_out() if grows else process.expected_data)
+            return times * (process.expected_data_far_out() if grows else process.expected_data)
 
         offer("zigzag", zigzag, looked_at, f"the Zig-Zag process, {EXACT}")
         turning = functools.partial(RegressionBoomerang, model, found.mean, REFRESH_RATE)

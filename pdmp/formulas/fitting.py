@@ -209,7 +209,8 @@ def regression(
     the effects that half of them keep four fifths of their prior variance or more, and they correlate, or groups have
     few rows, on average, for how long their standard deviation then takes. Without groups, and if the correlations of
     the coefficients have a condition number above 10, it is the Boomerang sampler,
-    `pdmp.processes.regression_boomerang`. All this holds for tables in memory and for those read in batches.
+    `pdmp.processes.regression_boomerang`. All this, but for what correlates, holds for tables in memory and for those
+    read in batches.
 
     Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so if half of the groups of
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an

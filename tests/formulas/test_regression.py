@@ -1180,18 +1180,18 @@ def test_rows_are_counted_as_far_out_as_paths_go(monkeypatch):
     assert "standard deviations from the mode only, and paths go farther" in fitting.subsampled(model, False)[2]
 
 
-def test_dispersions_of_many_groups_turn_more_often(monkeypatch):
-    """Rows looked at count as often as there are groups over the root of the number of rows, if that is above 1."""
+def test_squares_are_in_the_expansion_of_many_groups(monkeypatch):
+    """Of more groups than the root of the number of rows."""
     for name, value in (("SUBSAMPLED_ROWS", N), ("INTERCEPT_ROWS", 1)):
         monkeypatch.setattr(fitting, name, value)
     monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)
     monkeypatch.setattr(subsampling, "ROOM", -np.inf)  # groups have few rows
     data = pandas.concat([table()] * 8, ignore_index=True)
-    for groups, family, turns in ((3, "gamma", 1.0), (40, "gamma", 40.0 / len(data) ** 0.5), (40, "exponential", 1.0)):
+    for groups, family in ((3, "gamma"), (40, "gamma"), (40, "exponential")):
         model = made("e ~ x + (1 | k)", family, data.assign(k=np.arange(len(data)) % groups))[0]
         one = subsampling.candidates(model)["zigzag"]
-        assert one.cost() == pytest.approx(turns * one.make().expected_data_far_out(), rel=1e-12)
-    assert 40.0 / len(data) ** 0.5 > 1.5
+        assert one.make().squares == (groups > len(data) ** 0.5)
+        assert one.cost() == pytest.approx(one.make().expected_data_far_out(), rel=1e-12)
 
 
 @pytest.mark.parametrize("noise", [0.1, 3.0])

@@ -22,6 +22,7 @@ FORMULAS = {
     "gaussian": "y ~ x",
     "in place": "c ~ x + z",
     "slopes": "c ~ x + z + (1 + x || g)",
+    "many": "y ~ x + (1 | h)",  # squares are in the expansion
     "correlated": "c ~ x + z + (1 + x | g)",
     "crossed": "c ~ x + (1 | g) + (1 | h)",
 }
@@ -36,14 +37,23 @@ def table():
     return pandas.DataFrame(found | {"z": rng.standard_normal(ROWS)})
 
 
-@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated"))
+@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated", "many"))
 def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
-    options = {"family": family if family == "gaussian" else "poisson", "ess": 1_000, "seed": 1, "progress": False}
+    options = {
+        "family": "gaussian" if family in ("gaussian", "many") else "poisson",
+        "ess": 1_000,
+        "seed": 1,
+        "progress": False,
+    }
     if family == "slopes":
         table = table.assign(
             x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
         )
+    if family == "many":
+        rng = np.random.default_rng(4)
+        h = rng.integers(0, 100, ROWS)
+        table = table.assign(h=h, y=rng.normal(0.0, 0.5, 100)[h] + 0.3 * table.x + rng.standard_normal(ROWS))
     if family == "correlated":
         effects = 0.3 + 0.3 * np.sin(table.g) + np.cos(table.g) * (0.3 + 0.15 * table.x)
         table = table.assign(x=1.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(effects)))
@@ -55,6 +65,7 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", ROWS)
     monkeypatch.setattr(design, "LARGE", 1 if family == "in place" else design.LARGE)
     single = pdmp.regression(FORMULAS[family], table, **options).run
+    assert family != "many" or single.process.squares
     assert isinstance(single.process, RegressionZigZag) and not isinstance(whole.process, RegressionZigZag)
     assert single.stats["data_terms"] <= single.stats["proposals"] and single.stats["bound_violations"] == 0
     one, other = pdmp.diagnostics.effective_draws(single), pdmp.diagnostics.effective_draws(whole)
