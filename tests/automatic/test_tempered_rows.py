@@ -325,7 +325,7 @@ def test_shares_and_evidence(noise):
     run = pdmp.sample(process, events=20_000, chains=4, seed=1, initial=np.tile(CENTRES, 2)[:, None], progress=False)
     draws, weight = run.draws(5_000).reshape(-1), np.exp(logs - logs.max())
     share = weight[GRID > 0.0].sum() / weight.sum()
-    _, _, z = compared(run, logs, GRID > 0.0, 0.0)
+    _, _, z = compared(run, logs, GRID > 0.0, model.omitted())
     assert abs((draws > 0.0).mean() - share) < 0.02 and np.all(np.abs(z) < 4.0) and run.log_evidence.error < 0.02
     assert run.stats["bound_violations"] == 0
 
