@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 import pdmp
 from pdmp.automatic.tempering import preparing, rows
@@ -353,3 +354,26 @@ def test_both_clocks_are_drawn_anew_at_an_event_and_one_at_a_proposal(monkeypatc
         path.x[0] = 0.9
         seen.clear()
         assert process.turn(path, counts, 1, np.random.default_rng(2)) and seen == times
+
+
+@plain_only
+@pytest.mark.exact
+def test_a_regression_by_formula(monkeypatch):
+    """Of counts, whose mode is one; log Z is that by quadrature over both coefficients."""
+    many(monkeypatch, 40)
+    monkeypatch.setattr(rows, "PILOT", 20.0)
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(40)
+    table = {"x": x, "y": rng.poisson(np.exp(2.0 + 0.3 * x))}
+    priors = {"Intercept": Normal(2.0, 1.0), "x": Normal(0.0, 1.0)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pdmp.regression("y ~ x", table, "poisson", priors, seed=1, tempered=True, events=100, progress=False)
+    a, b = np.meshgrid(np.linspace(1.5, 2.5, 201), np.linspace(-0.3, 0.9, 201))
+    z = a[..., None] + b[..., None] * (x - x.mean())
+    logs = (z * table["y"] - np.exp(z) - special.gammaln(table["y"] + 1.0)).sum(axis=-1)
+    logs += stats.norm.logpdf(a, 2.0) + stats.norm.logpdf(b)
+    log_z = special.logsumexp(logs) + math.log((a[0, 1] - a[0, 0]) * (b[1, 0] - b[0, 0]))
+    found = fit.log_evidence
+    assert abs(found.value - log_z) < 4.0 * found.error < 0.3
+    assert fit.notes[-1].startswith("two rungs, the upper one explored at one row a proposal")
