@@ -87,7 +87,8 @@ def auto(
         from normal. 0.95 or more where paths diverge.
     tempered : bool, default False
         Whether to make a process for a posterior of several modes: non-reversible parallel tempering, with short paths
-        of `HMC` on each rung, whose ladder and reference are learnt here. It takes no `sampler`, `options` or `metric`.
+        of `HMC` on each rung, whose ladder and reference are learnt here; of 50,000 rows or more, where terms have
+        bounds on single rows, at one row a proposal. It takes no `sampler`, `options` or `metric`.
 
     Returns
     -------

@@ -1530,12 +1530,17 @@ def test_chains_start_apart(monkeypatch):
     assert not np.any(asked["initial"] == starts)
 
 
-def test_a_tempered_fit_takes_all_rows(monkeypatch):
+def test_a_tempered_fit_says_whether_it_takes_all_rows(monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
-    monkeypatch.setattr(fitting, "sample", lambda model, **given: SimpleNamespace(model=model, given=given, info={}))
+    by_rows = fitting.TemperedRows.__new__(fitting.TemperedRows)
     model = made("b ~ x", "bernoulli")[0]
-    run, (said,) = fitting.sample_model(model, 1, False, {"tempered": True})
-    assert run.model is model and run.given == {"seed": 1, "tempered": True} and "from all rows" in said
+    for process, begins in ((None, "each gradient is from all rows: so"), (by_rows, "so")):
+        made_run = {"process": process, "info": {"choice": "so"}}
+        monkeypatch.setattr(
+            fitting, "sample", lambda model, *, how=made_run, **given: SimpleNamespace(model=model, given=given, **how)
+        )
+        run, (said,) = fitting.sample_model(model, 1, False, {"tempered": True})
+        assert run.model is model and run.given == {"seed": 1, "tempered": True} and said == begins
     for selects, sampler, match in (
         (True, "auto", "`select`: leave it out"),
         (False, "bps", "`sampler='bps'`, as its"),

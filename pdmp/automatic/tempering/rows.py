@@ -70,7 +70,8 @@ MOST = 1.0  #: proposals of such a path, over the number of rows, by the bound; 
 NORMAL = 5.0
 #: Passes that the expansion at a mode and its bounds take.
 SET_UP = 3
-PILOT = 100.0  #: units of time of each chain that the component of a chart is fitted to
+#: Units of time of each chain that the component of a chart is fitted to, and passes over the rows, at most.
+PILOT, PASSES = 1_000.0, 20.0
 
 
 class Turn(NamedTuple):
@@ -341,9 +342,10 @@ def _pilot(sampler, chains, seed):
     reference, d = sampler.reference, sampler.dim
     rng = np.random.Generator(np.random.PCG64(seed))
     starts = sampler.anchor + rng.standard_normal((chains, d)) @ reference.root.T
-    run = run_window(sampler, starts, seed, math.inf, 0.1, PILOT)
+    time = min(PILOT, PASSES * sampler.model.n_data / max(sampler.expected_data, 1e-300))
+    run = run_window(sampler, starts, seed, math.inf, 0.1, time)
     if any(record.stopped == "failed" for record in run.records):
         return sampler.anchor, reference.covariance, starts, gradients_of(run)
-    n = 0.5 * PILOT * chains  # effective draws, about; as many of the Hessian's as a covariance needs
+    n = 0.5 * time * chains  # effective draws, about; as many of the Hessian's as a covariance needs
     covariance = (n * run.cov() + 2.0 * d * reference.covariance) / (n + 2.0 * d)
     return run.mean(), covariance, ends_of(run, starts), gradients_of(run)
