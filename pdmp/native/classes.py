@@ -288,7 +288,7 @@ def check_unchanged(functions):
     """
     stale, found = [], dispatchers(functions)
     without_caches(found)
-    for function in found:
+    for function in (one for one in found if hasattr(one, "overloads")):
         now = fingerprint([function], named_only=("pdmp",), overloaded=False)
         if not function.overloads:
             _machine_code_of[function] = now

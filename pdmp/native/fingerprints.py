@@ -253,8 +253,17 @@ def _decoded(code):
             path = None
         argument = 0
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 0x0C
-    text = repr((kept, arguments, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars))
+    # Which instructions a `try` guards is in a table of its own, from Python 3.11 on.
+    guarded = getattr(code, "co_exceptiontable", b"")
+    text = repr((kept, guarded, arguments, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars))
     return hashlib.sha256(text.encode()).digest(), constants, paths
+
+
+@functools.lru_cache(4096)
+def _names(code):
+    """Names of globals and attributes in a function and in those that are defined within it."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return tuple(dict.fromkeys((*code.co_names, *itertools.chain.from_iterable(map(_names, inner)))))
 
 
 def _contents(cell):
@@ -462,6 +471,8 @@ class _Walk:
         self.code(function.__code__, resolve)
         self.value(function.__defaults__)
         self.value(tuple((function.__kwdefaults__ or {}).items()))
+        for k, value in enumerate((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())):
+            self.of_module(f"default {k}", value, _names(function.__code__), ())
         own = {name: value for name, value in vars(function).items() if not name.startswith("__")}
         if own:
             self.value(own)
@@ -507,11 +518,18 @@ class _Walk:
         return _is_library(_root(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__))
 
     def followed(self, name, value, code):
-        if isinstance(value, types.ModuleType) and not self.library(value):
-            for attribute in code.co_names:  # a module in a variable: any of its attributes may be used
-                if hasattr(value, attribute):
-                    self.at(f"{name}.{attribute}", getattr(value, attribute))
+        self.of_module(name, value, _names(code), ())
         self.at(name, value)
+
+    def of_module(self, name, value, names, above):
+        """Follow a module in a variable: any of its attributes that a function names may be used, and of these any."""
+        if not isinstance(value, types.ModuleType) or self.library(value) or any(value is one for one in above):
+            return
+        for attribute in names:
+            if hasattr(value, attribute):
+                found = getattr(value, attribute)
+                self.of_module(f"{name}.{attribute}", found, names, (*above, value))
+                self.at(f"{name}.{attribute}", found)
 
 
 class _Kept(_Walk):
@@ -566,7 +584,8 @@ class _Dispatchers(_Walk):
 
     def value(self, value):
         new = id(value) not in self.seen and _root(type(value).__module__) == "numba"
-        if new and hasattr(value, "py_func") and _root(value.py_func.__module__) not in self.named_only:
+        function = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None) if new else None
+        if isinstance(function, types.FunctionType) and _root(function.__module__) not in self.named_only:
             self.found.append(value)
         super().value(value)
 

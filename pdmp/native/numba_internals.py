@@ -16,12 +16,13 @@ import pathlib
 import pickle
 import re
 import sys
+import threading
 from time import perf_counter
 
 import llvmlite
 import numba
 from llvmlite.binding import get_host_cpu_features
-from numba.core.caching import CompileResultCacheImpl, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler, CompileResult
 from numba.core.cpu import CPUTargetOptions
@@ -251,6 +252,7 @@ class _CodeOnDisk:
         if result is None:
             announce(self._seconds().get(self._what(signature)))
             self.began[str(signature)] = perf_counter()
+            _compiling.depth += 1  # until it is saved
         return result
 
     def _load(self, signature, target):
@@ -269,6 +271,7 @@ class _CodeOnDisk:
         return None
 
     def save_overload(self, signature, result):
+        _compiling.depth -= 1
         path = self.path(signature, result.codegen)
         if path is None or not self.numba.check_cachable(result):
             return
@@ -303,22 +306,34 @@ def keep_on_disk(dispatcher):
     return dispatcher
 
 
-def without_caches(dispatchers):
+def without_caches(found):
     """Let a user's functions be compiled in this process, whatever numba has kept of them on disk.
 
     Numba looks at the file of each by itself, so that what it loads may have an old version of a function of another
     file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it.
+
+    Raises
+    ------
+    TypeError
+        For functions that numba has loaded where they are defined, and cannot compile again.
     """
-    cached = [one for one in dispatchers if not isinstance(one._cache, NullCache)]
-    loaded = any(one._cache_hits for one in cached)
-    for one in cached:
+    for one in found:
+        if not isinstance(one, Dispatcher) and not isinstance(_cache_of(one), NullCache):
+            name, kind = getattr(one, "py_func", one).__name__, type(one).__name__
+            raise TypeError(
+                f"`{name}` is a numba {kind} with cache=True, whose code on disk numba does not renew when a function "
+                "of another file changes that it calls: leave out cache=True."
+            )
+    jitted = [one for one in found if isinstance(one, Dispatcher)]
+    for one in jitted:
         one._cache = NullCache()
-    if loaded:
-        signatures = [list(one.overloads) for one in dispatchers]
-        for one in dispatchers:
+    if any(one._cache_hits for one in jitted):
+        signatures = [list(one.overloads) for one in jitted]
+        for one in jitted:
             one._make_finalizer()()
             one._reset_overloads()
-        for one, compiled in zip(dispatchers, signatures, strict=True):
+            one._cache_hits.clear()
+        for one, compiled in zip(jitted, signatures, strict=True):
             can_compile, one._can_compile = one._can_compile, True
             try:
                 for signature in compiled:
@@ -327,4 +342,25 @@ def without_caches(dispatchers):
                 one._can_compile = can_compile
 
 
+def _cache_of(one):
+    """The cache of what numba's `cfunc`, `vectorize` or `guvectorize` has made."""
+    one = getattr(one, "gufunc_builder", one)
+    one = getattr(one, "_dispatcher", getattr(one, "nb_func", one))
+    return getattr(one, "cache", getattr(one, "_cache", NullCache()))
+
+
+def _load_unless_compiling(cache, signature, target):
+    """What numba's own cache has of a user's function, but not for code that is kept here."""
+    return None if _compiling.depth > 0 else _load_of_numba(cache, signature, target)
+
+
+class _Compiling(threading.local):
+    """How many functions are being compiled in this thread whose code is kept here."""
+
+    depth = 0
+
+
+_compiling = _Compiling()
+_load_of_numba = FunctionCache.load_overload
+FunctionCache.load_overload = _load_unless_compiling
 _check()

@@ -444,6 +444,90 @@ def test_what_numba_itself_has_kept_is_not_in_what_is_kept_here(called, tmp_path
     assert said("script.py", tmp_path, **environment)["values"] == now["values"]
 
 
+OVERLOADED_FILE = """
+import numba
+from numba.extending import overload
+from deep import deep
+
+@numba.njit(cache=True)
+def shallow():
+    return deep()
+
+def given(x):
+    return None
+
+@overload(given, jit_options={"cache": True})
+def _(x):
+    return lambda x: shallow()
+
+@numba.vectorize(["float64(float64)"], cache=KEPT)
+def of_arrays(x):
+    return x
+
+@numba.cfunc("float64(float64)", cache=KEPT)
+def of_c(x):
+    return x
+"""
+OVERLOADED_SCRIPT = """
+import json
+import numpy as np
+import pdmp
+import shallow
+from shallow import given
+
+class Base(pdmp.Model):
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.0
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += 1.0
+
+class Own(Base):
+    @pdmp.compiled
+    def potential(self, x):
+        return given(x[0])
+
+class Vectorised(Base):
+    @pdmp.compiled
+    def potential(self, x):
+        return shallow.of_arrays(x[0])
+
+class OfC(Base):
+    @pdmp.compiled
+    def potential(self, x):
+        return shallow.of_c(x[0])
+
+values = [Own(dim=1).potential(np.zeros(1))]
+for kind in (Vectorised, OfC):
+    try:
+        values.append(kind(dim=1).potential(np.full(1, 5.0)))
+    except TypeError as error:
+        values.append(str(error))
+print(json.dumps({"values": values}))
+"""
+
+
+@pytest.mark.release
+def test_nor_in_what_overloads_call_and_what_cannot_be_compiled_again_is_refused(tmp_path):
+    (tmp_path / "shallow.py").write_text(OVERLOADED_FILE.replace("KEPT", "False"))
+    (tmp_path / "deep.py").write_text("import numba\n\n@numba.njit\ndef deep():\n    return 2.0\n")
+    (tmp_path / "script.py").write_text(OVERLOADED_SCRIPT)
+    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    assert said("script.py", tmp_path, **environment)["values"] == [2.0, 5.0, 5.0]
+    (tmp_path / "alone.py").write_text("from shallow import *\nshallow()\nprint('{}')")
+    said("alone.py", tmp_path, **environment)
+    edit(tmp_path / "deep.py", "2.0", "3.0")
+    (tmp_path / "shallow.py").write_text(OVERLOADED_FILE.replace("KEPT", "True"))
+    said("alone.py", tmp_path, **environment)
+    edit(tmp_path / "deep.py", "3.0", "4.0")
+    now = said("script.py", tmp_path, **environment)["values"]
+    assert now[0] == 4.0
+    assert now[1].startswith("`of_arrays` is a numba DUFunc with cache=True")
+    assert now[2].startswith("`of_c` is a numba CFunc with cache=True")
+
+
 def test_files_that_are_cut_short_or_changed_are_compiled_anew(tmp_path):
     (tmp_path / "asked.py").write_text(ASKED)
     ending = "print(json.dumps(asked(pdmp.models.LinearGaussian(np.eye(2), np.ones(2)))))"

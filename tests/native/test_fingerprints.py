@@ -331,6 +331,39 @@ def test_helpers_in_other_files_are_followed(monkeypatch):
     assert with_helper("def g(x): return 1") != with_helper("def g(x): return 2")
 
 
+IN_VARIABLES = {
+    "a local variable, two dots": "def f(x):\n    m = outer\n    return m.inner.K * x",
+    "a closure, two dots": "def make(m):\n    def f(x):\n        return m.inner.K * x\n    return f\nf = make(outer)",
+    "a function within": "def f(x):\n    m = outer.inner\n    def g(y):\n        return m.K * y\n    return g(x)",
+    "a default": "def f(x, m=outer):\n    return m.inner.K * x",
+    "a default by name": "def f(x, *, m=outer.inner):\n    return m.K * x",
+}
+
+
+@pytest.mark.parametrize("how", IN_VARIABLES)
+def test_modules_in_variables_are_followed(how):
+    """As far as the names of the function go, of modules that name each other too; what it does not name is not."""
+    outer, inner = types.ModuleType("outer_of_test"), types.ModuleType("inner_of_test")
+    outer.inner, inner.K, inner.L, inner.outer = inner, 1.0, 1.0, outer
+    scope = {"outer": outer}
+    exec(IN_VARIABLES[how], scope)
+    before = fingerprint([scope["f"]])
+    inner.L = 2.0
+    assert fingerprint([scope["f"]]) == before
+    inner.K = 2.0
+    assert fingerprint([scope["f"]]) != before
+
+
+def test_what_a_try_guards_makes_a_difference():
+    """The instructions are the same, and so are their order and what they work on."""
+    text = "def f(x):\n    try:\n        try:\n            x += 1\n{}        except Exception:\n            x = 1\n{}"
+    text += "    except Exception:\n        x = 3\n    return x"
+    within, after = {}, {}
+    exec(text.format("            x = g(x)\n", ""), within)
+    exec(text.format("", "        else:\n            x = g(x)\n"), after)
+    assert fingerprint([within["f"]]) != fingerprint([after["f"]])
+
+
 @pytest.mark.parametrize("hashed", [fingerprint, fingerprints.parts])
 def test_a_file_with_the_name_of_one_of_pythons_is_followed(hashed, tmp_path, monkeypatch):
     def with_file(folder, number):
