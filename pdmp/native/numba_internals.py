@@ -321,8 +321,8 @@ def without_caches(found):
         if not isinstance(one, Dispatcher) and not isinstance(_cache_of(one), NullCache):
             name, kind = getattr(one, "py_func", one).__name__, type(one).__name__
             raise TypeError(
-                f"`{name}` is a numba {kind} with cache=True, whose code on disk numba does not renew when a function "
-                "of another file changes that it calls: leave out cache=True."
+                f"`{name}` is a numba {kind} that is kept on disk, and not renewed there when a function "
+                "of another file changes that it calls: leave out its `cache`."
             )
     jitted = [one for one in found if isinstance(one, Dispatcher)]
     for one in jitted:

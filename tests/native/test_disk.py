@@ -524,8 +524,8 @@ def test_nor_in_what_overloads_call_and_what_cannot_be_compiled_again_is_refused
     edit(tmp_path / "deep.py", "3.0", "4.0")
     now = said("script.py", tmp_path, **environment)["values"]
     assert now[0] == 4.0
-    assert now[1].startswith("`of_arrays` is a numba DUFunc with cache=True")
-    assert now[2].startswith("`of_c` is a numba CFunc with cache=True")
+    assert now[1].startswith("`of_arrays` is a numba DUFunc that is kept on disk")
+    assert now[2].startswith("`of_c` is a numba CFunc that is kept on disk")
 
 
 def test_files_that_are_cut_short_or_changed_are_compiled_anew(tmp_path):
