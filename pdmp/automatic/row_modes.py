@@ -87,7 +87,13 @@ def _add_gradient_of(model, x, rows, out):
     model.add_batch_gradient(x, rows, rows.shape[0], out)
 
 
-def modes_of_rows(model: Model, mode: np.ndarray, seed: np.random.SeedSequence) -> tuple[list[Hidden], int]:
+def modes_of_rows(
+    model: Model,
+    mode: np.ndarray,
+    seed: np.random.SeedSequence,
+    centre: np.ndarray | None = None,
+    rise: float = BARRIER,
+) -> tuple[list[Hidden], int]:
     """The one at `mode` (d,) and others, that of most mass first, by how much they are behind it; none that is sure.
 
     And the evaluations with all rows that this took, about.
@@ -99,6 +105,10 @@ def modes_of_rows(model: Model, mode: np.ndarray, seed: np.random.SeedSequence) 
     mode : ndarray, shape (dim,)
     seed : numpy.random.SeedSequence
         Of the rows, and of the points where paths begin.
+    centre : ndarray, shape (dim,), optional
+        Around which they begin, in place of the model's initial point.
+    rise : float, default BARRIER
+        By how much U rises between two modes, at least.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     rows, dense = SomeRows(model, rng), model.dim <= DENSE
@@ -106,7 +116,7 @@ def modes_of_rows(model: Model, mode: np.ndarray, seed: np.random.SeedSequence) 
     home = find_path(some, mode, rng, (), dense)
     if home.mode is None:
         return [], some.count
-    known, begin = (home,), origins(some, model.initial, home.mode, rng)
+    known, begin = (home,), origins(some, model.initial if centre is None else centre, home.mode, rng)
     for _ in range(PATHS):
         end = descend(some, next(begin), home.mode, known)
         path = None if end is None else find_path(some, end, rng, known, dense)
@@ -118,7 +128,7 @@ def modes_of_rows(model: Model, mode: np.ndarray, seed: np.random.SeedSequence) 
         x = model.mode(path.mode.centre)
         passes += PASSES
         other = None if x is None else at(model, x)
-        if other is not None and all(apart(whole, one, other) for one in found):
+        if other is not None and all(apart(whole, one, other, rise) for one in found):
             found.append(other)
     logs = [one.log_volume() - whole.potential(one.centre) for one in found]
     modes = [Hidden(one, max(logs) - log) for one, log in zip(found, logs, strict=True)]
@@ -144,7 +154,7 @@ def at(model: Model, mode: np.ndarray) -> Gaussian | None:
     return Gaussian(mode, np.linalg.inv(root).T)
 
 
-def apart(target: Evaluations, one: Gaussian, other: Gaussian) -> bool:
+def apart(target: Evaluations, one: Gaussian, other: Gaussian, rise: float) -> bool:
     """Whether two modes are not the same."""
     far = np.linalg.norm(one.standardised(other.centre)) > SAME
-    return bool(far) and barrier(target, one.centre, other.centre) > BARRIER
+    return bool(far) and (rise == 0.0 or barrier(target, one.centre, other.centre) > rise)

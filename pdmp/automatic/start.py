@@ -107,13 +107,10 @@ class Evaluations:
     ----------
     count : int
         Evaluations so far, of potentials and of gradients.
-    exact : bool
-        Whether steps of Newton take the Hessian that the model writes down, for one pass over the rows.
     """
 
-    def __init__(self, model: Model, exact: bool = False) -> None:
+    def __init__(self, model: Model) -> None:
         self.model, self.count = model, 2
-        self.exact = exact and type(model).hessian is not Model.hessian
         model.potential(model.initial)  # outside of `try`: an error here is a mistake in the model, not a wall
         model.gradient(model.initial)
 
@@ -279,10 +276,6 @@ class _Newton:
 
     def derivatives(self, x, gradient):
         """The gradient and the Hessian."""
-        if self.target.exact:
-            self.target.count += 1
-            with np.errstate(all="ignore"):
-                return gradient, np.asarray(self.target.model.hessian(x))
         columns = np.empty((len(x), len(x)))
         for j in range(len(x)):
             y = x.copy()
@@ -424,13 +417,7 @@ class Starts(NamedTuple):
         )
 
 
-def find_starts(
-    model: Model,
-    chains: int,
-    rng: np.random.Generator,
-    initial: ArrayLike | None = None,
-    target: Evaluations | None = None,
-) -> Starts:
+def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: ArrayLike | None = None) -> Starts:
     """Starts of chains, by a path from the model's initial point and one from a dispersed point for each chain.
 
     Each chain starts from the Gaussian of its own path, or, where that path's ELBO is behind the best by more than
@@ -444,15 +431,13 @@ def find_starts(
     rng : numpy.random.Generator
     initial : array_like, shape (d,) or (chains, d), optional
         In place of the model's initial point; or where the path of each chain begins.
-    target : Evaluations, optional
-        Of the model.
 
     Raises
     ------
     ValueError
         If no point of positive density is found, or no path leads anywhere.
     """
-    target, dense = target or Evaluations(model), model.dim <= DENSE
+    target, dense = Evaluations(model), model.dim <= DENSE
     given = np.array(model.initial if initial is None else initial, dtype=float)
     if given.shape == (chains, model.dim):
         origins, centre = list(given), given.mean(axis=0)

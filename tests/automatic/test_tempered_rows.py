@@ -13,6 +13,7 @@ from pdmp.automatic.tempering import preparing, rows
 from pdmp.automatic.tempering.references import Mixture
 from pdmp.automatic.tempering.rows import QUARTER, TemperedRows, by_rows
 from pdmp.models.priors import Normal
+from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.process import DATA, THINNED, VIOLATIONS
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from tests.checks import plain_only
@@ -243,7 +244,8 @@ def test_modes_that_hold_nothing_are_left_out_and_said(monkeypatch):
     [
         ({"ROOM": 1e9}, "bounds on single rows are finite up to .* from the mode only, and paths go farther"),
         ({"MOST": 1e-9}, "rows say too little for the bounds on single rows"),
-        ({"modes_by_paths": None}, "no path ended in a mode"),
+        ({"modes_of_rows": lambda *_, **__: ([], 1)}, "no path ended in a mode"),
+        ({"mode": None}, "the mode was not found, give proper priors"),
         ({"acceptance": 0.9}, "`target_acceptance` is of Hamiltonian paths"),
     ],
 )
@@ -257,10 +259,8 @@ def test_why_all_rows_are_looked_at_is_said_beforehand(monkeypatch, change, word
         raise Stop
 
     for name, value in change.items():
-        if name == "modes_by_paths":
-            monkeypatch.setattr(rows, "find_path", lambda *_: SimpleNamespace(gaussian=None, mode=None))
-            none = SimpleNamespace(paths=(), centre=np.zeros(1), evaluations=0)
-            monkeypatch.setattr(rows, "find_starts", lambda *_, none=none: none)
+        if name == "mode":
+            monkeypatch.setattr(SumOfTerms, "mode", lambda *_: None)
         elif name != "acceptance":
             monkeypatch.setattr(rows, name, value)
     monkeypatch.setattr(preparing, "find_starts", stop)

@@ -39,26 +39,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.modes import FAR_OUT, PATHS
-from pdmp.automatic.start import (
-    DRAWS,
-    WIDTH,
-    Evaluations,
-    Gaussian,
-    dispersed,
-    elbo,
-    find_path,
-    find_starts,
-    is_typical,
-)
-from pdmp.automatic.subsampling import REFRESH_RATE, ROOM, known_until
+from pdmp.automatic.row_modes import PASSES as SEARCH
+from pdmp.automatic.row_modes import modes_of_rows
+from pdmp.automatic.start import DRAWS, Evaluations, Gaussian, elbo
+from pdmp.automatic.subsampling import NO_MODE, REFRESH_RATE, ROOM, known_until
 from pdmp.automatic.tempering.answers import TemperedReport
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered, TemperedMemory
 from pdmp.automatic.tempering.references import BEHIND, FREEDOM, KEPT, LEAST, Mixture, wide
 from pdmp.automatic.windows import ends as ends_of
 from pdmp.automatic.windows import gradients_of, run_window
-from pdmp.metric import lower
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.process import DATA, ROUNDING, THINNED, VIOLATIONS, Prepared, State
@@ -231,7 +221,7 @@ def by_rows(
 ) -> tuple[TemperedRows | None, str]:
     """A process that is ready, or None and why there is none.
 
-    1. Paths, as of the plain warm-up and `PATHS` further ones, half of them from far out, find modes.
+    1. Paths on some of the rows, half of them from far out, find modes (`pdmp.automatic.row_modes`).
     2. In the chart of each mode the Boomerang sampler runs for a while, and a component is fitted to its draws.
 
     Parameters
@@ -256,9 +246,8 @@ def _by_rows(model, chains, seeds, initial):
     if getattr(model, "blocks", None) is not None:
         raise Unknown("its rows are not in memory")
     for_paths, for_charts, for_starts = seeds
-    rng = np.random.Generator(np.random.PCG64(for_paths))
-    gaussians, centre, spent, behind = modes_by_paths(model, chains, rng, initial)
-    target = Evaluations(model)
+    gaussians, centre, spent, behind = modes_sought(model, for_paths, initial)
+    target, rng = Evaluations(model), np.random.Generator(np.random.PCG64(for_paths.spawn(1)[0]))
     samplers = [_sampler(model, g) for g in gaussians]
     means, roots, points = [], [], []
     for sampler, seed in zip(samplers, for_charts.spawn(len(samplers)), strict=True):
@@ -296,31 +285,19 @@ def _by_rows(model, chains, seeds, initial):
     return process
 
 
-def modes_by_paths(
-    model: Model, chains: int, rng: np.random.Generator, initial: Any
+def modes_sought(
+    model: Model, seed: np.random.SeedSequence, initial: Any
 ) -> tuple[list[Gaussian], np.ndarray, int, int]:
     """Gaussians at distinct modes, that of most mass first; where paths began; evaluations; and modes left out."""
-    target = Evaluations(model, exact=True)
-    starts = find_starts(model, chains, rng, initial, target)
-    paths = tuple(path for path in starts.paths if path.gaussian is not None)
-    for k in range(PATHS):
-        x = dispersed(target, starts.centre, rng, (WIDTH, FAR_OUT)[k % 2])
-        path = find_path(target, x, rng, paths, True)
-        paths = paths if path.gaussian is None else (*paths, path)
-    z = rng.standard_normal((DRAWS, model.dim))
-    ends = {id(path): path.mode for path in paths if path.mode is not None}.values()
-    found: list[tuple[float, Gaussian]] = []
-    for mass, g in sorted(((elbo(target, g, z), g) for g in ends), key=lambda c: -c[0]):
-        root = lower(g.root)
-        g = Gaussian(g.centre, root * np.sign(np.diag(root)))
-        if mass > -math.inf and not any(
-            is_typical(one.standardised(g.centre)) and is_typical(g.standardised(one.centre)) for _, one in found
-        ):
-            found.append((mass, g))
-    if not found:
+    centre = model.initial if initial is None else np.atleast_2d(np.asarray(initial, float)).mean(axis=0)
+    mode = model.mode(model.check(centre, "initial"))
+    if mode is None:
+        raise Unknown(NO_MODE)
+    known, spent = modes_of_rows(model, mode, seed, centre, rise=0.0)
+    if not known:
         raise Unknown("no path ended in a mode")
-    kept = [g for mass, g in found if mass > found[0][0] - BEHIND]
-    return kept, starts.centre, target.count, len(found) - len(kept)
+    kept = [one.gaussian for one in known if one.behind < BEHIND]
+    return kept, centre, spent + SEARCH, len(known) - len(kept)
 
 
 def _sampler(model, gaussian):
