@@ -66,8 +66,11 @@ def searched_mode(model: Model, initial: ArrayLike | None) -> np.ndarray | None:
         by_rows = mode_by_rows(model, x)
         if by_rows is not None:
             return by_rows
-    for _ in range(SADDLES):
-        result = optimize.minimize(model.potential, x, jac=model.gradient, method="L-BFGS-B", options={"maxiter": 2000})
+    for k in range(SADDLES):
+        with np.errstate(all="ignore" if k else None):  # from a maximum of what falls without end
+            result = optimize.minimize(
+                model.potential, x, jac=model.gradient, method="L-BFGS-B", options={"maxiter": 2000}
+            )
         if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
             return None
         x = result.x
@@ -97,12 +100,17 @@ def searched_mode(model: Model, initial: ArrayLike | None) -> np.ndarray | None:
 
 
 def below_saddle(model: Model, x: np.ndarray) -> np.ndarray | None:
-    """A point lower than x (d,) on the line along which U is most concave there; None where it is not concave.
+    """A point lower than a level x (d,) on the line along which U is most concave there; None where there is none.
 
     A search that begins where U is symmetric, as with the two parts of a mixture alike, ends between its modes.
     """
-    values, vectors = np.linalg.eigh(model.hessian(x))
-    if not values[0] < -CONCAVE * np.abs(values).max():
+    hessian = model.hessian(x)
+    if not np.all(np.isfinite(hessian)):
+        return None
+    values, vectors = np.linalg.eigh(hessian)
+    largest = float(np.abs(values).max())
+    level = np.linalg.norm(model.gradient(x)) <= 1e-3 * max(np.sqrt(largest), 1.0) * np.sqrt(model.dim)
+    if not level or not values[0] < -CONCAVE * largest:
         return None
     v = vectors[:, 0] * np.sign(vectors[np.argmax(np.abs(vectors[:, 0])), 0]) / np.sqrt(-values[0])
     points = [x + side * v for side in (1.0, -1.0)]

@@ -451,10 +451,15 @@ def _rows_that_fall(search, blocks, rows):
                 row = search.of_row(i)
                 if place in found or not _falls(row, v, 0.0):
                     continue
-                falls = _falls_from_all(row, v, LINEAR) or all(_falls_from_all(row, w, 0.0) for w in (v, -v))
-                if falls and not _is_straight(row, block):
+                # Of a thousand rows that go up and down without end, one may look so once.
+                if all(_row_falls(row, v) for _ in range(SIGNED_POINTS)) and not _is_straight(row, block):
                     found.add(place)
     return sorted(found) if 2 * len(found) < len(rows) else []
+
+
+def _row_falls(row, v):
+    """Whether it falls in the direction v at least linearly, or both ways."""
+    return _falls_from_all(row, v, LINEAR) or all(_falls_from_all(row, w, 0.0) for w in (v, -v))
 
 
 def _falls(search, v, ratio):

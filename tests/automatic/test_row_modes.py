@@ -163,6 +163,7 @@ def test_the_lower_side_of_a_saddle():
     assert below_saddle(quartic, np.zeros(1))[0] == pytest.approx(-1.0 / np.sqrt(2.0), rel=1e-4)
     even = pdmp.models.from_function(lambda x: (x[0] ** 4 - x[0] ** 2, 4 * x**3 - 2 * x), 1)
     assert below_saddle(even, np.zeros(1))[0] == pytest.approx(1.0 / np.sqrt(2.0), rel=1e-4)
+    assert below_saddle(even, np.full(1, 0.1)) is None  # which is concave, and no saddle
 
 
 def outlying(share):
