@@ -11,7 +11,7 @@ import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Flat, Gamma, HalfNormal, Normal
-from pdmp.models.propriety import _Search, find_improper, find_wrong_sign
+from pdmp.models.propriety import _falls, _row_falls, _rows_that_fall, _Search, find_improper, find_wrong_sign
 from pdmp.models.transforms import Log
 from tests.checks import in_quick
 from tests.digests import MODELS
@@ -890,3 +890,19 @@ def test_of_an_improper_posterior_nothing_else_is_said():
     with pytest.warns(UserWarning, match="improper") as heard:
         run = pdmp.sample(process, events=60, chains=2, seed=1, initial=[2.0, 0.0], progress=False)
     assert len({str(w.message) for w in heard}) == 1 and "improper" in run.summary().warnings[0]
+
+
+def test_a_row_that_goes_up_and_down_looks_once_as_if_it_fell(monkeypatch):
+    """From the points of this seed a cosine is lower at each place than at the last; it is looked at again."""
+    swings, grows, falls = (
+        target(u, lambda x: x, 1) for u in (lambda x: math.cos(x[0]), lambda x: x @ x, lambda x: -x @ x)
+    )
+    search, v = _Search(swings, np.zeros(1), None), np.ones(1)
+    search.rng = np.random.default_rng(24)
+    assert _falls(search, v, 0.0) and _row_falls(search, v)
+    rest = _Search(grows, np.zeros(1), None)
+    for first, found in ((search, []), (_Search(falls, np.zeros(1), None), [0])):
+        first.rng = np.random.default_rng(24)
+        monkeypatch.setattr(rest, "of_row", lambda i, first=first: rest if i else first, raising=False)
+        monkeypatch.setattr("pdmp.models.propriety._direction", lambda *_: np.ones(1))
+        assert _rows_that_fall(rest, [np.ones(1, bool)], np.arange(3)) == found
