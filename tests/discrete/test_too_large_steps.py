@@ -50,10 +50,9 @@ def test_a_step_that_is_too_large_is_said_and_one_that_is_not_is_not(name):
 
 
 def test_a_law_that_is_too_narrow_is_said():
-    """A step of 2.6 standard deviations of the first coordinate, which moves by less than it would."""
-    with pytest.warns(
-        UserWarning, match=r"of ZigZagSplitting have .* of x\[0\] is 0\.[234]\d?, .* give 0\.\d+ or less"
-    ):
+    """A step of 2.6 standard deviations of the first coordinate, which moves by less than it would, on a lattice."""
+    narrow = r"of ZigZagSplitting have .* of x\[0\] is 0\.[234]\d?, .* give 0\.\d+ or less"
+    with pytest.warns(UserWarning, match=narrow), pytest.warns(UserWarning, match="stays on points that are ε = 2.6"):
         pdmp.sample(discrete.ZigZagSplitting(pdmp.models.Gaussian([0.0], [1.0]), step=2.6), steps=1_000, seed=1)
 
 
