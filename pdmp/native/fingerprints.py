@@ -457,9 +457,11 @@ class _Walk:
     def function(self, function, compiled=False):
         module, root = function.__module__ or "", _root(function.__module__)
         self.add("function", module, function.__qualname__)
-        if _is_library(root) or root in self.named_only:
+        # `functools.wraps` gives a function the module of another one, whose code it has not.
+        borrowed = hasattr(function, "__wrapped__") and _root(function.__globals__.get("__name__")) != root
+        if (_is_library(root) or root in self.named_only) and not borrowed:
             return
-        if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
+        if not (compiled or borrowed or hasattr(function, "__compiled__")) and self.released(function):
             return
         self.add(getattr(function, "__allocates__", None), getattr(function, "__inline__", None))
         scope, caller, self.package = function.__globals__, self.package, root

@@ -354,6 +354,22 @@ def test_modules_in_variables_are_followed(how):
     assert fingerprint([scope["f"]]) != before
 
 
+@pytest.mark.parametrize("of", [operator.itemgetter, np.clip, scheduler.settle, pytest.approx])
+def test_a_function_that_has_the_name_of_another_is_followed(of):
+    """As `functools.wraps` makes it: of the standard library, of NumPy, of this package and of another."""
+
+    def made(constant):
+        @functools.wraps(of)
+        def own(x):
+            return constant * x
+
+        return own
+
+    assert made(1.0).__module__ != __name__
+    assert fingerprint([made(1.0)]) == fingerprint([made(1.0)]) != fingerprint([made(2.0)])
+    assert fingerprint([made(1.0)], named_only=("pdmp",)) != fingerprint([made(2.0)], named_only=("pdmp",))
+
+
 def test_what_a_try_guards_makes_a_difference():
     """The instructions are the same, and so are their order and what they work on."""
     text = "def f(x):\n    try:\n        try:\n            x += 1\n{}        except Exception:\n            x = 1\n{}"
