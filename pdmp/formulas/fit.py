@@ -929,6 +929,13 @@ def effects_of(
         effects = natural[prefix + g.name][:, np.where(new, 0, level)]
         if new.any():
             labels = design.labels(table, g.grouping) if named else np.zeros(level.shape)
+            texts = {str(known): known for known in fitted.levels} if named else {}
+            for label in dict.fromkeys(labels[new].ravel().tolist()):
+                if str(label) in texts:
+                    raise ValueError(
+                        f"`new`: the group {label!r} of {g.grouping!r} is {texts[str(label)]!r} in the data, which is "
+                        "of another type: convert the column."
+                    )
             if unseen == "error":
                 raise ValueError(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "

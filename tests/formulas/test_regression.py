@@ -1039,6 +1039,19 @@ def frozen(formula, family="gaussian", shift=0.3, **options):
     return pdmp.formulas.Fit(formula, family_of(family), model, run, design, priors, notes, columns)
 
 
+@pytest.mark.parametrize("unseen", ["error", "zero", "draw"])
+def test_groups_of_another_type_are_no_unseen_ones(unseen):
+    """Text for numbers: a wrong table, whatever is to be done with groups that are new."""
+    data = table()
+    data["g"] = np.arange(len(data)) % 5
+    fit = frozen("c ~ x + (1 | g)", "poisson", data=data)
+    with pytest.raises(
+        ValueError, match="the group '4' of 'g' is 4 in the data, which is of another type: "
+    ):
+        fit.predict({"x": [1.0, 1.0], "g": ["9", "4"]}, unseen=unseen)
+    assert np.isfinite(fit.predict({"x": [1.0, 1.0], "g": [4.0, 3.0]}, unseen=unseen).mean()).all()
+
+
 def test_unseen_groups():
     fit = frozen("c ~ x + offset(2 * x) + (1 | g)", "poisson", exposure="e")
     new = {"x": [1.0, 1.0, 2.0], "g": ["a", "zz", "zz"], "e": [1.0, 1.0, 2.0]}
