@@ -1045,9 +1045,7 @@ def test_groups_of_another_type_are_no_unseen_ones(unseen):
     data = table()
     data["g"] = np.arange(len(data)) % 5
     fit = frozen("c ~ x + (1 | g)", "poisson", data=data)
-    with pytest.raises(
-        ValueError, match="the group '4' of 'g' is 4 in the data, which is of another type: "
-    ):
+    with pytest.raises(ValueError, match="the group '4' of 'g' is 4 in the data, which is of another type: "):
         fit.predict({"x": [1.0, 1.0], "g": ["9", "4"]}, unseen=unseen)
     assert np.isfinite(fit.predict({"x": [1.0, 1.0], "g": [4.0, 3.0]}, unseen=unseen).mean()).all()
 
