@@ -174,10 +174,9 @@ def auto(
             said = modes.warning(found, here, names_of(target))
             if said is not None:
                 warn(said)
+            others = modes.told(len(found)) if known else "other modes were not sought"
             # The search for the mode, and passes for the expansion and the bounds.
-            process.prepared = Prepared(
-                drawn, f"{whole}; {modes.told(len(found))}", 10 * chains + spent, tuple(filter(None, [said]))
-            )
+            process.prepared = Prepared(drawn, f"{whole}; {others}", 10 * chains + spent, tuple(filter(None, [said])))
             return process
         whole = f"each gradient is from all rows: {whole}" if whole else ""
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)

@@ -107,7 +107,7 @@ def modes_of_rows(
         Of the rows, and of the points where paths begin.
     centre : ndarray, shape (dim,), optional
         Around which they begin, in place of the model's initial point.
-    rise : float, default BARRIER
+    rise : float, default 4.0
         By how much U rises between two modes, at least.
     """
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -7,7 +7,7 @@ import pdmp
 from pdmp.automatic import row_modes, subsampling
 from pdmp.automatic.modes import Hidden
 from pdmp.automatic.row_modes import SomeRows, beside, modes_of_rows
-from pdmp.automatic.start import Gaussian
+from pdmp.automatic.start import Gaussian, Path
 from pdmp.formulas import fitting
 from pdmp.models.numerical import below_saddle
 from pdmp.models.priors import Normal
@@ -129,6 +129,14 @@ def test_another_mode_is_warned_of():
     assert "no chain is in" in process.prepared.cautions[0]
     assert process.prepared.choice.endswith("there is a mode that no chain is in")
     assert process.anchor[0] > 0.0
+
+
+def test_where_no_path_settles_at_the_mode_others_are_not_sought(monkeypatch):
+    """And it is not said that there are none."""
+    monkeypatch.setattr(row_modes, "find_path", lambda *_: Path(None, -np.inf, False))
+    process = pdmp.auto(squared(), seed=1)
+    assert process.prepared.choice.endswith("; other modes were not sought")
+    assert not process.prepared.cautions
 
 
 def test_rows_are_expanded_where_most_of_the_mass_is():
