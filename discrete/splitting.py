@@ -124,9 +124,8 @@ def off_on_lattice(covariance: np.ndarray) -> np.ndarray:
         square = variance[:, None] + sign * (2.0 * covariance + sign * variance)
         slope = (variance[:, None] + sign * covariance) ** 2 / variance[:, None]
         one = 2.0 * np.exp(-2.0 * np.pi**2 * square) * np.abs(1.0 - 4.0 * np.pi**2 * slope)
-        if sign:
-            np.fill_diagonal(one, 0.0)
-        found = np.maximum(found, np.nan_to_num(one))
+        of_pairs = ~np.eye(len(variance), dtype=bool)
+        found = np.maximum(found, np.where(of_pairs == (sign != 0.0), np.nan_to_num(one), 0.0))
     return found
 
 

@@ -932,8 +932,9 @@ def effects_of(
             texts = {str(known): known for known in fitted.levels} if named else {}
             for label in dict.fromkeys(labels[new].ravel().tolist()):
                 if str(label) in texts:
+                    kind = "text" if isinstance(texts[str(label)], str) else "no text"
                     raise ValueError(
-                        f"`new`: the group {label!r} of {g.grouping!r} is {texts[str(label)]!r} in the data, which is "
+                        f"`new`: the group {label} of {g.grouping!r} is {kind} in the data, and in the new table it is "
                         "of another type: convert the column."
                     )
             if unseen == "error":

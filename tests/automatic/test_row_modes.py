@@ -88,6 +88,56 @@ def test_both_modes_with_what_they_hold():
     assert spent > 30
 
 
+def tilted():
+    """Two modes of different widths, in two coordinates that correlate: c is near 2b, the nearer the larger b is.
+
+    And the potential in NumPy.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=160)
+    y, p = 0.5 * x + rng.normal(size=160), pdmp.Parameters(b=1, c=1)
+    rows = pdmp.terms(lambda y, x, b: 0.5 * (y - b * b * x) ** 2, [y, x], [p.b])
+    link = pdmp.terms(lambda b, c: 2.0 * np.exp(2.0 * b) * (c - 2.0 * b) ** 2, at=[p.b, p.c])
+    model = pdmp.models.sum_of_terms(p, [rows, link], priors={"b": Normal(0.2, 1.0), "c": Normal(0.0, 9.0)})
+
+    def potential(b, c):
+        fitted = 0.5 * (y @ y - 2.0 * b**2 * (x @ y) + b**4 * (x @ x))
+        return fitted + 2.0 * np.exp(2.0 * b) * (c - 2.0 * b) ** 2 + 0.5 * (b - 0.2) ** 2 + 0.5 * (c / 9.0) ** 2
+
+    return model, potential
+
+
+def test_widths_count_and_coordinates_may_correlate():
+    """Against quadrature of both sides: that of the smaller b has four times the width in c."""
+    model, potential = tilted()
+    known, _ = modes_of_rows(model, model.mode(), seed())
+    b, c = np.meshgrid(np.linspace(-1.2, 1.2, 161), np.linspace(-5.0, 5.0, 401), indexing="ij")
+    log = -potential(b, c)
+    weight = np.exp(log - log.max())
+    left = weight[b < 0.0].sum() / weight[b > 0.0].sum()
+    by_side = {bool(mode.gaussian.centre[0] > 0.0): mode for mode in known}
+    assert by_side[True].behind - by_side[False].behind == pytest.approx(np.log(left), abs=0.15)
+    assert np.log(left) > 0.8  # without the widths it is below 0
+    own = weight * (b < 0.0) / weight[b < 0.0].sum()
+    covariance = np.cov(np.stack([b.ravel(), c.ravel()]), aweights=own.ravel())
+    root = by_side[False].gaussian.root
+    np.testing.assert_allclose(root @ root.T, covariance, rtol=0.15)
+
+
+def test_paths_begin_around_a_centre(monkeypatch):
+    """The one that is given, or else the model's own start."""
+    model, begun = squared(), []
+
+    def origins(target, centre, metric, rng):
+        begun.append(np.array(centre))
+        return iter([np.array([-0.5])] * 99)
+
+    monkeypatch.setattr(row_modes, "origins", origins)
+    modes_of_rows(model, model.mode(), seed())
+    modes_of_rows(model, model.mode(), seed(), np.array([0.4]))
+    np.testing.assert_array_equal(begun, [model.initial, [0.4]])
+
+
 @pytest.mark.parametrize("behind", [2.9, 3.1, -2.0, -50.0])
 def test_beside_an_anchor_are_those_not_far_behind_it(behind):
     one = Hidden(Gaussian(np.array([0.7]), np.full((1, 1), 0.05)), 0.0)

@@ -1,5 +1,6 @@
 """The lattice on which paths of the Zig-Zag splitting scheme stay."""
 
+import re
 import warnings
 
 import numpy as np
@@ -46,3 +47,21 @@ def test_a_lattice_that_is_too_wide_is_told(adjusted):
     )
     assert run(1.0) == []
     assert run(discrete.schedules.polynomial(5.0, 10.0, 0.3)) == []
+
+
+@pytest.mark.parametrize(
+    ("precision", "step", "named"),
+    [
+        ([[0.04, 0.0], [0.0, 1.0]], 2.2, "x[1]:"),
+        ([[100.0 / 19.0, -90.0 / 19.0], [-90.0 / 19.0, 100.0 / 19.0]], 1.2, "x[0] and x[1]:"),
+    ],
+)
+def test_what_a_lattice_is_wide_for_is_named(precision, step, named):
+    """The second coordinate; and the difference of two, each of which alone is wide enough."""
+    model = pdmp.models.Gaussian([0.0, 0.0], np.array(precision))
+    with pytest.warns(UserWarning, match="stays on points") as told:
+        run = pdmp.sample(discrete.ZigZagSplitting(model, step, True), steps=3_000, seed=1, progress=False)
+    (said,) = [str(one.message) for one in told if "stays on points" in str(one.message)]
+    assert f"which is wide for {named} the variance" in said
+    share = float(re.search(r"is off by some ([\d.e-]+) of itself", said).group(1))
+    assert share == pytest.approx(splitting.off_on_lattice(run.cov() / step**2).max(), rel=0.5)

@@ -1045,9 +1045,13 @@ def test_groups_of_another_type_are_no_unseen_ones(unseen):
     data = table()
     data["g"] = np.arange(len(data)) % 5
     fit = frozen("c ~ x + (1 | g)", "poisson", data=data)
-    with pytest.raises(ValueError, match="the group '4' of 'g' is 4 in the data, which is of another type: "):
+    with pytest.raises(ValueError, match="the group 4 of 'g' is no text in the data, and in the new table it is of"):
         fit.predict({"x": [1.0, 1.0], "g": ["9", "4"]}, unseen=unseen)
     assert np.isfinite(fit.predict({"x": [1.0, 1.0], "g": [4.0, 3.0]}, unseen=unseen).mean()).all()
+    data["g"] = (np.arange(len(data)) % 5).astype(str)
+    fit = frozen("c ~ x + (1 | g)", "poisson", data=data)
+    with pytest.raises(ValueError, match="the group 4 of 'g' is text in the data, and in the new table it is of an"):
+        fit.predict({"x": [1.0, 1.0], "g": [9, 4]}, unseen=unseen)
 
 
 def test_unseen_groups():
