@@ -71,12 +71,12 @@ def _(x):
 ASKED = """
 import json
 import numpy as np
-from pdmp.models import called, numerical
+from pdmp.models import base, called
 
 def asked(model):
     x = np.array([1.0, 2.0])
     values = model.potential(x), *model.gradient(x), *model.term_gradients(x, [0, 1]).ravel()
-    functions = called.POTENTIAL.fill, called.GRADIENT.fill, numerical._add_term_gradients  # compiled for the model
+    functions = called.POTENTIAL.fill, called.GRADIENT.fill, base._add_term_gradients  # compiled for the model
     counts = [(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values())) for f in functions]
     return {"values": values, "hits": sum(hits for hits, _ in counts), "misses": sum(misses for _, misses in counts)}
 """
