@@ -217,6 +217,7 @@ class RegressionZigZag(Process):
     column: np.ndarray  #: (E,) of the coefficients
     mixing: np.ndarray  #: (K, K) M
     lean: int  #: place of φ, or -1
+    eta: float  #: of the prior of correlated effects
     means: np.ndarray  #: (K,) places of the means
     share: np.ndarray  #: (E,) of the gauges
     stiffness: np.ndarray  #: (K,)
@@ -305,10 +306,10 @@ class RegressionZigZag(Process):
         self.head, self.end, self.units, self.groups = layout.head, layout.end, layout.units, len(layout.units)
         self.spread, self.first_effect, self.slots, self.crossed = p, int(model.first[0]), K, is_crossed(model)
         self.column = np.repeat(np.arange(K), np.diff(model.first))
-        self.means, self.mixing, self.lean = np.zeros(0, np.int64), np.zeros((0, 0)), -1
+        self.means, self.mixing, self.lean, self.eta = np.zeros(0, np.int64), np.zeros((0, 0)), -1, 1.0
         self.share, self.stiffness = np.zeros(E), np.zeros(K)
         if K:
-            self.means, self.mixing, self.lean = model.means, model.mixing, model.lean
+            self.means, self.mixing, self.lean, self.eta = model.means, model.mixing, model.lean, model.eta
             self.share, self.stiffness = model.share, model.stiffness
         laws, fixed = np.arange(model.dim - model.n_dispersions, model.dim), np.setdiff1d(np.arange(p), self.means)
         self.shared = np.r_[fixed, laws].astype(np.int64)
@@ -612,7 +613,7 @@ class RegressionZigZag(Process):
         j, partial = self.spread + k, self.model.derivative_of_prior(self.spread + k, s)
         if self.lean < 0:
             return partial
-        return partial + (2.0 * self.model.eta + 1.0) if j == self.spread else partial - 1.0
+        return partial + (2.0 * self.eta + 1.0) if j == self.spread else partial - 1.0
 
     @compiled
     def wide(self, state, now):
@@ -647,7 +648,7 @@ class RegressionZigZag(Process):
         wide, share, _ = self.wide(state, now)
         rise = self.prior_of_wide(wide, 0)
         if k == 0:
-            return share * rise - 2.0 * self.model.eta
+            return share * rise - 2.0 * self.eta
         return (1.0 - share) * rise + self.prior_of_wide(s, 1)
 
     @compiled
@@ -659,7 +660,7 @@ class RegressionZigZag(Process):
         wide, _, _ = self.wide(state, now)
         pace, _ = self.pace_of_wide(state, now, h)
         most = positive_part(sign * self.prior_of_wide(wide + sign * pace * h, 0))
-        return most + sign * (self.prior_of_wide(end, 1) if k == 1 else -2.0 * self.model.eta)
+        return most + sign * (self.prior_of_wide(end, 1) if k == 1 else -2.0 * self.eta)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
