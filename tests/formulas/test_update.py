@@ -313,7 +313,7 @@ def test_an_update(monkeypatch):
     assert np.array_equal(found["x"], again["x"]) and str(fit.summary()) == before
     seen = []
 
-    def recorded(model, seed, selects, options, sampler):
+    def recorded(model, seed, selects, options, sampler, only=False):
         seen.append(options)
         raise KeyError
 
