@@ -51,7 +51,7 @@ from pdmp.formulas.general import (
 )
 from pdmp.formulas.imputation import check_imputed
 from pdmp.formulas.pilot import with_pilot
-from pdmp.formulas.predictors import Together, correlated_sets
+from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
@@ -453,7 +453,6 @@ def make_model(
     are not, correlations are left out.
     """
     roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family)
-    sets: list[Together] = []
     check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
@@ -476,8 +475,6 @@ def make_model(
         known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
         if law not in LAWS.values() and not known:
             return None
-        if known and [len(one) for one in design.together] == [2]:
-            sets = correlated_sets("", of_groups, design.together)
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
         added = design.offset
@@ -486,6 +483,8 @@ def make_model(
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, measured(family, y), added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
+    together = correlated_sets("", of_groups, design.together)
+    sets = together if source is None and known and [len(one) for one in design.together] == [2] else []
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
     names += [name for one in sets for name in one.correlation_names]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
@@ -504,7 +503,7 @@ def make_model(
         groups = [g._replace(partners=tuple(one.name for one in groups)) for g in groups]
     of_sets = {
         name: named.correlation(one.correlation_names, one.grouping, "")
-        for one in sets
+        for one in together  # priors of those that are left out here are for sums of terms
         for name in one.correlation_names
     }
     unit = totals.y_sd or 1.0
@@ -518,6 +517,7 @@ def make_model(
         None if rows is not None else weight,
         priors or {},
     )
+    of_sets = of_sets if sets else {}
     names = [*design.columns, *(g.sd_name for g in groups), *of_sets, *law.dispersions]
     by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_sets.values(), *of_law], strict=True))
 

@@ -652,6 +652,28 @@ def test_correlated_effects_that_are_not_sub_sampled_are_those_of_sums_of_terms(
     assert found == ["of it", "rows are not sub-sampled: for a reason"]
 
 
+@pytest.mark.parametrize(
+    ("effects", "priors", "options"),
+    [
+        ("(1 + x | g)", {"cor(g)": LKJ(3.0)}, {}),
+        ("(1 + x | g)", {"cor(1, x|g)": LKJ(3.0), "sd(x|g)": HalfNormal(2.0)}, {"weights": "weight"}),
+        ("(1 + x + w | g)", {"cor(g)": LKJ(3.0)}, {}),
+        ("(0 + area | g)", {"cor(g)": LKJ(3.0)}, {}),
+    ],
+)
+def test_priors_of_correlations_of_groups_with_few_rows(effects, priors, options, monkeypatch):
+    """Of a table so long that rows would be sub-sampled, had groups more of them: as of a short one."""
+    data, given = table(FAMILIES["gaussian"], 40), {"priors": priors, "sample": False, "seed": 1, **options}
+    short = pdmp.regression(f"y ~ x + area + w + {effects}", data, **given)
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 1)
+    long = pdmp.regression(f"y ~ x + area + w + {effects}", data, **given)
+    assert type(long.model) is type(short.model)
+    assert long.priors == short.priors
+    assert any(prior == LKJ(3.0) for prior in long.priors.values())
+    assert long.notes == short.notes
+    assert long.model.potential(long.model.initial) == short.model.potential(short.model.initial)
+
+
 def test_what_data_say_of_effects(monkeypatch):
     """Of a normal law by hand: of a group its rows over the variance, given all others, however it is found."""
     monkeypatch.setattr(information_module, "MOMENTS", 6)
