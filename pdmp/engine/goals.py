@@ -98,8 +98,11 @@ class Goal:
             chain.look = look
 
     def go_on(self, chains, info):
-        """Examine chains that have all stopped or wait; whether they shall run to another look."""
-        if any(c.stopped in GOALS or c.failure is not None for c in chains):
+        """Examine chains that have all stopped or wait; whether they shall run to another look.
+
+        Where one was interrupted on its way to the look, nothing is examined: a run that resumes does it there.
+        """
+        if any(c.stopped is None or c.stopped in GOALS or c.failure is not None for c in chains):
             return False
         run = Run(info, [c.finish() for c in chains], process=chains[0].process)
         self.examine(run)

@@ -20,6 +20,8 @@ MISSING = (
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 
+ORDER_LOST = "order lost"  #: among the `attrs` of a table: its columns whose order as categories is not known
+
 
 def import_pandas():
     """The package, or an `ImportError` that says how to get it."""
@@ -78,7 +80,9 @@ def _read_file(path, pandas):
             table = pandas.read_parquet(path)
             for name, is_ordered in numeric_categories(path).items():
                 if name in table.columns and table[name].dtype.name != "category":
-                    table[name] = pandas.Categorical(table[name], ordered=is_ordered)
+                    table[name] = pandas.Categorical(table[name])
+                    if is_ordered:
+                        table.attrs.setdefault(ORDER_LOST, []).append(name)
             return table
         sep, encoding = layout(path)
         options = {"sep": r"\s+" if sep == " " else sep, "encoding": encoding, "keep_default_na": False}
@@ -200,7 +204,15 @@ def _from_any(data, asked):
 
 
 def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`data`") -> None:
-    """Raise a `ValueError` for a name that is no column, with the column that is close; the index is none."""
+    """Raise a `ValueError` for a name that is no column, with the column that is close; the index is none.
+
+    And for an ordered category whose order the file did not keep.
+    """
+    for name in sorted(set(names) & set(getattr(table, "attrs", {}).get(ORDER_LOST, ()))):
+        raise ValueError(
+            f"{asked} names {name!r}, an ordered category of numbers, of which the file does not keep the order: read "
+            f"it by pandas, and order it, pandas.Categorical(table[{name!r}], categories=[...], ordered=True)."
+        )
     known, index = [str(name) for name in table.columns], getattr(table, "index", ())
     for name in sorted(set(names) - set(known)):
         if name in map(str, getattr(index, "names", index)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import dataclasses
 import functools
 import os
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +25,9 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine import storage
+from pdmp.engine import executors, storage
+from pdmp.engine.chain import LOOK
+from pdmp.engine.goals import Goal
 from tests.checks import in_quick
 from tests.toys import Telegraph, Ticks
 
@@ -243,7 +247,7 @@ def counting():
 
     def function(x):
         nonlocal calls
-        calls += 1
+        calls += signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # since the run listens
         return normal(x, 0.0)
 
     return function
@@ -448,6 +452,47 @@ def test_a_second_run_is_refused_and_a_signal_ends_the_first_as_ctrl_c_does(name
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert int(events) > 0
+
+
+@pytest.mark.exact
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.85, 0.9])
+def test_a_run_with_goals_that_a_signal_ends_and_that_is_resumed_is_the_same_run(share, tmp_path, monkeypatch):
+    """However far each chain is when the signal comes, at a look or on the way to it; how far depends on the machine."""
+    submit, calls, at = executors.Threads.submit, 0, None
+
+    def submit_and_stop(self, chain, seconds):
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return submit(self, chain, seconds)
+
+    def go(path):
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            executor = executors.Segments(thread, 1e-3)
+            return pdmp.sample(process, ess=100, rhat=1.5, chains=3, seed=3, executor=executor, checkpoint=path)
+
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]]))
+    monkeypatch.setattr(executors.Threads, "submit", submit_and_stop)
+    whole = go(tmp_path / "whole")
+    calls, at = 0, round(share * calls)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the run was interrupted")
+        go(tmp_path / "run")
+    at = None
+    again = go(tmp_path / "run")
+    assert again.stopped == whole.stopped == "ess, rhat"
+    np.testing.assert_array_equal(again.events, whole.events)
+    np.testing.assert_array_equal(again.mean(), whole.mean())
+
+
+@pytest.mark.exact
+def test_nothing_is_examined_before_all_chains_are_at_the_look():
+    chains = [SimpleNamespace(stopped=stopped, look=600, failure=None) for stopped in (LOOK, None, LOOK)]
+    goal = Goal(Telegraph(), 0.0, ess=10)
+    assert not goal.go_on(chains, {}) and goal.draws is None
+    assert [(c.stopped, c.look) for c in chains] == [(LOOK, 600), (None, 600), (LOOK, 600)]
 
 
 @pytest.mark.exact
