@@ -227,7 +227,11 @@ def _tables(part, names, types):
     stream, *_ = _open(part, names, {name: kind for name, kind in (types or {}).items() if name in names})
     try:
         for batch in stream:
-            yield batch.to_pandas()[names]
+            try:
+                table = batch.to_pandas()
+            except TypeError as error:  # of pandas, for its own dictionaries of Arrow
+                raise ValueError(f"`data`: {str(part)!r} cannot be read: {one_line(error)}") from None
+            yield table[names]
     except pyarrow.ArrowInvalid as error:
         raise _other_type(part, stream, error) from None
 

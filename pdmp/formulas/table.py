@@ -64,13 +64,17 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
     elif isinstance(data, dict):
         table = _of_columns(data, asked, pandas)
     elif hasattr(data, "to_pandas"):
-        table = data.to_pandas()
+        try:
+            table = data.to_pandas()
+        except TypeError as error:  # likewise
+            raise ValueError(f"{asked} cannot be read by pandas: {one_line(error)}") from None
     else:
         table = _from_any(data, asked)
     check_repeated(table.columns)
     if len(table) == 0:
         raise ValueError(f"{asked} has no rows.")
-    return table
+    coded = [name for name, dtype in table.dtypes.items() if str(dtype).startswith("dictionary<")]
+    return table.astype(dict.fromkeys(coded, "category")) if coded else table
 
 
 def _read_file(path, pandas):
@@ -94,7 +98,7 @@ def _read_file(path, pandas):
         raise not_utf8(path) from None
     except pandas.errors.EmptyDataError:
         raise ValueError(f"`data`: the file {str(path)!r} is empty.") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:  # a TypeError of pandas for its own dictionaries of Arrow
         raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
     check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
     return table

@@ -446,6 +446,28 @@ def test_categories_of_numbers_in_a_file_that_is_read_whole(tmp_path, monkeypatc
             pdmp.regression(formula, tmp_path / "t.parquet", family, sample=False)
 
 
+def test_dictionaries_of_arrow_are_categories(tmp_path):
+    """pandas keeps them and cannot read them again."""
+    pyarrow = pytest.importorskip("pyarrow")
+    data = table()
+    labels = pyarrow.array(list(np.array(["k", "l", "m"])[np.arange(N) % 3])).dictionary_encode()
+    data["d"] = pandas.arrays.ArrowExtensionArray(labels)
+    data.to_parquet(path := tmp_path / "t.parquet")
+    arrow = pyarrow.Table.from_pandas(data)
+    columns = [
+        list(pdmp.regression("y ~ x + d", t, sample=False).model.columns)
+        for t in (data, arrow.replace_schema_metadata(None))
+    ]
+    assert columns[0] == columns[1] == ["Intercept", "x", "d[l]", "d[m]"]
+    try:
+        pandas.read_parquet(path)
+    except TypeError:  # of this version
+        with pytest.raises(ValueError, match="^`data`: .*t.parquet' cannot be read: data type 'dictionary<"):
+            pdmp.regression("y ~ x", path, sample=False)
+        with pytest.raises(ValueError, match="^`data` cannot be read by pandas: data type 'dictionary<"):
+            pdmp.regression("y ~ x", arrow, sample=False)
+
+
 def test_the_index_of_the_rows_is_no_column(tmp_path, monkeypatch):
     """In memory, in a file, in batches, in a folder and in partitions alike; other columns are read beside it."""
     data = table()
