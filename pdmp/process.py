@@ -365,8 +365,10 @@ class Process(Compiled):
 
     def _keeps(self, attribute):
         value = getattr(self, attribute, None)
-        if attribute in ("dim", "clocks"):
+        if attribute == "dim":
             return isinstance(value, (int, np.integer))
+        if attribute == "clocks":  # `dependents` has a row for each
+            return isinstance(value, (int, np.integer)) and np.shape(self.start) in ((value + 1,), ())
         if attribute == "flow":
             return isinstance(value, Compiled)
         if attribute == "model":

@@ -340,6 +340,10 @@ class Compiled:
             for name, value in base.__dict__.items():
                 if getattr(value, "__compiled__", False):
                     methods[name] = value
+                elif name in methods and not callable(value):
+                    raise TypeError(
+                        f"{cls.__name__}.{name} = {value!r} hides the method `{name}`: give it another name."
+                    )
                 elif name in methods:
                     del methods[name]
         for name in annotations:

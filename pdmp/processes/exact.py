@@ -11,7 +11,7 @@ import numpy as np
 from pdmp.gradients import as_provider
 from pdmp.metric import NoMemory, mean_curvature, over_kink
 from pdmp.native.arguments import number
-from pdmp.native.classes import compiled, inlined
+from pdmp.native.classes import Compiled, compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.thinning import (
     Affine,
@@ -92,6 +92,9 @@ class ExactGradient(Evaluated, Process):
         super().__init__(self.model.dim, **kwargs)
         self.form = form
         self.thinning.check(self.model, form, self.flow, 1 if form == "directional" else self.model.dim)
+
+    def _keeps(self, attribute):
+        return isinstance(self.thinning, Compiled) if attribute == "thinning" else super()._keeps(attribute)
 
     @compiled
     def evaluate(self, state, now, rng):

@@ -916,6 +916,7 @@ def test_an_attribute_that_hides_a_method_is_refused():
         ("model", 0.5, None),
         ("dim", 1.0, 1),
         ("clocks", 2.5, 2),
+        ("clocks", 1, 2),
     ],
 )
 def test_an_attribute_that_hides_what_the_base_needs_is_refused(attribute, value, right):
@@ -932,6 +933,24 @@ def test_an_attribute_that_hides_what_the_base_needs_is_refused(attribute, value
     setattr(late, attribute, value)
     with pytest.raises(TypeError, match=f"^Mine sets `self.{attribute}`, which hides"):
         pdmp.sample(late, time=1.0, seed=1)
+
+
+@pytest.mark.parametrize("value", [5.0, None, property(lambda self: 5.0)])
+def test_an_attribute_of_a_class_that_hides_a_method_is_refused(value):
+    with pytest.raises(TypeError, match=r"^Mine.rate = .* hides the method `rate`: give it another name.$"):
+        type("Mine", (pdmp.BPS,), {"rate": value})
+    with pytest.raises(TypeError, match=r"^Mine.add_gradient = .* hides the method `add_gradient`: give it"):
+        type("Mine", (pdmp.models.Gaussian,), {"add_gradient": value})
+
+
+def test_a_bound_that_is_none_is_refused():
+    class Mine(pdmp.BPS):
+        def __init__(self, target):
+            super().__init__(target)
+            self.thinning = None
+
+    with pytest.raises(TypeError, match="^Mine sets `self.thinning`, which hides what every process needs under this"):
+        Mine(pdmp.models.Gaussian([0.0], [1.0]))
 
 
 @pytest.mark.parametrize("base, kind", [(Right, "process"), (pdmp.models.Gaussian, "model")])
