@@ -330,5 +330,5 @@ def told(hidden: int | None) -> str:
     if hidden is None:
         return "other modes of what is improper were not sought"
     if not hidden:
-        return "no other mode was found (paths miss a mode that is narrow and far)"
+        return "no other mode was found (paths miss a mode that is narrow or far)"
     return f"there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"

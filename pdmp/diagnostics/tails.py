@@ -27,8 +27,8 @@ from pdmp.models.propriety import marginal_power
 
 #: Shape of a generalised Pareto tail, the inverse of the index, from which on there is no variance. An estimate has to be
 #: above it by its standard error, (1 + k) / √M with M of the effective draws in the tail. Of 40 samples of 2,000
-#: independent draws 28 of t₁.₅ are, and one of t₂.₅; of 16,000 39 and none. Of effects of four groups k was .6 and .7 by
-#: chance, in 560 and 730 effective draws.
+#: independent draws 28 of t₁.₅ are, and one of t₂.₅; of 16,000 39 and none. Of effects of four groups k was .6 and .7
+#: by chance, in 560 and 730 effective draws.
 NO_VARIANCE = 0.5
 VARIANCE = 2.02  #: tail index up to which there is none, as far as differences at two distances say
 TAILS, TAIL_DRAWS = 20, 1_000  #: coordinates whose tails are looked at, at most, and from how many draws on

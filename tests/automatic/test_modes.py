@@ -306,6 +306,9 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
     said = modes.warning([mode], metric.gaussian, list("abcde"))
     assert f"around the one where they are lies another, some {mode.times:.2g} times as wide, with about" in said
     assert f"{np.exp(-mode.behind):.2g} times their mass. Averages leave it out" in said and "further paths" not in said
+    for behind, share in ((-1.2, "3.3"), (1.2, "0.3"), (30.0, "2.1e-09")):
+        text = modes.warning([mode._replace(behind=behind)], metric.gaussian, list("abcde"))
+        assert f"with about {share} times their mass" in text
     assert 10.0 < mode.times < 40.0 and abs(mode.behind) < 1.5 and spent > 500
     monkeypatch.setattr(modes, "comes_to", lambda *_: True)
     assert hidden_modes(model, starts, metric, seed())[0] == []

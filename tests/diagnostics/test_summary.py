@@ -1,6 +1,7 @@
 """What a summary says, in words; thinning, bad draws."""
 
 import importlib
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +18,7 @@ from pdmp.diagnostics.summary import (
     short_warning,
 )
 from pdmp.diagnostics.tails import heavy_tails
-from pdmp.diagnostics.variable_selection import mean_rest
+from pdmp.diagnostics.variable_selection import changes, mean_rest
 from pdmp.engine import preflight, result
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
@@ -339,7 +340,13 @@ def spiked(process, events=300, seed=9, **options):
         return pdmp.sample(process, events=events, chains=2, seed=seed, warmup=0.1, progress=False)
 
 
-def test_coordinates_that_rested_at_0_too_seldom_are_named():
+def test_a_rest_at_the_start_of_a_path_counts():
+    run, draws = spiked(pdmp.ZigZag), np.ones((2, 6, 2))
+    draws[0, [0, 1, 4], 0], draws[1, [2, 3], 0], draws[1, 0, 1] = 0.0, 0.0, 0.0
+    assert changes(run, np.array([0.5, 0.5]), draws)[1].tolist() == [[2, 0], [1, 1]]
+
+
+def test_coordinates_that_rested_at_0_too_seldom_are_named(monkeypatch):
     """Two short rests, where one lasts ten units of time on average: 0.99 is known to 0.07, and not to 0.008."""
     run = spiked(pdmp.ZigZag)
     found = pdmp.diagnostics.inclusion(run, errors=True)
@@ -351,6 +358,10 @@ def test_coordinates_that_rested_at_0_too_seldom_are_named():
     (said,) = [text for text in run.summary().warnings if "too seldom" in text]
     assert said.startswith("coefficients[0] went to 0 and back too seldom: coefficients[0] rested there 0, 2 times in ")
     assert "0.99, is known to 0.07 at best: run about 2 times as long." in said
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "UNSURE", 0.01)
+    (said,) = [text for text in run.summary().warnings if "too seldom" in text]
+    assert f"run about {math.ceil((found.error[0] / 0.01) ** 2)} times as long." in said
+    monkeypatch.undo()
     always = spiked(pdmp.ZigZag, seed=1)  # nothing is known of the first but that it was in
     assert np.isnan(pdmp.diagnostics.inclusion(always, errors=True).error[0])
     assert not any("too seldom" in text for text in always.summary().warnings)

@@ -458,7 +458,7 @@ def test_a_second_run_is_refused_and_a_signal_ends_the_first_as_ctrl_c_does(name
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.85, 0.9])
 def test_a_run_with_goals_that_a_signal_ends_and_that_is_resumed_is_the_same_run(share, tmp_path, monkeypatch):
-    """However far each chain is when the signal comes, at a look or on the way to it; how far depends on the machine."""
+    """However far each chain is when the signal comes, at a look or on the way; how far depends on the machine."""
     submit, calls, at = executors.Threads.submit, 0, None
 
     def submit_and_stop(self, chain, seconds):

@@ -60,12 +60,13 @@ FORMULAS = [
     ("b ~ x + category + w", "probit", {"offset": "x"}),
     ("b[down] ~ x", "bernoulli", {}),
     ("c ~ w + offset(x) + (1 | g)", "poisson", {"exposure": "e"}),
+    ("c ~ w", "poisson", {"exposure": "e", "weights": "e"}),
     ("c ~ x + (1 + w | g) + (1 | g:h)", "negative_binomial", {}),
 ]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(("formula", "family", "options"), FORMULAS, ids=[formula for formula, *_ in FORMULAS])
+@pytest.mark.parametrize(("formula", "family", "options"), FORMULAS, ids=" ".join)
 def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind, tmp_path):
     data = with_late_levels()
     path = write(data, tmp_path, kind)

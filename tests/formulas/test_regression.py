@@ -1137,6 +1137,19 @@ def test_rows_that_are_looked_at_by_selections_from_few_rows():
     assert [bouncing.expected_data_of(k) / bouncing.total for k in (1, 4, 9)] == pytest.approx([0.5, 4.0, 13.5])
 
 
+def test_inclusion_probabilities_of_a_beta_bernoulli_law_have_its_mean():
+    design = made("y ~ x + w")[1]
+    assert list(fitting.inclusion_of("all", design, BetaBernoulli(1.0, 3.0))) == [1.0, 0.25, 0.25]
+
+
+def test_warnings_of_other_modes_stay_with_the_fit(monkeypatch):
+    monkeypatch.setattr(fitting, "other_modes", lambda *_: ["there is another mode"])
+    monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # of minutes in plain Python
+    options = {"seed": 1, "chains": 1, "proposals": 3, "progress": False, "sampler": "zigzag"}
+    fit = pdmp.regression("y ~ x", table(), "student_t", **options)
+    assert "there is another mode" in fit.run.process.prepared.cautions
+
+
 def test_a_run_that_is_too_short():
     fit = pdmp.regression("y ~ x + w", table(), select="all", seed=1, chains=1, proposals=3, progress=False)
     with pytest.raises(ValueError, match="the run is too short for a summary: sample longer"):

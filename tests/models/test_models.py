@@ -726,6 +726,12 @@ def test_points_are_checked():
         model.term_gradients(np.zeros(4), [40])
 
 
+def test_a_kink_is_not_a_mode():
+    """|x|, at whose minimum the gradient is 1 on one side and -1 on the other."""
+    model = pdmp.models.from_function(lambda x: (abs(x[0] - 0.3), np.sign(x - 0.3)), 1)
+    assert model.mode() is None
+
+
 def test_a_minimum_at_infinity_is_not_a_mode():
     X = np.array([[1.0, 0.9], [2.0, 2.2], [-1.0, -1.1], [-1.5, -1.0]])
     model = pdmp.models.LogisticRegression(X, [1.0, 1.0, 0.0, 0.0], prior_scale=np.inf)

@@ -25,6 +25,8 @@ from pdmp.models.priors import (
     log_mass,
     potential,
 )
+from pdmp.models.regressions.likelihoods import NormalLaw
+from tests.processes.helpers_regression_zigzag import regression
 
 pytestmark = pytest.mark.exact
 
@@ -93,6 +95,14 @@ def test_a_sum_of_terms_with_what_it_omits_is_the_joint_density():
     expected = stats.norm.logpdf(REALS, Z, sigma).sum() + stats.norm.logpdf(AT, 0.1, 2.0).sum()
     expected += stats.halfnorm.logpdf(sigma, 0.0, 0.8) - 0.4 + stats.t.logpdf(0.7, 4.0, 0.0, 1.5) - 3.49
     assert -model.potential(x) + model.omitted() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("eta", [0.7, 3.0])
+def test_the_law_of_a_correlation_is_normalised(eta):
+    """U of w = artanh r is 2 η log cosh w, and all else does not depend on η."""
+    one, other = (regression(NormalLaw, 3, n=40, slopes=1, eta=value) for value in (1.0, eta))
+    masses = [integrate.quad(lambda w, q=q: math.cosh(w) ** (-2.0 * q), -40.0, 40.0)[0] for q in (1.0, eta)]
+    assert other.omitted() - one.omitted() == pytest.approx(math.log(masses[0] / masses[1]), abs=1e-8)
 
 
 def test_what_is_not_known_is_said():

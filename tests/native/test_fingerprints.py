@@ -269,6 +269,8 @@ def test_what_has_been_asked_before_makes_no_difference():
     assert not hashed.startswith(UNIQUE)
     asked = str(kind), str(zero), str(word), own.answer, zero.get_reference()
     assert asked and fingerprint([lambda x: (kind, zero, word, own)]) == hashed
+    wide, high = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)
+    assert fingerprint([lambda x: wide[0, 1]]) != fingerprint([lambda x: high[0, 1]])
     other = ir.VectorType(ir.DoubleType(), 4)
     assert fingerprint([lambda x: kind]) != fingerprint([lambda x: other])
 

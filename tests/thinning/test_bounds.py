@@ -60,6 +60,16 @@ def starts(process, n=12):
         yield 1.5 * rng.standard_normal(process.dim), process.velocity(np.zeros(process.dim), rng)
 
 
+def test_the_lipschitz_bound_of_a_coordinate_is_of_the_whole_velocity():
+    """L |vⱼ| |v|: the gradient's change along v is at most L |v|, in each coordinate."""
+    model = pdmp.models.Gaussian(np.zeros(3), 3.0 * np.eye(3))
+    process = pdmp.ZigZag(model, metric=pdmp.Metric(scales=[1.0, 2.0, 0.5]), thinning=Lipschitz(3.0))
+    chain = new_chain(process, np.array([0.3, -0.2, 0.1]), 1, events=3)
+    chain.advance()
+    bounds = chain.state.memory.bound.slope_bounds
+    assert bounds == pytest.approx(3.0 * np.array([1.0, 2.0, 0.5]) * math.sqrt(5.25))
+
+
 @plain_only
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", EXACT)
