@@ -25,7 +25,7 @@ from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.diagnostics.pooled import blocks
 from pdmp.models.propriety import marginal_power
 
-#: Shape of a generalised Pareto tail, the inverse of the index, from which on there is no variance. An estimate has to be
+#: Shape of a generalised Pareto tail, the inverse of its index, from which on there is no variance. An estimate must be
 #: above it by its standard error, (1 + k) / √M with M of the effective draws in the tail. Of 40 samples of 2,000
 #: independent draws 28 of t₁.₅ are, and one of t₂.₅; of 16,000 39 and none. Of effects of four groups k was .6 and .7
 #: by chance, in 560 and 730 effective draws.
