@@ -307,7 +307,7 @@ class _Walk:
         kind = type(value)
         if self.place in self.without:
             return self.add("left out")
-        if isinstance(value, _ATOMS):
+        if kind in _ATOMS:  # what derives from one of them may have any text
             return self.add(kind.__qualname__, value)
         if id(value) in self.seen:
             return self.add("seen", self.seen[id(value)][0])
@@ -426,7 +426,7 @@ class _Walk:
         if self.library(cls) or self.released(cls):
             return
         if issubclass(cls, enum.Enum):
-            self.value([(member.name, member.value) for member in cls])
+            self.value([(name, member.value) for name, member in cls.__members__.items()])
         elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
             self.value(cls._field_defaults)
         elif hasattr(cls, "_methods"):  # a class derived from `Compiled`
@@ -549,7 +549,7 @@ class _Kept(_Walk):
         self.places.setdefault(self.place, []).append(found)
 
     def value(self, value):
-        if isinstance(value, _ATOMS):
+        if type(value) in _ATOMS:
             return self.note(repr(value))
         self.note(type(value).__qualname__)
         if isinstance(value, (list, tuple, dict, set, frozenset)):
@@ -600,7 +600,7 @@ class _Dispatchers(_Walk):
 _MADE = _CLASS_METADATA | {"_annotations", "_methods", "_tuple", "_registered", "__signature__", "__slotnames__"}
 _MAINS = {"__mp_main__", "__worker__"}
 #: Of what a Python function names, what cannot change while a program runs.
-_FIXED = (tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType, functools.partial)
+_FIXED = (*_ATOMS, tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType, functools.partial)
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_DEREF") if name in dis.opmap}
 
 
@@ -630,7 +630,7 @@ class _Parts(_Walk):
         return found
 
     def value(self, value):
-        if isinstance(value, _ATOMS):
+        if type(value) in _ATOMS:
             return super().value(value)
         key = id(value), self.strict
         if key not in self.hashes:

@@ -39,6 +39,7 @@ WRAPPER = (
 ITEMS = (
     "class A:\n    def __reduce__(self): return A, (), None, None, iter([(1, self.b)])\na = A()\ndef f(x): return a\n"
 )
+OWN_TEXT = "class A({}):\n    {}\n    def __repr__(self): return 'some metres'\n"
 DIFFERENT = {
     "an instruction": ("def f(x): return x + x", "def f(x): return x * x"),
     "a number": ("def f(x): return 2 * x", "def f(x): return 3 * x"),
@@ -71,6 +72,26 @@ DIFFERENT = {
     "an enumeration": (
         "class A(enum.Enum):\n    B = 1\ndef f(x): return A.B.value",
         "class A(enum.Enum):\n    B = 2\ndef f(x): return A.B.value",
+    ),
+    "an integer of an enumeration with a text of its own": (
+        OWN_TEXT.format("enum.IntEnum", "B = 1") + "def f(x): return A.B.value",
+        OWN_TEXT.format("enum.IntEnum", "B = 2") + "def f(x): return A.B.value",
+    ),
+    "an enumeration's second name": (
+        "class A(enum.Enum):\n    B = 1\n    C = 2\n    D = 1\ndef f(x): return A",
+        "class A(enum.Enum):\n    B = 1\n    C = 2\n    D = 2\ndef f(x): return A",
+    ),
+    "a number with a text of its own": (
+        OWN_TEXT.format("float", "b = 1") + "a = A(1.0)\ndef f(x): return a * x",
+        OWN_TEXT.format("float", "b = 1") + "a = A(2.0)\ndef f(x): return a * x",
+    ),
+    "such a number in a tuple, as a default": (
+        OWN_TEXT.format("int", "b = 1") + "def f(x, a=(0, A(1))): return a[1] * x",
+        OWN_TEXT.format("int", "b = 1") + "def f(x, a=(0, A(2))): return a[1] * x",
+    ),
+    "what such a number has beside it": (
+        OWN_TEXT.format("float", "b = 1") + "a = A(1.0)\na.c = 1\ndef f(x): return a.c * x",
+        OWN_TEXT.format("float", "b = 1") + "a = A(1.0)\na.c = 2\ndef f(x): return a.c * x",
     ),
     "a class's constant": ("class A:\n    B = 1\ndef f(x): return A.B", "class A:\n    B = 2\ndef f(x): return A.B"),
     "a closure": (
