@@ -17,8 +17,10 @@ import functools
 import hashlib
 import itertools
 import os
+import pathlib
 import sys
 import sysconfig
+import time
 import types
 
 import numpy as np
@@ -28,7 +30,7 @@ from numba.extending import infer, lower_builtin
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
 
-_PROCESS = os.urandom(16)
+_PROCESS, _BEGUN = os.urandom(16), time.time()
 _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (
@@ -37,6 +39,12 @@ _ATOMS = (
 )
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
+#: Packages that their versions tell. Another one that is installed, perhaps the user's own, is told by its files too.
+_RELEASED = {
+    *("arviz", "arviz_base", "arviz_stats", "bridgestan", "dask", "distributed", "formulae", "jax", "jaxlib"),
+    *("matplotlib", "mpi4py", "networkx", "numpyro", "nutpie", "pandas", "pyarrow", "pymc", "pytensor", "sklearn"),
+    *("stanli", "statsmodels", "tensorflow", "torch", "tqdm", "xarray"),
+}
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
 _ARRAYS = {"jax", "jaxlib", "torch"}
@@ -69,9 +77,54 @@ def _is_library(root):
     return root in _LIBRARIES or is_standard(root)
 
 
+def _lies_in(file, root):
+    """Whether a file of code is one of a package; written by this one, it is called after it."""
+    if is_standard(root):
+        return file.startswith(("<frozen ", _STANDARD)) and not file.startswith(_INSTALLED)
+    own = getattr(sys.modules.get(root), "__file__", None) or ""
+    folder = os.path.join(os.path.dirname(own), "")
+    return file == own or file.startswith((f"<{root}.", folder if os.path.basename(own) == "__init__.py" else "\0"))
+
+
+def hash_of_files(place):
+    """Hash of a Python file, or of those in a folder, and when the last of them was written."""
+    digest, last = hashlib.sha256(), 0.0
+    for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        digest.update(f"{file.relative_to(place).as_posix()}\0".encode() + file.read_bytes())
+        last = max(last, file.stat().st_mtime)
+    return digest.hexdigest(), last
+
+
+_files = functools.cache(hash_of_files)
+
+
+def _release(root):
+    """What tells an installed package: its version and its files; none of a package that is not one or has no version.
+
+    Files that are newer than this process may not be what it has read.
+    """
+    module = sys.modules.get(root)
+    version, place = getattr(module, "__version__", None), getattr(module, "__file__", None) or ""
+    if root == _root(__name__) or version is None or not place.startswith(_INSTALLED):
+        return ()
+    if root in _RELEASED:
+        return root, str(version)
+    place = pathlib.Path(place)
+    found, last = _files(place.parent if place.name == "__init__.py" else place)
+    return root, str(version), UNIQUE + _PROCESS.hex() if last > _BEGUN else found
+
+
+def _package(thing):
+    """The package of a function or class; none if a function says that it is of one in whose files its code is not.
+
+    As `functools.wraps` makes it, or a decorator that sets `__module__`, or a namespace with the name of another one.
+    """
+    root = _root(getattr(thing, "__module__", None))
+    return root if not isinstance(thing, types.FunctionType) or _lies_in(thing.__code__.co_filename, root) else ""
+
+
 def _outside(thing):
-    module = getattr(thing, "__module__", None)
-    return module is not None and not _is_library(_root(module))
+    return getattr(thing, "__module__", None) is not None and not _is_library(_package(thing))
 
 
 def _implementation(registered):
@@ -444,24 +497,20 @@ class _Walk:
                 self.value(type(cls))
 
     def released(self, thing):
-        """Whether this belongs to another installed package that has a version; if so, the version is hashed."""
-        root = _root(thing.__module__)
-        module = sys.modules.get(root)
-        version = getattr(module, "__version__", None)
-        file = getattr(module, "__file__", None) or ""
-        if root == _root(__name__) or version is None or not file.startswith(_INSTALLED):
-            return False
-        self.add(root, str(version))
-        return True
+        """Whether this belongs to another installed package that has a version; if so, what tells that is hashed."""
+        release = _release(_package(thing))
+        if release:
+            self.add(*release)
+            if release[-1].startswith(UNIQUE):
+                self.unique(sys.modules[release[0]])
+        return bool(release)
 
     def function(self, function, compiled=False):
-        module, root = function.__module__ or "", _root(function.__module__)
-        self.add("function", module, function.__qualname__)
-        # `functools.wraps` gives a function the module of another one, whose code it has not.
-        borrowed = hasattr(function, "__wrapped__") and _root(function.__globals__.get("__name__")) != root
-        if (_is_library(root) or root in self.named_only) and not borrowed:
+        root = _package(function)
+        self.add("function", function.__module__ or "", function.__qualname__)
+        if _is_library(root) or root in self.named_only:
             return
-        if not (compiled or borrowed or hasattr(function, "__compiled__")) and self.released(function):
+        if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
             return
         self.add(getattr(function, "__allocates__", None), getattr(function, "__inline__", None))
         scope, caller, self.package = function.__globals__, self.package, root
@@ -587,7 +636,7 @@ class _Dispatchers(_Walk):
     def value(self, value):
         new = id(value) not in self.seen and _root(type(value).__module__) == "numba"
         function = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None) if new else None
-        if isinstance(function, types.FunctionType) and _root(function.__module__) not in self.named_only:
+        if isinstance(function, types.FunctionType) and _package(function) not in self.named_only:
             self.found.append(value)
         super().value(value)
 
@@ -652,7 +701,7 @@ class _Parts(_Walk):
 
     def function(self, function, compiled=False):
         compiled = compiled or hasattr(function, "__compiled__")
-        root = _root(function.__module__)
+        root = _package(function)
         if _is_library(root) or not compiled and (root == _root(__name__) or self.released(function)):
             for cell in function.__closure__ or () if is_standard(root) else ():  # of `functools.singledispatch`, say
                 self.value(_contents(cell))
@@ -696,6 +745,6 @@ class _Parts(_Walk):
     def released(self, thing):
         found = super().released(thing)
         if found:
-            root = _root(thing.__module__)
-            self.parts[root] = {str(sys.modules[root].__version__).encode()}
+            root, *told = _release(_package(thing))
+            self.parts[root] = {repr(told).encode()}
         return found

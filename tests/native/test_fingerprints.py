@@ -391,6 +391,21 @@ def test_a_function_that_has_the_name_of_another_is_followed(of):
     assert fingerprint([made(1.0)], named_only=("pdmp",)) != fingerprint([made(2.0)], named_only=("pdmp",))
 
 
+@pytest.mark.parametrize("name", ["numpy", "math", "numpy.linalg", "pdmp.models"])
+@pytest.mark.parametrize("where", ["of the function", "of its file"])
+def test_a_function_whose_code_is_not_in_the_library_that_it_names_is_followed(name, where):
+    def made(constant):
+        scope = {"__name__": name if where == "of its file" else __name__}
+        exec(f"def own(x): return {constant} * x", scope)
+        scope["own"].__module__ = name
+        return scope["own"]
+
+    for options in ({}, {"named_only": ("pdmp",)}):
+        assert fingerprint([made(1.0)], **options) == fingerprint([made(1.0)], **options)
+        assert fingerprint([made(1.0)], **options) != fingerprint([made(2.0)], **options)
+    assert fingerprints.parts([made(1.0)]) != fingerprints.parts([made(2.0)])
+
+
 def test_what_a_try_guards_makes_a_difference():
     """The instructions are the same, and so are their order and what they work on."""
     text = "def f(x):\n    try:\n        try:\n            x += 1\n{}        except Exception:\n            x = 1\n{}"
@@ -406,7 +421,7 @@ def test_a_file_with_the_name_of_one_of_pythons_is_followed(hashed, tmp_path, mo
     def with_file(folder, number):
         module = types.ModuleType("profile")
         module.__file__ = os.path.join(folder, "profile.py")
-        exec(f"def f(x): return {number}", module.__dict__)
+        exec(compile(f"def f(x): return {number}", module.__file__, "exec"), module.__dict__)
         monkeypatch.setitem(sys.modules, "profile", module)
         return hashed([module.f])
 
@@ -415,20 +430,31 @@ def test_a_file_with_the_name_of_one_of_pythons_is_followed(hashed, tmp_path, mo
     assert with_file(of_python, 1) == with_file(of_python, 2)
 
 
-def test_a_version_stands_for_the_code_of_an_installed_package_only(tmp_path, monkeypatch):
-    """Whoever works on a package edits it without a new version."""
+@pytest.mark.parametrize("name", ["package_of_ones_own", "pandas"])
+@pytest.mark.parametrize("file", ["__init__.py", "inner.py"])
+def test_a_version_stands_for_the_code_of_a_known_package_only(name, file, tmp_path, monkeypatch):
+    """Whoever works on a package edits it without a new version, and may install it again without one."""
 
-    def hashed(text, version, folder):
-        module = types.ModuleType("package_of_ones_own")
-        module.__version__, module.__file__ = version, os.path.join(folder, "package_of_ones_own.py")
-        exec(text, module.__dict__)
-        monkeypatch.setitem(sys.modules, "package_of_ones_own", module)
-        return of("import package_of_ones_own as h\ndef f(x): return h.g(x)")
+    def hashed(folder, version="1.0", edit="", begun=2e12):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for one in ("inner.py", "__init__.py"):
+            text, place = "def g(x): return 1\n" + (edit if one == file else ""), folder / name / one
+            place.write_text(text)
+        module = types.ModuleType(name)
+        module.__version__, module.__file__ = version, str(place)
+        exec(compile(text, place, "exec"), module.__dict__)
+        monkeypatch.setitem(sys.modules, name, module)
+        fingerprints._files.cache_clear()
+        monkeypatch.setattr(fingerprints, "_INSTALLED", (str(tmp_path / "installed"),))
+        monkeypatch.setattr(fingerprints, "_BEGUN", begun)
+        return of(f"import {name} as h\ndef f(x): return h.g(x)"), fingerprints.parts([module.g]).get(name)
 
-    one, other, installed = "def g(x): return 1", "def g(x): return 2", sysconfig.get_path("purelib")
-    assert hashed(one, "1.0", installed) == hashed(other, "1.0", installed)
-    assert hashed(one, "1.0", installed) != hashed(one, "1.1", installed)
-    assert hashed(one, "1.0", tmp_path) != hashed(other, "1.0", tmp_path)
+    installed, elsewhere = tmp_path / "installed", tmp_path / "elsewhere"
+    assert hashed(installed) == hashed(installed) != hashed(installed, "1.1")
+    assert (hashed(installed) == hashed(installed, edit="def g(x): return 2")) == (name == "pandas")
+    assert hashed(elsewhere) == hashed(elsewhere, "1.1")
+    assert (hashed(elsewhere) == hashed(elsewhere, edit="def g(x): return 2")) == (file == "inner.py")
+    assert hashed(installed, begun=0.0)[0].startswith(UNIQUE) == (name != "pandas")
 
 
 @pytest.mark.slow
