@@ -24,8 +24,11 @@ import time
 import types
 
 import numpy as np
+from numba.core.datamodel import default_manager
 from numba.core.types import Type
-from numba.extending import infer, lower_builtin
+from numba.extending import infer, lower_builtin, typeof_impl
+
+from pdmp.errors import OURS
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
@@ -127,67 +130,80 @@ def _outside(thing):
     return getattr(thing, "__module__", None) is not None and not _is_library(_package(thing))
 
 
-def _implementation(registered):
-    """The user's function or class behind what numba has registered; None if it is numba's own."""
+def _own(registered, depth=4):
+    """What is not numba's in what it has registered: functions, classes, and numbers and texts beside them."""
+    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
+        return []
     if isinstance(registered, type):  # a template
         own = getattr(registered, "_overload_func", None) or next(filter(_outside, registered.__mro__[:-1]), None)
-        registered = own or vars(registered).get("generic")
-    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
-        return None
-    if isinstance(registered, types.FunctionType) and not _outside(registered):  # numba's wrapper of a function
-        cells = [cell.cell_contents for cell in registered.__closure__ or () if cell != types.CellType()]
-        registered = next((cell for cell in cells if isinstance(cell, types.FunctionType) and _outside(cell)), None)
-    return registered if registered is not None and _outside(registered) else None
+        if own is not None:
+            return [own] if _outside(own) else []
+        inner = map(vars(registered).get, ("key", "generic", "generic_resolve"))
+    elif isinstance(registered, functools.partial):
+        inner = [registered.func, *registered.args, *itertools.chain.from_iterable(registered.keywords.items())]
+    elif isinstance(registered, types.FunctionType) and not _outside(registered):  # numba's wrapper of a function
+        inner = map(_contents, registered.__closure__ or ())
+    else:
+        return [registered] if type(registered) in _ATOMS or _outside(registered) else []
+    return [one for thing in inner for one in _own(thing, depth - 1)] if depth else []
 
 
 class _Overloads:
     """What modules outside numba have told it to run in the place of functions, operators, methods and attributes.
 
     Nothing in the text of a function that calls ``f(a)`` or reads ``a.name`` leads to an overload, in whatever file.
+    What this package and installed ones have told is found by what a function names, or any later import of theirs
+    would make its machine code another. What other files have told, the user's, may be reached in further ways, by
+    iteration or through types of their own, and counts as a whole.
     """
 
-    def __init__(self, typed, lowered):
+    def __init__(self, typed, lowered, typeof, models):
         #: Numba's lists, which only grow, how much has been read, and where an item has its code and what that is for.
         self.lists = [
-            [typed.functions, 0, lambda item: (item, item.key)],
+            [typed.functions, 0, lambda item: (item, None if isinstance(item.key, str) else item.key)],
             [typed.globals, 0, lambda item: (next(iter(getattr(item[1], "templates", ())), None), item[0])],
             [typed.attributes, 0, lambda item: (item, getattr(item, "_attr", None))],
-            [lowered.functions, 0, lambda item: (item[0], item[1])],
+            [lowered.functions, 0, lambda item: (item[0], None if isinstance(item[1], str) else item[1])],
             [lowered.getattrs, 0, lambda item: (item[0], item[1])],
             [lowered.setattrs, 0, lambda item: (item[0], item[1])],
             [lowered.casts, 0, lambda item: (item[0], None)],
             [lowered.constants, 0, lambda item: (item[0], None)],
+            [typeof.items(), 0, lambda item: (item[1], item[0])],
+            [models.items(), 0, lambda item: (item[1], item[0])],
         ]
-        self.of_object, self.of_name, self.of_all = {}, {}, {}
+        self.of_object, self.of_name, self.of_all, self.of_users = {}, {}, {}, {}
 
-    def found(self, things, names):
+    def found(self, things, names, users=False):
         """The overloads of these objects and of what has one of these names; their order is not that of imports."""
         for source in self.lists:
             items, n, parts = source
-            for item in items[n:]:
+            for item in [*itertools.islice(items, n, None)] if len(items) > n else ():
                 inline = getattr(getattr(item, "_inline", None), "value", None)
                 self._add(*parts(item), {"options": getattr(item, "_jit_options", None), "inline": inline})
                 source[1] += 1
         groups = [self.of_object.get(id(thing)) for thing in things] + [self.of_name.get(name) for name in names]
-        found = dict(self.of_all)
+        found = self.of_all | (self.of_users if users else {})
         for group in filter(None, groups):
             found |= group
         return sorted(found.values(), key=lambda entry: entry[:2])
 
     def _add(self, registered, key, options):
-        code = _implementation(registered)
+        own = _own(registered)
+        code = next(filter(_outside, own), None)
         if code is None:
             return
-        entry = code.__module__, code.__qualname__, code, options
-        name = key if isinstance(key, str) and key.isidentifier() else getattr(key, "__name__", None)
-        if name is None or key in (bool, "getitem", "setitem") or getattr(key, "__module__", None) == "_operator":
-            self.of_all[id(code), str(options)] = entry  # of what is not named where it is used
-            return
-        for index, place in (self.of_object, id(key)), (self.of_name, name):
-            index.setdefault(place, {})[id(code), str(options)] = entry
+        name = key if isinstance(key, str) else getattr(key, "__name__", None)
+        entry = code.__module__, getattr(code, "__qualname__", ""), [name, *own], options
+        groups = [self.of_object.setdefault(id(key), {}), self.of_name.setdefault(name, {})]
+        if name is None or key is bool or getattr(key, "__module__", None) == "_operator":
+            groups = [self.of_all]  # of what is not named where it is used
+        if _package(code) not in OURS and not _release(_package(code)):
+            groups.append(self.of_users)
+        for group in groups:
+            group[(name, str(options), *map(id, own))] = entry
 
 
-_overloads = _Overloads(infer.__self__, lower_builtin.__self__)
+_overloads = _Overloads(infer.__self__, lower_builtin.__self__, typeof_impl.registry, default_manager._handlers)
 
 
 def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
@@ -340,6 +356,7 @@ class _Walk:
     def __init__(self, named_only, seen=None):
         self.digest, self.complete, self.package, self.overloaded = hashlib.sha256(), True, None, True
         self.named_only, self.seen = named_only, {} if seen is None else seen
+        self.whole = not named_only  #: whether the user's overloads are to be added as a whole
         self.kinds = []  #: classes of what cannot be hashed
         self.place, self.without = (), frozenset()  #: where the walk is, and which places it leaves out
 
@@ -428,7 +445,7 @@ class _Walk:
     def apart(self, value):
         """Hash of one member of a set: members are hashed one by one and sorted, as a set has no order."""
         walk = _Walk(self.named_only, dict(self.seen))
-        walk.package, walk.overloaded = self.package, self.overloaded
+        walk.package, walk.overloaded, walk.whole = self.package, self.overloaded, self.whole
         walk.value(value)
         self.complete &= walk.complete
         self.kinds += walk.kinds
@@ -535,8 +552,10 @@ class _Walk:
         Functions of this package work on numbers, arrays and classes of which it knows the methods: what others
         overload is for objects of theirs, and must not make its machine code another.
         """
-        for module, name, code, options in _overloads.found(things, names) if self.overloaded else ():
-            if self.package != _root(__name__) or _root(module) == self.package:
+        users = self.whole and self.package not in (None, *OURS)
+        self.whole = self.whole and not users
+        for module, name, code, options in _overloads.found(things, names, users) if self.overloaded else ():
+            if self.package not in OURS or _root(module) in OURS:
                 self.add("overload", name)
                 self.value(options)
                 self.value(code)
@@ -665,6 +684,7 @@ class _Parts(_Walk):
 
     def __init__(self, tables):
         super().__init__(())
+        self.whole = False  # a worker may not have imported what no function names
         self.tables, self.strict = tables, False  # whether all that is met belongs to what is hashed now
         self.parts, self.hashes = {}, {}
 
