@@ -122,8 +122,8 @@ def check_potential(required, process, x):
     other = next((name for name in tables if name in here and here[name] != tables[name]), None)
     if other is not None:
         refuse(
-            f"has other values of what {other} of the file {_file(_module(other))} names, a list, an array or an "
-            "object",
+            f"has other values of what {other} of the file {_file(_module(other))} names, a list, an array, an object "
+            "or a function",
             "give it the same files, data and settings",
         )
 

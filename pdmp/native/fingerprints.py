@@ -7,6 +7,7 @@ comments and docstrings: editing those, or a file that compiled code never reach
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import datetime
 import decimal
@@ -15,6 +16,7 @@ import enum
 import fractions
 import functools
 import hashlib
+import importlib.util
 import itertools
 import os
 import pathlib
@@ -589,6 +591,10 @@ class _Walk:
 
     def followed(self, name, value, code):
         self.of_module(name, value, _names(code), ())
+        self.under(name, value)
+
+    def under(self, name, value):
+        """A value by the name by which a function has it."""
         self.at(name, value)
 
     def of_module(self, name, value, names, above):
@@ -599,7 +605,7 @@ class _Walk:
             if hasattr(value, attribute):
                 found = getattr(value, attribute)
                 self.of_module(f"{name}.{attribute}", found, names, (*above, value))
-                self.at(f"{name}.{attribute}", found)
+                self.under(f"{name}.{attribute}", found)
 
 
 class _Kept(_Walk):
@@ -679,13 +685,24 @@ def _stored(code):
     return found.union(*(_stored(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)))
 
 
+@functools.lru_cache(4096)
+def _imported(code):
+    """Modules that a function imports itself, relative ones with their dots."""
+    steps = [step for step in dis.get_instructions(code) if not step.opname.startswith(("CACHE", "EXTENDED_ARG"))]
+    return ["." * steps[k - 2].argval + step.argval for k, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
+
+
 class _Parts(_Walk):
-    """Functions and classes one by one: each value has a hash of its own, wherever else it was met."""
+    """Functions and classes one by one: each value has a hash of its own, wherever else it was met.
+
+    With `tables`, also each value that a Python function names: a call may change one of them and not another.
+    """
 
     def __init__(self, tables):
         super().__init__(())
         self.whole = False  # a worker may not have imported what no function names
         self.tables, self.strict = tables, False  # whether all that is met belongs to what is hashed now
+        self.owner = None  # the Python function or class that is hashed now
         self.parts, self.hashes = {}, {}
 
     def add(self, *parts):
@@ -713,11 +730,18 @@ class _Parts(_Walk):
     def named(self, module, name, content, strict):
         """Keep the hash of a function or class under its name; to whatever names it, it is the name."""
         module = "__main__" if module in _MAINS else module
-        outer, self.strict = self.strict, strict or self.tables
+        outer, self.strict = (self.strict, self.owner), strict or self.tables
+        self.owner = None if strict else f"{module}.{name}"
         found = self.aside(content)
-        self.strict = outer
+        self.strict, self.owner = outer
         self.parts.setdefault(f"{module}.{name}", set()).add(found)
         self.add(module, name)
+
+    def under(self, name, value):
+        if not self.tables or self.owner is None:
+            return super().under(name, value)
+        found = self.aside(lambda: super(_Parts, self).under(name, value))
+        return self.parts.setdefault(f"{self.owner} ({name})", set()).add(found)
 
     def function(self, function, compiled=False):
         compiled = compiled or hasattr(function, "__compiled__")
@@ -732,6 +756,10 @@ class _Parts(_Walk):
     def code(self, code, resolve):
         stored = _stored(code)
         super().code(code, lambda name: _MISSING if name in stored else resolve(name))
+        for name in _imported(code) if self.tables and self.owner else ():
+            with contextlib.suppress(ImportError):
+                full = importlib.util.resolve_name(name, str(resolve("__package__")))
+                self.of_module(full, sys.modules.get(full), _names(code), ())
 
     def type(self, cls):
         if self.library(cls) or self.released(cls):
@@ -744,7 +772,7 @@ class _Parts(_Walk):
                 if name in _MADE or isinstance(value, _DESCRIPTORS) or ours and not hasattr(value, "__compiled__"):
                     continue
                 self.add(name)
-                self.value(value)
+                self.under(name, value)
             for base in cls.__bases__:
                 self.value(base)
 
