@@ -235,8 +235,11 @@ def _is_of_user(cls):
 
 
 def check_attributes(owner):
-    """Raise a `TypeError` for an attribute of an object that hides a method, or draws random numbers of its own."""
+    """Raise a `TypeError` for a new object of whose class machine code is out of date, or with an attribute that hides
+    a method, or draws random numbers of its own.
+    """
     name = type(owner).__name__
+    check_current(type(owner))
     if owner._set_by_base not in (None, *owner.__dict__):
         raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
     of_user = type(owner).__module__.partition(".")[0] != "pdmp"
