@@ -235,9 +235,7 @@ def _is_of_user(cls):
 
 
 def check_attributes(owner):
-    """Raise a `TypeError` for a new object of whose class machine code is out of date, or with an attribute that hides
-    a method, or draws random numbers of its own.
-    """
+    """Raise a `TypeError` for an object whose class has changed, or that hides a method or draws random numbers."""
     name = type(owner).__name__
     check_current(type(owner))
     if owner._set_by_base not in (None, *owner.__dict__):
