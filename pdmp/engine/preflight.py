@@ -42,7 +42,6 @@ from pdmp.native.classes import (
     Compiled,
     cell_value,
     check_attributes,
-    check_current,
     check_replaced,
     holds_generator,
     lookup_order,
@@ -120,7 +119,6 @@ def check_methods(process):
             part.check_unchanged()
         if not is_trusted(type(part).__module__):
             check_attributes(part)
-            check_current(type(part))
         for name, method in type(part)._methods.items():
             if not is_trusted(method.__module__):
                 # A model keeps what its class calls so under another name.

@@ -235,8 +235,9 @@ def _is_of_user(cls):
 
 
 def check_attributes(owner):
-    """Raise a `TypeError` for an attribute of an object that hides a method, or draws random numbers of its own."""
+    """Raise a `TypeError` for an object whose class has changed, or that hides a method or draws random numbers."""
     name = type(owner).__name__
+    check_current(type(owner))
     if owner._set_by_base not in (None, *owner.__dict__):
         raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
     of_user = type(owner).__module__.partition(".")[0] != "pdmp"

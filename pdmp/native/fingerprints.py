@@ -7,6 +7,7 @@ comments and docstrings: editing those, or a file that compiled code never reach
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import datetime
 import decimal
@@ -15,20 +16,26 @@ import enum
 import fractions
 import functools
 import hashlib
+import importlib.util
 import itertools
 import os
+import pathlib
 import sys
 import sysconfig
+import time
 import types
 
 import numpy as np
+from numba.core.datamodel import default_manager
 from numba.core.types import Type
-from numba.extending import infer, lower_builtin
+from numba.extending import infer, lower_builtin, typeof_impl
+
+from pdmp.errors import OURS
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
 
-_PROCESS = os.urandom(16)
+_PROCESS, _BEGUN = os.urandom(16), time.time()
 _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (
@@ -37,6 +44,12 @@ _ATOMS = (
 )
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
+#: Packages that their versions tell. Another one that is installed, perhaps the user's own, is told by its files too.
+_RELEASED = {
+    *("arviz", "arviz_base", "arviz_stats", "bridgestan", "dask", "distributed", "formulae", "jax", "jaxlib"),
+    *("matplotlib", "mpi4py", "networkx", "numpyro", "nutpie", "pandas", "pyarrow", "pymc", "pytensor", "sklearn"),
+    *("stanli", "statsmodels", "tensorflow", "torch", "tqdm", "xarray"),
+}
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
 _ARRAYS = {"jax", "jaxlib", "torch"}
@@ -69,72 +82,130 @@ def _is_library(root):
     return root in _LIBRARIES or is_standard(root)
 
 
+def _lies_in(file, root):
+    """Whether a file of code is one of a package; written by this one, it is called after it."""
+    if is_standard(root):
+        return file.startswith(("<frozen ", _STANDARD)) and not file.startswith(_INSTALLED)
+    own = getattr(sys.modules.get(root), "__file__", None) or ""
+    folder = os.path.join(os.path.dirname(own), "")
+    return file == own or file.startswith((f"<{root}.", folder if os.path.basename(own) == "__init__.py" else "\0"))
+
+
+def hash_of_files(place):
+    """Hash of a Python file, or of those in a folder, and when the last of them was written."""
+    digest, last = hashlib.sha256(), 0.0
+    for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        digest.update(f"{file.relative_to(place).as_posix()}\0".encode() + file.read_bytes())
+        last = max(last, file.stat().st_mtime)
+    return digest.hexdigest(), last
+
+
+_files = functools.cache(hash_of_files)
+
+
+def _release(root):
+    """What tells an installed package: its version and its files; none of a package that is not one or has no version.
+
+    Files that are newer than this process may not be what it has read.
+    """
+    module = sys.modules.get(root)
+    version, place = getattr(module, "__version__", None), getattr(module, "__file__", None) or ""
+    if root == _root(__name__) or version is None or not place.startswith(_INSTALLED):
+        return ()
+    if root in _RELEASED:
+        return root, str(version)
+    place = pathlib.Path(place)
+    found, last = _files(place.parent if place.name == "__init__.py" else place)
+    return root, str(version), UNIQUE + _PROCESS.hex() if last > _BEGUN else found
+
+
+def _package(thing):
+    """The package of a function or class; none if a function says that it is of one in whose files its code is not.
+
+    As `functools.wraps` makes it, or a decorator that sets `__module__`, or a namespace with the name of another one.
+    """
+    root = _root(getattr(thing, "__module__", None))
+    return root if not isinstance(thing, types.FunctionType) or _lies_in(thing.__code__.co_filename, root) else ""
+
+
 def _outside(thing):
-    module = getattr(thing, "__module__", None)
-    return module is not None and not _is_library(_root(module))
+    return getattr(thing, "__module__", None) is not None and not _is_library(_package(thing))
 
 
-def _implementation(registered):
-    """The user's function or class behind what numba has registered; None if it is numba's own."""
+def _own(registered, depth=4):
+    """What is not numba's in what it has registered: functions, classes, and numbers and texts beside them."""
+    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
+        return []
     if isinstance(registered, type):  # a template
         own = getattr(registered, "_overload_func", None) or next(filter(_outside, registered.__mro__[:-1]), None)
-        registered = own or vars(registered).get("generic")
-    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
-        return None
-    if isinstance(registered, types.FunctionType) and not _outside(registered):  # numba's wrapper of a function
-        cells = [cell.cell_contents for cell in registered.__closure__ or () if cell != types.CellType()]
-        registered = next((cell for cell in cells if isinstance(cell, types.FunctionType) and _outside(cell)), None)
-    return registered if registered is not None and _outside(registered) else None
+        if own is not None:
+            return [own] if _outside(own) else []
+        inner = map(vars(registered).get, ("key", "generic", "generic_resolve"))
+    elif isinstance(registered, functools.partial):
+        inner = [registered.func, *registered.args, *itertools.chain.from_iterable(registered.keywords.items())]
+    elif isinstance(registered, types.FunctionType) and not _outside(registered):  # numba's wrapper of a function
+        inner = map(_contents, registered.__closure__ or ())
+    else:
+        return [registered] if type(registered) in _ATOMS or _outside(registered) else []
+    return [one for thing in inner for one in _own(thing, depth - 1)] if depth else []
 
 
 class _Overloads:
     """What modules outside numba have told it to run in the place of functions, operators, methods and attributes.
 
     Nothing in the text of a function that calls ``f(a)`` or reads ``a.name`` leads to an overload, in whatever file.
+    What this package and installed ones have told is found by what a function names, or any later import of theirs
+    would make its machine code another. What other files have told, the user's, may be reached in further ways, by
+    iteration or through types of their own, and counts as a whole.
     """
 
-    def __init__(self, typed, lowered):
+    def __init__(self, typed, lowered, typeof, models):
         #: Numba's lists, which only grow, how much has been read, and where an item has its code and what that is for.
         self.lists = [
-            [typed.functions, 0, lambda item: (item, item.key)],
+            [typed.functions, 0, lambda item: (item, None if isinstance(item.key, str) else item.key)],
             [typed.globals, 0, lambda item: (next(iter(getattr(item[1], "templates", ())), None), item[0])],
             [typed.attributes, 0, lambda item: (item, getattr(item, "_attr", None))],
-            [lowered.functions, 0, lambda item: (item[0], item[1])],
+            [lowered.functions, 0, lambda item: (item[0], None if isinstance(item[1], str) else item[1])],
             [lowered.getattrs, 0, lambda item: (item[0], item[1])],
             [lowered.setattrs, 0, lambda item: (item[0], item[1])],
             [lowered.casts, 0, lambda item: (item[0], None)],
             [lowered.constants, 0, lambda item: (item[0], None)],
+            [typeof.items(), 0, lambda item: (item[1], item[0])],
+            [models.items(), 0, lambda item: (item[1], item[0])],
         ]
-        self.of_object, self.of_name, self.of_all = {}, {}, {}
+        self.of_object, self.of_name, self.of_all, self.of_users = {}, {}, {}, {}
 
-    def found(self, things, names):
+    def found(self, things, names, users=False):
         """The overloads of these objects and of what has one of these names; their order is not that of imports."""
         for source in self.lists:
             items, n, parts = source
-            for item in items[n:]:
+            for item in [*itertools.islice(items, n, None)] if len(items) > n else ():
                 inline = getattr(getattr(item, "_inline", None), "value", None)
                 self._add(*parts(item), {"options": getattr(item, "_jit_options", None), "inline": inline})
                 source[1] += 1
         groups = [self.of_object.get(id(thing)) for thing in things] + [self.of_name.get(name) for name in names]
-        found = dict(self.of_all)
+        found = self.of_all | (self.of_users if users else {})
         for group in filter(None, groups):
             found |= group
         return sorted(found.values(), key=lambda entry: entry[:2])
 
     def _add(self, registered, key, options):
-        code = _implementation(registered)
+        own = _own(registered)
+        code = next(filter(_outside, own), None)
         if code is None:
             return
-        entry = code.__module__, code.__qualname__, code, options
-        name = key if isinstance(key, str) and key.isidentifier() else getattr(key, "__name__", None)
-        if name is None or key in (bool, "getitem", "setitem") or getattr(key, "__module__", None) == "_operator":
-            self.of_all[id(code), str(options)] = entry  # of what is not named where it is used
-            return
-        for index, place in (self.of_object, id(key)), (self.of_name, name):
-            index.setdefault(place, {})[id(code), str(options)] = entry
+        name = key if isinstance(key, str) else getattr(key, "__name__", None)
+        entry = code.__module__, getattr(code, "__qualname__", ""), [name, *own], options
+        groups = [self.of_object.setdefault(id(key), {}), self.of_name.setdefault(name, {})]
+        if name is None or key is bool or getattr(key, "__module__", None) == "_operator":
+            groups = [self.of_all]  # of what is not named where it is used
+        if _package(code) not in OURS and not _release(_package(code)):
+            groups.append(self.of_users)
+        for group in groups:
+            group[(name, str(options), *map(id, own))] = entry
 
 
-_overloads = _Overloads(infer.__self__, lower_builtin.__self__)
+_overloads = _Overloads(infer.__self__, lower_builtin.__self__, typeof_impl.registry, default_manager._handlers)
 
 
 def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
@@ -287,6 +358,7 @@ class _Walk:
     def __init__(self, named_only, seen=None):
         self.digest, self.complete, self.package, self.overloaded = hashlib.sha256(), True, None, True
         self.named_only, self.seen = named_only, {} if seen is None else seen
+        self.whole = not named_only  #: whether the user's overloads are to be added as a whole
         self.kinds = []  #: classes of what cannot be hashed
         self.place, self.without = (), frozenset()  #: where the walk is, and which places it leaves out
 
@@ -307,7 +379,7 @@ class _Walk:
         kind = type(value)
         if self.place in self.without:
             return self.add("left out")
-        if isinstance(value, _ATOMS):
+        if kind in _ATOMS:  # what derives from one of them may have any text
             return self.add(kind.__qualname__, value)
         if id(value) in self.seen:
             return self.add("seen", self.seen[id(value)][0])
@@ -375,7 +447,7 @@ class _Walk:
     def apart(self, value):
         """Hash of one member of a set: members are hashed one by one and sorted, as a set has no order."""
         walk = _Walk(self.named_only, dict(self.seen))
-        walk.package, walk.overloaded = self.package, self.overloaded
+        walk.package, walk.overloaded, walk.whole = self.package, self.overloaded, self.whole
         walk.value(value)
         self.complete &= walk.complete
         self.kinds += walk.kinds
@@ -426,7 +498,7 @@ class _Walk:
         if self.library(cls) or self.released(cls):
             return
         if issubclass(cls, enum.Enum):
-            self.value([(member.name, member.value) for member in cls])
+            self.value([(name, member.value) for name, member in cls.__members__.items()])
         elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
             self.value(cls._field_defaults)
         elif hasattr(cls, "_methods"):  # a class derived from `Compiled`
@@ -444,24 +516,20 @@ class _Walk:
                 self.value(type(cls))
 
     def released(self, thing):
-        """Whether this belongs to another installed package that has a version; if so, the version is hashed."""
-        root = _root(thing.__module__)
-        module = sys.modules.get(root)
-        version = getattr(module, "__version__", None)
-        file = getattr(module, "__file__", None) or ""
-        if root == _root(__name__) or version is None or not file.startswith(_INSTALLED):
-            return False
-        self.add(root, str(version))
-        return True
+        """Whether this belongs to another installed package that has a version; if so, what tells that is hashed."""
+        release = _release(_package(thing))
+        if release:
+            self.add(*release)
+            if release[-1].startswith(UNIQUE):
+                self.unique(sys.modules[release[0]])
+        return bool(release)
 
     def function(self, function, compiled=False):
-        module, root = function.__module__ or "", _root(function.__module__)
-        self.add("function", module, function.__qualname__)
-        # `functools.wraps` gives a function the module of another one, whose code it has not.
-        borrowed = hasattr(function, "__wrapped__") and _root(function.__globals__.get("__name__")) != root
-        if (_is_library(root) or root in self.named_only) and not borrowed:
+        root = _package(function)
+        self.add("function", function.__module__ or "", function.__qualname__)
+        if _is_library(root) or root in self.named_only:
             return
-        if not (compiled or borrowed or hasattr(function, "__compiled__")) and self.released(function):
+        if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
             return
         self.add(getattr(function, "__allocates__", None), getattr(function, "__inline__", None))
         scope, caller, self.package = function.__globals__, self.package, root
@@ -486,8 +554,10 @@ class _Walk:
         Functions of this package work on numbers, arrays and classes of which it knows the methods: what others
         overload is for objects of theirs, and must not make its machine code another.
         """
-        for module, name, code, options in _overloads.found(things, names) if self.overloaded else ():
-            if self.package != _root(__name__) or _root(module) == self.package:
+        users = self.whole and self.package not in (None, *OURS)
+        self.whole = self.whole and not users
+        for module, name, code, options in _overloads.found(things, names, users) if self.overloaded else ():
+            if self.package not in OURS or _root(module) in OURS:
                 self.add("overload", name)
                 self.value(options)
                 self.value(code)
@@ -521,6 +591,10 @@ class _Walk:
 
     def followed(self, name, value, code):
         self.of_module(name, value, _names(code), ())
+        self.under(name, value)
+
+    def under(self, name, value):
+        """A value by the name by which a function has it."""
         self.at(name, value)
 
     def of_module(self, name, value, names, above):
@@ -531,7 +605,7 @@ class _Walk:
             if hasattr(value, attribute):
                 found = getattr(value, attribute)
                 self.of_module(f"{name}.{attribute}", found, names, (*above, value))
-                self.at(f"{name}.{attribute}", found)
+                self.under(f"{name}.{attribute}", found)
 
 
 class _Kept(_Walk):
@@ -549,7 +623,7 @@ class _Kept(_Walk):
         self.places.setdefault(self.place, []).append(found)
 
     def value(self, value):
-        if isinstance(value, _ATOMS):
+        if type(value) in _ATOMS:
             return self.note(repr(value))
         self.note(type(value).__qualname__)
         if isinstance(value, (list, tuple, dict, set, frozenset)):
@@ -587,7 +661,7 @@ class _Dispatchers(_Walk):
     def value(self, value):
         new = id(value) not in self.seen and _root(type(value).__module__) == "numba"
         function = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None) if new else None
-        if isinstance(function, types.FunctionType) and _root(function.__module__) not in self.named_only:
+        if isinstance(function, types.FunctionType) and _package(function) not in self.named_only:
             self.found.append(value)
         super().value(value)
 
@@ -600,7 +674,7 @@ class _Dispatchers(_Walk):
 _MADE = _CLASS_METADATA | {"_annotations", "_methods", "_tuple", "_registered", "__signature__", "__slotnames__"}
 _MAINS = {"__mp_main__", "__worker__"}
 #: Of what a Python function names, what cannot change while a program runs.
-_FIXED = (tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType, functools.partial)
+_FIXED = (*_ATOMS, tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType, functools.partial)
 _STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_DEREF") if name in dis.opmap}
 
 
@@ -611,12 +685,24 @@ def _stored(code):
     return found.union(*(_stored(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)))
 
 
+@functools.lru_cache(4096)
+def _imported(code):
+    """Modules that a function imports itself, relative ones with their dots."""
+    steps = [step for step in dis.get_instructions(code) if not step.opname.startswith(("CACHE", "EXTENDED_ARG"))]
+    return ["." * steps[k - 2].argval + step.argval for k, step in enumerate(steps) if step.opname == "IMPORT_NAME"]
+
+
 class _Parts(_Walk):
-    """Functions and classes one by one: each value has a hash of its own, wherever else it was met."""
+    """Functions and classes one by one: each value has a hash of its own, wherever else it was met.
+
+    With `tables`, also each value that a Python function names: a call may change one of them and not another.
+    """
 
     def __init__(self, tables):
         super().__init__(())
+        self.whole = False  # a worker may not have imported what no function names
         self.tables, self.strict = tables, False  # whether all that is met belongs to what is hashed now
+        self.owner = None  # the Python function or class that is hashed now
         self.parts, self.hashes = {}, {}
 
     def add(self, *parts):
@@ -630,7 +716,7 @@ class _Parts(_Walk):
         return found
 
     def value(self, value):
-        if isinstance(value, _ATOMS):
+        if type(value) in _ATOMS:
             return super().value(value)
         key = id(value), self.strict
         if key not in self.hashes:
@@ -644,15 +730,22 @@ class _Parts(_Walk):
     def named(self, module, name, content, strict):
         """Keep the hash of a function or class under its name; to whatever names it, it is the name."""
         module = "__main__" if module in _MAINS else module
-        outer, self.strict = self.strict, strict or self.tables
+        outer, self.strict = (self.strict, self.owner), strict or self.tables
+        self.owner = None if strict else f"{module}.{name}"
         found = self.aside(content)
-        self.strict = outer
+        self.strict, self.owner = outer
         self.parts.setdefault(f"{module}.{name}", set()).add(found)
         self.add(module, name)
 
+    def under(self, name, value):
+        if not self.tables or self.owner is None:
+            return super().under(name, value)
+        found = self.aside(lambda: super(_Parts, self).under(name, value))
+        return self.parts.setdefault(f"{self.owner} ({name})", set()).add(found)
+
     def function(self, function, compiled=False):
         compiled = compiled or hasattr(function, "__compiled__")
-        root = _root(function.__module__)
+        root = _package(function)
         if _is_library(root) or not compiled and (root == _root(__name__) or self.released(function)):
             for cell in function.__closure__ or () if is_standard(root) else ():  # of `functools.singledispatch`, say
                 self.value(_contents(cell))
@@ -663,6 +756,10 @@ class _Parts(_Walk):
     def code(self, code, resolve):
         stored = _stored(code)
         super().code(code, lambda name: _MISSING if name in stored else resolve(name))
+        for name in _imported(code) if self.tables and self.owner else ():
+            with contextlib.suppress(ImportError):
+                full = importlib.util.resolve_name(name, str(resolve("__package__")))
+                self.of_module(full, sys.modules.get(full), _names(code), ())
 
     def type(self, cls):
         if self.library(cls) or self.released(cls):
@@ -675,7 +772,7 @@ class _Parts(_Walk):
                 if name in _MADE or isinstance(value, _DESCRIPTORS) or ours and not hasattr(value, "__compiled__"):
                     continue
                 self.add(name)
-                self.value(value)
+                self.under(name, value)
             for base in cls.__bases__:
                 self.value(base)
 
@@ -696,6 +793,6 @@ class _Parts(_Walk):
     def released(self, thing):
         found = super().released(thing)
         if found:
-            root = _root(thing.__module__)
-            self.parts[root] = {str(sys.modules[root].__version__).encode()}
+            root, *told = _release(_package(thing))
+            self.parts[root] = {repr(told).encode()}
         return found

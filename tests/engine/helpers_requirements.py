@@ -132,6 +132,34 @@ def dispatched(x):
     return beyond(x, slope_of(x))
 
 
+class Unit(float):
+    def __repr__(self):
+        return "some metres"
+
+
+METRE, STEEP = Unit(1.0), 1.0
+
+
+def by_unit(x):
+    return beyond(x, METRE * 1.0)
+
+
+def steep(x):
+    return beyond(x, 1.0 * STEEP)
+
+
+def by_import(x):
+    import users_module as own
+
+    return beyond(x, own.STEEP)
+
+
+def by_import_of_a_function(x):
+    from users_module import steep
+
+    return steep(x)
+
+
 def remembering(x):
     if x.tobytes() not in memory:
         memory[x.tobytes()] = beyond(x, SLOPES[0])

@@ -33,6 +33,10 @@ FAR = {  # what differs, and whether it is known before values are compared
     "by_part": ("beyond, slope=1.0)", "beyond, slope=2.0)", False),
     "by_part_of_list": ("slopes=[1.0])", "slopes=[2.0])", False),
     "dispatched": ("    return 1.0\n", "    return 2.0\n", True),
+    "by_unit": ("Unit(1.0)", "Unit(2.0)", True),
+    "by_import": ("STEEP = Unit(1.0), 1.0", "STEEP = Unit(1.0), 2.0", False),
+    "by_import_of_a_function": ("1.0 * STEEP", "2.0 * STEEP", False),
+    "remembering": ("SLOPES, ARRAY, SETTINGS = [1.0]", "SLOPES, ARRAY, SETTINGS = [2.0]", False),
 }
 
 EDITS = {
@@ -112,12 +116,13 @@ def test_other_tables_are_another_potential(edit, users):
 def test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is(name, users):
     old, new, is_code = FAR[name]
     assert MODULE.count(old) == 1
-    process, owner = process_of(getattr(users, name)), {"dispatched": "slope_of_arrays"}.get(name, name)
+    owners = {"dispatched": "slope_of_arrays", "by_import_of_a_function": "steep"}
+    process, owner = process_of(getattr(users, name)), owners.get(name, name)
     text = rf"has another users_module\.{owner}, of the file"
     if not is_code:
         text = (
-            rf"has other values of what users_module\.{owner} of the file /elsewhere/users_module.py names, a list, an "
-            "array or an object; give it the same files, data and settings"
+            rf"has other values of what users_module\.{owner}( \(.*\))? of the file /elsewhere/users_module.py names, "
+            "a list, an array, an object or a function; give it the same files, data and settings"
         )
     refused(process, There(MODULE.replace(old, new)), text)
     assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
@@ -246,7 +251,7 @@ def test_passes_over_rows_are_refused_with_other_tables_too(users):
     for old, new in (("return x + LINKS", "return x - LINKS"), VALUES["dict"]):
         other = module(MODULE.replace(old, new))
         requirements._checked.clear()
-        with pytest.raises(pdmp.SamplingError, match=r"has another users_module\.formula, of the file"):
+        with pytest.raises(pdmp.SamplingError, match=r"has another users_module\.formula.*, of the file"):
             requirements.check(required, [other.formula])
     requirements.check(required, [users.formula])
 

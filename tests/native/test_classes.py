@@ -190,7 +190,7 @@ def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monke
     check_current(Named)
     new = {"SCALE": 4.0, "SCALES": np.array([4.0]), "inlined_half": inlined(lambda x: 2.0 * x)}[name]
     monkeypatch.setitem(globals(), name, new)
-    for sampled in (descended, lambda: pdmp.auto(Named(0), seed=1)):
+    for sampled in (descended, lambda: pdmp.auto(model, seed=1), lambda: Named(0)):
         with pytest.raises(TypeError, match=CHANGED):
             sampled()
     monkeypatch.undo()
