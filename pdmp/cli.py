@@ -356,6 +356,9 @@ def sample(
     comparison._prepare(process, mode, label, _say)
     _say("")
     run = run_sample(process, initial=mode, **budget, chains=chains, seed=seed, warmup=0.1)
+    if not any(record.length > 0.0 for record in run.records):
+        _end(run)
+        raise UserError("the budget ended before there was a path after the warm-up; give a larger one.")
     summary, stats, setting = run.summary(), run.stats, process.recipe.setting(process)
     typer.echo(
         _as_json({"problem": dataset.name, "sampler": label, "setting": setting} | _found(run, summary))

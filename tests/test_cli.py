@@ -137,6 +137,10 @@ def test_sample_until_a_goal(small, command):
     assert run.stopped == "ess, rhat" and min(d.min() for d in pdmp.diagnostics.effective_draws(run).values()) >= 10
     assert command(call + "--gradients 40")[0] == 0
     assert pdmp.load("run.npz").stopped == "gradients"
+    code, _, err = command(call + "--data-passes 1e-9")
+    assert code == 2 and err.splitlines()[-1].startswith(
+        "pdmp: the budget ended before there was a path after the warm-up"
+    )
     code, _, err = command(call + "--ess 30 --gradients 40 --data-passes 40")
     assert code == 2 and err.startswith("pdmp: --gradients and --data-passes are the same budget")
 

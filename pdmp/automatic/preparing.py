@@ -18,7 +18,7 @@ from pdmp.automatic.row_modes import beside, modes_of_rows
 from pdmp.automatic.start import DENSE, find_starts
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
-from pdmp.engine.checks import check_seed
+from pdmp.engine.checks import check_memory, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper, suspected
 from pdmp.errors import warn
 from pdmp.metric import LowRank, Sparse
@@ -149,6 +149,7 @@ def auto(
     for_starts, for_metric, for_modes = root.spawn(3)
     check_methods(target)
     check_target(target)
+    check_memory(target, chains, None, False)
     spent = check_propriety(target, initial)
     if tempered:
         ready = prepared(

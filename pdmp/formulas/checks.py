@@ -64,11 +64,10 @@ def check_sizes(design: Design, totals: Totals) -> None:
     for name, size in named:
         if size > LARGEST:
             raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
-    if 0.0 < totals.y_largest < 1.0 / LARGEST:
-        size = totals.y_largest
-        raise ValueError(
-            f"the response {design.response!r} has values of at most {size:.2g}: give it in a smaller unit."
-        )
+    for name, size in named:
+        if 0.0 < size < 1.0 / LARGEST:
+            what = f"the {'response' if name == design.response else 'column'} {name!r}"
+            raise ValueError(f"{what} has values of at most {size:.2g}: give it in a smaller unit.")
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -452,6 +451,43 @@ def fitted_exactly(design: Design, y: np.ndarray, groups: Sequence[GroupColumn] 
         f"a sum of the columns gives {design.response!r} in every row, {runs_off} Leave out what the response was "
         "computed from, or what was computed from it."
     )
+
+
+def tied(
+    family: Family,
+    designs: Mapping[str, Design],
+    y: np.ndarray,
+    offset: np.ndarray | None,
+    constants: Mapping[str, Prior],
+    weight: np.ndarray | None,
+) -> str | None:
+    """A warning that a component of a mixture has no proper posterior, as rows of equal columns have equal responses.
+
+    Where such rows weigh W and its sd σ goes to 0 at their response, the density times the width of what fits them goes
+    like σ^(1 - W), times the prior of σ. `y`: the response as it is stored; `offset`: of the first component.
+    """
+    for name, prior in constants.items():
+        k = name.removeprefix("sigma")
+        if not family.name.startswith("mixture") or name == k:
+            continue
+        design = designs.get(f"mu{k}")
+        columns = [y if offset is None or k != "1" else y - offset]
+        if design is not None:
+            columns += [
+                *design.X.T,
+                *(own for g in design.groups for own in (np.broadcast_to(g.level, len(y)), g.value)),
+            ]
+        _, first, which = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+        weights = np.bincount(which.reshape(-1), weight)
+        most, least = int(np.argmax(weights)), getattr(prior, "shape", 1.0) + 1.0
+        if weights[most] >= least:
+            return (
+                f"rows of equal columns have the response {y[first[most]]:.6g}, as rounded ones do, and weigh "
+                f"{weights[most]:.3g} together: the density grows without end where {name} goes to 0 there, and the "
+                f"posterior is improper. Give a prior that keeps it from 0, priors={{{name!r}: Gamma(shape, scale)}} "
+                f"with a shape above {weights[most] - 1.0:.3g} (pdmp.models.priors)."
+            )
+    return None
 
 
 def suspected(

@@ -14,6 +14,7 @@ from scipy.special import log_ndtr
 from pdmp.automatic.sampling import sample
 from pdmp.data.formats import is_number, listed
 from pdmp.data.tables import did_you_mean
+from pdmp.errors import warn
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -22,6 +23,7 @@ from pdmp.formulas.checks import (
     independence,
     leanings,
     suspected,
+    tied,
 )
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
@@ -451,6 +453,10 @@ def make_general_model(
         notes.append(f"{len(one.rows):,} of {n:,} values of {one.name} are missing, and imputed")
     cuts = named.find(family.priors["cuts"], "cuts") if has_cuts else None
     named.finish()
+    text = tied(family, designs, measured(family, y), predictors[0].offset, constants, weight)
+    if text is not None:
+        warn(text)
+        notes.append(text.rstrip("."))
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)

@@ -71,6 +71,8 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
     else:
         table = _from_any(data, asked)
     check_repeated(table.columns)
+    if table.columns.nlevels == 1 and not all(isinstance(name, str) for name in table.columns):
+        table = table.rename(columns=str)
     if len(table) == 0:
         raise ValueError(f"{asked} has no rows.")
     coded = [name for name, dtype in table.dtypes.items() if str(dtype).startswith("dictionary<")]

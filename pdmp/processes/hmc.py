@@ -261,6 +261,8 @@ class HMC(Process):
         if self.target_acceptance >= 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         self.centre = np.zeros(0) if around is None else self.model.check(around, "around")
+        if not np.all(np.isfinite(self.centre)):
+            raise ValueError(f"`around` must be finite, got {self.centre}.")
         if around is not None and not self.adapts and self.step > LONGEST_STEP:
             raise ValueError(f"`step` around a Gaussian must be at most π/2, a quarter of its period, got {step!r}.")
         if around is not None and adapting(self.metric) is not None:

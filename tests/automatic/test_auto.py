@@ -105,6 +105,8 @@ def test_what_is_not_a_model():
         pdmp.auto("model")
     with pytest.raises(ValueError, match="`chains`"):
         pdmp.auto(MODEL, chains=0)
+    with pytest.raises(ValueError, match=r"^`chains` = 1,000,000,000,000 would take .*; run fewer\."):
+        pdmp.auto(MODEL, chains=10**12)
 
 
 @pytest.mark.exact

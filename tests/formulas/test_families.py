@@ -1,6 +1,7 @@
 """Regressions of every family: densities against SciPy and priors by hand, units, predictions, words, and mistakes."""
 
 import math
+import warnings
 from dataclasses import astuple
 from types import SimpleNamespace
 
@@ -533,6 +534,43 @@ def test_what_follows_a_fit_needs(name, way, monkeypatch):
     zero = [{key: 0.0 * one[key] if "|" in key else one[key] for key in one} for one in natural]
     link = fit.predict(without, draws=2, kind="link", effects="zero")
     np.testing.assert_allclose(link, [by_hand(pandas.DataFrame(NEW), one) for one in zero], rtol=1e-9)
+
+
+RAW = np.random.default_rng(3).normal(size=30)
+TIED = {
+    "y": np.r_[1.3, 1.3, 1.3, 0.2, RAW[4:]],
+    "x": np.r_[1.0, 1.0, 2.0, RAW[3:]],
+    "g": np.r_[1, 2, np.arange(28) % 3],
+}
+TIED |= {"w": np.r_[0.6, 0.9, 0.7, 2.5, np.ones(26)], "shift": np.r_[0.0, 0.1, 0.2, RAW[3:]]}
+
+
+@pytest.mark.parametrize(
+    ("formula", "options", "name", "response", "weight"),
+    [
+        ({"y": "y ~ x", "mu2": "~ x"}, {}, "sigma1", "1.3", "2"),
+        ({"y": "y ~ 1", "mu2": "~ x"}, {}, "sigma1", "1.3", "3"),
+        ({"y": "y ~ x + RAW", "mu2": "~ x"}, {}, "sigma2", "1.3", "2"),
+        ({"y": "y ~ x + RAW", "mu2": "~ x + (1 | g)"}, {}, None, None, None),
+        ({"y": "y ~ x", "mu2": "~ RAW"}, {"offset": "shift"}, None, None, None),
+        ({"y": "y ~ RAW", "mu2": "~ x"}, {"offset": "shift"}, "sigma2", "1.3", "2"),
+        ({"y": "y ~ x", "mu2": "~ x"}, {"weights": "w"}, "sigma1", "0.2", "2.5"),
+        ({"y": "y ~ x", "mu2": "~ RAW", "sigma1": "~ 1"}, {}, None, None, None),
+        ({"y": "y ~ 1", "mu2": "~ RAW"}, {"priors": {"sigma1": Gamma(2.1, 1.0)}}, None, None, None),
+        ({"y": "y ~ 1", "mu2": "~ RAW"}, {"priors": {"sigma1": Gamma(1.9, 1.0)}}, "sigma1", "1.3", "3"),
+    ],
+)
+def test_a_component_of_a_mixture_on_equal_rows_is_improper(formula, options, name, response, weight):
+    """∫ σ^(1 - W) p(σ) dσ, of rows that weigh W, is infinite unless p vanishes fast enough at 0."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        fit = pdmp.regression(formula, TIED | {"RAW": RAW}, "mixture_gaussian", sample=False, **options)
+    said = [str(one.message) for one in heard if "rows of equal columns" in str(one.message)]
+    assert bool(said) == (name is not None)
+    if said:
+        start = f"rows of equal columns have the response {response}, as rounded ones do, and weigh {weight} together: "
+        assert said[0].startswith(start) and f"where {name} goes to 0 there, and the posterior is improper" in said[0]
+        assert f"with a shape above {float(weight) - 1.0:.3g} " in said[0] and said[0].rstrip(".") in repr(fit)
 
 
 def test_effects_of_a_new_group_are_drawn_with_their_correlation():
