@@ -32,7 +32,7 @@ from pdmp.errors import SamplingError, short_runs
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
-from pdmp.native.arguments import seed_number
+from pdmp.native.arguments import count, positive, refuse_unreal, seed_number, told
 from pdmp.native.messages import announcing
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, HMC
@@ -328,6 +328,9 @@ def reference(
     >>> import pdmp
     >>> reference = pdmp.reference(model, ess=1_000)  # doctest: +SKIP
     """
+    if not isinstance(model, Model):
+        raise TypeError(f"`model` must be a model, got {told(model)}; of a function, `pdmp.models.from_function`.")
+    ess, chains = positive("ess", ess), count("chains", chains)
     say, executor = say or _silent, check_executor(executor)
     mode = _mode(model, mode)
     hessian = model.hessian(mode)
@@ -672,7 +675,12 @@ def compare(
         rng = np.random.default_rng([seed, 1])
         initial = mode + rng.standard_normal((chains, model.dim)) @ _root(np.linalg.inv(model.hessian(mode))).T
     else:
+        refuse_unreal("initial", initial)
         initial, mode = np.array(initial, float), None
+        if initial.shape not in ((model.dim,), (chains, model.dim)):
+            raise ValueError(
+                f"`initial` must have shape ({model.dim},) or ({chains}, {model.dim}), got {initial.shape}."
+            )
     if truth is None:
         truth = globals()["reference"](model, mode=mode, executor=executor, say=say)
 

@@ -99,6 +99,19 @@ def test_reference_that_does_not_converge(model, monkeypatch):
         pdmp.reference(model)
 
 
+def test_arguments_of_a_reference_and_starts_of_a_comparison(model, processes):
+    with pytest.raises(TypeError, match="^`model` must be a model, got 'text'; of a function, `pdmp.models.from_func"):
+        pdmp.reference("text")
+    for options, name in [({"ess": -1}, "ess"), ({"ess": True}, "ess"), ({"chains": 0}, "chains")]:
+        with pytest.raises(ValueError, match=f"^`{name}` must be a "):
+            pdmp.reference(model, **options)
+    for wrong in (0.5, np.zeros((3, 1)), [1j] * model.dim):
+        with pytest.raises(ValueError, match="^`initial` must "):
+            pdmp.compare(model, processes, initial=wrong, data_passes=1)
+    with pytest.raises(ValueError, match="^`initial` must "):
+        pdmp.auto(model, initial=[1j] * model.dim)
+
+
 def test_references_that_disagree(model, monkeypatch):
     monkeypatch.setattr(comparison, "LARGEST_Z", 0.0)
     with pytest.raises(pdmp.SamplingError, match=r"disagree: max \|z\|"):

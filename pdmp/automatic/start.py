@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
+from pdmp.native.arguments import refuse_unreal
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
 WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the coordinates of x
@@ -438,6 +439,7 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
         If no point of positive density is found, or no path leads anywhere.
     """
     target, dense = Evaluations(model), model.dim <= DENSE
+    refuse_unreal("initial", initial)
     given = np.array(model.initial if initial is None else initial, dtype=float)
     if given.shape == (chains, model.dim):
         origins, centre = list(given), given.mean(axis=0)

@@ -64,10 +64,11 @@ def check_sizes(design: Design, totals: Totals) -> None:
     for name, size in named:
         if size > LARGEST:
             raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
-    for name, size in named:
-        if 0.0 < size < 1.0 / LARGEST:
-            what = f"the {'response' if name == design.response else 'column'} {name!r}"
-            raise ValueError(f"{what} has values of at most {size:.2g}: give it in a smaller unit.")
+    if 0.0 < totals.y_largest < 1.0 / LARGEST:
+        size = totals.y_largest
+        raise ValueError(
+            f"the response {design.response!r} has values of at most {size:.2g}: give it in a smaller unit."
+        )
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:

@@ -66,7 +66,7 @@ from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, m
 from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import flag, one_of
 
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
@@ -263,6 +263,7 @@ def regression(
     if is_unknown(found):
         check_asked(asked, found, priors, link)
         found, asked = expanded(found, asked, data, roles["weights"])
+    flag("sample", sample)
     refused = {"select": select, "sampler": None if sampler == "auto" else sampler, "folder": folder}
     refused = {name: value for name, value in refused.items() if value is not None}
 

@@ -706,12 +706,11 @@ def test_values_that_are_too_large():
         with pytest.raises(ValueError, match="has values of up to .*: give it in a larger unit") as error:
             made(formula, data=data)
         assert f"the column {name!r}" in str(error.value)
-    for data, what in [
-        (table().assign(x=lambda t: 1e-160 * t.x), "column 'x'"),
-        (table().assign(y=1e-160), "response 'y'"),
-    ]:
-        with pytest.raises(ValueError, match=f"the {what} has values of at most .*: give it in a smaller unit."):
-            made("y ~ x", data=data)
+
+
+def test_whether_to_sample_is_true_or_false():
+    with pytest.raises(TypeError, match="^`sample` must be True or False, got 'False'"):
+        pdmp.regression("y ~ x", table(), sample="False")
 
 
 def test_names_of_columns_may_be_numbers():

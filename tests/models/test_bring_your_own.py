@@ -80,6 +80,27 @@ def test_stan_density_and_gradient(stan):
         assert potential == stan.potential(x) and np.array_equal(gradient, stan.gradient(x))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ("gradient[6] = share * (1.0 - 2.0 * w);", "gradient[6] = 1.1 * share * (1.0 - 2.0 * w);", r"w_unc\[0\]"),
+        ("gradient[0] = -precision * r;", "gradient[0] = -precision * r + 0.3;", "mu"),
+    ],
+)
+def test_a_library_whose_gradient_is_not_that_of_its_density_is_warned_of(right, wrong, name, tmp_path):
+    if COMPILER is None:
+        pytest.skip("there is no C compiler")
+    text = pathlib.Path(__file__).with_name("bridgestan_model.c").read_text()
+    assert text.count(right) == 1
+    (tmp_path / "wrong.c").write_text(text.replace(right, wrong))
+    command = [COMPILER, "-O1", "-shared", "-fPIC", str(tmp_path / "wrong.c"), "-o", str(tmp_path / "wrong.so"), "-lm"]
+    subprocess.run(command, check=True)
+    with pytest.warns(
+        UserWarning, match=f"the gradient of the Stan program is not the slope of its .* coordinate {name}"
+    ):
+        from_stan(tmp_path / "wrong.so", {"scale": 2.0})
+
+
 def test_stan_runs_without_python_where_it_may(stan):
     assert stan.callback.compiled is (JIT and stan.callback.arguments[0].endswith("threads.so"))
 

@@ -200,7 +200,7 @@ def test_of_its_own_gaussian_steps_have_no_error():
     adapted = pdmp.HMC(model, duration=math.pi / 4, metric=np.linalg.inv(covariance), around=mean)
     run = pdmp.sample(adapted, steps=400, warmup=0.5, initial=[5.0, 0.0], seed=1)
     assert run.stats["mean_step"] == pytest.approx(hmc.LONGEST_STEP)
-    with pytest.raises(ValueError, match=r"^`around` must be finite, got \[1.*nan\]\.$"):
+    with pytest.raises(ValueError, match=r"^`around` must be finite, got \[ ?1"):
         pdmp.HMC(model, around=[1.0, math.nan])
 
 

@@ -394,6 +394,22 @@ class FunctionModel(Model):
                 f"{skipped}"
             )
 
+    def warn_of_wrong_slopes(self, what: str) -> None:
+        """Warn if `what` is not that of the potential, of an adapter whose gradients are exact unless it is broken."""
+        rng = np.random.default_rng(0)
+        for size in (0.3, 0.1):
+            x = self.initial + size * np.maximum(1.0, np.abs(self.initial)) * rng.choice([-1.0, 1.0], self.dim)
+            found = self.wrong_slope(x, rng, FEW_DIRECTIONS)
+            if found is not None:
+                j, slope, quotient = found
+                warn(
+                    f"{what} is not the slope of its log density: coordinate "
+                    f"{coordinate_names(self.variables, self.transforms)[j]} of it, at x = {shown(x)}, is "
+                    f"{-slope:.8g}, and the slope {-quotient:.8g}. Look for a derivative that is written by hand, or "
+                    "a library of another version: what samples without a Metropolis test has another law."
+                )
+                return
+
     def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
         """As `pdmp.models.verification.wrong_slope`; `here` is (U, ∇U)."""
         here, gradient = self._evaluated(x) if here is None else here

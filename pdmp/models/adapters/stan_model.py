@@ -436,6 +436,8 @@ def from_stan(
     else:
         known = os.path.abspath(os.fspath(program))
     function = StanFunction(known, _as_json(data), int(seed), bool(generated_quantities), log_likelihood)
-    return FunctionModel(
+    model = FunctionModel(
         function, function.dim, initial, function.variables, check_gradient=False, transforms=function.transforms
     )
+    model.warn_of_wrong_slopes("the gradient of the Stan program")
+    return model
