@@ -11,12 +11,12 @@ import inspect
 import json
 import math
 import multiprocessing
-import os
 import pathlib
 import platform
 import re
 import shutil
 import sys
+import tempfile
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -828,6 +828,11 @@ def _check_files(read, **written):
             folder = path.absolute().parent
             if not folder.is_dir():
                 raise UserError(f"--{name} names a file in {str(folder)!r}, which is not a folder.")
+            try:
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                raise UserError(f"--{name} names {str(path)!r}, which may not be written: {error.strerror}.") from None
             if path.exists() and not path.is_file():
                 raise UserError(
                     f"--{name} must name a file; {str(path)!r} is {'a folder' if path.is_dir() else 'none'}."

@@ -137,6 +137,9 @@ def test_sample_until_a_goal(small, command):
     assert run.stopped == "ess, rhat" and min(d.min() for d in pdmp.diagnostics.effective_draws(run).values()) >= 10
     assert command(call + "--gradients 40")[0] == 0
     assert pdmp.load("run.npz").stopped == "gradients"
+    if os.path.isdir("/proc/self"):  # where nobody may write
+        code, _, err = command("sample BPS small.csv --target label --gradients 40 --save /proc/run.npz")
+        assert code == 2 and "pdmp: --save names '/proc/run.npz', which may not be written: " in err
     code, _, err = command(call + "--data-passes 1e-9")
     assert code == 2 and err.splitlines()[-1].startswith(
         "pdmp: the budget ended before there was a path after the warm-up"

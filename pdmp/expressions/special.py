@@ -169,10 +169,12 @@ def reciprocal_expm1(u):
 
 @helper
 def log1mexp(u):
-    """log(1 - e^-u) of u > 0."""
+    """log(1 - e^-u) of u > 0; -∞ of u < 0, as of an interval that is empty: of cuts that do not ascend."""
     if u > 0.7:  # here the other form would take the logarithm of almost 1
         return math.log1p(-math.exp(-u))
-    return math.log(-math.expm1(-u)) if u > 0.0 else math.nan
+    if u > 0.0:
+        return math.log(-math.expm1(-u))
+    return -math.inf if u < 0.0 else math.nan
 
 
 def _bessel_series(terms):

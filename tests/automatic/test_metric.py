@@ -2,6 +2,7 @@
 
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pdmp
 from pdmp.automatic import metric, preparing, start
 from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
-from pdmp.automatic.windows import LATER, WARMUP, gradients_of, run_window
+from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
@@ -475,6 +476,13 @@ def test_what_a_gradient_raises_in_a_window_is_said():
     assert sorted(record.stopped == "failed" for record in run.records) == [False, False, True]
     with pytest.raises(SystemExit, match="above 1.95"):
         run_window(pdmp.BPS(pdmp.models.from_function(with_an_exit, dim=1)), starts, seed(3), 5)
+
+
+def test_a_chain_that_failed_in_a_window_goes_on_from_where_it_started():
+    path = SimpleNamespace(end=7.0, at=lambda t: np.array([t]))
+    records = [SimpleNamespace(stopped=why, length=1.0 * far) for why, far in [("failed", 1), ("time", 1), ("time", 0)]]
+    run, starts = SimpleNamespace(trajectories=3 * [path], records=records), np.array([[1.0], [2.0], [3.0]])
+    assert ends(run, starts).tolist() == [[1.0], [7.0], [3.0]]
 
 
 def up_to_two(x):

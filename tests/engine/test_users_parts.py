@@ -314,7 +314,7 @@ class Few(pdmp.gradients.Provider):
         counts[DATA] += 10
 
 
-def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, other=0):
+def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, other=0, where=1):
     def gradient(self, x, memory, rng, out, counts):
         for j in range(out.shape[0]):
             out[j] *= 0.0 if write else 1.0
@@ -325,7 +325,7 @@ def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, ot
         if prior:
             self.model.add_prior_gradient(x, out)
         counts[DATA] += count
-        counts[1] += other
+        counts[where] += other
         x[0] += moves
 
     return another(Few, gradient=gradient)
@@ -337,6 +337,7 @@ def estimate(write=True, scale=4.0, prior=True, rows=40, count=10, moves=0.0, ot
         ({"write": False}, r"`gradient` of Mine adds to `out\[0\]`"),
         ({"count": 0}, "`gradient` of Mine counts no data"),
         ({"other": 1}, "`gradient` of Mine changes `counts` elsewhere"),
+        ({"other": 1, "where": DATA + 1}, "`gradient` of Mine changes `counts` elsewhere"),
         ({"moves": 1e-9}, r"`gradient` of Mine changes its argument `x\[0\]`"),
     ],
 )

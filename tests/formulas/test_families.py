@@ -536,6 +536,17 @@ def test_what_follows_a_fit_needs(name, way, monkeypatch):
     np.testing.assert_allclose(link, [by_hand(pandas.DataFrame(NEW), one) for one in zero], rtol=1e-9)
 
 
+@pytest.mark.parametrize("family", ["cumulative", "cumulative_probit"])
+def test_paths_that_end_at_cuts_in_another_order_are_rejected(family):
+    """Five of 25 rows are in the category between: a path of a large step meets what has no density."""
+    data = {"y": np.repeat([0, 1, 2], [6, 5, 14]), "x": np.random.default_rng(0).normal(size=25)}
+    model = pdmp.regression("y ~ x", data, family, sample=False).model
+    x = model.initial + [0.3, 0.0, 0.0]
+    assert np.isfinite(model.potential(x)) and model.potential(x * [1.0, 0.0, 0.0] + [0.0, 0.2, 0.1]) == math.inf
+    run = pdmp.sample(pdmp.HMC(model, step=1.1, duration=1.1), steps=150, seed=1, initial=x, progress=False)
+    assert run.stats["outside"] > 0 and np.all(np.diff(run.draws(50)[0, :, 1:]) > 0.0)
+
+
 RAW = np.random.default_rng(3).normal(size=30)
 TIED = {
     "y": np.r_[1.3, 1.3, 1.3, 0.2, RAW[4:]],

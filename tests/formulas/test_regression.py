@@ -21,6 +21,7 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.formulas import design as design_module
 from pdmp.formulas import fit as fit_module
 from pdmp.formulas import fitting
+from pdmp.formulas import table as table_module
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
@@ -711,6 +712,12 @@ def test_values_that_are_too_large():
 def test_whether_to_sample_is_true_or_false():
     with pytest.raises(TypeError, match="^`sample` must be True or False, got 'False'"):
         pdmp.regression("y ~ x", table(), sample="False")
+
+
+def test_a_row_is_named_as_in_the_table_where_others_are_left_out():
+    data = table().assign(e=lambda t: t.e.where(t.index != 7, np.inf)).drop(index=[2, 3])
+    with pytest.raises(ValueError, match="the column 'e' is not finite in row 7"):
+        table_module.numbers(data, "e", "`offset`")
 
 
 def test_names_of_columns_may_be_numbers():

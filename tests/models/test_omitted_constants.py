@@ -105,6 +105,11 @@ def test_the_law_of_a_correlation_is_normalised(eta):
     assert other.omitted() - one.omitted() == pytest.approx(math.log(masses[0] / masses[1]), abs=1e-8)
 
 
+def test_a_correlation_is_of_two_effects():
+    with pytest.raises(ValueError, match=r"correlated intercepts of groups are for one grouping, \(1 \+ x \| g\)"):
+        regression(NormalLaw, 3, n=40, slopes=2, eta=1.0)
+
+
 def test_what_is_not_known_is_said():
     """Flat priors have no evidence, constants of other models are not known; one's own U is as written."""
     flat = pdmp.models.PoissonRegression(X, COUNTS, [1.0, np.inf])
