@@ -134,12 +134,10 @@ def _outside(thing):
 
 def _own(registered, depth=4):
     """What is not numba's in what it has registered: functions, classes, and numbers and texts beside them."""
-    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
-        return []
     if isinstance(registered, type):  # a template
         own = getattr(registered, "_overload_func", None) or next(filter(_outside, registered.__mro__[:-1]), None)
-        if own is not None:
-            return [own] if _outside(own) else []
+        if own is not None:  # but a method of a `Compiled` class: the name of its type has its hash
+            return [own] if _outside(own) and not hasattr(own, "__of_type__") else []
         inner = map(vars(registered).get, ("key", "generic", "generic_resolve"))
     elif isinstance(registered, functools.partial):
         inner = [registered.func, *registered.args, *itertools.chain.from_iterable(registered.keywords.items())]

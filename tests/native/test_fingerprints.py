@@ -18,6 +18,7 @@ from numba.core.typing import templates
 import pdmp
 from pdmp.engine import scheduler
 from pdmp.native import fingerprints
+from pdmp.native.classes import Compiled, _register, compiled
 from pdmp.native.fingerprints import UNIQUE, fingerprint
 from tests.native.helpers_fingerprints import classes_of_the_packages
 from tests.native.processes import python
@@ -296,6 +297,13 @@ def test_overloads_of_other_names_make_none():
 
     numba.extending.overload(of_another_library)(lambda x: lambda x: 1)
     numba.extending.overload_method(numba.types.Omitted, "clock")(lambda x: lambda x: 1)  # a name that the loop uses
+
+    class Own(Compiled):  # whose type has the hash of its methods
+        @compiled
+        def clock(self):
+            return 1
+
+    _register(Own, Own._tuple, Own._methods)
     assert fingerprint([scheduler.advance]) == before
 
 
