@@ -11,6 +11,7 @@ import inspect
 import json
 import math
 import multiprocessing
+import os
 import pathlib
 import platform
 import re

@@ -543,7 +543,7 @@ def test_paths_that_end_at_cuts_in_another_order_are_rejected(family):
     model = pdmp.regression("y ~ x", data, family, sample=False).model
     x = model.initial + [0.3, 0.0, 0.0]
     assert np.isfinite(model.potential(x)) and model.potential(x * [1.0, 0.0, 0.0] + [0.0, 0.2, 0.1]) == math.inf
-    run = pdmp.sample(pdmp.HMC(model, step=1.1, duration=1.1), steps=150, seed=1, initial=x, progress=False)
+    run = pdmp.sample(pdmp.HMC(model, step=0.35, duration=0.7), steps=150, seed=1, initial=x, progress=False)
     assert run.stats["outside"] > 0 and np.all(np.diff(run.draws(50)[0, :, 1:]) > 0.0)
 
 
