@@ -11,7 +11,7 @@ import pdmp
 from pdmp.automatic import subsampling
 from pdmp.expressions.tape import CURVATURE
 from pdmp.models import families
-from pdmp.models.priors import HalfNormal, Normal, derivative
+from pdmp.models.priors import Gamma, HalfNormal, Normal, derivative
 from pdmp.models.regressions import blocks
 from pdmp.models.regressions.blocks import Chunks, Crossing, by_group, sums_of_rows
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -66,6 +66,20 @@ MODELS = {
     "PoissonLaw, crossed, slopes of the first": lambda: crossed(PoissonLaw, slope=0),
     "NormalLaw, crossed, slopes of the second": lambda: crossed(NormalLaw, 3, slope=1),
 }
+
+
+@pytest.mark.parametrize(("scale", "settles"), [(0.3, False), (1.0, True)])
+def test_no_approximation_is_made_at_a_saddle(scale, settles):
+    """Responses of 5 and -5 and a search that begins in the middle: with a small scale there is a mode at both."""
+    priors = [HalfNormal(scale), Gamma(2.0, 1.0)]
+    y = np.repeat([5.0, -5.0], 10)
+    model = MixedRegression(
+        np.ones((20, 1)), y, StudentTLaw(), ["Intercept"], [Normal(0.0, 10.0)], [], priors, intercept=0
+    )
+    assert model.initial[0] == 0.0
+    found = laplace(model)
+    assert (found is not None) == settles
+    assert not settles or found.mean[0] == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(("groupings", "slope"), [(2, None), (3, None), (2, 0), (3, 1)])
