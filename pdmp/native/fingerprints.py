@@ -19,10 +19,8 @@ import hashlib
 import importlib.util
 import itertools
 import os
-import pathlib
 import sys
 import sysconfig
-import time
 import types
 
 import numpy as np
@@ -35,7 +33,7 @@ from pdmp.errors import OURS
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
 
-_PROCESS, _BEGUN = os.urandom(16), time.time()
+_PROCESS = os.urandom(16)
 _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (
@@ -44,11 +42,12 @@ _ATOMS = (
 )
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
-#: Packages that their versions tell. Another one that is installed, perhaps the user's own, is told by its files too.
+#: Packages that their versions tell. Of another one that is installed, perhaps the user's own, functions are hashed.
 _RELEASED = {
-    *("arviz", "arviz_base", "arviz_stats", "bridgestan", "dask", "distributed", "formulae", "jax", "jaxlib"),
-    *("matplotlib", "mpi4py", "networkx", "numpyro", "nutpie", "pandas", "pyarrow", "pymc", "pytensor", "sklearn"),
-    *("stanli", "statsmodels", "tensorflow", "torch", "tqdm", "xarray"),
+    *("arviz", "arviz_base", "arviz_stats", "astropy", "bridgestan", "cffi", "dask", "distributed", "formulae", "h5py"),
+    *("jax", "jaxlib", "joblib", "matplotlib", "mpi4py", "narwhals", "networkx", "numexpr", "numpyro", "nutpie"),
+    *("pandas", "patsy", "PIL", "polars", "pyarrow", "pymc", "pytensor", "ray", "requests", "seaborn", "sklearn"),
+    *("sparse", "stanli", "statsmodels", "sympy", "tensorflow", "torch", "tqdm", "xarray", "zarr"),
 }
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
@@ -91,32 +90,13 @@ def _lies_in(file, root):
     return file == own or file.startswith((f"<{root}.", folder if os.path.basename(own) == "__init__.py" else "\0"))
 
 
-def hash_of_files(place):
-    """Hash of a Python file, or of those in a folder, and when the last of them was written."""
-    digest, last = hashlib.sha256(), 0.0
-    for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-        digest.update(f"{file.relative_to(place).as_posix()}\0".encode() + file.read_bytes())
-        last = max(last, file.stat().st_mtime)
-    return digest.hexdigest(), last
-
-
-_files = functools.cache(hash_of_files)
-
-
 def _release(root):
-    """What tells an installed package: its version and its files; none of a package that is not one or has no version.
-
-    Files that are newer than this process may not be what it has read.
-    """
+    """The name and the version of a package that these tell, or ()."""
     module = sys.modules.get(root)
     version, place = getattr(module, "__version__", None), getattr(module, "__file__", None) or ""
-    if root == _root(__name__) or version is None or not place.startswith(_INSTALLED):
+    if root not in _RELEASED or version is None or not place.startswith(_INSTALLED):
         return ()
-    if root in _RELEASED:
-        return root, str(version)
-    place = pathlib.Path(place)
-    found, last = _files(place.parent if place.name == "__init__.py" else place)
-    return root, str(version), UNIQUE + _PROCESS.hex() if last > _BEGUN else found
+    return root, str(version)
 
 
 def _package(thing):
@@ -514,12 +494,10 @@ class _Walk:
                 self.value(type(cls))
 
     def released(self, thing):
-        """Whether this belongs to another installed package that has a version; if so, what tells that is hashed."""
+        """Whether this belongs to a package that its version tells; if so, that is hashed."""
         release = _release(_package(thing))
         if release:
             self.add(*release)
-            if release[-1].startswith(UNIQUE):
-                self.unique(sys.modules[release[0]])
         return bool(release)
 
     def function(self, function, compiled=False):

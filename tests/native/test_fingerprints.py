@@ -468,30 +468,25 @@ def test_a_file_with_the_name_of_one_of_pythons_is_followed(hashed, tmp_path, mo
 
 
 @pytest.mark.parametrize("name", ["package_of_ones_own", "pandas"])
-@pytest.mark.parametrize("file", ["__init__.py", "inner.py"])
-def test_a_version_stands_for_the_code_of_a_known_package_only(name, file, tmp_path, monkeypatch):
-    """Whoever works on a package edits it without a new version, and may install it again without one."""
+def test_a_version_stands_for_the_code_of_a_known_package_only(name, tmp_path, monkeypatch):
+    """Whoever works on a package edits it, or what it reads and imports, and may install it again as it is called."""
 
-    def hashed(folder, version="1.0", edit="", begun=2e12):
+    def hashed(folder, version="1.0", number=1, constant=2):
         (folder / name).mkdir(parents=True, exist_ok=True)
-        for one in ("inner.py", "__init__.py"):
-            text, place = "def g(x): return 1\n" + (edit if one == file else ""), folder / name / one
-            place.write_text(text)
+        text, place = f"def g(x): return {number} + K", folder / name / "__init__.py"
+        place.write_text(text)
         module = types.ModuleType(name)
-        module.__version__, module.__file__ = version, str(place)
+        module.__version__, module.__file__, module.K = version, str(place), constant
         exec(compile(text, place, "exec"), module.__dict__)
         monkeypatch.setitem(sys.modules, name, module)
-        fingerprints._files.cache_clear()
         monkeypatch.setattr(fingerprints, "_INSTALLED", (str(tmp_path / "installed"),))
-        monkeypatch.setattr(fingerprints, "_BEGUN", begun)
-        return of(f"import {name} as h\ndef f(x): return h.g(x)"), fingerprints.parts([module.g]).get(name)
+        return of(f"import {name} as h\ndef f(x): return h.g(x)")
 
-    installed, elsewhere = tmp_path / "installed", tmp_path / "elsewhere"
-    assert hashed(installed) == hashed(installed) != hashed(installed, "1.1")
-    assert (hashed(installed) == hashed(installed, edit="def g(x): return 2")) == (name == "pandas")
-    assert hashed(elsewhere) == hashed(elsewhere, "1.1")
-    assert (hashed(elsewhere) == hashed(elsewhere, edit="def g(x): return 2")) == (file == "inner.py")
-    assert hashed(installed, begun=0.0)[0].startswith(UNIQUE) == (name != "pandas")
+    for folder, is_known in ((tmp_path / "installed", name == "pandas"), (tmp_path / "elsewhere", False)):
+        assert hashed(folder) == hashed(folder)
+        assert (hashed(folder) == hashed(folder, "1.1")) != is_known
+        assert (hashed(folder) == hashed(folder, number=3)) == is_known
+        assert (hashed(folder) == hashed(folder, constant=3)) == is_known
 
 
 @pytest.mark.slow
