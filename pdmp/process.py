@@ -527,8 +527,9 @@ def takers_of_metrics() -> list[str]:
     while found:
         cls = found.pop()
         found += cls.__subclasses__()
-        package = sys.modules[cls.__module__.split(".")[0]]
-        if cls.in_metric.__func__ is not Process.in_metric.__func__ and getattr(package, cls.__name__, None) is cls:
+        package = sys.modules.get(cls.__module__.split(".")[0])  # a class made by `exec` may be of none
+        public = getattr(package, cls.__name__, None) is cls
+        if public and cls.in_metric.__func__ is not Process.in_metric.__func__:
             seen.add(f"{package.__name__}.{cls.__name__}")
     return sorted(seen)
 

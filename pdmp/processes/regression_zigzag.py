@@ -423,8 +423,9 @@ class RegressionZigZag(Process):
             for e in range(self.column.shape[0]):
                 j = self.first_effect + e
                 far = abs(self.at(state, j, now) - self.anchor[j]) / self.scale[j]
-                if not far <= reach[self.column[e]]:  # a coordinate that is not a number is seen
-                    reach[self.column[e]] = far
+                k = self.column[e]
+                if not (far <= reach[k] or math.isnan(reach[k])):  # a coordinate that is not a number is seen
+                    reach[k] = far
             reach[self.slots] = now
         if self.crossed and not now - state.memory.since[0] < RECOUNT:
             self.count_across(state, now)

@@ -198,12 +198,16 @@ def test_a_mass_that_is_no_array(kind):
 
 
 def test_samplers_that_take_none(monkeypatch):
-    """Which is said before the warm-up."""
+    """Which is said before the warm-up; a class may be of no module that is imported."""
     monkeypatch.setattr(preparing, "find_starts", None)  # a call would be another error
     for sampler in (pdmp.LocalBPS, discrete.SGZZ):
         with pytest.raises(TypeError, match=rf"^{sampler.__name__} takes no metric; those that do are .*pdmp.ZigZag"):
             pdmp.auto(MODEL, sampler=sampler)
+    class Elsewhere(pdmp.BPS):
+        __module__ = "of_no_file"
+
     names = takers_of_metrics()
+    assert Elsewhere in pdmp.BPS.__subclasses__()
     assert names == sorted(names) and {"pdmp.BPS", "discrete.MALA", "pdmp.Boomerang"} <= {*names}
     assert "pdmp.LocalBPS" not in names and len(names) == len({*names}) > 15
 

@@ -469,6 +469,9 @@ def test_the_slope_of_shared_coordinates_is_bounded_from_the_last_distances(law,
         found = [native.rise(state, k, later) for k in range(len(process.shared))]
         reach = farthest + later + process.prior_horizon
         np.testing.assert_allclose(found, process.rises + process.bulge_rises * reach, rtol=1e-12)
+    state.x[process.first_effect + 1], state.memory.reach[-1] = math.nan, -math.inf
+    native.renew(state, 0.0)  # what is not a number is seen, whatever comes after it
+    assert np.isnan(state.memory.reach[: process.slots]).any()
 
 
 @pytest.mark.parametrize(
