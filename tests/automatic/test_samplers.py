@@ -203,6 +203,7 @@ def test_samplers_that_take_none(monkeypatch):
     for sampler in (pdmp.LocalBPS, discrete.SGZZ):
         with pytest.raises(TypeError, match=rf"^{sampler.__name__} takes no metric; those that do are .*pdmp.ZigZag"):
             pdmp.auto(MODEL, sampler=sampler)
+
     class Elsewhere(pdmp.BPS):
         __module__ = "of_no_file"
 
