@@ -44,10 +44,12 @@ _ATOMS = (
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
 #: Packages that their versions tell. Of another one that is installed, perhaps the user's own, functions are hashed.
 _RELEASED = {
-    *("arviz", "arviz_base", "arviz_stats", "astropy", "bridgestan", "cffi", "dask", "distributed", "formulae", "h5py"),
-    *("jax", "jaxlib", "joblib", "matplotlib", "mpi4py", "narwhals", "networkx", "numexpr", "numpyro", "nutpie"),
-    *("pandas", "patsy", "PIL", "polars", "pyarrow", "pymc", "pytensor", "ray", "requests", "seaborn", "sklearn"),
-    *("sparse", "stanli", "statsmodels", "sympy", "tensorflow", "torch", "tqdm", "xarray", "zarr"),
+    *("arviz", "arviz_base", "arviz_stats", "astropy", "awkward", "bridgestan", "cffi", "cupy", "dask", "datashader"),
+    *("distributed", "formulae", "h5py", "interpolation", "jax", "jaxlib", "joblib", "matplotlib", "mpi4py", "narwhals"),
+    *("networkx", "numba_scipy", "numba_stats", "numexpr", "numpyro", "nutpie", "pandas", "patsy", "PIL", "polars"),
+    *("pyarrow", "pymc", "pynndescent", "pytensor", "quantecon", "ray", "requests", "rocket_fft", "seaborn", "sklearn"),
+    *("sparse", "stanli", "statsmodels", "stumpy", "sympy", "tensorflow", "torch", "tqdm", "umap", "vector", "xarray"),
+    "zarr",
 }
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
