@@ -45,7 +45,18 @@ _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
 #: Packages that their versions tell. Of another one that is installed, perhaps the user's own, functions are hashed.
 _RELEASED = {
     *("arviz", "arviz_base", "arviz_stats", "astropy", "awkward", "bridgestan", "cffi", "cupy", "dask", "datashader"),
-    *("distributed", "formulae", "h5py", "interpolation", "jax", "jaxlib", "joblib", "matplotlib", "mpi4py", "narwhals"),
+    *(
+        "distributed",
+        "formulae",
+        "h5py",
+        "interpolation",
+        "jax",
+        "jaxlib",
+        "joblib",
+        "matplotlib",
+        "mpi4py",
+        "narwhals",
+    ),
     *("networkx", "numba_scipy", "numba_stats", "numexpr", "numpyro", "nutpie", "pandas", "patsy", "PIL", "polars"),
     *("pyarrow", "pymc", "pynndescent", "pytensor", "quantecon", "ray", "requests", "rocket_fft", "seaborn", "sklearn"),
     *("sparse", "stanli", "statsmodels", "stumpy", "sympy", "tensorflow", "torch", "tqdm", "umap", "vector", "xarray"),
