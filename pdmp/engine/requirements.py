@@ -23,7 +23,7 @@ import numpy as np
 from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.errors import SamplingError
 from pdmp.native.classes import Compiled
-from pdmp.native.fingerprints import parts
+from pdmp.native.fingerprints import hash_of_files, parts
 
 #: Libraries of which another version may compute other last bits, or draw other random numbers.
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite")
@@ -37,12 +37,9 @@ _checked = set()  # in a worker: hashes of what was sent to it
 @functools.cache
 def versions():
     """Versions by name, in the order in which they are named; of this package with a hash of its files."""
-    digest, edited = hashlib.sha256(), False
-    for file in sorted(_FOLDER.rglob("*.py")):
-        digest.update(f"{file.relative_to(_FOLDER).as_posix()}\0".encode() + file.read_bytes())
-        edited |= file.stat().st_mtime > _begun
-    text = f"{sys.modules[_FOLDER.name].__version__} (files {digest.hexdigest()[:12]}"
-    text += f", edited after process {os.getpid()} of {platform.node()} had read them)" if edited else ")"
+    digest, last = hash_of_files(_FOLDER)
+    text = f"{sys.modules[_FOLDER.name].__version__} (files {digest[:12]}"
+    text += f", edited after process {os.getpid()} of {platform.node()} had read them)" if last > _begun else ")"
     found = {"Python": ".".join(map(str, sys.version_info[:2])), _FOLDER.name: text}
     return found | {name: str(sys.modules[name].__version__) for name in LIBRARIES if name in sys.modules}
 

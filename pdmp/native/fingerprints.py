@@ -19,8 +19,10 @@ import hashlib
 import importlib.util
 import itertools
 import os
+import pathlib
 import sys
 import sysconfig
+import time
 import types
 
 import numpy as np
@@ -33,7 +35,7 @@ from pdmp.errors import OURS
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
 
-_PROCESS = os.urandom(16)
+_PROCESS, _BEGUN = os.urandom(16), time.time()
 _MISSING = object()
 _GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (
@@ -42,25 +44,14 @@ _ATOMS = (
 )
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"}
-#: Packages that their versions tell. Of another one that is installed, perhaps the user's own, functions are hashed.
+#: Packages that their versions tell. Another one that is installed, perhaps the user's own, is told by its files too.
 _RELEASED = {
     *("arviz", "arviz_base", "arviz_stats", "astropy", "awkward", "bridgestan", "cffi", "cupy", "dask", "datashader"),
-    *(
-        "distributed",
-        "formulae",
-        "h5py",
-        "interpolation",
-        "jax",
-        "jaxlib",
-        "joblib",
-        "matplotlib",
-        "mpi4py",
-        "narwhals",
-    ),
-    *("networkx", "numba_scipy", "numba_stats", "numexpr", "numpyro", "nutpie", "pandas", "patsy", "PIL", "polars"),
-    *("pyarrow", "pymc", "pynndescent", "pytensor", "quantecon", "ray", "requests", "rocket_fft", "seaborn", "sklearn"),
-    *("sparse", "stanli", "statsmodels", "stumpy", "sympy", "tensorflow", "torch", "tqdm", "umap", "vector", "xarray"),
-    "zarr",
+    *("distributed", "formulae", "h5py", "hypothesis", "interpolation", "jax", "jaxlib", "joblib", "matplotlib"),
+    *("mpi4py", "narwhals", "networkx", "numba_scipy", "numba_stats", "numexpr", "numpyro", "nutpie", "pandas"),
+    *("patsy", "PIL", "polars", "pyarrow", "pymc", "pynndescent", "pytensor", "pytest", "_pytest", "quantecon", "ray"),
+    *("requests", "rocket_fft", "seaborn", "sklearn", "sparse", "stanli", "statsmodels", "stumpy", "sympy"),
+    *("tensorflow", "torch", "tqdm", "umap", "vector", "xarray", "zarr"),
 }
 _STANDARD = os.path.join(os.path.dirname(sysconfig.get_path("stdlib")), "")
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
@@ -103,13 +94,32 @@ def _lies_in(file, root):
     return file == own or file.startswith((f"<{root}.", folder if os.path.basename(own) == "__init__.py" else "\0"))
 
 
+def hash_of_files(place):
+    """Hash of a Python file, or of those in a folder, and when the last of them was written."""
+    digest, last = hashlib.sha256(), 0.0
+    for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        digest.update(f"{file.relative_to(place).as_posix()}\0".encode() + file.read_bytes())
+        last = max(last, file.stat().st_mtime)
+    return digest.hexdigest(), last
+
+
+_files = functools.cache(hash_of_files)
+
+
 def _release(root):
-    """The name and the version of a package that these tell, or ()."""
+    """What tells an installed package: its version and its files; none of a package that is not one or has no version.
+
+    Files that are newer than this process may not be what it has read.
+    """
     module = sys.modules.get(root)
     version, place = getattr(module, "__version__", None), getattr(module, "__file__", None) or ""
-    if root not in _RELEASED or version is None or not place.startswith(_INSTALLED):
+    if root == _root(__name__) or version is None or not place.startswith(_INSTALLED):
         return ()
-    return root, str(version)
+    if root in _RELEASED:
+        return root, str(version)
+    place = pathlib.Path(place)
+    found, last = _files(place.parent if place.name == "__init__.py" else place)
+    return root, str(version), UNIQUE + _PROCESS.hex() if last > _BEGUN else found
 
 
 def _package(thing):
@@ -507,10 +517,12 @@ class _Walk:
                 self.value(type(cls))
 
     def released(self, thing):
-        """Whether this belongs to a package that its version tells; if so, that is hashed."""
+        """Whether this belongs to another installed package that has a version; if so, what tells that is hashed."""
         release = _release(_package(thing))
         if release:
             self.add(*release)
+            if release[-1].startswith(UNIQUE):
+                self.unique(sys.modules[release[0]])
         return bool(release)
 
     def function(self, function, compiled=False):
@@ -519,7 +531,7 @@ class _Walk:
         if _is_library(root) or root in self.named_only:
             return
         if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
-            return
+            return self.given(function, root)
         self.add(getattr(function, "__allocates__", None), getattr(function, "__inline__", None))
         scope, caller, self.package = function.__globals__, self.package, root
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -537,6 +549,20 @@ class _Walk:
             self.value(own)
         self.package = caller
 
+    def given(self, function, root):
+        """What a function of an installed package has from elsewhere: its closure, numbers, arrays, others' functions.
+
+        Of packages that their versions tell nothing; and of none the objects that it names, which may be anything.
+        """
+        if root in _RELEASED:
+            return
+        found = [*map(_contents, function.__closure__ or ()), *(function.__defaults__ or ())]
+        found += [function.__globals__.get(name) for name in _names(function.__code__)]
+        for value in found:
+            other = isinstance(value, types.FunctionType) and (value.__closure__ or _package(value) != root)
+            if type(value) in _ATOMS or isinstance(value, (np.ndarray, np.generic)) or other:
+                self.value(value)
+
     def overloads(self, things, names):
         """What numba runs for these objects, or for what has these names, if modules outside it say so.
 
@@ -546,7 +572,7 @@ class _Walk:
         users = self.whole and self.package not in (None, *OURS)
         self.whole = self.whole and not users
         for module, name, code, options in _overloads.found(things, names, users) if self.overloaded else ():
-            if self.package not in OURS or _root(module) in OURS:
+            if self.package not in OURS or _root(module) in (_root(__name__), self.package):
                 self.add("overload", name)
                 self.value(options)
                 self.value(code)
@@ -778,6 +804,11 @@ class _Parts(_Walk):
 
     def unique(self, value):
         self.add("unique")
+
+    def overloads(self, things, names):
+        """Not of this package, of which all files are compared, and parts of it may not have been imported."""
+        if self.package not in OURS:
+            super().overloads(things, names)
 
     def released(self, thing):
         found = super().released(thing)

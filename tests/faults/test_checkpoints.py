@@ -247,7 +247,7 @@ def counting():
 
     def function(x):
         nonlocal calls
-        calls += signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # since the run listens
+        calls += 1
         return normal(x, 0.0)
 
     return function
