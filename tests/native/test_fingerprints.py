@@ -494,6 +494,33 @@ def test_a_version_stands_for_the_code_of_a_known_package_only(name, file, tmp_p
     assert hashed(installed, begun=0.0)[0].startswith(UNIQUE) == (name != "pandas")
 
 
+@pytest.mark.parametrize("name", ["package_of_ones_own", "pandas"])
+@pytest.mark.parametrize("what", ["constant", "array", "default", "closure", "other"])
+def test_what_functions_of_an_installed_package_are_given(name, what, tmp_path, monkeypatch):
+    """A number that it reads from a file or a script sets, what a factory is called with, a function of another one."""
+    place = tmp_path / name / "__init__.py"
+    place.parent.mkdir()
+    place.write_text(text := "def g(x, k=D): return A[0] * K * other(x)\ndef make(k): return lambda x: k * x\n")
+    monkeypatch.setattr(fingerprints, "_INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(fingerprints, "_BEGUN", 2e12)  # its files are older than this process
+    fingerprints._files.cache_clear()
+
+    def hashed(**given):
+        values = {"constant": 1.0, "array": 1.0, "default": 1.0, "closure": 1.0, "other": 1.0} | given
+        namespace = {}
+        exec(compile(f"def other(x): return {values['other']} * x", tmp_path / "elsewhere.py", "exec"), namespace)
+        module = types.ModuleType(name)
+        module.__version__, module.__file__ = "1.0", str(place)
+        module.K, module.A, module.D = values["constant"], np.array([values["array"]]), values["default"]
+        module.other = namespace["other"]
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(text, place, "exec"), module.__dict__)
+        return fingerprint([module.g, module.make(values["closure"])])
+
+    assert hashed() == hashed()
+    assert (hashed() == hashed(**{what: 2.0})) == (name == "pandas")
+
+
 @pytest.mark.slow
 def test_what_cannot_be_hashed_is_of_this_process_alone():
     lock = threading.Lock()
