@@ -107,7 +107,7 @@ def test_arguments_of_a_reference_and_starts_of_a_comparison(model, processes):
             pdmp.reference(model, **options)
     for wrong in (0.5, np.zeros((3, 1)), [1j] * model.dim):
         with pytest.raises(ValueError, match="^`initial` must "):
-            pdmp.compare(model, processes, initial=wrong, data_passes=1)
+            pdmp.compare(processes, initial=wrong, data_passes=1)
     with pytest.raises(ValueError, match="^`initial` must "):
         pdmp.auto(model, initial=[1j] * model.dim)
 
