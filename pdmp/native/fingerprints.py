@@ -552,7 +552,8 @@ class _Walk:
     def given(self, function, root):
         """What a function of an installed package has from elsewhere: its closure, numbers, arrays, others' functions.
 
-        Of packages that their versions tell nothing; and of none the objects that it names, which may be anything.
+        Nothing is added for a package that its version tells. Other objects that the function names are left out, as
+        they may hold anything.
         """
         if root in _RELEASED:
             return

@@ -423,6 +423,7 @@ def test_categories_of_numbers_in_a_file_that_is_read_whole(tmp_path, monkeypatc
     data = table()
     data["stage"] = pandas.Categorical(np.arange(N) % 3 + 1)
     data["marks"] = pandas.Categorical(np.arange(N) % 3 + 1, [3, 2, 1], ordered=True)
+    data["rank"] = pandas.Categorical(np.arange(N) % 2 + 1, [2, 1], ordered=True)
     data["grade"] = np.arange(N) % 4
     data.to_parquet(tmp_path / "t.parquet")
     read = read_table(tmp_path / "t.parquet")
@@ -445,6 +446,8 @@ def test_categories_of_numbers_in_a_file_that_is_read_whole(tmp_path, monkeypatc
         message = "^`formula` names 'marks', an ordered category of numbers, of which the file does not keep the order"
         with pytest.raises(ValueError, match=message):
             pdmp.regression(formula, tmp_path / "t.parquet", family, sample=False)
+    with pytest.raises(ValueError, match="^`formula` names 'rank', an ordered category"):  # the last of several
+        pdmp.regression("y ~ rank", tmp_path / "t.parquet", sample=False)
 
 
 def test_dictionaries_of_arrow_are_categories(tmp_path):

@@ -421,6 +421,12 @@ def from_stan(
     ImportError
         If stanli is needed and not installed.
 
+    Warns
+    -----
+    UserWarning
+        If the gradient is not the slope of the log density at two points near `initial`: Stan's own gradients are, and
+        those of C++ functions that a program brings may not be.
+
     Examples
     --------
     >>> import pdmp
