@@ -100,6 +100,9 @@ class Prepared(NamedTuple):
     gradients: int = 0  #: gradients and potentials that were evaluated for it
     cautions: tuple[str, ...] = ()  #: what it warned of, which a summary repeats
     improper: str = ""  #: what was said of a density that cannot be normalised, if it was: no longer run mends that
+    #: Modes (`gaussian`, and how many nats its mass is `behind`) between which chains may seldom go, first that in
+    #: which they were; none where no other is known.
+    modes: tuple[Any, ...] = ()
 
 
 @inlined

@@ -13,6 +13,9 @@ there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It i
 - if a barrier lies between it and every Gaussian in which chains have been, on the straight line: a ridge has none;
 - if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
 
+Where chains were there, but hardly, the barrier is low, or chains come from there, those of the run may yet stay on
+their side: one of several starts in that mode, so that they disagree in the end or their averages have both.
+
 A mode that is so narrow, or so far away, that no path ends in it is not found. From a wide mode around a narrow one
 paths go on down to that, so the mass beyond the chains' draws is estimated too, by importance sampling. The entropy of
 their law is at most that of a Gaussian of its covariance, so that its own mass is at most what is compared with.
@@ -72,6 +75,11 @@ SCALES, FACTOR, DRAWS = 8, 1.5, 32
 GAP = 2.0  #: nats by which the density of the radius falls before it, at least: power tails have no gap
 
 
+#: A mode that chains have hardly been in: a smaller share of their places is there than so much of that of the mass.
+RARE = 0.25
+LOW = 1.0  #: nats of a barrier, of a mode in which one chain starts, at least
+
+
 class Hidden(NamedTuple):
     """A mode that no chain is in."""
 
@@ -80,10 +88,18 @@ class Hidden(NamedTuple):
     times: float = 0.0  #: how many times as wide it is as what the chains are in, if it lies around that
 
 
-def hidden_modes(
-    model: Model, starts: Starts, learnt: Metric, seed: np.random.SeedSequence
-) -> tuple[list[Hidden], int]:
-    """Modes apart from where the chains have been, that of most mass first, and the evaluations that this took.
+class Sought(NamedTuple):
+    """What further paths have found."""
+
+    hidden: list[Hidden]  #: modes apart from where the chains have been, that of most mass first
+    #: Where there are some that chains have hardly been in, or from which they come to the others: those that they have
+    #: been in, and from the second on these, as above.
+    near: tuple[Hidden, ...]
+    evaluations: int
+
+
+def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.SeedSequence) -> Sought:
+    """Modes in which no chain has been, and the evaluations that this took.
 
     Parameters
     ----------
@@ -103,9 +119,8 @@ def hidden_modes(
     seen = np.concatenate([learnt.visited, learnt.points, starts.points])
     best = max(path.elbo for path in known if path.neck is None)
     distinct = list({id(path): path for path in known[1:]}.values())
-    used = [path.gaussian.centre for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
-    used = used or [learnt.mean]  # that of chains in several modes may be between them
-    ends, found = [path for path in distinct if path.mode is not None], []
+    used = [path for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
+    ends, found, near = [path for path in distinct if path.mode is not None], [], []
     further = dips(target, learnt.gaussian, 0.5 * most) if dense else []
     begin = origins(target, starts.centre, learnt.gaussian, rng)
     for k in range(-len(ends) - len(further), PATHS):
@@ -124,18 +139,25 @@ def hidden_modes(
             if any(path is other for other in known) or path.mode is None:
                 continue
             known = (*known, path)
-        if path.elbo < best - TIE or is_visited(path.mode, seen):
+        others = [one for one in used if one is not path] or [here]  # which of several modes may be between them
+        visited = is_visited(path.mode, seen)
+        if path.elbo < best - TIE or (visited and not is_rare(path, others, learnt.visited)):
             continue
         if is_visited(path.gaussian, seen) and elbo(target, path.mode, draws) < best - TIE:
             continue  # what has the mass is on the way to the end, as beside a neck
-        if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):
+        between = min(barrier(target, path.mode.centre, one.gaussian.centre) for one in others)
+        mode = Hidden(path.mode, best - path.elbo)
+        if between > BARRIER and not visited:
             points = np.array([draw_by_importance(target, path.mode, rng) for _ in learnt.points])
             process = hamiltonian(model, from_root(lower(path.mode.root) if dense else path.mode.root), learnt.far)
             run = run_window(process, points, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
             spent += gradients_of(run)
             if not comes_to(run, learnt.gaussian, seen):
-                found.append(Hidden(path.mode, best - path.elbo))
+                found.append(mode)
                 known = (*known, Path(path.mode, path.elbo, True))
+                continue
+        if between > LOW:
+            near.append(mode)
     if dense and not found:
         wider, draws = beyond(target, learnt, seen, rng)
         if wider is not None:
@@ -144,7 +166,10 @@ def hidden_modes(
             spent += gradients_of(run)
             if not comes_to(run, learnt.gaussian, seen):
                 found.append(wider)
-    return sorted(found, key=lambda mode: mode.behind), target.count + spent
+    found, near = (sorted(some, key=lambda mode: mode.behind) for some in (found, near))
+    been = [path for path in used if all(path.mode is not mode.gaussian for mode in near)]
+    first = max(been or [here], key=lambda path: path.elbo)
+    return Sought(found, (Hidden(first.gaussian, best - first.elbo), *near) if near else (), target.count + spent)
 
 
 def beyond(
@@ -284,6 +309,16 @@ def is_visited(mode: Gaussian, seen: np.ndarray) -> bool:
     return any(is_typical(z) for z in mode.standardised(seen))
 
 
+def is_rare(path: Path, others: list[Path], visited: np.ndarray) -> bool:
+    """Whether fewer of the points (n, d) are of its mode than of others, by `RARE` times what the ELBOs say."""
+    logs = [path.elbo - path.mode.log_volume() - 0.5 * (path.mode.standardised(visited) ** 2).sum(axis=1)]
+    for one in others:
+        z = one.gaussian.standardised(visited)
+        logs.append(one.elbo - one.gaussian.log_volume() - 0.5 * (z**2).sum(axis=1))
+    elbos = np.array([path.elbo, *(one.elbo for one in others)])
+    return np.mean(np.argmax(logs, axis=0) == 0) < RARE * math.exp(path.elbo - np.logaddexp.reduce(elbos))
+
+
 def comes_to(run: Run, metric: Gaussian, seen: np.ndarray) -> bool:
     """Whether a chain comes as near to one of the points (n, d) as these are to each other, in nine of ten cases."""
     from scipy.spatial import cKDTree
@@ -325,10 +360,12 @@ def warning(found: list[Hidden], here: Gaussian, names: list[str]) -> str | None
     )
 
 
-def told(hidden: int | None) -> str:
-    """What a note says of that many hidden modes; None: they were not sought."""
+def told(hidden: int | None, near: int = 0) -> str:
+    """What a note says of so many hidden modes, None if they were not sought, and of so many near ones."""
     if hidden is None:
         return "other modes of what is improper were not sought"
+    if near > 0 and not hidden:
+        return f"{'another mode lies' if near == 1 else f'{near} other modes lie'} beyond a low barrier"
     if not hidden:
         return "no other mode was found (paths miss a mode that is narrow or far)"
     return f"there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import NAMED, hidden_modes
 from pdmp.automatic.row_modes import beside, modes_of_rows
-from pdmp.automatic.start import DENSE, find_starts
+from pdmp.automatic.start import DENSE, Evaluations, draw_by_importance, find_starts
 from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_memory, check_seed
@@ -187,7 +187,7 @@ def auto(
         warn(text)
     own = sampler in (None, HMC) and not options and metric == "full"
     learnt = learn_metric(target, starts, for_metric, target_acceptance, own)
-    found, further = ([], 0) if said_improper else hidden_modes(target, starts, learnt, for_modes)
+    found, near, further = ([], (), 0) if said_improper else hidden_modes(target, starts, learnt, for_modes)
     spent += further
     said = modes.warning(found, learnt.gaussian, names)
     if said is not None:
@@ -199,10 +199,15 @@ def auto(
     process = named(sampler or HMC, options.pop("provider", target), learnt, options)
     process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
     spent += further
+    if len(near) > 1 and chains > 1 and initial is None:
+        points, counted = learnt.points.copy(), Evaluations(target)
+        rng = np.random.Generator(np.random.PCG64(for_modes.spawn(1)[0]))
+        points[-1] = draw_by_importance(counted, near[1].gaussian, rng)
+        learnt, spent = learnt._replace(points=points), spent + counted.count
     if isinstance(process, HMC) and learnt.neck is not None:
         process.neck = names[learnt.neck]
-    choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found)), whole)))
-    process.prepared = Prepared(learnt.points, choice, spent, (*suspected(target), *cautions), said_improper)
+    choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found), near), whole)))
+    process.prepared = Prepared(learnt.points, choice, spent, (*suspected(target), *cautions), said_improper, near)
     return process
 
 
@@ -269,10 +274,10 @@ def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tu
     return process, metric._replace(points=ends(run, metric.points)), gradients_of(run)
 
 
-def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
+def describe(process: Process, metric: Metric, hidden: int | None = 0, near: Sequence[modes.Hidden] = ()) -> str:
     """One sentence on what was learnt, and how.
 
-    `hidden`: modes that no chain is in; None where none were looked for.
+    `hidden`: modes that no chain is in, None where none were looked for; `near`: as of `Prepared.modes`.
     """
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
     if isinstance(metric.mass, Sparse):
@@ -285,7 +290,7 @@ def describe(process: Process, metric: Metric, hidden: int | None = 0) -> str:
     elif metric.coordinates is not None:
         scales = [names_of(process.model)[t] for t in np.unique(metric.coordinates.scales)]
         kind += f" of coordinates non-centred in part, by {', '.join(scales[:NAMED])}{' …' * (len(scales) > NAMED)},"
-    away = f"; {modes.told(hidden)}"
+    away = f"; {modes.told(hidden, len(near) - 1)}"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
     shape += " where the chains are" if hidden else ""

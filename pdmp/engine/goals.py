@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from pdmp.diagnostics.averages import DIAGNOSTIC_DRAWS, effective_draws, portions
+from pdmp.diagnostics.mode_shares import share_draws
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.engine.result import Run
 from pdmp.process import EVENTS, PROPOSALS
@@ -44,8 +45,8 @@ class Goal:
         As of `pdmp.diagnostics.effective_draws` at the last look; infinite where they were not counted, as other
         coordinates had too few already.
     further : dict of str to float
-        Effective draws of what else the process asks for (`Report.further_draws`), counted where all coordinates have
-        enough.
+        Effective draws of what else the process asks for (`Report.further_draws`), and of shares of modes, counted
+        where all coordinates have enough.
     rhats : ndarray or None
         R-hat of each coordinate, likewise; None where it was not needed.
     """
@@ -124,7 +125,7 @@ class Goal:
         if self.ess is not None:
             self.draws, self.further = self.count(run) if moved else {"mean": nothing, "sd": nothing}, {}
             if self.enough():
-                self.further = run.process.report.further_draws(run)
+                self.further = {**run.process.report.further_draws(run), **share_draws(run)}
         # Ranks of many draws take seconds. Where draws are too few already they would change nothing.
         numbers = run.dim * run.chains * min(int(run.events.min()), DIAGNOSTIC_DRAWS)
         wanted, self.rhats = self.rhat is not None or self.shows_rhat, None

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.averages import looked_at
+from pdmp.diagnostics.mode_shares import share_doubts
 from pdmp.diagnostics.summary import anchor_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
@@ -484,7 +485,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
             said_before = [*info.get("cautions", []), *([info["improper"]] if "improper" in info else [])]
             if "improper" not in info:
                 texts += tail_warning(seen)
-                info["doubts"] = run.process.report.doubts(run, asked)
+                info["doubts"] = [*run.process.report.doubts(run, asked), *share_doubts(run)]
                 texts += info["doubts"]
                 if asked is None and not are_short.get():
                     texts += short_warning(run)

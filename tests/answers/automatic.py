@@ -604,8 +604,8 @@ def hidden(weights, sds=(1.0, 0.5), model=None):
         gaussian=gaussian, mass=from_root(np.eye(2)), points=starts.points, visited=left + visited
     )
     with constants(FIRST_WINDOW=20):
-        found, spent = modes.hidden_modes(model, starts, metric, seed(5))
-    return [found, spent, modes.warning(found, metric.gaussian, ["a", "b"])]
+        sought = modes.hidden_modes(model, starts, metric, seed(5))
+    return [*sought, modes.warning(sought.hidden, metric.gaussian, ["a", "b"])]
 
 
 for name, weights in {"alike": (0.5, 0.5), "more elsewhere": (0.05, 0.95), "less elsewhere": (0.95, 0.05)}.items():

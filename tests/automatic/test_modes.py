@@ -1,16 +1,30 @@
 """Modes that no chain is in: found by further paths, told from worse basins and from ridges, said in words."""
 
+import math
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import pdmp
 from pdmp.automatic import modes, preparing
 from pdmp.automatic.metric import Metric
-from pdmp.automatic.modes import along, beyond, comes_to, descend, dips, first_valley, gap, hidden_modes, origins
-from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
+from pdmp.automatic.modes import (
+    RARE,
+    along,
+    beyond,
+    comes_to,
+    descend,
+    dips,
+    first_valley,
+    gap,
+    hidden_modes,
+    is_rare,
+    origins,
+)
+from pdmp.automatic.start import Evaluations, Gaussian, Path, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.metric import from_root
 from tests.automatic.helpers_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
@@ -43,7 +57,7 @@ def test_a_mode_that_no_chain_is_in(weight, found):
     """`weight`: nats by which the mode on the left, where the chains are, has more than the other one."""
     model, starts, metric = in_the_left_mode(weight, apart=5.0)
     assert starts.points[:, 0].max() < 0.0
-    hidden, spent = hidden_modes(model, starts, metric, seed())
+    hidden, _, spent = hidden_modes(model, starts, metric, seed())
     assert [mode.behind for mode in hidden] == ([pytest.approx(weight, abs=0.2)] if found else [])
     if found:
         np.testing.assert_allclose(hidden[0].gaussian.centre, [5.0, 0.0], atol=0.05)
@@ -51,13 +65,47 @@ def test_a_mode_that_no_chain_is_in(weight, found):
     else:  # nor is it one beside a path that ended much higher up
         worse = starts.paths[0]._replace(elbo=starts.paths[0].elbo - 50.0)
         assert hidden_modes(model, starts._replace(paths=(*starts.paths, worse)), metric, seed())[0] == []
-    again, spent_again = hidden_modes(model, starts, metric, seed())
+    again, _, spent_again = hidden_modes(model, starts, metric, seed())
     assert spent_again == spent and [m.behind for m in again] == [m.behind for m in hidden]
 
 
 def test_a_mode_that_a_chain_has_visited_is_none():
     assert hidden_modes(*in_the_left_mode(also=[4.5, 1.0]), seed())[0] == []
     assert len(hidden_modes(*in_the_left_mode(also=[-9.0, 1.0]), seed())[0]) == 1
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.5])
+@pytest.mark.parametrize("there, rare", [(0, None), (1, True), (10, True), (40, False)])
+def test_a_mode_that_chains_have_hardly_been_in(weight, there, rare):
+    """`there` of 100 + `there` places are in a mode of 1 / (1 + exp(`weight`)) of the mass; a quarter of it is few."""
+    places = [5.0, 0.0] + rng(4).standard_normal((there, 2))
+    hidden, near, _ = hidden_modes(*in_the_left_mode(weight, 5.0, places), seed())
+    assert len(hidden) == int(rare is None)  # what no chain has been in is hidden
+    if there == 10 and weight:
+        assert near == ()  # 0.09 of the places, and 0.18 of the mass
+    elif rare:
+        first, other = near
+        np.testing.assert_allclose([first.gaussian.centre, other.gaussian.centre], [[-5, 0], [5, 0]], atol=0.05)
+        assert [first.behind, other.behind] == [pytest.approx(0.0, abs=0.2), pytest.approx(weight, abs=0.2)]
+    else:
+        assert near == ()
+
+
+def test_which_places_are_of_a_mode():
+    """Those at which its Gaussian, times its mass, is largest: of sds 1 and 3 at 0 and 4, masses e and 1."""
+    narrow, wide, third = (
+        Path(Gaussian(np.array([c]), np.array([[sd]])), elbo, True, mode=Gaussian(np.array([c]), np.array([[sd]])))
+        for c, sd, elbo in ((0.0, 1.0, 1.0), (4.0, 3.0, 0.0), (9.0, 1.0, 0.0))
+    )
+    edge = brentq(lambda x: 1.0 - 0.5 * x**2 + np.log(3.0) + (x - 4.0) ** 2 / 18.0, 0.0, 4.0)
+    share = RARE / (1.0 + np.e)
+    for k, n in ((-1, 12), (0, 12), (1, 12)):
+        few = math.ceil(share * n) + k  # of n places, those just beyond the edge
+        x = np.where(np.arange(n) < few, edge + 0.01, edge - 0.01)[:, None]
+        assert is_rare(wide, [narrow], x) == (few / n < share)
+    x = np.append(np.full(89, 0.0), np.full(11, 9.0))[:, None]
+    for others, rare in (([narrow, third], True), ([narrow], False), ([third], False)):
+        assert is_rare(wide, others, x) == rare
 
 
 def test_an_end_of_the_first_paths_counts_as_well():
@@ -83,6 +131,10 @@ def test_what_has_no_barrier_is_no_mode(monkeypatch):
     case = (case[0], case[1]._replace(points=LEFT - [2.0, 0.0]), case[2])
     monkeypatch.setattr(modes, "comes_to", lambda *a: False)
     assert hidden_modes(*case, seed())[0] == []
+    [_, other] = hidden_modes(*case, seed()).near  # chains of the run may seldom cross it
+    np.testing.assert_allclose(other.gaussian.centre, [2.2, 0.0], atol=0.3)
+    monkeypatch.setattr(modes, "LOW", 1.8)
+    assert hidden_modes(*case, seed()).near == ()
     monkeypatch.setattr(modes, "BARRIER", 1.0)
     assert len(hidden_modes(*case, seed())[0]) == 1
     barrier = modes.barrier(Evaluations(case[0]), np.array([-2.2, 0.0]), np.array([2.2, 0.0]))
@@ -108,7 +160,8 @@ def test_a_barrier_parts_a_mode_from_every_other(monkeypatch):
 def test_from_where_chains_come_to_the_others_there_is_no_mode(monkeypatch):
     case = in_the_left_mode()
     monkeypatch.setattr(modes, "comes_to", lambda *a: True)
-    assert hidden_modes(*case, seed())[0] == []
+    hidden, near, _ = hidden_modes(*case, seed())
+    assert hidden == [] and len(near) == 2 and near[1].gaussian.centre[0] > 3.0  # but one chain shall start there
 
 
 def test_chains_that_come_to_the_others():
@@ -230,7 +283,7 @@ def test_a_descent_does_not_leap_over_a_narrow_mode(at):
         assert end is not None and end[0] == pytest.approx(-10.0, abs=0.01)
     visited = 10.0 + rng(at).standard_normal((100, 1))
     starts = find_starts(model, 4, rng(at), initial=visited[:4])._replace(centre=np.zeros(1))
-    hidden, _ = hidden_modes(model, starts, learnt(np.array([10.0]), np.eye(1), visited, visited[:4]), seed(at))
+    hidden, _, _ = hidden_modes(model, starts, learnt(np.array([10.0]), np.eye(1), visited, visited[:4]), seed(at))
     assert [mode.gaussian.centre[0] for mode in hidden] == [pytest.approx(-10.0, abs=0.1)]
 
 
@@ -302,7 +355,7 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
     """Unless chains that start there come back; and nothing where another mode has been found."""
     model, metric = concentric(5, 0.05, 0.5)
     starts = find_starts(model, 4, rng(1), initial=metric.points)
-    ((mode,), spent) = hidden_modes(model, starts, metric, seed())
+    ((mode,), _, spent) = hidden_modes(model, starts, metric, seed())
     said = modes.warning([mode], metric.gaussian, list("abcde"))
     assert f"around the one where they are lies another, some {mode.times:.2g} times as wide, with about" in said
     assert f"{np.exp(-mode.behind):.2g} times their mass. Averages leave it out" in said and "further paths" not in said
@@ -356,15 +409,15 @@ def test_what_it_costs(monkeypatch):
     starts = find_starts(GAUSSIAN, 4, rng(1))
     root = np.linalg.cholesky(np.linalg.inv(PRECISION))
     metric = learnt(MEAN, root, MEAN + rng().standard_normal((100, 3)) @ root.T, starts.points)
-    hidden, spent = hidden_modes(GAUSSIAN, starts, metric, seed())
+    hidden, near, spent = hidden_modes(GAUSSIAN, starts, metric, seed())
     farther = modes.DRAWS + modes.SCALES - 1  # places of the chains, and a point of each scale
-    assert hidden == [] and 5 * modes.PATHS < spent - farther < 11 * modes.PATHS
+    assert hidden == [] and near == () and 5 * modes.PATHS < spent - farther < 11 * modes.PATHS
     # As soon as so much is spent no other path begins: half of the warm-up, or a number.
     limits = {}
     for number, share in ((0, 0.0), (40, 0.0), (0, 40.0 / (500 + starts.evaluations))):
         monkeypatch.setattr(modes, "EVALUATIONS", number)
         monkeypatch.setattr(modes, "SHARE", share)
-        limits[number, share] = hidden_modes(GAUSSIAN, starts, metric, seed())[1]
+        limits[number, share] = hidden_modes(GAUSSIAN, starts, metric, seed()).evaluations
     none, *some = limits.values()
     assert none == 2 + 8 + farther and 40 < some[0] - farther == some[1] - farther < 50  # first evaluations, an ELBO
 
@@ -377,10 +430,27 @@ def test_auto_warns_before_the_run():
     pdmp.auto(model, seed=1, initial=left * [[1.0], [1.0], [-1.0], [-1.0]])  # a row for each mode
 
 
+def test_one_chain_starts_in_a_mode_beyond_a_low_barrier():
+    """Two normals 6 standard deviations apart: without it all four stayed in the first, without a word."""
+    model = pdmp.models.GaussianMixture([[0.0, 0.0, 0.0], [4.0, 4.0, 2.0]], [1.0, 1.0], [0.7, 0.3])
+    process = pdmp.auto(model, seed=1)
+    there = model.responsibilities(process.prepared.starts)[:, 1] > 0.5
+    assert there.tolist() == [False, False, False, True]
+    assert process.prepared.choice.endswith("; another mode lies beyond a low barrier")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        run = pdmp.sample(process, seed=1, events=300)
+    said = [str(w.message) for w in heard if "chains seldom go from mode to mode" in str(w.message)]
+    assert len(said) == 1 and f"{said[0]}." in run.summary().warnings
+    for given in ({"chains": 1}, {"initial": np.zeros(3)}):
+        alone = pdmp.auto(model, seed=1, **given).prepared
+        assert np.all(model.responsibilities(alone.starts)[:, 1] < 0.5) and len(alone.modes) == 2
+
+
 def test_what_it_costs_is_counted(monkeypatch):
     before = pdmp.auto(GAUSSIAN, seed=1).prepared.gradients
     kept = preparing.hidden_modes
-    monkeypatch.setattr(preparing, "hidden_modes", lambda *a: ([], kept(*a)[1] + 1_000))
+    monkeypatch.setattr(preparing, "hidden_modes", lambda *a: ([], (), kept(*a)[2] + 1_000))
     assert pdmp.auto(GAUSSIAN, seed=1).prepared.gradients == before + 1_000
 
 

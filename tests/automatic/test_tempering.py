@@ -208,7 +208,7 @@ def test_all_evaluations_of_the_preparation_are_added(monkeypatch):
     for name, result in {
         "find_starts": starts,
         "learn_metric": SimpleNamespace(gradients=10, far=False),
-        "hidden_modes": ([], 100),
+        "hidden_modes": ([], (), 100),
         "known_modes": (modes, 858, 1_000),
         "learn_ladder": (made, 10_000, 2.5),
     }.items():

@@ -146,7 +146,7 @@ def measure(model, seed, which=None):
 
     def counted(*given):
         found = kept(*given)
-        spent.append(found[1])
+        spent.append(found.evaluations)
         return found
 
     preparing.hidden_modes = counted
@@ -158,7 +158,7 @@ def measure(model, seed, which=None):
         preparing.hidden_modes = kept
     said = any("no chain is in" in text for text in process.prepared.cautions)
     if which is None:
-        return "false" if said else "-", sum(spent), process
+        return "false" if said else "near" if process.prepared.modes else "-", sum(spent), process
     several = len({which(x) for x in process.prepared.starts}) > 1
     return "warned" if said else "seen" if several else "SILENT", sum(spent), process
 

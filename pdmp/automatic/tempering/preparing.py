@@ -66,7 +66,7 @@ def tempered(
     for_starts, for_metric, for_modes, for_rounds = seeds
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
-    hidden, further = hidden_modes(model, starts, learnt, for_modes)
+    hidden, _, further = hidden_modes(model, starts, learnt, for_modes)
     modes, lines, more = known_modes(model, starts, learnt, [m.gaussian for m in hidden], for_modes.spawn(1)[0])
     spent = starts.evaluations + learnt.gradients + further + more
     aim = aimed_at(learnt.far, acceptance)
