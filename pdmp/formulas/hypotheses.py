@@ -1,7 +1,7 @@
 r"""What the draws say of hypotheses on parameters, such as ``"treated - 2 * age = 0"``.
 
 A hypothesis is an inequality or an equation of two arithmetic expressions of numbers and names of parameters; no other
-code is run. With θ the left side less the right one, the evidence ratio of θ > 0 is P(θ > 0 | y) / P(θ < 0 | y), and
+code is run. With θ the left side less the right one, the evidence ratio of θ > 0 is P(θ > 0 | y) / P(θ ≤ 0 | y), and
 that of θ = 0 the density of θ at 0 in the posterior over that in the prior, which is the Bayes factor of the
 hypothesis against its alternative (Dickey, 1971; "Savage-Dickey"). The posterior's is estimated by kernels whose
 centres are drawn towards the mean, so that their mixture has the draws' variance (West, 1993).
@@ -34,6 +34,7 @@ OPERATORS: dict[type, Any] = {
     ast.Div: np.divide,
     ast.Pow: np.power,
 }
+INEQUALITIES: dict[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 SIGNS: dict[type, Any] = {ast.USub: np.negative, ast.UAdd: np.positive}
 
 
@@ -159,7 +160,7 @@ class _NotLinearError(Exception):
 
 
 def read(text: str, known: Sequence[str], groups: Sequence[str]) -> tuple[Expression, str]:
-    """θ, the left side less the right one, and "=", "<" or ">".
+    """θ, the left side less the right one, and "=" or one of `INEQUALITIES`.
 
     Raises
     ------
@@ -181,7 +182,7 @@ def read(text: str, known: Sequence[str], groups: Sequence[str]) -> tuple[Expres
     for side in (left, right):  # each by itself, before they are one text
         Expression(side, known, groups)
     sign = signs[0].group(0)
-    return Expression(f"({left.strip()}) - ({right.strip()})", known, groups), sign.strip("=") or "="
+    return Expression(f"({left.strip()}) - ({right.strip()})", known, groups), "=" if sign == "==" else sign
 
 
 def density(prior: Prior, at: float) -> float:
@@ -273,10 +274,9 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
             if math.isnan(at_zero):
                 far.append(text)
         else:
-            inside = float(np.mean(drawn > 0.0 if sign == ">" else drawn < 0.0))
-            outside = float(np.mean(drawn < 0.0 if sign == ">" else drawn > 0.0))
-            chances.append(inside)
-            ratios.append(inside / outside if outside else math.inf)
+            inside = np.mean(INEQUALITIES[sign](drawn, 0.0))  # selected coefficients are 0 in some of the draws
+            chances.append(float(inside))
+            ratios.append(float(inside / (1.0 - inside)) if inside < 1.0 else math.inf)
     notes = []
     if any(sign != "=" for _, sign in read_in):
         notes.append("of < and >: the posterior probability, and that over the probability of the contrary")

@@ -442,11 +442,11 @@ def test_hypotheses_by_hand():
         share = np.mean(theta > 0.0)
         assert 0.0 < share < 1.0 and frame.probability[row] == share
         assert frame.evidence_ratio[row] == pytest.approx(share / (1.0 - share))
-    fit.run.x[:, ::3, 1] = 0.0  # as of coefficients that may be 0: neither above nor below
+    fit.run.x[:, ::3, 1] = 0.0  # as of coefficients that may be 0: that is contrary to > and <, and not to >= and <=
     drawn = natural(fit, 1_200)[fit.model.columns[1]]
-    for sign, right in ((">", drawn > 0.0), ("<", drawn < 0.0)):
+    for sign, right in ((">", drawn > 0.0), ("<", drawn < 0.0), (">=", drawn >= 0.0), ("<=", drawn <= 0.0)):
         found = fit.hypothesis(f"{fit.model.columns[1]} {sign} 0", draws=1_200).further
-        share, contrary = right.mean(), 1.0 - right.mean() - np.mean(drawn == 0.0)
+        share, contrary = right.mean(), 1.0 - right.mean()
         assert found == {"probability": [share], "evidence_ratio": [pytest.approx(share / contrary)]}
     certain = fit.hypothesis("sigma > -1", "sigma < -1", draws=1_200)
     assert certain.further == {"probability": [1.0, 0.0], "evidence_ratio": [math.inf, 0.0]}
