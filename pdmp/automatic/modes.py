@@ -140,6 +140,8 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
                 continue
             known = (*known, path)
         others = [one for one in used if one is not path] or [here]  # which of several modes may be between them
+        if path.elbo < best - TIE:
+            path = no_wider(target, path, learnt.gaussian, draws)
         visited = is_visited(path.mode, seen)
         if path.elbo < best - TIE or (visited and not is_rare(path, others, learnt.visited)):
             continue
@@ -170,6 +172,21 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
     been = [path for path in used if all(path.mode is not mode.gaussian for mode in near)]
     first = max(been or [here], key=lambda path: path.elbo)
     return Sought(found, (Hidden(first.gaussian, best - first.elbo), *near) if near else (), target.count + spent)
+
+
+def no_wider(target: Evaluations, path: Path, metric: Gaussian, draws: np.ndarray) -> Path:
+    """The path, with its Gaussian at the end no wider than the metric along any direction if its ELBO is larger so.
+
+    Where a density is flat on top its second derivatives give widths far beyond that.
+    """
+    if metric.root.ndim == 1:
+        root = np.minimum(path.mode.root, metric.root)
+    else:
+        axes, widths, _ = np.linalg.svd(np.linalg.solve(metric.root, path.mode.root))
+        root = metric.root @ (axes * np.minimum(widths, 1.0))
+    gaussian = Gaussian(path.mode.centre, root)
+    value = elbo(target, gaussian, draws)
+    return path._replace(gaussian=gaussian, mode=gaussian, elbo=value) if value > path.elbo else path
 
 
 def beyond(

@@ -22,6 +22,7 @@ from pdmp.automatic.modes import (
     gap,
     hidden_modes,
     is_rare,
+    no_wider,
     origins,
 )
 from pdmp.automatic.start import Evaluations, Gaussian, Path, Starts, find_starts
@@ -106,6 +107,42 @@ def test_which_places_are_of_a_mode():
     x = np.append(np.full(89, 0.0), np.full(11, 9.0))[:, None]
     for others, rare in (([narrow, third], True), ([narrow], False), ([third], False)):
         assert is_rare(wide, others, x) == rare
+
+
+def test_a_gaussian_no_wider_than_the_metric():
+    """Narrower along one axis of its own and wider along the other, which alone is cut; if that has more ELBO."""
+    turn = np.array([[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]])
+    metric = Gaussian(np.array([7.0, 7.0]), np.diag([2.0, 5.0]) @ np.array([[0.8, -0.6], [0.6, 0.8]]))
+    right = np.diag([2.0, 5.0]) @ turn @ np.diag([0.3, 1.0])  # of the law
+    precision = np.linalg.inv(right @ right.T)
+    law = target(lambda x: 0.5 * x @ precision @ x, lambda x: precision @ x, 2)
+    normal = rng(5).standard_normal((8, 2))
+    for width, better in ((50.0, True), (1.0, False)):
+        wide = Gaussian(np.zeros(2), np.diag([2.0, 5.0]) @ turn @ np.diag([0.3, width]))
+        path = Path(wide, modes.elbo(Evaluations(law), wide, normal), True, mode=wide)
+        found = no_wider(Evaluations(law), path, metric, normal)
+        assert (found is not path) == better
+        np.testing.assert_allclose(found.mode.root @ found.mode.root.T, right @ right.T, atol=1e-10)
+    assert found.mode.centre.tolist() == [0.0, 0.0] and found.mode is found.gaussian
+    cut = no_wider(Evaluations(law), path._replace(elbo=-99.0), metric, normal)
+    assert cut.elbo == modes.elbo(Evaluations(law), cut.mode, normal) and cut.gaussian is cut.mode
+    diagonal = Gaussian(np.zeros(2), np.array([9.0, 0.5]))
+    narrow = no_wider(
+        Evaluations(law), Path(diagonal, -99.0, True, mode=diagonal), Gaussian(np.ones(2), np.array([2.0, 5.0])), normal
+    )
+    assert narrow.mode.root.tolist() == [2.0, 0.5]
+
+
+def test_a_mode_that_is_flat_on_top_is_one():
+    """Two bars side by side: second derivatives at an end of a path say widths of many times the bar's length."""
+    along, across = np.arange(-4.5, 4.6, 1.5), np.repeat([0.0, 8.0], 7)
+    model = pdmp.models.GaussianMixture(np.column_stack([across, np.tile(along, 2)]), np.ones(14))
+    visited = np.column_stack([rng(3).standard_normal(100), rng(4).uniform(-5.0, 5.0, 100)])
+    starts = find_starts(model, 4, rng(1), initial=visited[:4])
+    case = learnt(np.zeros(2), np.diag([1.0, 3.2]), visited, visited[:4])
+    for at in range(3):
+        [hidden] = hidden_modes(model, starts, case, seed(at)).hidden
+        assert hidden.gaussian.centre[0] == pytest.approx(8.0, abs=0.1) and abs(hidden.behind) < modes.TIE
 
 
 def test_an_end_of_the_first_paths_counts_as_well():
