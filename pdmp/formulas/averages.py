@@ -34,6 +34,7 @@ class Over(NamedTuple):
 
     fit: Fit
     rows: Any  #: pandas.DataFrame
+    weights: np.ndarray  #: (rows,) how many rows each counts as
     x: np.ndarray  #: (draws, dim)
     kind: str  #: what `Fit.predicted` calls the scale
     effects: str
@@ -54,15 +55,17 @@ class Over(NamedTuple):
         size, total, of_rows = max(NUMBERS // len(self.x), 1), np.zeros(len(self.x)), []
         for first in range(0, len(self.rows), size):
             found = values(self.rows.iloc[first : first + size])
-            total += found.sum(axis=1)
+            total += found @ self.weights[first : first + size]
             of_rows.append(found.mean(axis=0))
-        return total / len(self.rows), np.concatenate(of_rows)
+        return total / self.weights.sum(), np.concatenate(of_rows)
 
     def said(self, of_rows: np.ndarray) -> str:
         """The note; and what it adds to errors that rows were drawn, of values by row (rows, estimates)."""
         if self.share == 1.0:
             return self.note
-        error = np.sqrt((1.0 - self.share) / len(of_rows)) * of_rows.std(axis=0).max()
+        weights = self.weights[:, None] / self.weights.mean()
+        spread = (weights * (of_rows - np.average(of_rows, axis=0, weights=self.weights))).std(axis=0).max()
+        error = np.sqrt((1.0 - self.share) / len(of_rows)) * spread
         return f"{self.note}, which adds errors of up to {error:.2g}"
 
 
@@ -84,11 +87,13 @@ def over(
         if fit.in_batches:
             raise ValueError("the rows of the fit were read in batches: give a table of some of them as `data`.")
         rows, share = kept.rows, len(kept.rows) / kept.n
+        weights = fit.row_weights[kept.places] if len(fit.row_weights) else np.ones(len(rows))
         note = f"averages over {len(rows):,} rows"
         if share < 1.0:
             note = f"averages over {len(rows):,} rows, drawn from {kept.n:,}"
     else:
         rows = read_table(data, "`data`")
+        weights = np.ones(len(rows))
         note = f"averages over {len(rows):,} rows"
     check_groups(at, fit, effects)
     lists = {name: at.pop(name) for name in varied if name in at}
@@ -97,7 +102,7 @@ def over(
             raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
     entropy = int(np.random.default_rng(seed).integers(2**62))
     x = fit.some_draws(count("draws", draws))
-    return Over(fit, rows.assign(**at) if at else rows, x, SCALES[scale], effects, entropy, share, note), lists
+    return Over(fit, rows.assign(**at) if at else rows, weights, x, SCALES[scale], effects, entropy, share, note), lists
 
 
 def check_by(by: str | None, fit: Fit, name: str) -> tuple[str, ...]:

@@ -466,8 +466,9 @@ class Fit:
             categories their levels.
         at : dict, optional
             Other values: lists for the columns of `term`, one value for others, ``{"age": [30, 60], "area": "city"}``.
-            Columns that are not named are at their mean over the rows, offset and exposure too, truth values at False
-            and categories at the level that the others are compared with.
+            Columns that are not named are at their mean over the rows, which count once whatever their `weights`,
+            offset and exposure too, truth values at False and categories at the level that the others are compared
+            with.
         effects : {"zero", "draw", "fitted"}, default "zero"
             Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
             intervals have their spread; or of a group that `term` or `at` names.
@@ -527,8 +528,9 @@ class Fit:
         at : dict, optional
             One value for other columns, which all rows get, and lists for `column` and `by`.
         data : table, dict of columns or path, optional
-            The rows; those of the fit when omitted, 10,000 of them, drawn, where there are more: the note below the
-            table says what that adds to errors. Of a fit that was read in batches it must be given.
+            The rows, each counting once; those of the fit when omitted, by their `weights`, 10,000 of them, drawn,
+            where there are more: the note below the table says what that adds to errors. Of a fit that was read in
+            batches it must be given.
         effects : {"fitted", "zero", "draw"}, default "fitted"
             Effects of groups: those of each row's group, 0, or of one new group.
         scale : {"response", "link"}, default "response"

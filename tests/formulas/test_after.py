@@ -306,6 +306,27 @@ def test_slopes_of_rows_on_a_step(term, on_step, slope):
     assert np.allclose(found, p["age"] + p[column] * beside, rtol=1e-5, atol=1e-6)
 
 
+def test_a_row_of_weight_two_counts_as_two_in_averages(monkeypatch):
+    """Rows that were drawn are weighed among themselves; those of another table count once."""
+    from pdmp.formulas import kept
+
+    monkeypatch.setattr(kept, "ROWS", 20)
+    w = np.tile([1.0, 2.0, 3.5, 0.5], N // 4)
+    fit = made("c ~ age + treated", "poisson", data=table().assign(w=w), weights="w")
+    rows, own = fit.kept.rows, w[fit.kept.places]
+    assert len(rows) == 20 and len(set(own)) == 4
+    treated, untreated = (fit.predict(rows.assign(treated=one), draws=600) for one in (1, 0))
+    found = fit.contrasts("treated", draws=600)
+    each = treated - untreated
+    assert np.allclose(found.draws[:, 0], np.average(each, axis=1, weights=own), rtol=1e-10)
+    assert not np.allclose(found.draws[:, 0], each.mean(axis=1), rtol=1e-3)
+    of_rows = each.mean(axis=0)
+    off = own / own.mean() * (of_rows - np.average(of_rows, weights=own))
+    assert found.note.endswith(f"adds errors of up to {math.sqrt((1.0 - 20 / N) / 20) * off.std():.2g}")
+    once = fit.contrasts("treated", draws=600, data=rows)
+    assert np.allclose(once.draws[:, 0], each.mean(axis=1), rtol=1e-10)
+
+
 def test_averages_over_some_of_the_rows(monkeypatch):
     """Rows that were drawn, and what that adds to errors; another table; one new group is the same in all blocks."""
     from pdmp.formulas import averages, kept

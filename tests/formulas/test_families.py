@@ -602,6 +602,16 @@ def test_effects_of_a_new_group_are_drawn_with_their_correlation():
     assert link[:, 0].std() == pytest.approx(sds[1], rel=0.06) and link[:, 1].std() < 1e-9
 
 
+def test_a_row_of_weight_two_counts_as_two_in_averages():
+    """Of families with parameters beside the mean too."""
+    data = table(FAMILIES["gamma"])
+    fit, _ = fitted({"y": "y ~ x + w", "shape": "~ w"}, "gamma", data, weights="weight")
+    each = [fit.predict(data.assign(x=x), draws=1)[0] for x in (1.0, 4.0)]
+    found = fit.contrasts("x", at={"x": [1.0, 4.0]}, draws=1).draws[0, 0]
+    assert found == pytest.approx(np.average(each[1] - each[0], weights=data["weight"]), rel=1e-10)
+    assert found != pytest.approx(np.mean(each[1] - each[0]), rel=1e-3)
+
+
 def test_priors_of_what_follows_a_fit():
     """An intercept's is for rows at the means of its own formula; those of other numbers than a parameter are named."""
     data = table(FAMILIES["gamma"])
