@@ -2,8 +2,10 @@
 
 # ruff: noqa: F811 - fixtures
 
+import contextlib
 import csv
 import os
+import pathlib
 import re
 import sys
 import types
@@ -11,6 +13,7 @@ import warnings
 
 import matplotlib.image
 import numpy as np
+import pandas
 import pytest
 from matplotlib import pyplot
 
@@ -393,6 +396,24 @@ def test_options_that_would_count_for_nothing(call, says, small, command, monkey
         monkeypatch.setattr(owner, name, lambda *_, **__: pytest.fail("it began"))
     code, _, err = command(call)
     assert code == 2 and says in err and err.startswith("pdmp: ") and err.count("\n") == 1
+
+
+@pytest.mark.exact
+def test_rows_to_predict_have_text_where_the_fit_has(small):
+    """A CSV file has no types: of levels "10", "2" and "x" it may hold those that look like numbers."""
+    old = pandas.DataFrame({"y": range(6), "a": ["10", "2", "x"] * 2, "k": [1, 2, 3] * 2, "f": [True, False] * 3})
+    old.to_csv(small / "old.csv", index=False)
+    asked = ["y ~ a + C(k) + f"]
+    for a, k, f, says in (
+        (["2", "10"], [1, 3], [True, False], None),
+        (["2", "7"], [1, 3], [True, False], "row 1 has a = '7', and old.csv has no such row"),
+        (["2", "x"], ["1", "z"], [True, False], "has k = 'z', and old.csv has numbers there"),
+    ):
+        pandas.DataFrame({"a": a, "k": k, "f": f}).to_csv(small / "new.csv", index=False)
+        told = pytest.raises(cli.UserError, match=says) if says else contextlib.nullcontext()
+        with told:
+            new = cli._to_predict("new.csv", asked, [], pathlib.Path("old.csv"), True)
+            assert new.a.tolist() == a and new.k.tolist() == k and new.f.tolist() == f
 
 
 @pytest.mark.exact

@@ -32,7 +32,7 @@ def import_pandas():
     return pandas
 
 
-def read_table(data: Any, asked: str = "`data`") -> Any:
+def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) -> Any:
     """A pandas.DataFrame of what was given.
 
     Parameters
@@ -42,6 +42,8 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
         file.
     asked : str, default "`data`"
         What messages call it.
+    as_text : sequence of str, default ()
+        Columns of a CSV file that hold text, even if each of it is a number.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
         with unchanged(path):
-            table = _read_file(path, pandas)
+            table = _read_file(path, pandas, as_text)
     elif isinstance(data, pandas.DataFrame):
         table = data
     elif isinstance(data, dict):
@@ -79,7 +81,7 @@ def read_table(data: Any, asked: str = "`data`") -> Any:
     return table.astype(dict.fromkeys(coded, "category")) if coded else table
 
 
-def _read_file(path, pandas):
+def _read_file(path, pandas, as_text=()):
     """The table of a CSV or a Parquet file; a `ValueError` of one line for one that cannot be read."""
     try:
         if is_parquet(path):
@@ -95,7 +97,8 @@ def _read_file(path, pandas):
         # With the first row, which must not be longer: its first values would be an index, and names be shifted.
         header = pandas.read_csv(path, header=None, nrows=2, dtype=str, **options)
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
-        table = pandas.read_csv(path, na_values=list(MISSING), low_memory=False, **options)
+        types = dict.fromkeys(as_text, str)
+        table = pandas.read_csv(path, na_values=list(MISSING), low_memory=False, dtype=types, **options)
     except UnicodeDecodeError:
         raise not_utf8(path) from None
     except pandas.errors.EmptyDataError:
