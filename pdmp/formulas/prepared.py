@@ -39,7 +39,7 @@ class PriorDraws:
     Parameters
     ----------
     fit : Fit
-        Whose model has effects of groups as they are reported.
+        Which takes natural parameters to coordinates of its model.
     seed : int, optional
     """
 
@@ -108,7 +108,8 @@ class Prepared(Fit):
 
     def __init__(self, fit: Fit, seed: int | None, sampled: Callable[[], Fit]) -> None:
         self.__dict__.update(fit.__dict__)
-        self.model = fit.model.as_effects()
+        # That of a sum of terms without coordinates of its own lacks the laws of effects.
+        self.model = fit.model if isinstance(self, FamilyFit) else fit.model.as_effects()
         if self.model is None:
             raise ValueError("`sample` = False is not for effects of groups in data that are read in batches.")
         draws: Any = PriorDraws(self, seed)

@@ -773,8 +773,12 @@ class _Parts(_Walk):
         stored = _stored(code)
         super().code(code, lambda name: _MISSING if name in stored else resolve(name))
         for name in _imported(code) if self.tables and self.owner else ():
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(Exception):  # of the user's module, which may not be imported where this runs
                 full = importlib.util.resolve_name(name, str(resolve("__package__")))
+                root = _root(full)
+                # The function may not have come to its import yet, here or in the worker.
+                if not (_is_library(root) or is_standard(root) or root in _RELEASED or root in OURS):
+                    importlib.import_module(full)
                 self.of_module(full, sys.modules.get(full), _names(code), ())
 
     def type(self, cls):

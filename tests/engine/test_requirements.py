@@ -311,3 +311,44 @@ def test_a_pool_whose_workers_have_another_module(tmp_path, monkeypatch):
                 assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=pool, **CALL))
             else:
                 refused(process, pool, r"another users_module\.function, of the file .*there/.* \(here .*/here/")
+
+
+@pytest.mark.exact
+def test_a_module_that_a_function_would_import_is_compared_before_it_has(tmp_path, monkeypatch):
+    """Neither process has come to the import; one that cannot be imported tells nothing; libraries are not imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def slope(x):
+        if x > 30.0:
+            import numpy.never_imported
+            from late_helper import K, steep
+
+            return steep(x) * K + numpy.never_imported.K
+        if x > 40.0:
+            import no_such_helper
+
+            return no_such_helper.K
+        return 1.0
+
+    def found(text):
+        monkeypatch.delitem(sys.modules, "late_helper", raising=False)
+        (tmp_path / "late_helper.py").write_text(text)
+        importlib.invalidate_caches()
+        return fingerprints.parts([slope], True)
+
+    one = found("K = 2.0\ndef steep(x):\n    return 1.0\n")
+    assert "no_such_helper" not in sys.modules
+    (name,) = (name for name in one if name.endswith("slope (late_helper.K)"))
+    same_again, other_number, other_code = map(
+        found,
+        (
+            "K = 2.0\n\ndef steep(x):\n    return 1.0\n",
+            "K = -1.0\ndef steep(x):\n    return 1.0\n",
+            "K = 2.0\ndef steep(x):\n    return 3.0\n",
+        ),
+    )
+    assert same_again == one
+    assert other_number[name] != one[name] and other_number["late_helper.steep"] == one["late_helper.steep"]
+    assert other_code[name] == one[name] and other_code["late_helper.steep"] != one["late_helper.steep"]
+    monkeypatch.delitem(sys.modules, "late_helper")

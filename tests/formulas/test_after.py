@@ -1042,3 +1042,31 @@ def test_slopes_by_a_column_of_complex_numbers(counts):
         counts.slopes("age", data=rows.assign(age=rows.age + 1j))
     with pytest.raises(ValueError, match="`new`: the column 'age' holds complex numbers"):
         counts.predict(rows.assign(age=rows.age + 1j))
+
+
+@pytest.mark.parametrize(
+    "formula, family",
+    [
+        ("c ~ age + (1 | clinic)", "zero_inflated_poisson"),
+        ("y ~ dose + (1 + dose | clinic)", "gaussian"),
+        ("y ~ s(age) + (1 | clinic)", "student_t"),
+    ],
+)
+def test_the_model_of_a_prepared_regression_is_what_is_sampled(formula, family, monkeypatch):
+    """At draws of the prior, whose natural parameters it has: the law of effects was not in it."""
+    from pdmp.formulas import general
+
+    prepared, asked = pdmp.regression(formula, table(), family, sample=False, seed=3), []
+
+    def sample(model, **_):
+        asked.append(model)
+        raise InterruptedError
+
+    monkeypatch.setattr(general, "sample", sample)
+    with pytest.raises(InterruptedError):
+        prepared.sample()
+    x = prepared.run.draws(6)[0]
+    assert [prepared.model.potential(one) for one in x] == [asked[0].potential(one) for one in x]
+    natural, found = prepared.run.natural(6), prepared.model.constrain(x)
+    for name, values in natural.items():
+        assert np.allclose(found[name], values, rtol=1e-6, atol=1e-9)
