@@ -638,10 +638,11 @@ def _to_predict(path, texts, others, file, refuses):
             continue
         wrong = np.flatnonzero(~new[name].isin(known[name]))
         if len(wrong):
+            value = new[name].iloc[wrong[0]]
+            value = value.item() if hasattr(value, "item") else value
             cure = "; --unseen zero or --unseen draw predicts for it" if name in grouping else ""
             raise UserError(
-                f"--predict {path}: row {wrong[0]} has {name} = {new[name].iloc[wrong[0]]!r}, and {file} has no such "
-                f"row{cure}."
+                f"--predict {path}: row {wrong[0]} has {name} = {value!r}, and {file} has no such row{cure}."
             )
     return new
 
