@@ -147,6 +147,8 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
             continue
         if is_visited(path.gaussian, seen) and elbo(target, path.mode, draws) < best - TIE:
             continue  # what has the mass is on the way to the end, as beside a neck
+        if any(is_typical(one.gaussian.standardised(path.mode.centre)) for one in (*found, *near)):
+            continue  # another end on the same flat top
         between = min(barrier(target, path.mode.centre, one.gaussian.centre) for one in others)
         mode = Hidden(path.mode, best - path.elbo)
         if between > BARRIER and not visited:

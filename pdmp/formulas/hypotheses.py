@@ -246,6 +246,16 @@ def posterior_density(draws: np.ndarray) -> float:
     return float(np.mean(np.exp(-0.5 * (centres / spread) ** 2)) / (spread * math.sqrt(math.tau)))
 
 
+def density_at_zero(fit: Fit, theta: Expression, values: Mapping[str, np.ndarray], drawn: np.ndarray) -> float:
+    """The posterior density of θ at 0; of a positive parameter by that of its logarithm, as kernels spill below 0."""
+    constant, slopes = theta.linear()
+    if len(slopes) > 1 or not fit.priors[next(iter(slopes))].positive:
+        return posterior_density(drawn)
+    ((name, slope),) = slopes.items()
+    place = -constant / slope
+    return posterior_density(np.log(values[name] / place)) / (place * abs(slope))
+
+
 def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int) -> Estimates:
     """See `Fit.hypothesis`."""
     check_probability(probability)
@@ -267,7 +277,7 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
             raise ValueError(f"`hypotheses`: {text!r} is not finite in {int(np.sum(~np.isfinite(drawn))):,} draws.")
         found.append(drawn)
         if sign == "=":
-            before, at_zero = prior_density(fit, theta), posterior_density(drawn)
+            before, at_zero = prior_density(fit, theta), density_at_zero(fit, theta, values, drawn)
             with np.errstate(all="ignore"):
                 ratios.append(float(np.divide(at_zero, before)))
             chances.append(1.0 - 1.0 / (1.0 + ratios[-1]))

@@ -145,6 +145,26 @@ def test_a_mode_that_is_flat_on_top_is_one():
         assert hidden.gaussian.centre[0] == pytest.approx(8.0, abs=0.1) and abs(hidden.behind) < modes.TIE
 
 
+def test_ends_on_the_same_flat_top_are_one_mode():
+    """x₀ is 3 or -3, and x₁ anything between -8 and 8: paths end all over, and their Gaussians know nothing of that."""
+    model = target(
+        lambda x: 0.125 * (x[0] ** 2 - 9.0) ** 2 + np.logaddexp(0.0, x[1] - 8.0) + np.logaddexp(0.0, -x[1] - 8.0),
+        lambda x: np.array(
+            [0.5 * (x[0] ** 2 - 9.0) * x[0], 0.5 * (np.tanh(0.5 * (x[1] - 8)) + np.tanh(0.5 * (x[1] + 8)))]
+        ),
+        2,
+    )
+    visited = np.column_stack([3.0 + 0.34 * rng(3).standard_normal(100), rng(4).uniform(-8.0, 8.0, 100)])
+    sides = np.array([[3.0, -6.0], [-3.0, 6.0], [-3.0, 0.5], [3.0, 4.0], [-3.0, -3.0]])
+    ends = [find_starts(model, 1, rng(k), initial=sides[k : k + 1]) for k in range(5)]
+    starts = ends[0]._replace(points=visited[:4], paths=tuple(one.paths[0] for one in ends))
+    for at in range(3):
+        [hidden] = hidden_modes(
+            model, starts, learnt(np.array([3.0, 0.0]), np.diag([0.34, 4.6]), visited, visited[:4]), seed(at)
+        ).hidden
+        assert hidden.gaussian.centre[0] == pytest.approx(-3.0, abs=0.1)
+
+
 def test_an_end_of_the_first_paths_counts_as_well():
     """The path from the model's own point ended on the right, where no chain starts."""
     model, _, metric = in_the_left_mode()

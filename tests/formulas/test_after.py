@@ -473,6 +473,24 @@ def test_hypotheses_by_hand():
     assert certain.further == {"probability": [1.0, 0.0], "evidence_ratio": [math.inf, 0.0]}
 
 
+def test_the_density_of_a_positive_parameter_does_not_spill_below_zero():
+    """Half-normal draws, which are as dense at 0 as anywhere: kernels on the logarithm; of another number they spill."""
+    from pdmp.formulas.hypotheses import Expression, density_at_zero
+    from pdmp.models.priors import HalfNormal, Normal
+
+    s = np.abs(2.0 * np.random.default_rng(3).standard_normal(40_000))
+    for place in (0.02, 0.1, 1.0):
+        truth = 2.0 * stats.norm.pdf(place, scale=2.0)
+        for text, scale in ((f"s - {place}", 1.0), (f"{4 * place} - 4 * s", 4.0)):
+            theta, values = Expression(text, ["s"]), {"s": s}
+            drawn = theta.at(values)
+            found = density_at_zero(SimpleNamespace(priors={"s": HalfNormal(2.0)}), theta, values, drawn)
+            assert found == pytest.approx(truth / scale, rel=0.1)
+            if place < 0.05:
+                other = density_at_zero(SimpleNamespace(priors={"s": Normal(0.0, 2.0)}), theta, values, drawn)
+                assert other < 0.7 * truth / scale
+
+
 def test_equations_by_hand():
     """The ratio of densities: the posterior's of normal draws is theirs; the prior's is that of the weighted sum."""
     from pdmp.models.priors import Gamma, HalfStudentT, Normal, StudentT
