@@ -474,7 +474,7 @@ def test_hypotheses_by_hand():
 
 
 def test_the_density_of_a_positive_parameter_does_not_spill_below_zero():
-    """Half-normal draws, which are as dense at 0 as anywhere: kernels on the logarithm; of another number they spill."""
+    """Half-normal draws, as dense at 0 as anywhere: kernels on the logarithm; of another number they spill."""
     from pdmp.formulas.hypotheses import Expression, density_at_zero
     from pdmp.models.priors import HalfNormal, Normal
 
