@@ -15,6 +15,7 @@ everything is plain, tests that are not exact run only if asked for by name, as 
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import pathlib
 import re
@@ -52,6 +53,7 @@ def pytest_configure(config):
         os.environ[VARIABLE] = str(int(plain))
     os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
     seeds.install()
+    gc.disable()  # until all is collected: see `pytest_collection_finish`
 
 
 def pytest_report_header(config):
@@ -107,6 +109,23 @@ def pytest_ignore_collect(collection_path, config):
     return None if any(mark in text for mark in also) else True
 
 
+def pytest_collection(session):
+    """Every second worker imports the test modules from the last to the first, before it collects them.
+
+    So two workers rewrite and compile half of them each where none is in __pycache__: to do all takes as long again.
+    """
+    config = session.config
+    worker = getattr(config, "workerinput", {}).get("workerid")
+    if worker is None or int(worker[2:]) % 4 < 2 or [*config.args] != config.getini("testpaths"):
+        return
+    for path in sorted(ROOT.glob("tests/**/test_*.py"), reverse=True):
+        if not pytest_ignore_collect(path, config):
+            try:
+                importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            except (Exception, pytest.skip.Exception):
+                pass  # which pytest says, or skips, when it collects the module
+
+
 def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
@@ -117,6 +136,7 @@ def pytest_collection_finish(session):
     """What was imported and collected stays to the end: to look through it for garbage again and again costs."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

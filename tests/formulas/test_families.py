@@ -543,7 +543,7 @@ def test_paths_that_end_at_cuts_in_another_order_are_rejected(family):
     model = pdmp.regression("y ~ x", data, family, sample=False).model
     x = model.initial + [0.3, 0.0, 0.0]
     assert np.isfinite(model.potential(x)) and model.potential(x * [1.0, 0.0, 0.0] + [0.0, 0.2, 0.1]) == math.inf
-    run = pdmp.sample(pdmp.HMC(model, step=0.35, duration=0.7), steps=150, seed=1, initial=x, progress=False)
+    run = pdmp.sample(pdmp.HMC(model, step=0.35, duration=0.7), steps=60, seed=1, initial=x, progress=False)
     assert run.stats["outside"] > 0 and np.all(np.diff(run.draws(50)[0, :, 1:]) > 0.0)
 
 
@@ -679,7 +679,7 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monke
     for called, prior in one.priors.items():
         assert_alike(prior, other.priors[called])
         assert one.prior_name(called) == other.prior_name(called)
-    model.check_gradient()
+    model.check_gradient(points=1, data=3)
     points = model.initial + 0.2 * np.random.default_rng(2).standard_normal((5, model.dim))
     natural = model.constrain(points)
     x, z = one.unconstrained(natural), other.unconstrained(natural)

@@ -1858,7 +1858,7 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
 @pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # the run is short
 def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch, capsys):
     """With those of all groups, if that is asked for; unseen groups as the command is told."""
-    options = {"seed": 1, "events": 300, "chains": 2, "progress": False}
+    options = {"seed": 1, "events": 60, "chains": 2, "progress": False}
     fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", **options)
     draws = fit.to_dataframe(5, effects=True)
     monkeypatch.chdir(tmp_path)

@@ -103,7 +103,7 @@ def test_the_potential_is_the_density_of_natural_parameters(law, centred):
         differences.append(model.potential(x) + terms.sum() + prior + log_volume(model, x, natural))
     assert np.ptp(differences) < 1e-9 * (1.0 + np.abs(differences).max())
     assert np.allclose(model.pointwise_log_likelihood(points[None]), [expected], rtol=1e-9, atol=1e-9)
-    model.check_gradient()
+    model.check_gradient(points=2, data=4)
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
@@ -239,7 +239,7 @@ def test_coefficients_of_groups_are_the_same_law():
     options = {"dispersion_priors": [HalfCauchy(1.0)], "intercept": 0}
     model, usual = GroupIntercepts(*arguments, **options), MixedRegression(*arguments, **options)
     usual.centred[:] = 1
-    model.check_gradient()
+    model.check_gradient(points=2, data=4)
     for _ in range(3):
         u = usual.initial + 0.5 * rng.standard_normal(usual.dim)
         x, natural = u.copy(), usual.constrain(u)

@@ -123,7 +123,7 @@ def test_rates_balance_the_flow(name):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x)."""
     process = made(name)
     model = process.model
-    model.check_gradient()
+    model.check_gradient(points=1, data=3)
     x, v = somewhere(process, np.random.default_rng(0))
     rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
     process.native.true_rates(x, v, scratch, rates[0])
@@ -632,8 +632,8 @@ def test_inclusion_of_a_column_of_counts():
 def test_each_proposal_looks_at_one_row_at_most_and_a_run_goes_on_from_its_checkpoint(model, tmp_path):
     process = RegressionZigZag(model())
     options = {"initial": process.anchor, "seed": 1, "chains": 1, "progress": False}
-    whole = pdmp.sample(process, events=80, **options)
-    for events in (40, 80):
+    whole = pdmp.sample(process, events=40, **options)
+    for events in (20, 40):
         parts = pdmp.sample(process, events=events, checkpoint=tmp_path / "run", **options)
     assert parts.stats["proposals"] == whole.stats["proposals"]
     np.testing.assert_array_equal(parts.draws(20), whole.draws(20))
@@ -683,7 +683,7 @@ def test_the_approximation_is_at_the_mode():
 
 def test_the_regression_of_correlated_effects_is_where_their_products_are():
     """That of the sums of the effects' squares and products, with what the rows leave open; and its error."""
-    model = regression(NormalLaw, 5, n=2_000, slopes=1, eta=1.0)
+    model = regression(NormalLaw, 5, n=500, slopes=1, eta=1.0)
     found, s, first = laplace(model), model.n_fixed, int(model.first[0])
     x, effects = found.mean, np.arange(first, int(model.first[-1]))
     u, v = (np.array([model.native.deviation(x, k, g) for g in range(5)]) for k in (0, 1))

@@ -112,12 +112,12 @@ def test_flips_are_in_proportion_to_the_rates():
 
 def test_it_sticks_and_looks_at_single_rows():
     """No rate is above its bound on a path, with coordinates at 0 or not; frozen ones move by no flip."""
-    run = pdmp.sample(process(), events=150, seed=1, initial=process().anchor)
+    run = pdmp.sample(process(), events=60, seed=1, initial=process().anchor)
     assert run.stats["bound_violations"] == 0 and 0 < run.stats["data_terms"] < run.stats["proposals"]
     speeds = np.abs(run.trajectories[0].velocities)
     np.testing.assert_allclose(speeds, np.broadcast_to(process().reference.sd, speeds.shape))
     sticky = pdmp.Sticky(process(), inclusion=0.5, slab_density=0.2, always=[0, 1, 3, 4, 5])
-    path = pdmp.sample(sticky, events=150, seed=1, initial=process().anchor).trajectories[0]
+    path = pdmp.sample(sticky, events=60, seed=1, initial=process().anchor).trajectories[0]
     stands = path.velocities[:, 2] == 0.0
     assert 0.1 < stands.mean() < 0.9 and np.all(path.positions[stands, 2] == 0.0)
     assert np.all(np.abs(path.velocities[~stands, 2]) == process().reference.sd[2])

@@ -127,10 +127,10 @@ def frozen(path):
 @plain_only
 @pytest.mark.parametrize("name", CASES)
 def test_coordinates_freeze_at_zero_exactly_and_go_on_as_they_came(name):
-    path = pdmp.sample(CASES[name](), events=800, seed=3).trajectories[0]
+    path = pdmp.sample(CASES[name](), events=300, seed=3).trajectories[0]
     kinds = [path.events[k] for k in path.kinds]
     xs, vs, still = path.positions, path.velocities, frozen(path)
-    assert kinds.count("freeze") > 60 and kinds.count("thaw") > 60
+    assert kinds.count("freeze") > 20 and kinds.count("thaw") > 20
     kept, gaps = np.full(4, np.nan), np.diff(path.times)[:, None]
     before, arrived = xs[:-1] + vs[:-1] * gaps, vs[:-1]
     if path.kind == "elliptic":
@@ -160,7 +160,7 @@ def test_coordinates_freeze_at_zero_exactly_and_go_on_as_they_came(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_accumulated_is_what_the_path_says(name):
-    options = {"events": 600, "warmup": 0.3, "chains": 2, "seed": 4}
+    options = {"events": 200, "warmup": 0.3, "chains": 2, "seed": 4}
     run = pdmp.sample(CASES[name](), **options)
     included, models, length = np.zeros(4), {}, 0.0
     for path in run.trajectories:

@@ -34,9 +34,11 @@ LENGTHS = {"Sticky, BPS": 3.0}
 if PLAIN:
     LENGTHS = (
         dict.fromkeys(("Sticky, ZigZag", "SGNHT", "SGBPS"), 1.5)
-        | dict.fromkeys(("ZigZag", "HMC", "Bounded", "ForwardEventChain", "MALA", "SGD"), 0.3)
-        | dict.fromkeys(("CoordinateSampler", "SGHMC", "BPSSplitting", "ZigZagSplitting"), 0.5)
-        | dict.fromkeys(("LocalBPS", "DirectionalBPS", "GeneralisedBPS", "BADODAB", "SGBD", "SGZZ"), 0.7)
+        | dict.fromkeys(("HMC", "Bounded", "SGD"), 0.15)
+        | dict.fromkeys(("ZigZag", "CoordinateSampler", "ForwardEventChain", "MALA"), 0.3)
+        | dict.fromkeys(("SGHMC", "ZigZagSplitting"), 0.4)
+        | {"BPSSplitting": 0.5, "BADODAB": 0.6}
+        | dict.fromkeys(("LocalBPS", "DirectionalBPS", "GeneralisedBPS", "SGBD", "SGZZ"), 0.7)
     )
 #: The longest in plain Python; of each of their families a shorter one is quick.
 LATER = ("SGBPS", "BPSSplitting", "SGNHT")
