@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
-from pdmp.models.regressions.likelihoods import Law, StudentTLaw, law_of
+from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from pdmp.native.arguments import flag, one_of
@@ -124,7 +125,7 @@ def regression(
         One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
         "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
         others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`. With effects of groups
-        that are sub-sampled, see Notes, those of the table have such regressions too.
+        that are sub-sampled, see Notes, they have such regressions too.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
@@ -217,10 +218,10 @@ def regression(
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
     addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
 
-    Effects of groups are so sampled of families of the table with one linear predictor and at most two parameters
-    besides, without further data of a row, such as trials, and where few of all rows are looked at. Other group
-    effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
-    Carlo; the notes of the summary say which sampler it was.
+    Effects of groups are so sampled of any family with one linear predictor and at most two parameters besides, one of
+    your own too, and with what stands beside the response, such as trials, where few of all rows are looked at. Other
+    group effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian
+    Monte Carlo; the notes of the summary say which sampler it was.
 
     References
     ----------
@@ -300,8 +301,7 @@ def regression(
     made = make_model(
         described,
         data,
-        law,
-        asked.response.data,
+        found,
         priors,
         roles["offset"],
         roles["weights"],
@@ -312,6 +312,7 @@ def regression(
         folder,
         sampler,
         options.get("progress"),
+        asked.response.data,
     )
     if made is None:
         return in_general()
@@ -439,8 +440,7 @@ def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
 def make_model(
     described: Described,
     data: Any,
-    law: Law,
-    beside: Mapping[str, str],
+    family: Family,
     priors: Mapping[str, Prior | BetaBernoulli] | None,
     offset: str | None,
     weights: str | None,
@@ -451,13 +451,14 @@ def make_model(
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
     progress: bool | None = False,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
 
-    None for a law that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`. Where these are
-    not, correlations are left out. `beside`: what stands beside the response.
+    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`. Where these
+    are not, correlations are left out. `beside`: what stands beside the response.
     """
-    roles, family = {"offset": offset, "weights": weights, "exposure": exposure}, law.family
+    roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family, beside)
     rest: dict[str, np.ndarray] = {}
     check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
