@@ -28,7 +28,7 @@ from pdmp.models.regressions.likelihoods import (
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.process import HORIZON
 from pdmp.processes.regression_zigzag import RECOUNT, RegressionZigZag
-from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from pdmp.processes.row_expansion import units_of
 from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased, in_ci
@@ -823,3 +823,14 @@ def test_a_law_of_ones_own_is_carried_without_its_functions():
     assert np.array_equal(other.constrain(x)["shape"], model.constrain(x)["shape"])
     with pytest.raises(ValueError, match=r"of a pdmp.Family of another process"):
         other.pointwise_log_likelihood(x)
+
+
+def test_bounds_of_many_rows_hardly_grow_as_far_as_paths_go():
+    """Of censored rows, whose bounds at eleven standard deviations are far above those near the mode, or infinite."""
+    model = regression(law_of(families.lognormal, ["censored", "upper"]), 3)
+    found = laplace(model)
+    few = model.row_block(0, 0, model.n_data, found.mean, 0.06 * found.sd)  # as if there were 300 times as many
+    plan = Plan(10**6, 1.0)
+    factors = np.append(in_shells(plan.norms(model.enclosures[0], few, BY_FUNCTIONAL)).factors[0], np.inf)
+    for distance, most in ((1.0, 1.0), (2.5, 2.0), (4.0, 3.0), (6.0, 10.0)):
+        assert factors[np.searchsorted(plan.radii, distance)] <= most, (distance, factors)
