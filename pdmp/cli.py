@@ -611,7 +611,7 @@ def _to_predict(path, texts, others, file, refuses):
         *(smooth.names for one in described for smooth in one.smooths)
     )
     beside = formulas.words.read_response(formulas.words.split(texts[0])[0])
-    needed = [text for name, text in beside.data.items() if name in formulas.general.OF_PREDICTIONS]
+    needed = [text for name, text in beside.data.items() if name in formulas.beside.OF_PREDICTIONS]
     others = [*others, beside.roles.get("exposure"), *(formulas.words.column_of(t) for t in needed if not is_number(t))]
     names = {name for name in (*names, *others) if name}
     formulas.table.check_names(names, new, "`formula`", f"--predict {path}")

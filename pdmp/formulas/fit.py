@@ -6,6 +6,7 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas.beside import OF_PREDICTIONS, columns_beside, read_for_predictions
 from pdmp.formulas.checks import check_options
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
@@ -31,7 +33,7 @@ from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
-from pdmp.models.families import LINKS
+from pdmp.models.families import LINKS, responses
 from pdmp.models.priors import Flat
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.models.regressions.standardised_effects import cholesky_factors
@@ -70,6 +72,8 @@ class Fit:
         What was left out, coded or found, and how it was sampled.
     columns : dict of str to str
         Names of the columns `offset` and `exposure`.
+    beside : dict of str to str
+        What stands beside the response, by the family's names for it: columns and numbers.
 
     Examples
     --------
@@ -90,9 +94,11 @@ class Fit:
         priors: Mapping[str, Prior],
         notes: Sequence[str],
         columns: Mapping[str, str | None],
+        beside: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.formula, self.family, self.model, self.run = formula, family, model, run
         self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+        self.beside = dict(beside)
         self.kept = design.kept  #: what is known of the table's columns, and some of its rows
         self.with_rows: Callable[[Fit, Any, int | None, Mapping[str, Any]], Fit] | None = None  #: see `update`
 
@@ -211,7 +217,13 @@ class Fit:
 
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""
-        return self.design.names_of_columns()["fixed"] | {name for name in self.columns.values() if name}
+        beside = {name: text for name, text in self.beside.items() if name in OF_PREDICTIONS}
+        found = self.design.names_of_columns()["fixed"] | set(columns_beside(beside).values())
+        return found | {name for name in self.columns.values() if name}
+
+    def beside_new(self, table: Any, drawn: bool) -> dict[str, Any]:
+        """All further data of new rows that predictions look at, or, if `drawn`, responses."""
+        return read_for_predictions(self.family, self.beside, table, drawn)
 
     def knows_prior(self, name: str) -> bool:
         """Whether the prior of a parameter is of the parameter itself, and of it alone."""
@@ -404,15 +416,17 @@ class Fit:
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """As `predict`, at draws of x (draws, dim): of a pandas.DataFrame, or for None of the fit or of some rows."""
-        model, x = self.base, natural_of(self.model, x)
+        model, x, noise = self.base, natural_of(self.model, x), rng if kind == "response" else None
         if table is None:
-            z = (model if rows is None else model.some_rows(rows)).margins(x)
+            model = model if rows is None else model.some_rows(rows)
+            z, further = model.margins(x), model.likelihood.data(model.given)
         else:
+            further = list(self.beside_new(table, kind == "response").values())
             z = self._margins(model, x, table, unseen, effects, rng)
         if kind == "link":
             return z
-        a, c = (values[:, None] for values in model.dispersions(x))
-        return model.likelihood.mean(z, a, c) if kind == "mean" else model.likelihood.draw(z, a, c, rng)
+        dispersions = [values[:, None] for values in model.dispersions(x)[: model.n_dispersions]]
+        return responses(self.family, [z, *dispersions], further, noise)
 
     def centred(self, x: np.ndarray) -> tuple[Fit, np.ndarray]:
         """The fit and draws of x in coordinates from which a row is computed without the effects of all groups."""

@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pdmp.engine.checks import check_seed
 from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
+from pdmp.formulas.beside import columns_beside, read_beside, without_gaps
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -123,7 +125,7 @@ def regression(
         One of `pdmp.families`, by name, or "categorical" or "multinomial". "gaussian", "student_t", "bernoulli",
         "probit", "poisson" and "negative_binomial", with one formula, have compiled regressions of their own; the
         others are sums of terms, of tables in memory, without `select`, `sampler` and `folder`. With effects of groups
-        that are sub-sampled, see Notes, those of the table have such regressions too.
+        that are sub-sampled, see Notes, they have such regressions too.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
         ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
@@ -216,10 +218,10 @@ def regression(
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
     addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
 
-    Effects of groups are so sampled of families of the table with one linear predictor and at most two parameters
-    besides, without further data of a row, such as trials, and where few of all rows are looked at. Other group
-    effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte
-    Carlo; the notes of the summary say which sampler it was.
+    Effects of groups are so sampled of any family with one linear predictor and at most two parameters besides, one of
+    your own too, and with what stands beside the response, such as trials, where few of all rows are looked at. Other
+    group effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian
+    Monte Carlo; the notes of the summary say which sampler it was.
 
     References
     ----------
@@ -274,12 +276,12 @@ def regression(
         general, make = of_terms()
         return make() if sample else PreparedFamily(general, seed, make)
 
-    law = None if len(asked.sides) > 1 or asked.response.data or asked.imputed else law_of(found)
+    law = None if len(asked.sides) > 1 or asked.imputed else law_of(found, asked.response.data)
     if law not in LAWS.values():
         for name in refused:
             others = listed(list(LAWS), 10)
             raise ValueError(f"`{name}` is for the families {others}, with one formula and their own links.")
-        if law is None or "|" not in asked.formula or open_source(data) is not None:
+        if law is None or "|" not in asked.sides[found.named[0]] or open_source(data) is not None:
             return in_general()
         data = read_table(data)
         if len(data) < min(GROUPED_ROWS, SUBSAMPLED_ROWS):
@@ -310,6 +312,7 @@ def regression(
         folder,
         sampler,
         options.get("progress"),
+        asked.response.data,
     )
     if made is None:
         return in_general()
@@ -319,7 +322,7 @@ def regression(
         return in_general()
     origin = Origin(environment, roles, options, notes, select is not None, sampler)
     columns = {name: roles[name] for name in ("offset", "exposure")}
-    fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns)
+    fit = Fit(asked.formula, found, model, None, design, priors_used, notes, columns, asked.response.data)
     make = functools.partial(sampled, fit, origin, seed)
     if fit.correlated:  # whose full gradients are those of sums of terms
         make = functools.partial(sampled, fit, origin, seed, otherwise=lambda: of_terms()[1]())
@@ -366,6 +369,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
         intercept=before.intercept,
         offset=added.offset,
         weights=further_weights(table, origin.roles),
+        beside=read_beside(fit.beside, table),
         response=before.response,
         inclusion=None if before.inclusion is None else before.inclusion[:p],
         together=before.together,
@@ -447,13 +451,15 @@ def make_model(
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
     progress: bool | None = False,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
 
     None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`. Where these
-    are not, correlations are left out.
+    are not, correlations are left out. `beside`: what stands beside the response.
     """
-    roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family)
+    roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family, beside)
+    rest: dict[str, np.ndarray] = {}
     check_exposure(family, exposure)
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
@@ -465,9 +471,10 @@ def make_model(
     else:
         if folder is not None:
             raise ValueError("`folder` is for data that are read in batches: a folder, a large file, a Dask DataFrame.")
-        table = read_table(data)
-        check_names(described.names, table, "`formula`")
-        used = described.names | check_roles(roles, table)
+        names = described.names.union(columns_beside(beside).values())
+        table = without_gaps(read_table(data), beside)
+        check_names(names, table, "`formula`")
+        used = names | check_roles(roles, table)
         whole = table
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
@@ -481,8 +488,9 @@ def make_model(
         added = design.offset
         if offset is not None or exposure is not None:
             added = added + linear_offset(table, offset, exposure)
+        rest = read_beside(beside, table)
         weight = None if weights is None else column_numbers(table, weights, "`weights`")
-        totals = Totals.of(design, measured(family, y), added, weight)
+        totals = Totals.of(design, measured(family, y, rest), added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
     together = correlated_sets("", of_groups, design.together)
     sets = together if source is None and known and [len(one) for one in design.together] == [2] else []
@@ -524,8 +532,8 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    exact = noiseless(family, y, added if totals.any_offset else 0.0, law.dispersions)
-    leans = leanings(family, family.named[0], y, {})
+    exact = noiseless(family, y, added if totals.any_offset else 0.0, law.dispersions, rest)
+    leans = leanings(family, family.named[0], y, rest)
     notes += suspected(design, of_columns, totals, groups, priors or {}, leans, exact=exact)
     kind = kind_of(groups, design, totals.rows, select is not None, sampler, rows)
     if select is not None and groups and kind is MixedRegression:
@@ -546,6 +554,7 @@ def make_model(
         intercept=design.intercept,
         offset=added if totals.any_offset else None,
         weights=weight,
+        beside=rest,
         scale_response=law.has_unit,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),

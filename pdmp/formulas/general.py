@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from pdmp.automatic.sampling import sample
-from pdmp.data.formats import is_number, listed
+from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
 from pdmp.errors import warn
+from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, without_gaps
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -64,11 +65,6 @@ ALLOWED = {
 Posterior = SumOfTerms | MonotonicEffects | StandardisedEffects  #: of a regression
 NOISES = {"sigma", "shape", "phi", "kappa"}  #: parameters of families that say how far responses are from their means
 AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
-#: What is written beside the response, by the family's name for it.
-CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
-OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions; and se by drawn responses
-#: What columns of censoring may say, in words.
-CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
 
 
 class Asked(NamedTuple):
@@ -215,20 +211,11 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     """What is another of a fit with further rows, and notes."""
     family, coding, observed = fit.family, fit.coding, fit.model.observed[0]
     first = family.named[0]
-    constant, columns = beside_response(fit.asked)
-    table = read_table(data, "`new`")
-    if "upper" in columns and columns["upper"] in table.columns:
-        table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
-    table, notes = read_further(fit, table, origin, fit.designs, columns.values())
+    table, notes = read_further(fit, data, origin, fit.designs)
     kind = "category" if family.chances is not None and not family.is_counted else family.response
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
-    rest = {
-        name: np.append(
-            rest[name], data_beside(name, table, columns[name]) if name in columns else np.full(len(y), number)
-        )
-        for name, number in (constant | dict.fromkeys(columns, 0.0)).items()
-    }
+    rest = {name: np.append(rest[name], values) for name, values in read_beside(fit.beside, table).items()}
     weight = further_weights(table, origin.roles)
     if weight is not None:
         weight = np.append(fit.row_weights, weight)
@@ -265,13 +252,6 @@ def modelled(
     for one in predictors:
         one.slimmed()
     return model
-
-
-def beside_response(asked: Asked) -> tuple[dict[str, float], dict[str, str]]:
-    """What stands beside the response, by the family's name for it: numbers, and columns."""
-    further = {name: column_of(text) for name, text in asked.response.data.items()}
-    constant = {name: float(text) for name, text in further.items() if is_number(text)}
-    return constant, {name: text for name, text in further.items() if name not in constant}
 
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:
@@ -371,12 +351,11 @@ def make_general_model(
     if family.is_nominal and roles["offset"] is not None:
         raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
     table = read_table(data)
-    constant, columns = beside_response(asked)
+    columns = columns_beside(asked.response.data)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
     used = names | set(columns.values()) | check_roles(roles, table)
-    if "upper" in columns:  # what is read of interval-censored rows alone
-        table = table.assign(**{columns["upper"]: table[columns["upper"]].fillna(0.0)})
+    table = without_gaps(table, asked.response.data)
     if asked.imputed:
         check_terms(described, asked.imputed, roles | columns)
     whole = table
@@ -389,8 +368,7 @@ def make_general_model(
     designs = {name: Design(one, table, environment) for name, one in described.items()}
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)
-    rest = {name: np.full(n, value) for name, value in constant.items()}
-    rest |= {name: data_beside(name, table, column) for name, column in columns.items()}
+    rest = read_beside(asked.response.data, table)
     notes += filter(None, [coded])
     weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
 
@@ -399,7 +377,7 @@ def make_general_model(
     sides = {**asked.sides, **asked.imputed}
     reported = [*constants_, *(called for one in imputed for called in (one.sigma, one.called))]
     check_names_apart(designs, family, reported, int(y.max()) if has_cuts else 0)
-    seen = measured(family, y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y)
+    seen = measured(family, y, rest)
     for name, design in designs.items():
         own_column = next((one for one in imputed if one.name == name), None)
         prefix, offset = prefix_of(family, name), design.offset
@@ -432,8 +410,7 @@ def make_general_model(
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         of_names = [*family.named, ""] if alike else [name]
         leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
-        noisy = name == first and not imputed and rest.keys().isdisjoint(("censored", "se", "trials"))
-        exact = noiseless(family, y, offset, family.named) if noisy else None
+        exact = noiseless(family, y, offset, family.named, rest) if name == first and not imputed else None
         notes += suspected(
             design, own, totals, predictors[-1].groups, priors or {}, leans, "" if alike else prefix, exact
         )
@@ -473,14 +450,22 @@ def check_exposure(family: Family, exposure: str | None) -> None:
         raise ValueError(f"`exposure` is for counts with the log link, and this is {family.described}; use `offset`.")
 
 
-def measured(family: Family, y: np.ndarray) -> np.ndarray:
-    """Responses of which totals are: as they are stored where parameters have the unit of that."""
+def measured(family: Family, y: np.ndarray, rest: Mapping[str, np.ndarray] = MappingProxyType({})) -> np.ndarray:
+    """Responses of which totals are, over trials: as they are stored where parameters have the unit of that."""
+    y = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
     return np.asarray(family.stored(y), float) if family.units else y
 
 
-def noiseless(family: Family, y: np.ndarray, offset: Any, constants: Sequence[str]) -> np.ndarray | None:
-    """Linear predictors that fit each response exactly; None if nothing says how far responses are from their means."""
+def noiseless(
+    family: Family, y: np.ndarray, offset: Any, constants: Sequence[str], rest: Iterable[str] = ()
+) -> np.ndarray | None:
+    """Linear predictors that fit each response exactly; None if nothing says how far responses are from their means.
+
+    `rest`: names of further data of the rows.
+    """
     if not NOISES.intersection(constants) or family.response in ("count", "label"):
+        return None
+    if {"censored", "se", "trials"}.intersection(rest):
         return None
     with np.errstate(all="ignore"):
         found = LINKS[family.links[family.named[0]]].forward(measured(family, y)) - offset
@@ -569,21 +554,6 @@ def _unordered(name, what):
     )
 
 
-def data_beside(name: str, table: Any, column: str) -> np.ndarray:
-    """Numbers of a column beside the response; of censoring also words and truth values."""
-    values = table[column]
-    if name == "censored" and values.dtype.kind not in "biuf":
-        words = values.astype(str).str.lower()
-        odd = sorted(set(words) - CENSORING.keys())
-        if odd:
-            raise ValueError(
-                f"`formula`: the column {column!r} of cens(...) must say none, right, left or interval, or 0, 1, -1 "
-                f"or 2, got {odd[0]!r}."
-            )
-        return words.map(CENSORING).to_numpy(float)
-    return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, 'cbind')}")
-
-
 class FamilyFit(Fit):
     """A regression of any family that was sampled; `pdmp.regression` makes it.
 
@@ -614,8 +584,8 @@ class FamilyFit(Fit):
         columns: Mapping[str, str | None],
     ) -> None:
         design = designs[family.named[0]]
-        super().__init__(asked.formula, family, model, run, design, priors, notes, columns)
-        self.asked, self.designs, self.kept = asked, dict(designs), kept
+        super().__init__(asked.formula, family, model, run, design, priors, notes, columns, asked.response.data)
+        self.designs, self.kept = dict(designs), kept
 
     @property
     def coding(self) -> Coding:
@@ -685,10 +655,7 @@ class FamilyFit(Fit):
         return False
 
     def names_of_columns(self) -> set[str]:
-        found = {name for design in self.designs.values() for name in design.names_of_columns()["fixed"]}
-        found |= {name for name in self.columns.values() if name}
-        beside = [self.asked.response.data.get(name, "0") for name in ("trials", "lb", "ub")]
-        return found | {column_of(text) for text in beside if not is_number(text)}
+        return super().names_of_columns().union(*(d.names_of_columns()["fixed"] for d in self.designs.values()))
 
     def knows_prior(self, name: str) -> bool:
         of_itself = super().knows_prior(name) and not name.startswith("cut[")
@@ -720,7 +687,8 @@ class FamilyFit(Fit):
             return coding.responses(functionals, further, kind, noise)
         named = effects == "fitted"
         unseen = unseen if named else effects
-        further = self._further(table, kind == "response")
+        is_read = self.family.arrange is None
+        further = self.beside_new(table, kind == "response").values() if is_read else ()
         check_roles(self.columns, table, "`new`")
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
@@ -756,29 +724,3 @@ class FamilyFit(Fit):
             for k in range(0, len(x), size)
         ]
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-    def _further(self, table, drawn):
-        """Further data of new rows: what predictions look at is the number of trials, and where responses are cut.
-
-        `drawn`: whether responses are, whose trials are whole numbers.
-        """
-        if self.family.arrange is not None:
-            return ()
-        found = []
-        for name, usual in self.family.data.items():
-            is_read = name in OF_PREDICTIONS or drawn and name == "se"
-            text = self.asked.response.data.get(name) if is_read else None
-            if text is None:
-                found.append(usual)
-            elif is_number(text):
-                found.append(np.full(len(table), float(text)))
-            else:
-                check_names([column_of(text)], table, "`formula`", "`new`")
-                found.append(numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE[name]}"))
-            if name == "trials" and text is not None:
-                wrong = (found[-1] < 0.0) | drawn & (found[-1] != np.floor(found[-1]))
-                if wrong.any():
-                    raise ValueError(
-                        f"`new`: the trials must be whole numbers of at least 0, got {found[-1][wrong][0]:g}."
-                    )
-        return tuple(found)

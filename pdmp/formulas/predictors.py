@@ -27,7 +27,7 @@ from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
 from pdmp.formulas.smooths import is_smooth, summed
-from pdmp.models.families import LINKS, Family, Observed, gaussian
+from pdmp.models.families import LINKS, Family, Observed, gaussian, responses
 from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
 from pdmp.models.regressions.mixed import GroupColumn, mean_of, sd_of, standardise
@@ -559,14 +559,9 @@ class Coding:
                 f"categories of {self.family.name} have no order, and so no mean: ask for probabilities, "
                 'kind="probability", or of conditional_effects.'
             )
-        if what != "chances" and getattr(self.family, what) is None:
-            raise ValueError(f"{self.family.name} knows no `{what}`: give it to pdmp.Family.")
-        n = max(np.shape(z)[-1] for z in functionals)
-        values = self.family.inverse([np.broadcast_to(z, (len(z), n)) for z in functionals])
         if what == "chances":
-            return np.asarray(self.family.chances(*values), float)
-        found = self.family.mean(*values, *further) if rng is None else self.family.draw(rng, *values, *further)
-        return np.asarray(found, float)
+            return np.asarray(self.family.chances(*self.family.inverse(np.broadcast_arrays(*functionals))), float)
+        return responses(self.family, functionals, further, rng)
 
 
 def correlated_sets(

@@ -7,7 +7,7 @@ and scales of columns, and with these what the intercept's prior is of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
+from pdmp.formulas.beside import columns_beside, without_gaps
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.models.regressions.mixed import GroupColumn
@@ -60,15 +61,10 @@ class Added(NamedTuple):
     groups: list[GroupColumn]  #: of all rows
 
 
-def read_further(
-    fit: Fit, data: Any, origin: Origin, designs: Mapping[str, Design], beside: Iterable[str] = ()
-) -> tuple[Any, list[str]]:
-    """The new rows without missing values, and notes on them.
-
-    `beside`: columns beside the response.
-    """
-    table = read_table(data, "`new`")
-    names = set(beside) | {name for name in origin.roles.values() if name is not None}
+def read_further(fit: Fit, data: Any, origin: Origin, designs: Mapping[str, Design]) -> tuple[Any, list[str]]:
+    """The new rows without missing values, and notes on them."""
+    table = without_gaps(read_table(data, "`new`"), fit.beside)
+    names = set(columns_beside(fit.beside).values()) | {name for name in origin.roles.values() if name is not None}
     for design in designs.values():
         names |= set().union(*design.names_of_columns().values()) | set(design.model.response.term.var_names)
     check_names({name for name in names if name}, table, "the fit", "`new`")

@@ -310,7 +310,7 @@ default "number"
             if values.shape not in ((), y.shape):
                 raise ValueError(f"`{name}` must be a number, or of shape {y.shape} as `y` is, got {values.shape}.")
             columns[name] = np.broadcast_to(values, y.shape)
-        self._check(y, columns)
+        self.check_data(y, columns)
         if self.arrange is None:
             at = drawn_at = [given[name] for name in self.links]
             rest = {name: value for name, value in self.data.items() if name not in columns}
@@ -344,8 +344,8 @@ default "number"
             )
         return y
 
-    def _check(self, y, columns):
-        """Further data, against y."""
+    def check_data(self, y: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+        """Refuse further data that do not fit y; of those that are not looked at it makes numbers, in place."""
         for name in (name for name in columns if name.startswith(COUNTED)):
             self.replaced(name).read(columns[name])
         if "trials" in columns:
@@ -452,6 +452,17 @@ class Observed:
         return np.asarray(
             family.mean(*values, *self.further) if rng is None else family.draw(rng, *values, *self.further), float
         )
+
+
+def responses(
+    family: Family, eta: Sequence[np.ndarray], further: Sequence = (), rng: np.random.Generator | None = None
+) -> np.ndarray:
+    """Expected responses, or responses drawn with `rng`, at functionals that broadcast."""
+    what = "mean" if rng is None else "draw"
+    if getattr(family, what) is None:
+        raise ValueError(f"{family.name} knows no `{what}`: give it to pdmp.Family.")
+    values = family.inverse(np.broadcast_arrays(*eta))
+    return np.asarray(family.mean(*values, *further) if rng is None else family.draw(rng, *values, *further), float)
 
 
 def is_known(family: Family) -> bool:

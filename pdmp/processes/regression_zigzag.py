@@ -1032,7 +1032,9 @@ class RegressionZigZag(Process):
     def true_rates(self, x, v, scratch, out):
         """The rate of each coordinate, from all rows."""
         model, m, n = self.model, self.shared.shape[0], self.model.n_functionals
-        evaluation = Scratch(np.empty((n, 1)), np.empty((n, 1)), np.empty((1, 1)), np.empty((model.registers, 1)))
+        evaluation = Scratch(
+            np.empty((n, 1)), np.empty((n, 1)), np.empty((model.n_columns, 1)), np.empty((model.registers, 1))
+        )
         rho = np.empty(n)
         for j in range(x.shape[0]):
             scratch[j] = self.pull[j]

@@ -34,7 +34,7 @@ PIECE = 2**14  #: rows of which all norms are in memory at once
 PLANS = (
     (5_000, (0.3, 0.6, 0.9), 1.25 * 1.3 ** np.arange(20), True),
     (50_000, (0.6,), 1.25 * np.array([1.0, 1.3, 1.7, 2.5, 4.0, 10.0]), True),
-    (math.inf, (), 1.4 * np.array([1.0, 2.0, 8.0]), False),
+    (math.inf, (), 1.4 * np.array([1.0, 2.0, 3.0, 4.5, 8.0]), False),
 )
 FLOOR = 1e-6  #: a weight is at least this share of those of the farther shells
 HOPELESS = 1e9  #: a shell of which the bounds are above those of the first by this factor is of no use

@@ -10,11 +10,12 @@ import pytest
 from scipy import special, stats
 
 import pdmp
+from pdmp.expressions.nodes import softplus
 from pdmp.formulas import fitting, general
 from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
-from pdmp.models.families import FAMILIES
+from pdmp.models.families import FAMILIES, Family
 from pdmp.models.priors import LKJ, Exponential, Flat, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.effect_information import effect_information
@@ -650,26 +651,58 @@ def test_compiled_regressions_have_the_same_priors_and_notes(name, monkeypatch):
         assert_alike(prior, others[one])
 
 
+#: Families that are not of the table: nothing is known of their units, and one looks at no number besides.
+OWN = {
+    "huber": Family("huber", lambda y, z: (1.0 + (y - z) ** 2) ** 0.5, draw=lambda rng, z: z, mean=lambda z: z),
+    "logistic": Family(
+        "logistic",
+        lambda y, z, a: a + 2.0 * softplus((y - z) * np.exp(-a)) - (y - z) * np.exp(-a),
+        draw=lambda rng, mu, phi: rng.logistic(mu, phi),
+        mean=lambda mu, phi: mu,
+        links={"mu": "identity", "phi": "log"},
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "effects"),
+    ("name", "left", "effects"),
     [
-        *[(one.name, "(1 | g)") for one in FAMILIES.values() if one.name not in LAWS and law_of(one)],
-        *[(name, "(1 + x | g)") for name in ("gaussian", "gamma")],
+        *[(one.name, "y", "(1 | g)") for one in FAMILIES.values() if one.name not in LAWS and law_of(one)],
+        *[(name, "y", "(1 + x | g)") for name in ("gaussian", "gamma")],
+        *[(one.name, "y | trials(n)", "(1 | g)") for one in FAMILIES.values() if "trials" in one.data],
+        ("beta_binomial", "y | trials(8)", "(1 + x | g)"),
+        *[(one.name, "y | cens(c, later)", "(1 | g)") for one in FAMILIES.values() if "upper" in one.data],
+        ("weibull", "y | cens(c)", "(1 + x | g)"),
+        ("gaussian", "y | trunc(lb=-20)", "(1 | g)"),
+        ("gaussian", "y | trunc(lb=low, ub=high)", "(1 + x | g)"),
+        ("lognormal", "y | trunc(ub=high)", "(1 | g)"),
+        ("gaussian", "y | se(weight)", "(1 | g)"),
+        ("gaussian", "y | se(weight, sigma=True)", "(1 | g)"),
+        ("gaussian, log", "y", "(1 | g)"),
+        *[(name, "y", "(1 | g)") for name in OWN],
     ],
 )
-def test_effects_of_every_family_are_those_of_sums_of_terms(name, effects, monkeypatch):
+def test_effects_of_every_family_are_those_of_sums_of_terms(name, left, effects, monkeypatch):
     """Density, log-likelihoods, means and draws of rows that are sub-sampled, priors and notes."""
     for number in ("GROUPED_ROWS", "MANY_GROUPS", "INTERCEPT_ROWS", "SLOPE_ROWS", "SUBSAMPLED_ROWS"):
         monkeypatch.setattr(fitting, number, 1)
     monkeypatch.setattr(general, "made_for_sampling", lambda predictors, y, rest, known: general.made(*known))
-    data, formula = table(FAMILIES[name], 40), "y ~ x + area + offset(0.02 * w) + " + effects
+    name, _, link = name.partition(", ")
+    name = OWN.get(name, name)
+    data, formula = table(family_of(name), 40), f"{left} ~ x + area + offset(0.02 * w) + {effects}"
+    data = data.assign(low=data["y"] - data["weight"], high=data["y"] + data["weight"] ** 2)
+    if left == "y | cens(c)":
+        data["c"] = np.minimum(data["c"], 1.0)
+    if link:
+        data["y"] = np.abs(data["y"])
     options = {"priors": {"area": Normal(0.3, 1.0)}, "weights": "weight", "seed": 1, "sample": False}
+    options["link"] = link or None
     if "x" in effects:
         options["priors"]["cor(g)"] = LKJ(1.5)
     one = pdmp.regression(formula, data, name, **options)
     if "x" in effects:  # what is prepared are sums of terms
         one = one._sampled.args[0]
-    monkeypatch.setattr(fitting, "law_of", lambda family: None)
+    monkeypatch.setattr(fitting, "law_of", lambda *_: None)
     other, model = (
         pdmp.regression(formula, data, name, **options),
         one.model if "x" in effects else one._sampled.args[0].model,

@@ -91,13 +91,15 @@ SIX = [
     ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k", "offset": "early"}),
     ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
     ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
+    ("m | trials(n) ~ x + (1 | h)", "binomial", GroupIntercepts, {"weights": "k"}),
+    ("p | cens(cens, upper) ~ x + (1 | h)", "lognormal", GroupIntercepts, {}),
 ]
 
 
 @pytest.mark.parametrize("formula, family, kind, options", SIX)
 def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch):
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 10)
-    if "x | h" in formula:
+    if "x | h" in formula or family in ("binomial", "lognormal"):
         monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", FIRST)
     t = table()
     first, more = t[:FIRST], t[FIRST:]

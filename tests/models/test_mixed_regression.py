@@ -168,7 +168,14 @@ def test_a_likelihood_is_pickled_by_its_name():
         other = pickle.loads(pickle.dumps(law_of(family)))
         assert (other.name, other.dispersions) == ("gamma", ("shape",)) and other.family.links == family.links
     of_its_own = pdmp.Family("gamma", families.gamma.loss, links={"mu": "log", "shape": "log"})
-    assert [law_of(family) for family in (of_its_own, families.binomial, families.mixture_poisson)] == [None] * 3
+    other = pickle.loads(pickle.dumps(law_of(of_its_own)))
+    assert (other.name, other.dispersions) == ("gamma", ("shape",)) and other.family is not families.gamma
+    other = pickle.loads(pickle.dumps(law_of(families.binomial, ["trials"])))
+    assert other.family is families.binomial and other.given == ("trials",)
+    assert [law_of(family) for family in (families.binomial, families.mixture_poisson, families.cumulative)] == [
+        None
+    ] * 3
+    assert law_of(families.poisson, ["trials"]) is None
 
 
 #: Without those whose draws have no mean, or whose mean is one around a circle.

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import integrate, special
 
+from pdmp.expressions.nodes import exp, softplus
 from pdmp.models import families
+from pdmp.models.families import Family
 from pdmp.models.priors import LKJ, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
@@ -23,6 +25,13 @@ DISPERSIONS = {
     "shape": HalfCauchy(5.0),
     "zi": Normal(0.0, 1.5),
 }
+#: A location and a scale, and two further columns of a row that move them: nothing of it is in the package's table.
+OWN = Family(
+    "logistic",
+    lambda y, low, high, z, a: a + 2.0 * softplus((y - low - z) * exp(-a)) - high * (y - low - z) * exp(-a),
+    links={"mu": "identity", "shape": "log"},
+    data={"low": 0.0, "high": 1.0},
+)
 LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
 
 
@@ -37,6 +46,8 @@ def responses(law, z, rng):
         return rng.poisson(np.exp(z))
     if law.family is families.gamma:
         return np.exp(z) * rng.gamma(2.0, 0.5, len(z))
+    if law.given:
+        return np.ceil(2.0 * rng.random(len(z)))
     if law.family is families.zero_inflated_poisson:
         return rng.poisson(np.exp(z)) * (rng.random(len(z)) < 0.6)
     if law is NegativeBinomialLaw:
@@ -63,6 +74,15 @@ def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0, eta=None):
         for j in range(columns - slopes, columns)
     ]
     likelihood = law()
+    beside = {
+        "trials": y + np.arange(n) % 3,
+        "censored": np.arange(n) % 4 - 1.0,
+        "upper": 1.5 * y,
+        "low": np.cos(np.arange(n)),
+        "high": 1.0 + 0.2 * np.sin(np.arange(n)),
+        "se": 0.5 + np.arange(n) % 2,
+        "lb": y - 0.2 * (1.0 + np.arange(n) % 3),
+    }
     return (GroupIntercepts if groups else MixedRegression)(
         X,
         y,
@@ -74,6 +94,7 @@ def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0, eta=None):
         intercept=0,
         offset=offset,
         weights=weights,
+        beside={name: beside[name] for name in likelihood.given},
         **({} if eta is None else {"correlation": LKJ(eta)}),
     )
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -27,11 +28,11 @@ from pdmp.models.regressions.likelihoods import (
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.process import HORIZON
 from pdmp.processes.regression_zigzag import RECOUNT, RegressionZigZag
-from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from pdmp.processes.row_expansion import units_of
 from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased, in_ci
-from tests.processes.helpers_regression_zigzag import LAWS, SIZES, crossed, moments_on_a_grid, regression
+from tests.processes.helpers_regression_zigzag import LAWS, OWN, SIZES, crossed, moments_on_a_grid, regression
 
 pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
 
@@ -57,6 +58,13 @@ MODELS = {
     "gamma, many groups": lambda: regression(law_of(families.gamma), 5, n=20),
     "NormalLaw, correlated slopes of many groups": lambda: regression(NormalLaw, 5, n=24, slopes=1, eta=1.0),
     "zero_inflated_poisson, slopes": lambda: regression(law_of(families.zero_inflated_poisson), 3, n=40, slopes=1),
+    "own, groups": lambda: regression(law_of(OWN, ["high", "low"]), 3),
+    "binomial, groups": lambda: regression(law_of(families.binomial, ["trials"]), 3),
+    "weibull, censored, slopes": lambda: regression(law_of(families.weibull, ["censored", "upper"]), 3, n=40, slopes=1),
+    "gaussian, known errors, groups": lambda: regression(law_of(families.known_errors(families.gaussian), ["se"]), 3),
+    "lognormal, truncated, groups": lambda: regression(
+        law_of(families.truncated(families.lognormal, True, False), ["lb"]), 3
+    ),
     "NormalLaw, slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1),
     "NormalLaw, correlated slopes": lambda: regression(NormalLaw, 3, n=40, slopes=1, eta=2.0),
     "gamma, correlated slopes": lambda: regression(law_of(families.gamma), 4, n=40, slopes=1, eta=0.7),
@@ -175,7 +183,11 @@ def rows_of(process, u):
 @pytest.mark.parametrize("name", MODELS)
 def test_proposals_have_the_true_rates_and_bounds(name):
     """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
-    process, rng, near = made(name), np.random.default_rng(1), "Binomial" in name or "Student" in name
+    process, rng, near = (
+        made(name),
+        np.random.default_rng(1),
+        any(word in name for word in ("Binomial", "Student", "weib")),
+    )
     model, native, m = process.model, process.native, len(process.shared)
     for far in (0.3, 0.5 if near else 2.0):  # shells of few rows do not reach far
         x, v = somewhere(process, rng, far)
@@ -252,7 +264,7 @@ def bounds_of(process):
     for i in range(model.n_data):
         at = np.r_[model.native.margin(anchor, i), anchor[model.dim - model.n_dispersions :], 0.0, 0.0][:3]
         for k, step in enumerate(h * np.eye(3)[:m]):
-            y = model.target[i : i + 1, None]
+            y = np.r_[model.target[i], model.further[i]][:, None]
             ahead, behind = (law.tapes[CURVATURE](y, eta[:, None])[m, 0] for eta in (at + step, at - step))
             thirds[k, i] = abs(ahead - behind) * model.weight[i] / (4.0 * h)
     norms = plan.norms(model.enclosures[0], rows, BY_FUNCTIONAL)[0]
@@ -800,3 +812,25 @@ def test_what_is_refused():
         RegressionZigZag(MixedRegression(*arguments))
     with pytest.raises(ValueError, match="intercepts of groups are for a fixed intercept and groupings"):
         GroupIntercepts(*arguments, intercept=0)
+
+
+def test_a_law_of_ones_own_is_carried_without_its_functions():
+    """To processes of chains, which have no need of them: all they look at are tapes and links."""
+    model = regression(law_of(OWN, ["high", "low"]), 3)
+    other, x = pickle.loads(pickle.dumps(model)), model.initial + 0.1
+    assert other.potential(x) == model.potential(x)
+    assert np.array_equal(other.gradient(x), model.gradient(x))
+    assert np.array_equal(other.constrain(x)["shape"], model.constrain(x)["shape"])
+    with pytest.raises(ValueError, match=r"of a pdmp.Family of another process"):
+        other.pointwise_log_likelihood(x)
+
+
+def test_bounds_of_many_rows_hardly_grow_as_far_as_paths_go():
+    """Of censored rows, whose bounds at eleven standard deviations are far above those near the mode, or infinite."""
+    model = regression(law_of(families.lognormal, ["censored", "upper"]), 3)
+    found = laplace(model)
+    few = model.row_block(0, 0, model.n_data, found.mean, 0.06 * found.sd)  # as if there were 300 times as many
+    plan = Plan(10**6, 1.0)
+    factors = np.append(in_shells(plan.norms(model.enclosures[0], few, BY_FUNCTIONAL)).factors[0], np.inf)
+    for distance, most in ((1.0, 1.0), (2.5, 2.0), (4.0, 3.0), (6.0, 10.0)):
+        assert factors[np.searchsorted(plan.radii, distance)] <= most, (distance, factors)

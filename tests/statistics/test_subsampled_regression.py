@@ -7,6 +7,7 @@ pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
 
 import pdmp  # noqa: E402
+from pdmp.expressions.nodes import exp, softplus  # noqa: E402
 from pdmp.formulas import design, fitting  # noqa: E402
 from pdmp.models.priors import Normal  # noqa: E402
 from pdmp.models.regressions.likelihoods import PoissonLaw  # noqa: E402
@@ -25,7 +26,15 @@ FORMULAS = {
     "many": "y ~ x + (1 | h)",  # squares are in the expansion
     "correlated": "c ~ x + z + (1 + x | g)",
     "crossed": "c ~ x + (1 | g) + (1 | h)",
+    "binomial": "c | trials(n) ~ x + (1 | g)",
+    "censored": "c | cens(cut, end) ~ x + (1 | g)",
+    "own": "y ~ x + (1 | g)",
 }
+OWN = pdmp.Family(
+    "logistic",
+    lambda y, z, a: a + 2.0 * softplus((y - z) * exp(-a)) - (y - z) * exp(-a),
+    links={"mu": "identity", "scale": "log"},
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +46,17 @@ def table():
     return pandas.DataFrame(found | {"z": rng.standard_normal(ROWS)})
 
 
-@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated", "many"))
+@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated", "many", "own"))
 def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
     options = {
-        "family": "gaussian" if family in ("gaussian", "many") else "poisson",
+        "family": {
+            "gaussian": "gaussian",
+            "many": "gaussian",
+            "binomial": "binomial",
+            "censored": "weibull",
+            "own": OWN,
+        }.get(family, "poisson"),
         "ess": 1_000,
         "seed": 1,
         "progress": False,
@@ -50,6 +65,14 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
         table = table.assign(
             x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
         )
+    if family == "binomial":
+        trials = 1 + table.index % 7
+        table = table.assign(
+            n=trials, c=np.random.default_rng(3).binomial(trials, 1.0 / (1.0 + np.exp(-table.y + 0.5)))
+        )
+    if family == "censored":  # seen, beyond, before, and in an interval
+        times = np.random.default_rng(5).weibull(1.5, ROWS) * np.exp(0.5 * np.cos(table.g) + 0.3 * table.x)
+        table = table.assign(cut=[0, 0, 1, -1, 2, 0] * (ROWS // 6), c=times, end=1.7 * times)
     if family == "many":
         rng = np.random.default_rng(4)
         h = rng.integers(0, 100, ROWS)

@@ -263,14 +263,15 @@ def _nothing():
 
 
 def _beside(model):
-    return model.target, model.offset, model.weight, model.level, model.value
+    return model.target, model.further, model.offset, model.weight, model.level, model.value
 
 
-def _shell(model, X, target, offset, weight, level, value):
+def _shell(model, X, target, further, offset, weight, level, value):
     """The model with other rows."""
     other = copy.copy(model)
     other.design, other.n_data = Dense(X, model.n_fixed), len(target)
-    other.target, other.offset, other.weight, other.level, other.value = target, offset, weight, level, value
+    other.target, other.further, other.offset, other.weight = target, further, offset, weight
+    other.level, other.value = level, value
     other.X = other.y = np.zeros(0)
     other.groups, other.blocks, other.coded, other.coords = (), None, None, {}
     return other
@@ -288,7 +289,7 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
     level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int32)
     value = files.read("value", first, stop) if "value" in files else np.zeros((n, 0))
     X, target, offset, weight = (files.read(name, first, stop) for name in ("X", "target", "offset", "weight"))
-    return _shell(shell, X, target, offset, weight, level, value)
+    return _shell(shell, X, target, np.zeros((n, 0)), offset, weight, level, value)
 
 
 def _terms(block, files, first, x, curved):

@@ -19,6 +19,8 @@ RELATIVE = 0.05  #: and of the standard deviations of effects by less than this 
 SLOWEST = 0.9  #: EM is taken to leave so much of the way in each step, at most, and goes that way at once
 LONGEST = 1.0  #: largest change of a coordinate in a step; all are standardised
 DIFFERENCE = 1e-3  #: of linear predictors and log-dispersions, for derivatives of the log-likelihood
+#: Directions of these, of the predictor and two dispersions: nowhere, then to both sides of each.
+AROUND = ((0, 0, 0), (-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1))
 #: Coefficients and effects up to which the information on one is what the others leave; beyond, it is that with all
 #: others known, as their matrix is not inverted.
 INVERTED = 800
@@ -151,19 +153,18 @@ def _sums(model, x):
         if len(model.offset):
             z += model.offset[s]
         weight = np.asarray(model.weight[s]) if len(model.weight) else np.ones(rows)
+        given = [values[s] for values in model.given]
         with np.errstate(all="ignore"):
-            here = law.log_likelihood(z, y, a, c)
-            low, high = law.log_likelihood(z - h, y, a, c), law.log_likelihood(z + h, y, a, c)
-            by_law = [
-                [law.log_likelihood(z, y, a + sign * h * (q == 0), c + sign * h * (q == 1)) for sign in (-1.0, 1.0)]
-                for q in range(model.n_dispersions)
-            ]
+            here, low, high, *by_law = (
+                law.log_likelihood(z + h * dz, y, a + h * da, c + h * dc, given)
+                for dz, da, dc in AROUND[: 3 + 2 * model.n_dispersions]
+            )
         bend = weight * np.maximum(2.0 * here - low - high, 0.0) / h**2
         places = np.hstack([np.tile(np.arange(p), (rows, 1)), level])
         parts = np.hstack([X, value])
         design = sparse.csr_matrix((parts.ravel(), places.ravel(), np.arange(rows + 1) * places.shape[1]), (rows, n))
         slope += design.T @ (weight * (high - low) / (2.0 * h))
         curvature = curvature + design.T @ sparse.diags(bend) @ design
-        for q, (below, above) in enumerate(by_law):
+        for q, (below, above) in enumerate(zip(by_law[::2], by_law[1::2], strict=True)):
             of_laws[q] += weight @ (above - below) / (2.0 * h), weight @ (2.0 * here - below - above) / h**2
     return slope, curvature, of_laws

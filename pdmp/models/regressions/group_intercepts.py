@@ -178,9 +178,11 @@ class GroupIntercepts(MixedRegression):
         a, c = (*self.initial[self.dim - self.n_dispersions :], 0.0, 0.0)[:2]
         found = 0.0
         for s in pieces(self.y[:, None]):
-            y = self.target[s]
+            y, given = self.target[s], [values[s] for values in self.given]
             z = self.initial[self.intercept] + (self.offset[s] if self.offset.size else np.zeros(len(y)))
-            low, here, high = (self.likelihood.log_likelihood(z + h, y, a, c) for h in (-DIFFERENCE, 0.0, DIFFERENCE))
+            low, here, high = (
+                self.likelihood.log_likelihood(z + h, y, a, c, given) for h in (-DIFFERENCE, 0.0, DIFFERENCE)
+            )
             found += float(np.sum(weight[s] * np.abs(low - 2.0 * here + high))) / DIFFERENCE**2
         return found if np.isfinite(found) and found > 0.0 else float(weight.sum())
 

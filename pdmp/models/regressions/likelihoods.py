@@ -1,7 +1,8 @@
 r"""Likelihoods of regressions with dispersion parameters: -log p(y | z) of one datum with the linear predictor z.
 
 A likelihood has up to two dispersion parameters, which move as a and b on the scale of their links. `law_of` makes that
-of any family with one linear predictor; these are by name, and their dispersions move by the logarithm:
+of any family with one linear predictor, one's own too, and of further data of the rows, such as trials; these are by
+name, and their dispersions move by the logarithm:
 
 ===================== ============================================= ==================== ====================
 name                  law of y                                      e^a                  e^b
@@ -23,6 +24,7 @@ Expressions take y as `stored` keeps it: labels are ±1.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +34,7 @@ from pdmp.expressions.derivatives import Derivatives
 from pdmp.expressions.nodes import CONSTANT, trace
 from pdmp.expressions.tape import Tape
 from pdmp.models import families
-from pdmp.models.families import LINKS, Family, Link, is_known
+from pdmp.models.families import LINKS, Family, Link, is_known, responses
 
 THIRD = 4  #: tape after those of `Derivatives.tapes`: of the second derivative by z all derivatives
 
@@ -43,6 +45,7 @@ class Law:
 
     name: str
     family: Family
+    given: tuple[str, ...] = ()  #: further data of the family that rows have; the others are as usual
 
     @property
     def dispersions(self) -> tuple[str, ...]:
@@ -51,8 +54,13 @@ class Law:
 
     @property
     def has_unit(self) -> bool:
-        """Whether the linear predictor has the unit of the responses as they are stored: both can be standardised."""
-        return self.family.parameters[0] in self.family.units
+        """Whether the linear predictor has the unit of the responses as they are stored: both can be standardised.
+
+        Then dispersions with that unit are all that the law has of it, which nobody knows of a family of one's own.
+        """
+        own = {name: link for name, link in self.family.links.items() if name in self.family.units}
+        usual = dict.fromkeys(own, "log") | {self.family.parameters[0]: "identity"}
+        return own == usual and not self.given and is_known(self.family)
 
     @property
     def with_unit(self) -> tuple[str, ...]:
@@ -67,25 +75,30 @@ class Law:
         """The responses as the expression takes them."""
         return self.family.stored(y)
 
-    def values(self, z: Any, a: Any, b: Any) -> list[np.ndarray]:
-        """The family's parameters, all of one shape, as a number is drawn for each entry."""
-        return self.family.inverse(np.broadcast_arrays(z, *(a, b)[: len(self.dispersions)]))
+    def data(self, given: Sequence[Any]) -> list[Any]:
+        """All further data of the family, of those that rows have."""
+        own = dict(zip(self.given, given, strict=True))
+        return [own.get(name, usual) for name, usual in self.family.data.items()]
 
     def mean(self, z: Any, a: Any = 0.0, b: Any = 0.0) -> np.ndarray:
-        """Expected response, of any shape; a and b broadcast."""
-        return self.family.mean(*self.values(z, a, b))
+        """Expected response, of any shape, with the usual further data; a and b broadcast."""
+        return responses(self.family, [z, *(a, b)[: len(self.dispersions)]], self.data(()))
 
-    def log_likelihood(self, z: Any, stored: Any, a: Any, b: Any) -> np.ndarray:
+    def log_likelihood(self, z: Any, stored: Any, a: Any, b: Any, given: Sequence[Any] = ()) -> np.ndarray:
         """log p(y | z) up to a constant of y, which is as it is stored."""
-        return -self.family.loss(stored, *self.family.data.values(), z, *(a, b)[: len(self.dispersions)])
+        return -self.family.loss(stored, *self.data(given), z, *(a, b)[: len(self.dispersions)])
 
-    def log_density(self, z: Any, y: Any, a: Any, b: Any) -> np.ndarray:
+    def log_density(self, z: Any, y: Any, a: Any, b: Any, given: Sequence[Any] = ()) -> np.ndarray:
         """log p(y | z) with all constants, of arrays that broadcast."""
-        return self.family.log_density(y, z, *(a, b)[: len(self.dispersions)])
+        return self.family.log_density(y, z, *(a, b)[: len(self.dispersions)], data=self.data(given))
+
+    def log_constant(self, y: Any, given: Sequence[Any] = ()) -> np.ndarray | float:
+        """What of that depends on data alone."""
+        return self.family.log_constant(y, self.data(given))
 
     def draw(self, z: Any, a: Any, b: Any, rng: np.random.Generator) -> np.ndarray:
-        """Responses drawn for z; a and b broadcast."""
-        return self.family.draw(rng, *self.values(z, a, b))
+        """Responses drawn for z, with the usual further data; a and b broadcast."""
+        return responses(self.family, [z, *(a, b)[: len(self.dispersions)]], self.data(()), rng)
 
     @property
     def __name__(self) -> str:
@@ -95,7 +108,12 @@ class Law:
         return self
 
     def __reduce__(self) -> tuple:
-        return (law_named, (self.name,)) if self.name in FAMILIES else (law_of, (self.family,))
+        return (law_named, (self.name,)) if FAMILIES.get(self.name) is self else (_carried, self._carried())
+
+    def _carried(self):
+        family = self.family
+        usual = None if is_known(family) else {"links": family.links, "units": family.units, "data": family.data}
+        return (self.name, family, self.given, usual)
 
     @property
     def is_quadratic(self) -> bool:
@@ -107,9 +125,9 @@ class Law:
     def derived(self) -> Derivatives:
         """The expression and its derivatives."""
         derived = Derivatives()
-        usual = self.family.data.values()
+        q = len(self.given)
         derived.expression, derived.m = trace(
-            lambda y, *eta: self.family.loss(y, *usual, *eta), 1, 1 + len(self.dispersions)
+            lambda y, *rest: self.family.loss(y, *self.data(rest[:q]), *rest[q:]), 1 + q, 1 + len(self.dispersions)
         )
         return derived
 
@@ -125,16 +143,26 @@ def law_named(name: str) -> Law:
     return FAMILIES[name]
 
 
-def law_of(family: Family) -> Law | None:
-    """The law of a family; None where it needs more than a linear predictor and up to two numbers.
+def _carried(name, family, given, usual):
+    """In another process, where functions of a family of one's own are not known, and no run needs them."""
+    return Law(name, family if usual is None else Family(name, _not_carried, **usual), given)
 
-    A family of a user's own has none: its functions are not carried to another process.
+
+def _not_carried(*values):
+    raise ValueError("this likelihood is of a pdmp.Family of another process.")
+
+
+def law_of(family: Family, given: Iterable[str] = ()) -> Law | None:
+    """The law of a family, rows of which have further data of these names.
+
+    None where it needs others, or more than a linear predictor and two numbers.
     """
-    found = next((law for law in FAMILIES.values() if law.family is family), None)
-    has_one = family.arrange is None and not family.is_nominal and not family.needs and len(family.parameters) <= 3
-    if found is None and has_one and None not in family.data.values() and is_known(family):
-        return Law(family.name, family)
-    return found
+    own = tuple(name for name in family.data if name in given)
+    others = [name for name, usual in family.data.items() if usual is None and name not in own]
+    others += [name for name in given if name not in own]
+    if others or family.arrange is not None or family.is_nominal or family.needs or len(family.parameters) > 3:
+        return None
+    return next((law for law in FAMILIES.values() if law.family is family), None) or Law(family.name, family, own)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -106,6 +106,8 @@ class MixedRegression(ExpressionRows):
         By name, columns whose coefficients are 0 together, or not.
     coded : Coded, optional
         The rows in files, standardised; `X`, `y`, `offset` and `weights` are not looked at then.
+    beside : dict of str to array_like, shape (N,), optional
+        Further data of the rows, by the names of ``likelihood.given``.
     before : MixedRegression, optional
         The same regression of rows in memory that come before those of `X`, `y`, `offset` and `weights`, whose centres
         and scales are kept; `groups` are of all rows.
@@ -126,6 +128,7 @@ class MixedRegression(ExpressionRows):
 
     design: Compiled
     target: np.ndarray
+    further: np.ndarray  #: (N, q) further data of the rows
     offset: np.ndarray  #: (N,) or (0,)
     weight: np.ndarray  #: (N,) or (0,)
     level: np.ndarray  #: (N, K) coordinate of the effect of each row
@@ -156,21 +159,22 @@ class MixedRegression(ExpressionRows):
         model_prior: BetaBernoulli | None = None,
         together: Mapping[str, Sequence[int]] | None = None,
         coded: Coded | None = None,
+        beside: Mapping[str, ArrayLike] | None = None,
         before: MixedRegression | None = None,
     ) -> None:
-        same_rows(X=X, y=y, offset=offset, weights=weights)
+        same_rows(X=X, y=y, offset=offset, weights=weights, **(beside or {}))
         p, K = len(columns), len(groups)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
         self.likelihood, self.coded = likelihood, coded
         self.first = p + K + np.concatenate([[0], np.cumsum([len(g.levels) for g in groups])]).astype(np.int64)
         self.centred = np.zeros(K, np.int64)
         if coded is None:
-            self._keep(X, y, offset, weights, scale_response, before)
+            self._keep(X, y, offset, weights, scale_response, beside or {}, before)
         else:
             self._map(coded)
         n = len(self.y)
         self.n_fixed, self.n_groups, self.n_dispersions = p, K, len(likelihood.dispersions)
-        self._keep_tapes([likelihood.tapes], 1 + self.n_dispersions, 1)
+        self._keep_tapes([likelihood.tapes], 1 + self.n_dispersions, 1 + len(likelihood.given))
         self.priors, self.dispersion_priors = tuple(priors), tuple(dispersion_priors)
         s = self.response_scale
         inside = [
@@ -215,7 +219,7 @@ class MixedRegression(ExpressionRows):
             return Chunks(self)
         return None if self.coded is None else Blocks(self, self.coded)
 
-    def _keep(self, X, y, offset, weights, scale_response, before):
+    def _keep(self, X, y, offset, weights, scale_response, beside, before):
         """The rows, standardised, in memory, or `X` in the file where it is."""
         intercept, groups = self.intercept, self.groups
         if is_mapped(X):
@@ -246,6 +250,13 @@ class MixedRegression(ExpressionRows):
                 parts = [(before.offset, before.n_data), (self.offset, n)]
                 self.offset = np.concatenate([part if part.size else np.zeros(rows) for part, rows in parts])
             self.weight, n = np.concatenate([before.weight, self.weight]), len(X)
+            beside = {
+                name: np.concatenate([known, beside[name]])
+                for name, known in zip(self.likelihood.given, before.given, strict=True)
+            }
+        given = {name: read_vector(name, beside[name], n) for name in self.likelihood.given}
+        self.likelihood.family.check_data(self.y, given)
+        self.further = np.ascontiguousarray(np.array(list(given.values())).reshape(-1, n).T)
         if isinstance(X, Columns):
             self.X = self.design = X.standardised(self.centre, self.scale)
         elif X.shape[1] == 1 and not is_mapped(X):  # whole cache lines would be eight times as much
@@ -269,6 +280,7 @@ class MixedRegression(ExpressionRows):
         self.X, self.y, self.target = files.mapped("X"), files.mapped("y"), files.mapped("target")
         self.design = Mapped(self.X, self.X.shape[1])
         self.offset, self.weight = files.mapped("offset"), files.mapped("weight")
+        self.further = np.zeros((n, 0))
         self.level, self.value = np.zeros((n, 0), np.int32), np.zeros((n, 0))
         if self.groups:
             self.level, self.value = files.mapped("level"), files.mapped("value")
@@ -299,6 +311,8 @@ class MixedRegression(ExpressionRows):
     def write_margin(self, x, i, z, lane, data, eta):
         """Write row i, whose linear predictor is z, into a lane."""
         eta[0, lane], data[0, lane] = z, self.target[i]
+        for k in range(self.further.shape[1]):
+            data[1 + k, lane] = self.further[i, k]
         for k in range(self.n_dispersions):
             eta[1 + k, lane] = x[self.dim - self.n_dispersions + k]
 
@@ -314,7 +328,7 @@ class MixedRegression(ExpressionRows):
             if x[j] != 0.0 or y[j] != 0.0:
                 places[count] = j
                 count += 1
-        eta, data = np.empty((self.n_functionals, LANES)), np.empty((1, LANES))
+        eta, data = np.empty((self.n_functionals, LANES)), np.empty((self.n_columns, LANES))
         room, first, total = np.empty((self.registers, LANES)), 0, 0.0
         while first < self.n_data:
             n = min(LANES, self.n_data - first)
@@ -477,9 +491,14 @@ class MixedRegression(ExpressionRows):
         # With groups, adding up what the chunks have found of each would take longer than the chunks.
         return None if self.n_groups else self.n_fixed + 1
 
+    @property
+    def given(self) -> list[np.ndarray]:
+        """Further data of the rows, (N,) each, in the order of ``likelihood.given``."""
+        return list(self.further.T)
+
     def omitted(self) -> float:
         """See `Derived.omitted`: with the law of effects, where it is elsewhere too."""
-        of_rows = self.likelihood.family.log_constant(self.y) - math.log(self.response_scale)
+        of_rows = self.likelihood.log_constant(self.y, self.given) - math.log(self.response_scale)
         of_rows = np.broadcast_to(of_rows, self.n_data)
         effects = int(self.first[-1] - self.first[0])
         of_priors = log_masses(self.kinds, self.numbers) + 0.5 * effects * math.log(math.tau)
@@ -515,7 +534,7 @@ class MixedRegression(ExpressionRows):
         other = copy.copy(self)
         other.coded = other.blocks = None  # they are in memory
         other.X, other.design = self.X[rows], self.design.some(rows)
-        for name in ("y", "target", "offset", "weight", "level", "value"):
+        for name in ("y", "target", "further", "offset", "weight", "level", "value"):
             values = getattr(self, name)
             setattr(other, name, values[rows] if len(values) else values)
         other.n_data = len(rows)
@@ -614,7 +633,7 @@ class MixedRegression(ExpressionRows):
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         """log p(yᵢ | x) of each row, times its weight, all constants included: (..., n_data) of draws (..., dim)."""
         a, c = self.dispersions(draws)
-        found = self.likelihood.log_density(self.margins(draws), self.y, a[..., None], c[..., None])
+        found = self.likelihood.log_density(self.margins(draws), self.y, a[..., None], c[..., None], self.given)
         return found * self.weight if self.weight.size else found
 
     def observed_data(self) -> dict[str, np.ndarray]:
