@@ -17,7 +17,7 @@ def to_arviz(fit: Fit, n: int | None, seed: int | None) -> Any:
     data = fit.run.to_arviz(n)
     size = dict(data["posterior"].sizes)
     chains, draws = size["chain"], size["draw"]
-    if chains * draws * fit.n_rows > NUMBERS:
+    if chains * draws * fit.n_rows > NUMBERS or "censored" in fit.beside:
         return data
     x = fit.run.draws(draws)
     y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", "error", np.random.default_rng(seed))

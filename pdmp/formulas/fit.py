@@ -755,7 +755,7 @@ class Fit:
         """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
 
         See `pdmp.Run.to_arviz`. Log-likelihoods and predictive draws are left out where they would be more than 20
-        million numbers.
+        million numbers; predictive draws also of censored responses, as the drawn ones are not censored.
 
         Parameters
         ----------
@@ -805,7 +805,8 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            For a rootogram of what are no counts, and a column that the formula does not have.
+            For a rootogram of what are no counts, a column that the formula does not have, and responses that are
+            censored.
 
         Examples
         --------

@@ -253,6 +253,12 @@ def pp_check(
 ) -> PredictiveCheck:
     """See `Fit.pp_check`."""
     kept = fit.kept
+    if "censored" in fit.beside:
+        raise ValueError(
+            "`pp_check` compares responses with drawn ones, and of cens(...) it is not known when a drawn one would "
+            'have been censored: compare curves of survival, of fit.predict(kind="response") and by Kaplan and Meier, '
+            "such as statsmodels.api.SurvfuncRight."
+        )
     check_probability(probability)
     if by is not None and kind is None:
         kind = "groups"

@@ -174,7 +174,7 @@ class Prepared(Fit):
         n = count("n", 500 if n is None else n)
         x = self.run.draws(n)
         groups: dict[str, Any] = {"prior": {k: v for k, v in self.run.constrain(x).items()}}
-        if n * self.n_rows <= NUMBERS:
+        if n * self.n_rows <= NUMBERS and "censored" not in self.beside:
             y = self.predicted(x[0], None, "response", "error", np.random.default_rng(seed))
             groups["prior_predictive"] = {self.design.response: y[None]}
         groups["observed_data"] = {self.design.response: np.asarray(self.observed, dtype=float)}

@@ -603,6 +603,26 @@ def test_effects_of_a_new_group_are_drawn_with_their_correlation():
     assert link[:, 0].std() == pytest.approx(sds[1], rel=0.06) and link[:, 1].std() < 1e-9
 
 
+def test_drawn_responses_are_not_set_beside_censored_ones():
+    """When a drawn one would have been censored is not known; of other responses beside something they are."""
+    data = table(FAMILIES["weibull"])
+    data["seen"] = np.arange(len(data)) % 3 == 0
+    prepared = pdmp.regression("y | cens(seen) ~ x", data, "weibull", sample=False, seed=1)
+    for one in (prepared.pp_check, prepared.prior_predictive):
+        with pytest.raises(ValueError, match=r"of cens\(\.\.\.\) it is not known when .*SurvfuncRight"):
+            one()
+    groups = prepared.to_arviz(5)
+    assert "prior" in groups and "prior_predictive" not in groups
+    fit = fitted("y | cens(seen) ~ x", "weibull", data)[0]
+    fit.run.to_arviz = lambda n: {"posterior": SimpleNamespace(sizes={"chain": 1, "draw": 5})}
+    assert set(fit.to_arviz(5)) == {"posterior"}
+    uncensored = pdmp.regression("y | trunc(lb=1e-9) ~ x", data, "weibull", sample=False, seed=1)
+    assert uncensored.pp_check(draws=5).replicated.shape == (
+        5,
+        len(data),
+    ) and "prior_predictive" in uncensored.to_arviz(5)
+
+
 def test_a_row_of_weight_two_counts_as_two_in_averages():
     """Of families with parameters beside the mean too."""
     data = table(FAMILIES["gamma"])
