@@ -549,16 +549,17 @@ def before(name):
     found = prepared(formula, family, **options)
     natural = found.run.natural(6)
     kind = "response" if found.family.is_nominal or found.family.mean is None else "mean"
-    one = found.prior_predictive("statistic", draws=9, seed=1)
+    seen = "censored" not in found.beside  # else drawn responses are not compared
+    one = found.prior_predictive("statistic", draws=9, seed=1) if seen else None
     data = found.to_arviz(5, seed=2)
     return {
         "natural": natural,
         "draws": [found.run.draws(4), found.run.diagnostic_draws()[:, :3], found.run.chains],
         "predicted": found.predict(rows(), kind=kind, draws=6, seed=1, unseen="zero"),
-        "check": [one.observed, one.replicated, one.values, one.p_value],
+        "check": [one.observed, one.replicated, one.values, one.p_value] if seen else None,
         "arviz": {
             group: {k: v.values for k, v in data[group].items()}
-            for group in ("prior", "prior_predictive", "observed_data")
+            for group in ("prior", *(["prior_predictive"] if seen else []), "observed_data")
         },
         "frame": found.to_dataframe(3),
     }
