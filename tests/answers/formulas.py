@@ -106,7 +106,7 @@ def described(found, inside=True):
 
     `inside`: whether these are where a few steps of a search end, which rounding moves for some curves.
     """
-    model, other = found.model, found._sampled.args[0].model
+    model, other = found.model.as_effects(), found._sampled.args[0].model
     x, at = point(model), point(other)
     sampled = [other.initial, other.potential(at), other.gradient(at)] if inside else [other.dim]
     return {
