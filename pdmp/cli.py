@@ -619,10 +619,11 @@ def _to_predict(path, texts, others, file, refuses):
     if file.is_file() and file.stat().st_size < formulas.sources.LARGE_FILE:
         known = formulas.table.read_table(file)
         formulas.table.check_names(names, known, "`formula`")
-        holds_text = [name for name in names if not formulas.table.is_numeric(known[name])]
+        levels = {name: getattr(known[name].dtype, "categories", known[name]) for name in names}
+        holds_text = [name for name in names if not formulas.table.is_numeric(levels[name])]
         new = formulas.table.read_table(path, as_text=holds_text)
         for name in sorted(names.difference(holds_text)):
-            if known[name].dtype.kind != "b" and not formulas.table.is_numeric(new[name]):
+            if levels[name].dtype.kind != "b" and not formulas.table.is_numeric(new[name]):
                 words = [text for text in new[name].dropna().astype(str) if not is_number(text)]
                 has = f"{name} = {words[0]!r}" if words else f"no numbers in {name}"
                 raise UserError(f"--predict {path} has {has}, and {file} has numbers there.")

@@ -415,6 +415,11 @@ def test_rows_to_predict_have_text_where_the_fit_has(small):
         with told:
             new = cli._to_predict("new.csv", asked, [], pathlib.Path("old.csv"), True)
             assert new.a.tolist() == a and new.k.tolist() == k and new.f.tolist() == f
+    # A category of numbers, which Parquet files have, is none of text.
+    old.assign(k=pandas.Categorical(old.k)).to_parquet(small / "old.parquet")
+    pandas.DataFrame({"a": ["2"], "k": [3], "f": [True]}).to_csv(small / "new.csv", index=False)
+    new = cli._to_predict("new.csv", asked, [], pathlib.Path("old.parquet"), True)
+    assert new.k.tolist() == [3] and new.a.tolist() == ["2"]
 
 
 @pytest.mark.exact
