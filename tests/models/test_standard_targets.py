@@ -158,8 +158,6 @@ def test_exact_draws(model):
     sd = np.sqrt(np.diag(covariance))
     assert_unbiased(draws.mean(axis=1) / sd, mean / sd, resolution=0.1)
     assert_unbiased(products / np.outer(sd, sd), covariance / np.outer(sd, sd), resolution=0.35)
-    assert np.array_equal(draws.reshape(-1, model.dim)[:4], model.exact_draws(20_000, seed=5)[:4])
-    assert not np.array_equal(model.exact_draws(4), model.exact_draws(4))  # without a seed others each time
 
 
 @pytest.mark.parametrize("centred", [True, False])

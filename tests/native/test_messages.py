@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.native.explanations import _wanted, explanation
+from pdmp.native.explanations import explanation
 from tests.native.processes import JIT, needs_compiler
 
 
@@ -153,21 +153,3 @@ def test_how_many_entries_are_not_finite():
     assert (
         said == "a matrix among `scales` of shape (2,), `table` of shape (3, 3) is singular, or not positive definite."
     )
-
-
-@pytest.mark.exact
-@pytest.mark.parametrize(
-    ("annotation", "fit", "others", "asked"),
-    [
-        ("int", (3, np.int32(4)), (True, np.True_, 2.0, "2"), "an integer"),
-        ("float", (3, 0.5, np.float32(2.0)), (True, False, "0.5", None, 1j), "a number"),
-        ("bool", (True, np.False_), (1, 0.0, "yes"), "True or False"),
-        ("float | None", (0.5, None), (True, "0.5"), "a number or None"),
-        ("str", ("a",), (b"a", 1), "text"),
-        ("Mapping[str, float]", ({"a": 1.0},), ([1.0], "a"), "a dict"),
-    ],
-)
-def test_what_an_annotation_asks_for(annotation, fit, others, asked):
-    """A truth value is no number: what is foreign to an argument is named, and not what fits."""
-    assert [_wanted(annotation, value) for value in fit] == [None] * len(fit)
-    assert [_wanted(annotation, value) for value in others] == [asked] * len(others)
