@@ -906,11 +906,3 @@ def test_a_row_that_goes_up_and_down_looks_once_as_if_it_fell(monkeypatch):
         monkeypatch.setattr(rest, "of_row", lambda i, first=first: rest if i else first, raising=False)
         monkeypatch.setattr("pdmp.models.propriety._direction", lambda *_: np.ones(1))
         assert _rows_that_fall(rest, [np.ones(1, bool)], np.arange(3)) == found
-
-
-@pytest.mark.parametrize("missing", [(), (0,), (1,), (0, 1)])
-def test_rays_begin_at_two_points_or_not_at_all(missing, monkeypatch):
-    found = [None if k in missing else (np.zeros(2), 1.0) for k in range(2)]
-    monkeypatch.setattr(_Search, "point", lambda self: found.pop(0))
-    search = _Search.__new__(_Search)
-    assert search.begin() == (not missing)
