@@ -279,3 +279,10 @@ def test_a_field_needs_a_graph():
 def test_the_mode_of_a_funnel():
     """Where all but the first are 0: the largest of -x²/2s² - 3x/2."""
     assert MODELS["funnel"]().mode()[0] == -0.5 * 3 * 1.5**2
+
+
+@pytest.mark.exact
+def test_exact_draws_without_a_seed_are_fresh():
+    for model in (Banana(2), Funnel(3), MODELS["mixture"]()):
+        assert not np.array_equal(model.exact_draws(2), model.exact_draws(2)), type(model).__name__
+        assert np.array_equal(model.exact_draws(2, 5), model.exact_draws(2, seed=5))
