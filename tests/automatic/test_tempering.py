@@ -875,3 +875,11 @@ def test_a_plain_run_has_no_modes():
             ask()
     with pytest.raises(TypeError, match="`b` must be a run"):
         pdmp.evidence(run, 3.0)
+
+
+def test_how_many_coordinates_are_not_shown():
+    """Six are."""
+    for dim, line in ((6, ""), (7, "\n… and 1 more coordinates"), (16, "\n… and 10 more coordinates")):
+        modes = [SimpleNamespace(mean=np.zeros(dim), sd=np.ones(dim), share=0.5, error=0.1)] * 2
+        said = repr(answers.Modes(modes, [f"x[{j}]" for j in range(dim)]))
+        assert said.endswith(f"0 ± 1{line}") and said.count("0 ± 1") == 12
