@@ -15,6 +15,7 @@ import matplotlib.image
 import numpy as np
 import pandas
 import pytest
+import typer
 from matplotlib import pyplot
 
 import pdmp
@@ -451,6 +452,23 @@ def test_every_option_of_a_fit_is_passed_on(option, passed, small, command, monk
     default = {"formula": "label ~ a", "data": "small.csv", "family": "gaussian", "priors": None, "link": None}
     default |= dict.fromkeys(["offset", "exposure", "weights", "select", "ess", "rhat"])
     assert seen == [default | {"sampler": "auto", "chains": 4, "seed": 0} | passed]
+
+
+@pytest.mark.exact
+def test_what_the_help_of_a_fit_says_is_what_it_does(small, command, monkeypatch):
+    """Where predictions go, and where a spike is: a coordinate that is stuck most of the time is there."""
+    helps = {option.name: option.help for option in typer.main.get_command(cli.app).commands["fit"].params}
+    written = []
+
+    def check_files(read, *, predictions, **others):
+        written.append(f"[default: {predictions}]")
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(cli, "_check_files", check_files)
+    command('fit "label ~ a" small.csv --predict new.csv')
+    assert len(written) == 1 and written[0] in helps["predictions"]
+    run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(pdmp.models.Gaussian([0.3], [[1.0]])), kappa=0.01), events=40, seed=1)
+    assert f"exactly {np.median(run.draws(99)):g}:" in helps["select"]
 
 
 @pytest.mark.exact

@@ -181,3 +181,9 @@ def test_the_automatic_sampler_spends_the_same():
     assert passes[0] > spent and passes[-1] == pytest.approx(row["data_passes"])
     assert "Warm-ups of auto and NUTS count among their passes." in table.notes
     assert table.rows[1]["data_passes"] == pytest.approx(400, abs=20)
+
+
+def test_a_path_is_its_first_4000_events_however_few_draws_are_kept():
+    """SGLD has an event at each pass: at 0 and after each of 4,000 of them."""
+    table = pdmp.compare({"SGLD": discrete.SGLD(LAW, step=0.2)}, data_passes=4_100, reference=TRUTH, chains=1, seed=1)
+    assert len(table.paths["SGLD"].events) == 4_001 and table.draws["SGLD"].shape[1] == comparison.DRAWS

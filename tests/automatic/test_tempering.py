@@ -487,6 +487,18 @@ def test_a_path_of_a_rung(together):
 
 
 @plain_only
+@pytest.mark.parametrize("together", [False, True], ids=["U and its gradient", "both together"])
+def test_what_a_draw_of_the_reference_costs(together):
+    """U and its gradient: two evaluations, or one."""
+    target = Gaussian([0.0, 0.0], [1.0, 4.0])
+    both = pdmp.models.from_function(lambda x: (target.potential(x), target.gradient(x)), 2, check_gradient=False)
+    process = ladder(both if together else target)
+    memory, counts = process.memory(np.zeros(2), np.random.default_rng(0)), np.zeros(12, np.int64)
+    process.renew(memory, counts, np.random.default_rng(1))
+    assert counts[DATA] == (1 if together else 2)
+
+
+@plain_only
 def test_the_reference_draws_where_the_target_has_no_density():
     """Zero density, or a number that is none, at half of the draws: kept, W infinite, and the latter counted."""
     for outside, undefined in ((math.inf, 0), (math.nan, 1)):
@@ -863,3 +875,11 @@ def test_a_plain_run_has_no_modes():
             ask()
     with pytest.raises(TypeError, match="`b` must be a run"):
         pdmp.evidence(run, 3.0)
+
+
+def test_how_many_coordinates_are_not_shown():
+    """Six are."""
+    for dim, line in ((6, ""), (7, "\n… and 1 more coordinates"), (16, "\n… and 10 more coordinates")):
+        modes = [SimpleNamespace(mean=np.zeros(dim), sd=np.ones(dim), share=0.5, error=0.1)] * 2
+        said = repr(answers.Modes(modes, [f"x[{j}]" for j in range(dim)]))
+        assert said.endswith(f"0 ± 1{line}") and said.count("0 ± 1") == 12

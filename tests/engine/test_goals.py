@@ -724,3 +724,13 @@ def test_notebooks_have_a_bar(monkeypatch):
     assert not run_module.Progress(False, [])._wanted
     shell.config = {"TerminalIPythonApp": {}}
     assert not run_module.in_notebook()
+
+
+@pytest.mark.exact
+def test_a_run_is_extended_until_either_goal_alone(monkeypatch):
+    """By hand: 640 proposals are past the second look of 625, so the next ones are at 782 and 977."""
+    for goal, missed in (({"rhat": 1.1}, {"means": [1e9], "rhats": [2.0, 1.0]}), ({"ess": 40}, {"means": [1.0, 50.0]})):
+        run = pdmp.sample(Telegraph(), proposals=640, chains=2, seed=1)
+        looks = scripted(monkeypatch, **missed)
+        run = run.extend(proposals=5_000, **goal)
+        assert run.stopped == next(iter(goal)) and len(looks) == 2 and run.stats["proposals"] == looks[-1][0] * 2

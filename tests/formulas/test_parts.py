@@ -16,7 +16,7 @@ import pytest
 
 import pdmp
 from pdmp.engine import executors
-from pdmp.formulas import batches, fitting, sources
+from pdmp.formulas import batches, fitting, predictors, sources
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
 from pdmp.models.regressions import blocks, design
@@ -555,3 +555,23 @@ def test_a_pass_that_waits_for_workers_says_so_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["a mode", "none"])
+def test_effects_on_an_imputed_column_begin_as_unknown(known, monkeypatch):
+    """Of slopes of 3 and bends of 2 at five rows, two of them of the first group; nothing of the second predictor."""
+    grouping = types.SimpleNamespace(levels=["a", "b"], level=np.array([0, 0, 1, 1, 1]))
+    effects, coding = types.SimpleNamespace(columns=["g"], width=1), types.SimpleNamespace(places={})
+    ones = [
+        types.SimpleNamespace(
+            imputes=name, sets=[effects], groups={"g": grouping}, values=lambda k: np.ones(5), columns=[]
+        )
+        for name in (None, "x")
+    ]
+    without = types.SimpleNamespace(mode=lambda: np.zeros(1) if known else None, reported=coding)
+    monkeypatch.setattr(predictors, "_by_predictor", lambda *args: (np.full(5, 3.0), np.full(5, 2.0)))
+    monkeypatch.setattr(predictors, "of_rows", lambda sets, at, informations, scores, *rest: (informations, scores))
+    base = types.SimpleNamespace(initial=np.zeros(1), reported=coding)
+    informations, scores = predictors._by_rows(ones, np.zeros(5), without, base, [])
+    assert np.ravel(informations).tolist() == [4.0 * known, 6.0 * known, 0.0, 0.0]
+    assert np.ravel(scores).tolist() == [6.0 * known, 9.0 * known, 0.0, 0.0]

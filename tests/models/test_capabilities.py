@@ -166,3 +166,11 @@ def test_half_a_target_is_refused():
         class Unmarked(pdmp.Model):
             def potential(self, x):
                 return 0.0
+
+
+def test_strategies_want_what_the_table_says_that_they_use():
+    """And a row names no strategy that does not want it."""
+    strategies = {n: s for n, s in vars(pdmp.thinning).items() if getattr(s, "wants", None)}
+    assert {"ConcaveConvex", "Polynomial"} <= strategies.keys()
+    for name, strategy in strategies.items():
+        assert {row for row, capability in CAPABILITIES.items() if name in capability.used_by} == set(strategy.wants)

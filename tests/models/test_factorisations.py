@@ -1,6 +1,7 @@
 """Factorisations, independent components, a neural network: derivatives, invariances, predictions, bad input."""
 
 import math
+import re
 
 import numba
 import numpy as np
@@ -456,3 +457,9 @@ def test_ppmf_starts_at_the_mean_count():
     assert model.predict(model.initial[None], users, items).mean() == pytest.approx(counts.mean(), rel=0.05)
     rates = slice(6 * (model.n_users + model.n_items), None)  # of which the counts do not depend
     np.testing.assert_allclose(model.gradient(model.initial)[rates], 0.0, atol=1e-9)
+
+
+def test_labels_that_are_missing_are_named():
+    for y, missing in (([1, 2, 1], [0]), ([0, 3, 0], [1, 2]), ([2, 2, 2], [0, 1])):
+        with pytest.raises(ValueError, match=re.escape(f"and has none of {missing}; give `n_classes`")):
+            BayesianNN(X3, y)

@@ -906,3 +906,13 @@ def test_a_row_that_goes_up_and_down_looks_once_as_if_it_fell(monkeypatch):
         monkeypatch.setattr(rest, "of_row", lambda i, first=first: rest if i else first, raising=False)
         monkeypatch.setattr("pdmp.models.propriety._direction", lambda *_: np.ones(1))
         assert _rows_that_fall(rest, [np.ones(1, bool)], np.arange(3)) == found
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("none", [0, 1])
+def test_a_search_needs_both_points_to_begin_at(none, monkeypatch):
+    found = [(np.ones(2), 1.0), (np.ones(2), 1.0)]
+    found[none] = None
+    search = _Search(wrong(2), np.zeros(2), None)
+    monkeypatch.setattr(search, "point", lambda: found.pop(0))
+    assert search.result() is None and not found

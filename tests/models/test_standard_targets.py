@@ -279,3 +279,21 @@ def test_a_field_needs_a_graph():
 def test_the_mode_of_a_funnel():
     """Where all but the first are 0: the largest of -x²/2s² - 3x/2."""
     assert MODELS["funnel"]().mode()[0] == -0.5 * 3 * 1.5**2
+
+
+@pytest.mark.exact
+def test_exact_draws_without_a_seed_are_fresh():
+    for model in (Banana(2), Funnel(3), MODELS["mixture"]()):
+        assert not np.array_equal(model.exact_draws(2), model.exact_draws(2)), type(model).__name__
+        assert np.array_equal(model.exact_draws(2, 5), model.exact_draws(2, seed=5))
+
+
+@pytest.mark.exact
+def test_partials_of_the_cox_process_by_hand():
+    """∂ⱼ of a e^xᵢ - yᵢ xᵢ is a e^xᵢ - yᵢ for j = i, and else 0."""
+    model = cox()
+    x, scratch = points(model)[0], np.zeros(model.dim)
+    for i in range(model.dim):
+        found = [model.native.term_partial(x, i, j, scratch) for j in range(model.dim)]
+        expected = np.where(np.arange(model.dim) == i, 1.5 * np.exp(x[i]) - np.ravel(model.counts)[i], 0.0)
+        assert np.allclose(found, expected, rtol=1e-13)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.native.explanations import explanation
+from pdmp.native.explanations import explained, explanation
 from tests.native.processes import JIT, needs_compiler
 
 
@@ -153,3 +153,27 @@ def test_how_many_entries_are_not_finite():
     assert (
         said == "a matrix among `scales` of shape (2,), `table` of shape (3, 3) is singular, or not positive definite."
     )
+
+
+@pytest.mark.exact
+def test_what_is_no_number_is_named():
+    """True is no number, whatever Python says; what fits is not to blame."""
+
+    @explained
+    def count(n: int):
+        return [][0]
+
+    @explained
+    def scale(s: float):
+        return [][0]
+
+    for function, bad, wanted in (
+        (count, (True, 1.5, "1"), "`n` must be an integer"),
+        (scale, (True, 1j, "1"), "`s` must be a number"),
+    ):
+        for value in bad:
+            with pytest.raises((TypeError, ValueError)) as said:
+                function(value)
+            assert isinstance(value, complex) or str(said.value).startswith(f"{wanted}, got ")
+        with pytest.raises(IndexError):
+            function(np.int64(2))

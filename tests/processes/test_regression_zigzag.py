@@ -31,7 +31,7 @@ from pdmp.processes.regression_zigzag import RECOUNT, RegressionZigZag
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from pdmp.processes.row_expansion import units_of
 from pdmp.processes.sticky import Sticky
-from tests.checks import assert_unbiased, in_ci
+from tests.checks import assert_unbiased, in_ci, plain_only
 from tests.processes.helpers_regression_zigzag import LAWS, OWN, SIZES, crossed, moments_on_a_grid, regression
 
 pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_radii")]
@@ -691,6 +691,29 @@ def test_the_approximation_is_at_the_mode():
         assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
         hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
         np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+
+
+@plain_only
+def test_the_prior_of_a_leaning_effect_is_bounded_by_how_fast_it_changes():
+    """With e₀ = M₀₀ d₀ + (M₀₁ - φ M₁₁) d₁, |e₀'| <= s₀ + |φ| s₁ + |φ'| |e₁| at the worst within the horizon h."""
+    process = made("NormalLaw, correlated slopes")
+    process.effect_speeds = np.where(np.arange(len(process.effect_speeds)) % 2, 0.2, 3.0) * process.effect_speeds
+    x, v = somewhere(process, np.random.default_rng(1), 0.3)
+    for u in range(process.groups):
+        state, h = state_at(process, x, v, 0.0), process.horizon[u]
+        process.clock(state, u, 0.0, Fixed(0.5, 0.5, 0.5))
+        j = process.place_of(u, 0)
+        s0, s1 = (process.effect_speeds[process.place_of(u, t) - process.first_effect] for t in (0, 1))
+        turn = process.speed[process.lean]
+        e0, e1 = (process.effect(state, u, t, 0.0) for t in (0, 1))
+        pace = s0 + (abs(x[process.lean]) + turn * h) * s1 + turn * (abs(e1) + s1 * h)
+        (m, change), high = (
+            process.mixed(state, 0, 0, 0.0),
+            np.exp(-2.0 * (x[process.spread] - process.speed[process.spread] * h)),
+        )
+        rise = process.own_rises[j - process.first_effect] + high * (change * (abs(e0) + pace * h) + abs(m) * pace)
+        width = state.memory.own.shape[1] // 2
+        assert state.memory.own[u, width] == pytest.approx(process.speed[j] * rise, rel=1e-12)
 
 
 def test_the_regression_of_correlated_effects_is_where_their_products_are():

@@ -14,6 +14,7 @@ from pdmp import tuning
 from pdmp.engine.chain import Chain
 from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
+from pdmp.tuning import competition
 from tests.checks import run_chain
 
 pytestmark = [
@@ -411,3 +412,13 @@ def test_bad_input_is_one_line(name):
     with pytest.raises(kind, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.exact
+def test_a_setting_begins_where_it_is_told():
+    """Not at the initial point of the model."""
+    law, start = Gaussian([0.0, 0.0], np.eye(2)), np.array([8.0, -4.0])
+    options = ("data", "ksd", 10, 1, "all", None)
+    arm = competition._Arm(lambda step: discrete.SGD(law, step=step), {"step": 0.5}, 0, start, options)
+    arm._go_on({"steps": 3})
+    assert np.array_equal(arm.run.records[0].x[:2], start)
