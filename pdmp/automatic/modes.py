@@ -384,7 +384,8 @@ def told(hidden: int | None, near: int = 0) -> str:
     if hidden is None:
         return "other modes of what is improper were not sought"
     if near > 0 and not hidden:
-        return f"{'another mode lies' if near == 1 else f'{near} other modes lie'} beyond a low barrier"
+        which = "is another mode" if near == 1 else f"are {near} other modes"
+        return f"there {which}, in which chains had hardly been"
     if not hidden:
         return "no other mode was found (paths miss a mode that is narrow or far)"
     return f"there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in"

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 
 import pdmp
-from pdmp.automatic import modes, preparing
+from pdmp.automatic import modes, preparing, start
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import (
     RARE,
@@ -493,7 +493,7 @@ def test_one_chain_starts_in_a_mode_beyond_a_low_barrier():
     process = pdmp.auto(model, seed=1)
     there = model.responsibilities(process.prepared.starts)[:, 1] > 0.5
     assert there.tolist() == [False, False, False, True]
-    assert process.prepared.choice.endswith("; another mode lies beyond a low barrier")
+    assert process.prepared.choice.endswith("; there is another mode, in which chains had hardly been")
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         run = pdmp.sample(process, seed=1, events=300)
@@ -502,6 +502,20 @@ def test_one_chain_starts_in_a_mode_beyond_a_low_barrier():
     for given in ({"chains": 1}, {"initial": np.zeros(3)}):
         alone = pdmp.auto(model, seed=1, **given).prepared
         assert np.all(model.responsibilities(alone.starts)[:, 1] < 0.5) and len(alone.modes) == 2
+
+
+def test_of_several_modes_the_first_has_a_chain(monkeypatch):
+    """That of most mass; its draws cost evaluations; and nothing of this where no other mode is known."""
+    kept, gaussians = preparing.hidden_modes, [Gaussian(MEAN + 9.0 * k, 0.01 * np.eye(3)) for k in range(3)]
+    near = tuple(modes.Hidden(gaussian, float(k)) for k, gaussian in enumerate(gaussians))
+    before = pdmp.auto(GAUSSIAN, seed=1).prepared
+    monkeypatch.setattr(preparing, "hidden_modes", lambda *a: kept(*a)._replace(near=near))
+    found = pdmp.auto(GAUSSIAN, seed=1).prepared
+    np.testing.assert_array_equal(found.starts[:-1], before.starts[:-1])
+    np.testing.assert_allclose(found.starts[-1], MEAN + 9.0, atol=0.1)
+    assert found.modes == near and before.modes == ()
+    assert found.gradients == before.gradients + 2 + start.CANDIDATES  # first evaluations, and U of the draws
+    assert found.choice.endswith("; there are 2 other modes, in which chains had hardly been")
 
 
 def test_what_it_costs_is_counted(monkeypatch):
