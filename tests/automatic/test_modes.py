@@ -145,7 +145,7 @@ def test_a_mode_that_is_flat_on_top_is_one():
         assert hidden.gaussian.centre[0] == pytest.approx(8.0, abs=0.1) and abs(hidden.behind) < modes.TIE
 
 
-def test_ends_on_the_same_flat_top_are_one_mode():
+def test_ends_on_the_same_flat_top_are_one_mode(monkeypatch):
     """x₀ is 3 or -3, and x₁ anything between -8 and 8: paths end all over, and their Gaussians know nothing of that."""
     model = target(
         lambda x: 0.125 * (x[0] ** 2 - 9.0) ** 2 + np.logaddexp(0.0, x[1] - 8.0) + np.logaddexp(0.0, -x[1] - 8.0),
@@ -163,6 +163,18 @@ def test_ends_on_the_same_flat_top_are_one_mode():
             model, starts, learnt(np.array([3.0, 0.0]), np.diag([0.34, 4.6]), visited, visited[:4]), seed(at)
         ).hidden
         assert hidden.gaussian.centre[0] == pytest.approx(-3.0, abs=0.1)
+    monkeypatch.setattr(modes, "comes_to", lambda *a: True)
+    case = learnt(np.array([3.0, 0.0]), np.diag([0.34, 4.6]), visited, visited[:4])
+    assert len(hidden_modes(model, starts, case, seed(0)).near) == 2  # that of the chains, and one more
+
+
+def test_the_first_is_where_chains_were_whatever_has_most_mass():
+    """A path of theirs ended in the mode on the right too, which has more, and one place of a hundred is there."""
+    model, starts, metric = in_the_left_mode(-1.0, 5.0, [[5.0, 0.0]])
+    right = find_starts(model, 4, rng(1), initial=-LEFT).paths[0]
+    first, other = hidden_modes(model, starts._replace(paths=(*starts.paths, right)), metric, seed()).near
+    np.testing.assert_allclose([first.gaussian.centre, other.gaussian.centre], [[-5, 0], [5, 0]], atol=0.05)
+    assert first.behind - other.behind == pytest.approx(1.0, abs=0.2)
 
 
 def test_an_end_of_the_first_paths_counts_as_well():

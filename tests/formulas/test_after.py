@@ -306,11 +306,13 @@ def test_slopes_of_rows_on_a_step(term, on_step, slope):
     assert np.allclose(found, p["age"] + p[column] * beside, rtol=1e-5, atol=1e-6)
 
 
-def test_a_row_of_weight_two_counts_as_two_in_averages(monkeypatch):
-    """Rows that were drawn are weighed among themselves; those of another table count once."""
-    from pdmp.formulas import kept
+@pytest.mark.parametrize("at_a_time", [20, 7])
+def test_a_row_of_weight_two_counts_as_two_in_averages(at_a_time, monkeypatch):
+    """Rows that were drawn are weighed among themselves, in blocks too; those of another table count once."""
+    from pdmp.formulas import averages, kept
 
     monkeypatch.setattr(kept, "ROWS", 20)
+    monkeypatch.setattr(averages, "NUMBERS", 600 * at_a_time)
     w = np.tile([1.0, 2.0, 3.5, 0.5], N // 4)
     fit = made("c ~ age + treated", "poisson", data=table().assign(w=w), weights="w")
     rows, own = fit.kept.rows, w[fit.kept.places]
