@@ -77,7 +77,7 @@ GAP = 2.0  #: nats by which the density of the radius falls before it, at least:
 
 #: A mode that chains have hardly been in: a smaller share of their places is there than so much of that of the mass.
 RARE = 0.25
-LOW = 1.0  #: nats of a barrier, of a mode in which one chain starts, at least
+LOW = 0.1  #: nats of a barrier, of a mode in which one chain starts, at least
 
 
 class Hidden(NamedTuple):
@@ -168,8 +168,7 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
             process = hamiltonian(model, from_root(lower(wider.times * learnt.gaussian.root)), learnt.far)
             run = run_window(process, draws, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
             spent += gradients_of(run)
-            if not comes_to(run, learnt.gaussian, seen):
-                found.append(wider)
+            (near if comes_to(run, learnt.gaussian, seen) else found).append(wider)
     found, near = (sorted(some, key=lambda mode: mode.behind) for some in (found, near))
     been = [path for path in used if all(path.mode is not mode.gaussian for mode in near)]
     first = max(been or [here], key=lambda path: path.elbo)

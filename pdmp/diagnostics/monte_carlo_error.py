@@ -136,9 +136,10 @@ def standard_error(series, stretches, lengths, method="spectral", together=None)
     Notes
     -----
     It is √(σ² / T) from the variation within chains. If the chains' averages differ by more than this explains, it is
-    the standard error of the chains' averages: by an F test with 16 degrees of freedom for the estimate of each σ², at
-    0.001, or at 0.01 for all averages together where they are more than ten. (At 0.001 for each of 10,000 effects, ten
-    of them would have six times too few effective draws in every run.)
+    the standard error of the chains' averages: by an F test with 16 degrees of freedom for the estimate of each σ², in
+    which the average of a chain of length L has the variance σ² / L, at 0.001, or at 0.01 for all averages together
+    where they are more than ten. (At 0.001 for each of 10,000 effects, ten of them would have six times too few
+    effective draws in every run.)
     """
     from scipy import special
 
@@ -158,10 +159,10 @@ def standard_error(series, stretches, lengths, method="spectral", together=None)
         level = min(1e-3, 1e-2 / max(together, 1))
         means = np.array([np.mean(one, axis=0) for one in series])
         apart = np.tensordot(weights, (means - np.tensordot(weights, means, 1)) ** 2, 1)
-        between = apart * np.sum(weights**2) / (1.0 - np.sum(weights**2))
+        squares = np.sum(weights**2)  # 1 / chains, of equal lengths
         with np.errstate(all="ignore"):
-            differ = between > special.fdtri(chains - 1, 16 * chains, 1.0 - level) * within
-        within = np.where(differ, between, within)
+            differ = apart / (chains - 1) > special.fdtri(chains - 1, 16 / squares, 1.0 - level) * within
+        within = np.where(differ, apart * squares / (1.0 - squares), within)
     return np.sqrt(within)
 
 

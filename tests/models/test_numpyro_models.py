@@ -126,6 +126,22 @@ def test_pickled_and_told_apart(tmp_path):
 
 
 @needs_numpyro
+def test_laws_that_nothing_can_be_drawn_from():
+    """ImproperUniform of a positive vector with e^(-x₀ - x₁), in logarithms: U = Σ (eˣ - x)."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def improper():
+        x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.positive, (), (2,)))
+        numpyro.factor("prior", -x.sum())
+
+    model, x = from_numpyro(improper), np.array([0.3, -1.2])
+    assert model.dim == 2 and model.variables == {"x": (2,)}
+    assert model.potential(x) == pytest.approx(np.sum(np.exp(x) - x))
+    assert model.gradient(x) == pytest.approx(np.exp(x) - 1.0)
+
+
+@needs_numpyro
 def test_refused_by_name():
     import jax
     import numpyro

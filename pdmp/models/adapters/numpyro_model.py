@@ -127,11 +127,16 @@ class NumPyroFunction(Callback):
 
 def _trace(model, args, kwargs):
     """The sites of one run of the model, by name."""
-    from numpyro.handlers import seed, trace
+    from numpyro.handlers import seed, substitute, trace
+    from numpyro.infer import init_to_uniform
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return dict(trace(seed(model, 0)).get_trace(*args, **kwargs))
+        try:
+            return dict(trace(seed(model, 0)).get_trace(*args, **kwargs))
+        except NotImplementedError:  # a law that nothing can be drawn from, as an improper one
+            model = substitute(seed(model, 0), substitute_fn=init_to_uniform)
+            return dict(trace(model).get_trace(*args, **kwargs))
 
 
 def _check(sites):
