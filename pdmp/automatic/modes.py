@@ -13,8 +13,8 @@ there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It i
 - if a barrier lies between it and every Gaussian in which chains have been, on the straight line: a ridge has none;
 - if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
 
-Where chains were there, but hardly, the barrier is low, or chains come from there, those of the run may yet stay on
-their side: one of several starts in that mode, so that they disagree in the end or their averages have both.
+Where chains were there, but hardly, the barrier is low (as that of a wide mode is in many dimensions), or chains come
+from there, those of the run may yet stay on their side: one of several starts in that mode, so that they disagree in the end or their averages have both.
 
 A mode that is so narrow, or so far away, that no path ends in it is not found. From a wide mode around a narrow one
 paths go on down to that, so the mass beyond the chains' draws is estimated too, by importance sampling. The entropy of
@@ -164,7 +164,7 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
             near.append(mode)
     if dense and not found:
         wider, draws = beyond(target, learnt, seen, rng)
-        if wider is not None:
+        if wider is not None and not any(is_visited(mode.gaussian, draws) for mode in near):
             process = hamiltonian(model, from_root(lower(wider.times * learnt.gaussian.root)), learnt.far)
             run = run_window(process, draws, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
             spent += gradients_of(run)

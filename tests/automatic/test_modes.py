@@ -433,7 +433,8 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
         assert f"with about {share} times their mass" in text
     assert 10.0 < mode.times < 40.0 and abs(mode.behind) < 1.5 and spent > 500
     monkeypatch.setattr(modes, "comes_to", lambda *_: True)
-    assert hidden_modes(model, starts, metric, seed())[0] == []
+    none, (here, near), _ = hidden_modes(model, starts, metric, seed())
+    assert none == [] and near.times == mode.times and np.all(here.gaussian.root == metric.gaussian.root)
     monkeypatch.undo()
     asked = []
     monkeypatch.setattr(modes, "beyond", lambda *a: asked.append(a) or (None, None))
@@ -514,6 +515,19 @@ def test_one_chain_starts_in_a_mode_beyond_a_low_barrier():
     for given in ({"chains": 1}, {"initial": np.zeros(3)}):
         alone = pdmp.auto(model, seed=1, **given).prepared
         assert np.all(model.responsibilities(alone.starts)[:, 1] < 0.5) and len(alone.modes) == 2
+
+
+def test_a_chain_starts_in_a_wide_mode_whose_barrier_is_low():
+    """Three times as wide, in ten dimensions: U at its mode is 11 above that at the other, and at the barrier 0.6 more.
+
+    What is looked for around the chains is that mode too, so that nothing is said of a second one.
+    """
+    u = np.full(10, 9.0 / np.sqrt(10.0))
+    model = pdmp.models.GaussianMixture([0.0 * u, u], [1.0, 9.0], [0.6, 0.4])
+    process = pdmp.auto(model, seed=1)
+    there = model.responsibilities(process.prepared.starts)[:, 1] > 0.5
+    assert there.tolist() == [False, False, False, True] and len(process.prepared.modes) == 2
+    assert process.prepared.choice.endswith("; there is another mode, in which chains had hardly been")
 
 
 def test_of_several_modes_the_first_has_a_chain(monkeypatch):
