@@ -14,7 +14,8 @@ there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It i
 - if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
 
 Where chains were there, but hardly, the barrier is low (as that of a wide mode is in many dimensions), or chains come
-from there, those of the run may yet stay on their side: one of several starts in that mode, so that they disagree in the end or their averages have both.
+from there, those of the run may yet stay on their side: one of several starts in that mode, so that they disagree in
+the end or their averages have both.
 
 A mode that is so narrow, or so far away, that no path ends in it is not found. From a wide mode around a narrow one
 paths go on down to that, so the mass beyond the chains' draws is estimated too, by importance sampling. The entropy of

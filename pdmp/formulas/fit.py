@@ -20,7 +20,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
-from pdmp.formulas.beside import OF_PREDICTIONS, columns_beside, read_for_predictions
+from pdmp.formulas.beside import CENSORING, OF_PREDICTIONS, columns_beside, read_for_predictions
 from pdmp.formulas.checks import check_options
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
@@ -214,6 +214,49 @@ class Fit:
     def row_weights(self) -> np.ndarray:
         """What the log-likelihoods of rows are multiplied by, (rows,), or (0,) for nothing."""
         return self.base.weight
+
+    @property
+    def further(self) -> Sequence[Any]:
+        """Further data of the rows, in the order of ``family.data``: (rows,) each, or a number for all."""
+        return self.base.likelihood.data(self.base.given)
+
+    def unlike(self, other: Fit) -> str | None:
+        """Why the likelihoods of this fit and another one, of the same response, have no ratio; None if they have.
+
+        Counts, labels and categories have probabilities, other responses densities, and censored ones probabilities.
+        """
+        both = (self, other)
+        kinds = [one.family.arrange is not None or one.family.response in ("count", "label") for one in both]
+        if kinds[0] != kinds[1]:
+            counted, measured = (one.family.name for one in (both if kinds[0] else both[::-1]))
+            return (
+                f"{counted} gives a probability of each response, and {measured} a density, whose value depends on the "
+                "response's unit; take families of the same kind"
+            )
+        if self.n_rows != other.n_rows:
+            return (
+                f"{other.n_rows:,} rows for {self.n_rows:,}: fit both to the rows without missing values in the "
+                "columns of either"
+            )
+        further = [dict(zip(one.family.data, one.further, strict=False)) for one in both]
+        usual = self.family.data | other.family.data
+        same = [("responses", self.observed, other.observed), ("weights", self.row_weights, other.row_weights)]
+        for name, what in (("censored", "censoring"), ("upper", "ends of intervals"), ("trials", "trials")):
+            a, b = (np.broadcast_to(one.get(name, usual.get(name, 0.0)), self.n_rows) for one in further)
+            if name == "upper":  # the same rows have one
+                a, b = (np.where(same[-1][1] == CENSORING["interval"], values, 0.0) for values in (a, b))
+            same.append((what, a, b))
+        zeros = [one.family.response.endswith("or 0") for one in both]
+        if zeros[0] != zeros[1] and np.any(self.observed == 0.0):
+            hurdle, measured = (one.family.name for one in (both if zeros[0] else both[::-1]))
+            return (
+                f"{hurdle} gives a probability of the responses that are 0, and {measured} a density, whose value "
+                "depends on the response's unit; take families of the same kind"
+            )
+        for what, a, b in same:
+            if not np.array_equal(a, b):
+                return f"the {what} of the rows differ: fit both to the same rows in the same order"
+        return None
 
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""

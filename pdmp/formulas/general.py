@@ -588,6 +588,10 @@ class FamilyFit(Fit):
         self.designs, self.kept = dict(designs), kept
 
     @property
+    def further(self) -> Sequence[Any]:
+        return self.coding.further if self.family.arrange is None else ()
+
+    @property
     def coding(self) -> Coding:
         """How coordinates are reported."""
         return self.model.reported

@@ -274,25 +274,9 @@ def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int
     ours, theirs = fit.design.response, other.design.response
     if ours != theirs:
         raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
-    # Counts, labels and categories have probabilities, other responses densities.
-    families = [one.family for one in (fit, other)]
-    kinds = [family.arrange is not None or family.response in ("count", "label") for family in families]
-    if kinds[0] != kinds[1]:
-        counted, measured = (fit, other) if kinds[0] else (other, fit)
-        raise ValueError(
-            f"`other`: {counted.family.name} gives a probability of each response, and {measured.family.name} a "
-            "density, whose value depends on the response's unit: their elpd cannot be compared; take families of the "
-            "same kind."
-        )
-    if fit.n_rows != other.n_rows:
-        raise ValueError(
-            f"`other` has {other.n_rows:,} rows, and this fit {fit.n_rows:,}: fit both to the rows without missing "
-            "values in the columns of either."
-        )
-    same = (("responses", fit.observed, other.observed), ("weights", fit.row_weights, other.row_weights))
-    for what, a, b in same:
-        if not np.array_equal(a, b):
-            raise ValueError(f"`other`: the {what} of the rows differ: fit both to the same rows in the same order.")
+    reason = fit.unlike(other)
+    if reason is not None:
+        raise ValueError(f"`other`: {reason}.")
     if rows is None and (choose_rows(fit, None, seed) is None) != (choose_rows(other, None, seed) is None):
         rows = min(ROWS, fit.n_rows)  # of both, as one has too many chains for all
     return LooDifference(loo(fit, rows, draws, seed), loo(other, rows, draws, seed))

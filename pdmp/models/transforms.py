@@ -272,7 +272,9 @@ def recognised(x, y):
         candidates.append(Interval(_rounded(low), _rounded(low + height)))
     if x.ndim > 1:
         candidates.append(Ordered())
-    return next((c for c in candidates if np.allclose(y, c.constrain(x), rtol=1e-9, atol=1e-11)), None)
+    # Beside how much y varies, not its size, of which only the last digits are rounded.
+    allowed = 1e-11 + 1e-9 * np.abs(y - y.mean(axis=0)) + 8.0 * np.finfo(float).eps * np.abs(y)
+    return next((c for c in candidates if np.all(np.abs(y - c.constrain(x)) <= allowed)), None)
 
 
 def _rounded(value):

@@ -434,7 +434,7 @@ def test_a_wide_mode_around_the_chains_is_said(monkeypatch):
     assert 10.0 < mode.times < 40.0 and abs(mode.behind) < 1.5 and spent > 500
     monkeypatch.setattr(modes, "comes_to", lambda *_: True)
     none, (here, near), _ = hidden_modes(model, starts, metric, seed())
-    assert none == [] and near.times == mode.times and np.all(here.gaussian.root == metric.gaussian.root)
+    assert none == [] and near.times == mode.times and np.abs(here.gaussian.root).max() < 0.1
     monkeypatch.undo()
     asked = []
     monkeypatch.setattr(modes, "beyond", lambda *a: asked.append(a) or (None, None))

@@ -121,7 +121,7 @@ TARGETS = {
 
 
 def reached(z, square, variance):
-    """How many draws of each chain (chains, n, d) it takes until the error is small and stays so; inf if it does not."""
+    """How many draws of each chain (chains, n, d) it takes until the error is small and stays so, or inf."""
     n = z.shape[1]
     if np.isnan(square).any():
         return np.nan

@@ -768,7 +768,7 @@ def test_comparisons_by_hand():
     missing.loc[3, "dose"] = np.nan
     moved = table().iloc[::-1].reset_index(drop=True)
     for wrong, says in [
-        (made("y ~ dose", data=missing), "`other` has 59 rows, and this fit 60: fit both to the rows without missing"),
+        (made("y ~ dose", data=missing), "`other`: 59 rows for 60: fit both to the rows without missing"),
         (made("c ~ age"), "`other`: the responses differ, 'y' and 'c'."),
         (made("y ~ age", data=moved), "`other`: the responses of the rows differ: fit both to the same rows in the"),
         (made("y ~ age", weights="e"), "`other`: the weights of the rows differ"),

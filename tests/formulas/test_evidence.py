@@ -276,14 +276,56 @@ def test_what_has_no_evidence_is_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"imputed values .* leave out `mi\(\)`"):
         _ = imputed.log_evidence
     fits = [fit_with_draws("y ~ x", rows, at_zero, monkeypatch) for rows in (data, gaps)]
-    with pytest.raises(ValueError, match="different data: y of 24 rows, and of 23"):
+    with pytest.raises(ValueError, match="different data: 23 rows for 24: fit both to the rows without missing"):
         pdmp.evidence(*fits)
     weighed = fit_with_draws("y ~ x", data, at_zero, monkeypatch, weights="w")
-    with pytest.raises(ValueError, match="different data: weights of 24 rows"):
+    with pytest.raises(ValueError, match="different data: the weights of the rows differ"):
         pdmp.evidence(fits[0], weighed)
+    other = fit_with_draws("y ~ x", data | {"y": data["y"][::-1]}, at_zero, monkeypatch)
+    with pytest.raises(ValueError, match="different data: the responses of the rows differ"):
+        pdmp.evidence(fits[0], other)
     short = fit_with_draws("y ~ x", data, lambda fit: np.zeros((2, 15, 3)), monkeypatch)
     with pytest.raises(ValueError, match="at least 16 draws of each chain"):
         _ = short.log_evidence
+
+
+@pytest.mark.parametrize("compared", [pdmp.evidence, lambda a, b: a.compare(b, draws=20)], ids=["evidence", "compare"])
+def test_what_rows_say_must_be_of_one_kind(compared, monkeypatch):
+    """Probabilities and densities, censored rows and others, one number of trials and another have no ratio.
+
+    Of the same counts; and a column that censors none is as none.
+    """
+    data = table()
+    rng, n = np.random.default_rng(1), len(data["y"])
+    data |= {"k": rng.poisson(3.0, n), "t": rng.exponential(1.0, n), "n": 9 + np.arange(n), "m": 10 + np.arange(n)}
+    data |= {
+        "c": np.arange(n) % 3 == 0,
+        "all": np.zeros(n),
+        "i": np.where(np.arange(n) == 2, 2, 0),
+        "u": data["t"] + 1.0,
+        "v": data["t"] + 2.0,
+        "z0": np.where(np.arange(n) == 5, 0.0, data["t"]),
+    }
+
+    def fit(formula, family):
+        at_zero = lambda fit: np.zeros((2, 40, fit.model.dim))  # noqa: E731
+        return fit_with_draws(formula, data, at_zero, monkeypatch, family=family)
+
+    for first, second, says in [
+        (("k ~ x", "gaussian"), ("k ~ x", "poisson"), "poisson gives a probability of each response, and gaussian a"),
+        (("t ~ x", "weibull"), ("t | cens(c) ~ x", "weibull"), "the censoring of the rows differ"),
+        (("t | cens(i, u) ~ x", "weibull"), ("t | cens(i, v) ~ x", "weibull"), "the ends of intervals of the rows"),
+        (("k | trials(n) ~ x", "binomial"), ("k | trials(m) ~ x", "binomial"), "the trials of the rows differ"),
+        (("z0 ~ x", "hurdle_gamma"), ("z0 ~ x", "gaussian"), "hurdle_gamma gives a probability of the responses that"),
+    ]:
+        for pair in ((first, second), (second, first)):
+            with pytest.raises(ValueError, match=says):
+                compared(*(fit(*one) for one in pair))
+    none, plain = fit("t | cens(all, u) ~ x", "weibull"), fit("t ~ x", "weibull")
+    assert none.unlike(plain) is None and plain.unlike(none) is None
+    normal = fit("t ~ x", "gaussian")
+    for family in ("gamma", "lognormal", "hurdle_gamma", "student_t"):
+        assert normal.unlike(fit("t ~ x", family)) is None
 
 
 def test_an_unsettled_evidence_of_a_fit_is_said(monkeypatch):

@@ -126,6 +126,30 @@ def test_pickled_and_told_apart(tmp_path):
 
 
 @needs_numpyro
+def test_data_that_change_later():
+    """Arguments are as they were, for densities, likelihoods and what is observed; what the model names is refused."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    y, named = np.zeros(3), np.ones(3)
+
+    def normal(y):
+        a = numpyro.sample("a", dist.Normal(0.0, 10.0))
+        numpyro.sample("y", dist.Normal(a, 1.0), obs=y)
+        numpyro.sample("z", dist.Normal(a, 1.0), obs=named)
+
+    model, x = from_numpyro(normal, y), np.array([0.2])
+    before, likely = model.potential(x), model.log_likelihoods(x[None])["y"]
+    y[:] = 5.0
+    assert model.potential(x) == before and np.array_equal(model.log_likelihoods(x[None])["y"], likely)
+    assert np.array_equal(model.observed_data()["y"], np.zeros(3))
+    pdmp.sample(pdmp.ZigZag(model), events=20, seed=1)
+    named[:] = 4.0
+    with pytest.raises(TypeError, match="what the model reads, data perhaps, has changed since it was made"):
+        pdmp.sample(pdmp.ZigZag(model), events=20, seed=1)
+
+
+@needs_numpyro
 def test_laws_that_nothing_can_be_drawn_from():
     """ImproperUniform of a positive vector with e^(-x₀ - x₁), in logarithms: U = Σ (eˣ - x)."""
     import numpyro

@@ -66,6 +66,14 @@ def test_a_transform_is_recognised(transform, shape):
     assert recognised(x, x**3) is None
 
 
+def test_large_bounds_are_told_from_offsets():
+    """Of a time stamp: one second is 6e-10 of it, and an offset is no bound."""
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, 8)
+    assert recognised(x, 1.7e9 + np.exp(x)) == Log(1.7e9)
+    assert recognised(x, 1.7e9 + x) is None
+    assert recognised(x, 1e-4 * (1.7e9 + x)) is None
+
+
 @pytest.mark.parametrize(
     ("transforms", "error", "message"),
     [

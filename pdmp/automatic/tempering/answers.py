@@ -254,14 +254,14 @@ def evidence(a: Any, b: Any) -> LogBayesFactor:
                 f"`{name}` must be a run of pdmp.sample(model, tempered=True), or a fit of pdmp.regression, got a "
                 f"{type(run).__name__}."
             )
-    if hasattr(type(a), "observed") and hasattr(type(b), "observed"):
-        for what, of_a, of_b in (("y", a.observed, b.observed), ("weights", a.row_weights, b.row_weights)):
-            if not np.array_equal(of_a, of_b):
-                raise ValueError(
-                    f"`a` and `b` are of different data: {what} of {a.n_rows:,} rows, and of {b.n_rows:,}. Rows with a "
-                    "missing value in a column that is used are left out: leave them out of the table of both fits "
-                    "before; and a response that is transformed is another one."
-                )
+    if hasattr(type(a), "unlike") and hasattr(type(b), "unlike"):
+        reason = a.unlike(b)
+        if reason is not None:
+            raise ValueError(
+                f"`a` and `b` are of different data: {reason}. Rows with a missing value in a column that is used are "
+                "left out: leave them out of the table of both fits before; and a response that is transformed is "
+                "another one."
+            )
     first, second = a.log_evidence, b.log_evidence
     return LogBayesFactor(first.value - second.value, math.hypot(first.error, second.error))
 

@@ -31,6 +31,10 @@ class JaxFunction:
         potential, gradient = self._compiled(x.astype(np.float32) if self.single else x)
         return np.asarray(potential), np.asarray(gradient)
 
+    def anew(self, x):
+        """U at x of what the log density reads by now, without machine code."""
+        return -self.log_density(x.astype(np.float32) if self.single else x)
+
     def _compile(self, x):
         import jax
 
@@ -89,6 +93,8 @@ def from_jax(
     ----------
     log_density : callable
         f(x) -> log density up to a constant, a number, for a JAX array x of shape (dim,). Not the potential: U = -f.
+        Its machine code has the arrays that f names as they are now; if they have changed by the time of a run, it is
+        refused.
     dim : int
     initial, variables, transforms, n_data
         As of `from_function` and `pdmp.Model`. `log_density` is that of x, so it holds the Jacobians of transforms.

@@ -363,6 +363,16 @@ class FunctionModel(Model):
         """Raise a `TypeError` if what machine code of the function has as a constant is another value by now."""
         if isinstance(self.callback, Callback):
             check_unchanged([self.callback.function])
+        anew = getattr(self.callback, "anew", None) or getattr(self.callback.function, "anew", None)
+        if anew is None:
+            return
+        x = self.initial if self.known is None else self.known[0]
+        was, now = self.callback.evaluate(x.copy())[0], float(anew(x.copy()))
+        if abs(now - was) > math.sqrt(self.resolution) * max(1.0, abs(was)):
+            raise TypeError(
+                f"what the model reads, data perhaps, has changed since it was made, and its machine code has it as it "
+                f"was: at x = {shown(x)} U is {was:.8g} there, and {now:.8g} by now. Make the model anew."
+            )
 
     def changed(self) -> str | None:
         """A sentence if U or ∇U is another now than when the model was made, at a point that was looked at then."""

@@ -29,6 +29,8 @@ class NumPyroFunction(Callback):
         from numpyro.infer import init_to_median
         from numpyro.infer.util import initialize_model
 
+        # The density has constants of them as they are now.
+        args, kwargs = jax.tree_util.tree_map(lambda v: v.copy() if isinstance(v, np.ndarray) else v, (args, kwargs))
         self.model, self.args, self.kwargs = model, args, kwargs
         self.trace = _trace(model, args, kwargs)
         _check(self.trace)
@@ -58,6 +60,12 @@ class NumPyroFunction(Callback):
 
     def __reduce__(self):
         return NumPyroFunction, (self.model, self.args, self.kwargs)
+
+    def anew(self, x):
+        """U at x of what the model reads by now, without machine code."""
+        from numpyro.infer.util import potential_energy
+
+        return potential_energy(self.model, self.args, self.kwargs, self._named(x))
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
@@ -168,7 +176,8 @@ def from_numpyro(model: Callable, *args: Any, **kwargs: Any) -> Model:
     model : callable
         A NumPyro model.
     *args, **kwargs
-        Its arguments, the observed data among them.
+        Its arguments, the observed data among them, as they are now. If arrays that the model names itself have changed
+        by the time of a run, it is refused.
 
     Returns
     -------
