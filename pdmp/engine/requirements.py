@@ -21,6 +21,7 @@ import time
 import numpy as np
 
 from pdmp.engine.checkpoint import model_values, same_values
+from pdmp.engine.preflight import is_trusted
 from pdmp.errors import SamplingError
 from pdmp.native.classes import Compiled
 from pdmp.native.fingerprints import hash_of_files, parts
@@ -55,11 +56,16 @@ def _file(module):
     return getattr(sys.modules.get(module), "__file__", None) or "none"
 
 
-def _has_function(value):
-    """Whether a Python function, of which no hash knows all, is in an object of compiled methods."""
+def _has(value, what):
+    """Whether an object of compiled methods, or one that it is made of, has what is asked for."""
     return isinstance(value, Compiled) and (
-        hasattr(value, "callback") or any(_has_function(getattr(value, name, None)) for name in value._annotations)
+        what(value) or any(_has(getattr(value, name, None), what) for name in value._annotations)
     )
+
+
+def _is_users(value):
+    """Whether methods may call what no hash knows all of: in object mode, or without machine code at all."""
+    return not is_trusted(type(value).__module__)
 
 
 def requirements_of(values, tables=False):
@@ -71,15 +77,16 @@ def requirements_of(values, tables=False):
 
 
 def with_potential(required, process, x):
-    """The same with values of the potential around `x` and with tables, if a Python function computes it."""
-    if not _has_function(process):
+    """The same with values of the potential around `x`, if it is a user's; of a Python function with tables."""
+    named = _has(process, lambda value: hasattr(value, "callback"))
+    if not named and not _has(process, _is_users):
         return required
     found = [model_values(process.model, x, POINTS)]
-    before = parts([process], True)
+    before = parts([process], True) if named else {}
     # Elsewhere each time: else what a function keeps for each point would have been there before.
     model_values(process.model, x + 1e-3 * np.random.default_rng().standard_normal(np.shape(x)), POINTS)
     found.append(model_values(process.model, x, POINTS))
-    after = parts([process], True)
+    after = parts([process], True) if named else {}
     if not same_values(process.model, *found):  # it is another one each time
         return required
     tables = {name: hashes for name, hashes in after.items() if before.get(name) == hashes}

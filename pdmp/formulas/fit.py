@@ -34,7 +34,7 @@ from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
 from pdmp.formulas.updating import refused
 from pdmp.models.families import LINKS, responses
-from pdmp.models.priors import Flat
+from pdmp.models.priors import LKJ, Flat
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.models.regressions.standardised_effects import cholesky_factors
 from pdmp.native.arguments import count, one_of
@@ -270,7 +270,7 @@ class Fit:
 
     def knows_prior(self, name: str) -> bool:
         """Whether the prior of a parameter is of the parameter itself, and of it alone."""
-        return self.prior_name(name) == name
+        return self.prior_name(name) == name and not isinstance(self.priors.get(name), LKJ)
 
     def prior_name(self, name: str) -> str:
         """What the prior of a parameter is of: itself, or its value on the scale of a link."""

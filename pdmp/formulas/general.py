@@ -48,7 +48,7 @@ from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
-from pdmp.models.priors import LKJ, Prior
+from pdmp.models.priors import Prior
 from pdmp.models.regressions.mixed import GroupColumn, sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
@@ -662,8 +662,7 @@ class FamilyFit(Fit):
         return super().names_of_columns().union(*(d.names_of_columns()["fixed"] for d in self.designs.values()))
 
     def knows_prior(self, name: str) -> bool:
-        of_itself = super().knows_prior(name) and not name.startswith("cut[")
-        return of_itself and not isinstance(self.priors.get(name), LKJ)
+        return super().knows_prior(name) and not name.startswith("cut[")
 
     def log_likelihoods(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         observed = self.model.observed[0]  # rows of the table are the model's first ones

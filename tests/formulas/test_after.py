@@ -15,6 +15,7 @@ import pdmp
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
+from pdmp.models.priors import LKJ
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -551,6 +552,13 @@ def test_equations_by_hand():
     assert math.isnan(posterior_density(2.1 - z)) and posterior_density(2.0 - z) == posterior_density(z - 2.0)
     assert posterior_density(z - 2.0) == pytest.approx(normal(2.0), rel=0.03)
     assert density(Normal(1.0, 2.0), 0.5) == pytest.approx(normal(0.5, 1.0, 2.0))
+
+
+def test_the_prior_of_a_correlation_is_of_another_number():
+    """LKJ's is of artanh of it: of effects that are sub-sampled as of others."""
+    fit = made("y ~ age + (1 | clinic)")
+    fit.priors["cor(1, age|clinic)"] = LKJ(1.0)
+    assert type(fit) is pdmp.formulas.Fit and not fit.knows_prior("cor(1, age|clinic)") and fit.knows_prior("age")
 
 
 @pytest.mark.parametrize(
