@@ -323,6 +323,7 @@ def test_outputs_do_not_overwrite_what_is_read(call, says, small, command, monke
         ("sample BPS small.csv --target c", "no column 'c'"),
         ("compare --target label", "--target goes with --data"),
         ("compare --one-hot", "--one-hot goes with --data"),
+        ("compare --above 0", "--above goes with --data"),
         ("sample BPS --problem wine --as-is", "--as-is goes with --data"),
         ("compare --data small.csv", "--target is missing"),
         ("compare small.csv --target label --drop c", "--drop names 'c', which is no column"),

@@ -563,6 +563,7 @@ def test_gradients_are_full_passes():
         ({"ess": True}, TypeError, "`ess` must be a number"),
         ({"rhat": 1.0, "chains": 2}, ValueError, "`rhat` must be above 1 and finite, for example 1.01, got 1.0"),
         ({"rhat": 1.01}, ValueError, "`rhat` compares chains: give `chains=` of at least 2, got 1"),
+        ({"gradients": 50, "data_passes": 0}, ValueError, "`gradients` and `data_passes` are the same budget"),
         ({"gradients": 10, "data_passes": 10}, ValueError, "`gradients` and `data_passes` are the same budget"),
         ({"gradients": -1}, ValueError, "`gradients` must be positive and finite, got -1.0"),
         ({}, ValueError, "no budget: give at least one of `ess`, `rhat`, `time`"),

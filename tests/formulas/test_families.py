@@ -1114,3 +1114,23 @@ def test_links_that_are_another_family():
     z, gumbel = np.array([-30.0, 0.4, 3.5]), linked(FAMILIES["bernoulli"], "cloglog")
     for y, expected in ((1.0, np.log(-np.expm1(-exp(z)))), (0.0, -exp(z))):
         np.testing.assert_allclose(gumbel.log_density(y, z), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_that_are_imputed_may_have_blanks():
+    from pdmp.formulas.imputation import named_in
+
+    assert named_in("x + mi(`a b`) * mi( z ) + `mi(u)` + pmi(v)") == ["a b", "z"]
+
+
+@pytest.mark.parametrize("link", ["identity", "sqrt", "inverse"])
+def test_default_priors_of_positive_responses_with_zeros_have_their_unit(link):
+    """They are those of the positive ones: of ten times the response ten times as wide, if the link is the identity."""
+    rng = np.random.default_rng(1)
+    table = {"x": rng.uniform(1.0, 2.0, 40)}
+    table["y"] = table["x"] * rng.gamma(4.0, 0.25, 40)
+    gamma, hurdle = (
+        pdmp.regression("y ~ x", table, name, link={"mu": link}, sample=False).priors
+        for name in ("gamma", "hurdle_gamma")
+    )
+    assert hurdle["x"] == gamma["x"] and hurdle["Intercept"] == gamma["Intercept"]
+    assert hurdle["x"].sd != 2.5

@@ -186,6 +186,17 @@ def test_moments_of_the_hierarchy_by_its_groups_alone(centred):
     assert np.allclose(np.stack([mean, np.diag(covariance)], axis=1), expected, rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1e7])
+def test_moments_of_the_hierarchy_are_in_its_units(scale):
+    y, sigma = np.array([3.0, -1.0, 8.0]), np.array([1.5, 2.0, 4.0])
+    mean, covariance = HierarchicalNormal(y, sigma, mu_scale=6.0, tau_scale=2.0, centred=True).moments()
+    unit = np.array([scale, 1.0, *[scale] * 3])  # of μ, log τ, θ
+    other = HierarchicalNormal(scale * y, scale * sigma, mu_scale=6.0 * scale, tau_scale=2.0 * scale, centred=True)
+    found, spread = other.moments()
+    np.testing.assert_allclose(found, unit * mean + math.log(scale) * np.array([0, 1, 0, 0, 0]), rtol=1e-6)
+    np.testing.assert_allclose(spread, np.outer(unit, unit) * covariance, rtol=1e-6)
+
+
 def test_hierarchy_carries_its_natural_parameters():
     x = np.random.default_rng(4).standard_normal((2, 3, 10))
     schools, centred = EightSchools(), EightSchools(centred=True)

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import os
 
 import numpy as np
 import pytest
@@ -177,3 +178,13 @@ def test_what_is_no_number_is_named():
             assert isinstance(value, complex) or str(said.value).startswith(f"{wanted}, got ")
         with pytest.raises(IndexError):
             function(np.int64(2))
+
+
+def test_the_innermost_place_is_named(monkeypatch):
+    """numba's text has it first; of places all in this package too."""
+    from pdmp.native import messages
+
+    ours = [os.path.join(messages._PACKAGE, name) for name in ("one.py", "two.py")]
+    text = "\n".join(f'File "{path}", line {k}:' for k, path in enumerate(ours, 3))
+    assert messages._place(text, []) == (ours[0], "3")
+    assert messages._place(text + '\nFile "/home/users.py", line 9:', []) == ("/home/users.py", "9")

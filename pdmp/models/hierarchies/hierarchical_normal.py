@@ -197,12 +197,11 @@ class HierarchicalNormal(Model):
         groups, d = self.n_data, self.dim
         s = np.linspace(-26.0, 26.0, n) - 0.5 * math.log(self.tau_precision)
         weight, first, second = np.empty(n), np.empty((n, d)), np.empty((n, d, d))
-        rest = np.delete(np.arange(d), 1)
+        rest, of_priors = np.delete(np.arange(d), 1), np.append(self.mu_precision, np.ones(groups))
         for k, tau in enumerate(np.exp(s)):
             # Not centred, U = ½ wᵀQw - b·w + c of w = (μ, z); θ = effects w.
             effects = np.column_stack([np.ones(groups), tau * np.eye(groups)])
-            Q = effects.T @ (self.precision[:, None] * effects) + np.eye(d - 1)
-            Q[0, 0] += self.mu_precision - 1.0
+            Q = effects.T @ (self.precision[:, None] * effects) + np.diag(of_priors)
             b = effects.T @ (self.precision * self.y)
             covariance = np.linalg.inv(Q)
             mean = covariance @ b
