@@ -301,6 +301,7 @@ def test_slices_are_searched_on_other_draws_than_they_are_used_on(monkeypatch):
     few = sliced_ksd(x, s, iterations=3)
     monkeypatch.undo()
     g = sliced._optimise_slices(x[::6], s[::6], np.eye(3), "imq", 3, 0.05)
+    np.testing.assert_allclose((g**2).sum(axis=1), 1.0, rtol=1e-12)
     assert few == pytest.approx(sliced_ksd(x[1::2], s[1::2], g, optimise=False), rel=1e-12) and abs(few - found) > 1e-3
 
 

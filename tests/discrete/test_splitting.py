@@ -65,3 +65,11 @@ def test_what_a_lattice_is_wide_for_is_named(precision, step, named):
     assert f"which is wide for {named} the variance" in said
     share = float(re.search(r"is off by some ([\d.e-]+) of itself", said).group(1))
     assert share == pytest.approx(splitting.off_on_lattice(run.cov() / step**2).max(), rel=0.5)
+
+
+def test_a_setting_says_whether_steps_are_adjusted():
+    words = [
+        splitting.SplittingRecipe().setting(discrete.ZigZagSplitting(pdmp.models.Gaussian([0.0], [1.0]), 0.1, adjusted))
+        for adjusted in (True, False)
+    ]
+    assert words[0] == f"{words[1]}, adjusted" and "adjusted" not in words[1]

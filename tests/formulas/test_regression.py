@@ -1769,6 +1769,9 @@ def test_the_table_of_a_fit_that_selects():
         assert (row["name"], row["prior"], row["probability"]) == (name, prior, pytest.approx(p, rel=1e-12))
         assert row["bayes factor"] == pytest.approx(p / (1.0 - p) * (1.0 - prior) / prior, rel=1e-12)
         assert (row["lowest"], row["highest"]) == pytest.approx((each.min(), each.max()), rel=1e-12)
+        (line,) = (line.split() for line in str(found).splitlines() if line.startswith(name))
+        assert line[1:3] == [f"{prior:.3g}", f"{p:.3f}"] and line[5:7] == [f"{each.min():.3f}", f"{each.max():.3f}"]
+        assert line[-1] == f"{row['rhat']:.3f}"
 
 
 def test_what_the_command_asks_for(tmp_path, monkeypatch):

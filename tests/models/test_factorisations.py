@@ -463,3 +463,13 @@ def test_labels_that_are_missing_are_named():
     for y, missing in (([1, 2, 1], [0]), ([0, 3, 0], [1, 2]), ([2, 2, 2], [0, 1])):
         with pytest.raises(ValueError, match=re.escape(f"and has none of {missing}; give `n_classes`")):
             BayesianNN(X3, y)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_labels_go_with_the_rows_of_a_rearranged_network(name):
+    model = NETWORKS[name]()
+    order = rng(2).permutation(model.n_data)
+    other, x = model.rearranged(order), rng(1).normal(size=model.dim)
+    assert other.potential(x) == pytest.approx(model.potential(x), rel=1e-12)
+    for i in (0, 7):
+        assert other.term_potential(x, i) == pytest.approx(model.term_potential(x, order[i]), rel=1e-12)

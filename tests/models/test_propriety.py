@@ -916,3 +916,8 @@ def test_a_search_needs_both_points_to_begin_at(none, monkeypatch):
     search = _Search(wrong(2), np.zeros(2), None)
     monkeypatch.setattr(search, "point", lambda: found.pop(0))
     assert search.result() is None and not found
+
+
+def test_priors_of_positive_parameters_start_at_their_mean_or_scale():
+    assert Gamma(3.0, 2.0).typical() == 6.0 == Gamma(3.0, 2.0).shape * Gamma(3.0, 2.0).scale
+    assert HalfNormal(2.0).typical() == 2.0 and Normal(1.5, 2.0).typical() == 1.5

@@ -320,9 +320,22 @@ class Gamma(pdmp.Model):
             out[0, 2] += 2.0 * v[0] * v[0] / (x[0] * x[0])
 
 
+class InfiniteBeyond(Gamma):
+    """The same, whose rate towards 0 is infinite beyond it."""
+
+    @pdmp.compiled
+    def add_prior_parts(self, x, v, out):
+        if v[0] < 0.0:
+            out[0, 0] += v[0] * (1.0 - 2.0 / x[0]) if x[0] > 0.0 else math.inf
+        else:
+            out[0, 1] += v[0] * (1.0 - 2.0 / x[0])
+            out[0, 2] += 2.0 * v[0] * v[0] / (x[0] * x[0])
+
+
+@pytest.mark.parametrize("model", [Gamma, InfiniteBeyond])
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_cell_of_convex_and_concave_parts_ends_before_a_wall(sampler):
-    run = pdmp.sample(SAMPLERS[sampler](Gamma(), thinning=ConcaveConvex()), events=300, seed=1)
+def test_a_cell_of_convex_and_concave_parts_ends_before_a_wall(sampler, model):
+    run = pdmp.sample(SAMPLERS[sampler](model(), thinning=ConcaveConvex()), events=300, seed=1)
     assert run.stats["total_events"] == 300 and run.stats["bound_violations"] == 0
     assert run.trajectories[0].positions.min() > 0.0
 
