@@ -240,6 +240,7 @@ def test_chains_that_differ_by_chance_in_one_of_many_averages_are_no_finding():
     assert apart[7] > 30.0 and np.array_equal(np.delete(apart, 7), np.delete(found, 7))
 
 
+@pytest.mark.exact
 def test_the_average_of_a_short_chain_may_lie_farther_off():
     """Of independent draws in chains of 1,000 and three times 50 few errors are too large: 1 % was stated for 400 sets.
 

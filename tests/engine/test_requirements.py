@@ -18,6 +18,7 @@ from pdmp.engine import requirements
 from pdmp.formulas.batches import Recipe
 from pdmp.formulas.design import describe
 from pdmp.native import fingerprints
+from tests.checks import plain_only
 from tests.engine.helpers_executors import Elsewhere
 from tests.engine.helpers_requirements import MODULE, module
 from tests.engine.helpers_run import same
@@ -154,6 +155,37 @@ def test_values_are_compared_far_from_the_start(monkeypatch):
     monkeypatch.setenv("PDMP_TEST_MEAN", "4.0")
     with pytest.raises(pdmp.SamplingError, match="computes another potential"):
         requirements.check_potential(required, process, np.zeros(2))
+
+
+TABLE = {"slope": 1.0}
+
+
+def steep(x):
+    """What numba would refuse; in object mode machine code may call the like of it."""
+    return TABLE["slope"] * x
+
+
+class Steep(pdmp.Model):
+    """A Gaussian whose methods name a table by way of a function."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * x[0] * steep(x[0])
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += steep(x[0])
+
+
+@plain_only
+@pytest.mark.exact
+def test_values_of_a_users_class_are_compared(monkeypatch):
+    process, x = pdmp.ZigZag(Steep(dim=1)), np.zeros(1)
+    required = requirements.with_potential(requirements.requirements_of([process]), process, x)
+    requirements.check_potential(required, process, x)
+    monkeypatch.setitem(TABLE, "slope", 1.5)
+    with pytest.raises(pdmp.SamplingError, match="computes another potential of Steep with the same functions"):
+        requirements.check_potential(required, process, x)
 
 
 @pytest.mark.exact

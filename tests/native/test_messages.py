@@ -180,7 +180,8 @@ def test_what_is_no_number_is_named():
             function(np.int64(2))
 
 
-def test_the_innermost_place_is_named(monkeypatch):
+@pytest.mark.exact
+def test_the_innermost_place_is_named():
     """numba's text has it first; of places all in this package too."""
     from pdmp.native import messages
 

@@ -30,7 +30,7 @@ class NumPyroFunction(Callback):
         from numpyro.infer.util import initialize_model
 
         # The density has constants of them as they are now.
-        args, kwargs = jax.tree_util.tree_map(lambda v: v.copy() if isinstance(v, np.ndarray) else v, (args, kwargs))
+        args, kwargs = _copied(args), _copied(kwargs)
         self.model, self.args, self.kwargs = model, args, kwargs
         self.trace = _trace(model, args, kwargs)
         _check(self.trace)
@@ -133,16 +133,27 @@ class NumPyroFunction(Callback):
         return float(values[0]), values[1:]
 
 
+def _copied(value):
+    """The same with copies of the arrays in it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {name: _copied(part) for name, part in value.items()}
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+
+
 def _trace(model, args, kwargs):
     """The sites of one run of the model, by name."""
-    from numpyro.handlers import seed, substitute, trace
-    from numpyro.infer import init_to_uniform
+    from numpyro.handlers import seed, trace
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return dict(trace(seed(model, 0)).get_trace(*args, **kwargs))
         except NotImplementedError:  # a law that nothing can be drawn from, as an improper one
+            from numpyro.handlers import substitute
+            from numpyro.infer import init_to_uniform
+
             model = substitute(seed(model, 0), substitute_fn=init_to_uniform)
             return dict(trace(model).get_trace(*args, **kwargs))
 
