@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from pdmp.errors import warn
-from pdmp.native.arguments import count, positive
+from pdmp.native.arguments import count, fraction, positive
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
@@ -371,11 +371,7 @@ def cyclical(step: float, length: int, exploration: float = 0.0) -> Schedule:
     >>> schedule.step(0), schedule.step(10), schedule.explores(2), schedule.explores(3)
     (0.1, 0.1, True, False)
     """
-    if not 0.0 < step < math.inf:
-        raise ValueError(f"`step` of a cyclical schedule must be a positive number, got {step!r}.")
-    length = count("length", length)
-    if not 0.0 <= exploration < 1.0:
-        raise ValueError(f"`exploration` of a cyclical schedule must lie in [0, 1), got {exploration!r}.")
+    step, length, exploration = positive("step", step), count("length", length), fraction("exploration", exploration)
     exploring = min(math.ceil(exploration * length - 1e-9), length - 1)
     return Exploring(step, length, exploring) if exploring else Cyclical(step, length)
 

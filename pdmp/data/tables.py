@@ -137,7 +137,12 @@ def read(
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '\r\n"'):
         raise ValueError(f"`sep` must be one character, such as ';' or '\\t', got {sep!r}.")
-    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    drop = _names_of("drop", drop)
+    one_hot = one_hot if isinstance(one_hot, bool) else _names_of("one_hot", one_hot)
+    if index is not None and not isinstance(index, str):
+        raise TypeError(f"`index` must be the name of a column, or None, got a {type(index).__name__}.")
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+        raise ValueError("`seed` must be a whole number from 0 to 2³² - 1: it divides the rows.")
     content = read_file(path, mmap, sep)
     where = path.name
     if mmap:
@@ -185,6 +190,14 @@ def read(
 
 # ---------------------------------------------------------------------------------------------------------------
 # From what a file holds to features and target
+
+
+def _names_of(option, value):
+    """Names of columns, or numbers of those of a matrix, as a tuple."""
+    found = (value,) if isinstance(value, str) else value
+    if not isinstance(found, Iterable) or not all(isinstance(name, (str, int, np.integer)) for name in found):
+        raise TypeError(f"`{option}` must be the name of a column, or a list of names, got a {type(value).__name__}.")
+    return tuple(found)
 
 
 def _used(table, target, index, drop, drop_missing, changes, where):
@@ -254,7 +267,7 @@ def _from_columns(table, target, kind, one_hot, intercept, changes, where):
         raise ValueError(f"`target` is missing: the column of {where} to predict, one of {listed(names)}.")
     if target not in names:
         raise ValueError(f"{where} has no column {target!r}{did_you_mean(target, names)} Its columns: {listed(names)}.")
-    categories = () if isinstance(one_hot, bool) else (one_hot,) if isinstance(one_hot, str) else tuple(one_hot)
+    categories = () if isinstance(one_hot, bool) else one_hot
     for name in categories:
         if name not in names or name == target:
             raise ValueError(

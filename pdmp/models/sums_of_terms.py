@@ -118,9 +118,9 @@ def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functiona
     loss : callable
         l(data…, functionals…) -> minus the log density of one datum, up to a constant: a Python function of numbers,
         which is called once, with symbols. Beside + - * / \*\* and comparisons of data it may call the functions that
-        `terms` has as attributes, ``pdmp.terms.exp`` and so on, or those of NumPy and `scipy.special` by these names:
-        exp, log, log1p, expm1, sqrt, abs, tanh, sin, cos, expit, softplus, logaddexp, log1mexp, lgamma (gammaln),
-        digamma, erf, log_ndtr, xlogy, and ``where(test, a, b)`` with a test of data.
+        `terms` has as attributes, ``pdmp.terms.exp`` and so on, or those of NumPy and `scipy.special` by these names,
+        and Python's own abs: exp, log, log1p, expm1, sqrt, tanh, sin, cos, expit, softplus, logaddexp, log1mexp, lgamma
+        (gammaln), digamma, erf, log_ndtr, xlogy, and ``where(test, a, b)`` with a test of data.
     data : sequence of array_like, shape (N,) each
         The first arguments, a number of each for each row.
     at : sequence of Functional

@@ -60,6 +60,9 @@ def check_flags(places: Mapping[str, int], args: tuple, kwargs: Mapping[str, obj
 
 
 def _is_number(value):
+    """Whether a value is a real number, and no whole one beyond all floats."""
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return False
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex, np.complexfloating))
 
 

@@ -782,3 +782,17 @@ def test_randhie_without_statsmodels(monkeypatch):
 def test_unknown_problem():
     with pytest.raises(ValueError, match="no problem 'randie'; did you mean 'randhie'"):
         data.problem("randie")
+
+
+@pytest.mark.parametrize("value", [3, 2.5, [1.5], None, {"a": [3]}.values()], ids=str)
+@pytest.mark.parametrize("option", ["drop", "one_hot"])
+def test_names_of_columns_are_names(option, value, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,0\n2,1\n3,0\n4,1\n")
+    with pytest.raises(TypeError, match=f"`{option}` must be the name of a column, or a list of names, got a "):
+        data.read(path, "y", **{option: value})
+    with pytest.raises(TypeError, match="`index` must be the name of a column, or None, got a list"):
+        data.read(path, "y", index=["a"])
+    for seed in (-1, "x", 2**32, True, 1.0):
+        with pytest.raises(ValueError, match="`seed` must be a whole number from 0 to"):
+            data.read(path, "y", seed=seed)

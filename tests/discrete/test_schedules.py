@@ -101,6 +101,12 @@ BAD = {
     "power C": (lambda: schedules.power(0.0, 0.5), "`C`.*0.0"),
     "power s": (lambda: schedules.power(0.1, -0.5), "`s`.*-0.5"),
     "cyclical step": (lambda: schedules.cyclical(-1.0, 10), "`step`.*-1.0"),
+    "cyclical step of text": (lambda: schedules.cyclical("x", 10), "`step` must be a positive number, got 'x'"),
+    "cyclical exploration of text": (
+        lambda: schedules.cyclical(0.1, 5, "x"),
+        "`exploration` must be a number in .0, 1., got 'x'",
+    ),
+    "beyond all floats": (lambda: schedules.polynomial(10**400), "`a` must be a positive number, got "),
     "cyclical length": (lambda: schedules.cyclical(0.1, 0), "`length`.*0"),
     "cyclical length not whole": (lambda: schedules.cyclical(0.1, 2.5), "`length`.*2.5"),
     "all exploration": (lambda: schedules.cyclical(0.1, 10, 1.0), "`exploration`.*1.0"),
