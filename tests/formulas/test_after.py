@@ -846,7 +846,11 @@ def test_checks_by_hand():
     assert list(frame.observed) == [np.sum(t.c == k) for k in frame.c] and frame.observed.sum() == N
     assert np.allclose(frame.replicated, each.mean(axis=0)) and frame.replicated.sum() == pytest.approx(N, rel=0.01)
     assert np.allclose(frame.upper, np.quantile(each, 0.9, axis=0))
-    frame = fit.pp_check(by="clinic", draws=90, seed=3).to_dataframe()
+    found = fit.pp_check(by="clinic", draws=90, seed=3)
+    frame = found.to_dataframe()
+    (bars,) = found.plot().containers
+    ends = np.array([line[:, 1] for line in bars.lines[2][0].get_segments()])
+    assert np.allclose(ends, frame[["lower", "upper"]])
     assert list(frame.clinic) == [10, 11, 12, 13] and list(frame.rows) == [np.sum(t.clinic == k) for k in frame.clinic]
     assert np.allclose(frame.observed, t.groupby("clinic").y.mean())
     each = np.stack([y[:, t.clinic == k].mean(axis=1) for k in frame.clinic], axis=-1)

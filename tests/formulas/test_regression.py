@@ -492,6 +492,8 @@ def test_new_tables_are_coded_as_the_data(formula, family):
     z = X @ [natural[name] for name in model.columns] + offset
     z += sum(natural[g.name][g.level] * g.value for g in groups)
     assert np.allclose(z, model.margins(x)[[5, 2, 2]])
+    needed = {"gaussian": {"g"}, "poisson": {"g", "h"}}[family]  # both columns of an interaction of groups
+    assert design.names_of_columns()["groups"] == needed
 
 
 @pytest.mark.parametrize("package", ["pyarrow", "narwhals"])

@@ -512,6 +512,22 @@ def test_the_bound_of_logistic_regression_is_tight():
     assert model.native.ray_bound(0.0, 1e9, ray) == pytest.approx(most, rel=1e-12)
 
 
+def test_rays_of_rows_count_all_of_them():
+    """Once for a ray's beginning, once for each turn and for each look at its derivatives."""
+    X = rng().standard_normal((7, 2))
+    process, state = started(pdmp.DirectionalBPS(pdmp.models.LogisticRegression(X, X[:, 0] > 0.0)), [0.1, 0.2])
+    kernel, memory, counts = process.rays.native, state.memory, state.counts
+    x, v = np.array([0.1, 0.2]), np.array([0.6, 0.8])
+    for call in (
+        lambda: kernel.begin(memory.provider, x, v, memory.ray, rng(), counts),
+        lambda: kernel.derivatives(memory.provider, 0.1, memory.ray, rng(), counts),
+        lambda: kernel.turn(memory.provider, x, 0.1, v, memory.ray, rng(), counts),
+    ):
+        before = counts[DATA]
+        call()
+        assert counts[DATA] == before + 7
+
+
 def test_models_that_know_nothing_of_rays():
     """Derivatives by differences of gradients, and an estimate of the third one that follows and doubles."""
     process, state = started(pdmp.DirectionalBPS(Quartic(), metric=None), [0.4, 0.3])
