@@ -19,9 +19,7 @@ the end or their averages have both.
 
 A mode that is so narrow, or so far away, that no path ends in it is not found. From a wide mode around a narrow one
 paths go on down to that, so the mass beyond the chains' draws is estimated too, by importance sampling. The entropy of
-their law is at most that of a Gaussian of its covariance, so that its own mass is at most what is compared with. If
-some of their places are far beyond nine of ten, so is the mass there with how many of them are: where it is more than
-four times as much, one chain starts there.
+their law is at most that of a Gaussian of its covariance, so that its own mass is at most what is compared with.
 """
 
 from __future__ import annotations
@@ -75,9 +73,6 @@ NAMED = 3  #: coordinates that a warning names
 #: Scales of Gaussians around the chains, each by this factor wider than the last; draws of each of them, and places of
 #: the chains where U is averaged.
 SCALES, FACTOR, DRAWS = 8, 1.5, 32
-OUTSIDE = 0.1  #: share of the places of chains that are farthest out, where these may have been too seldom
-FARTHEST = 3.0  #: of the distance that they are beyond, where one of them must have been for a comparison
-FEWER_GAP = 0.5  #: the next there: chains come to such places at times
 GAP = 2.0  #: nats by which the density of the radius falls before it, at least: power tails have no gap
 
 
@@ -175,8 +170,6 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
             run = run_window(process, draws, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
             spent += gradients_of(run)
             (near if comes_to(run, learnt.gaussian, seen) else found).append(wider)
-        if not found and not near:
-            near += [mode for mode, _ in [beyond(target, learnt, learnt.visited, rng, OUTSIDE)] if mode is not None]
     found, near = (sorted(some, key=lambda mode: mode.behind) for some in (found, near))
     been = [path for path in used if all(path.mode is not mode.gaussian for mode in near)]
     first = max(been or [here], key=lambda path: path.elbo)
@@ -199,21 +192,16 @@ def no_wider(target: Evaluations, path: Path, metric: Gaussian, draws: np.ndarra
 
 
 def beyond(
-    target: Evaluations, learnt: Metric, seen: np.ndarray, rng: np.random.Generator, share: float = 0.0
+    target: Evaluations, learnt: Metric, seen: np.ndarray, rng: np.random.Generator
 ) -> tuple[Hidden | None, np.ndarray]:
     """What has more mass than a mode that is `TIE` behind, farther out than all of `seen` (n, d), and points in it.
 
-    Or, farther out than all but a `share` of them, what has 1 / `RARE` times that share of the mass. The balance
-    heuristic weighs draws of all scales together; first one point of each scale tells whether that pays.
+    The balance heuristic weighs draws of all scales together; first one point of each scale tells whether that pays.
     """
-    least, dip = (math.log(share / RARE), FEWER_GAP) if share else (-TIE, GAP)
     gaussian, d = learnt.gaussian, len(learnt.mean)
-    squares = (gaussian.standardised(seen) ** 2).sum(axis=1)
-    radius = math.sqrt(np.quantile(squares, 1.0 - share))
-    if share and math.sqrt(squares.max()) < FARTHEST * radius:
-        return None, seen[:0]
     places = learnt.visited[np.linspace(0, len(learnt.visited) - 1, DRAWS).astype(int)]
     core = gaussian.log_volume() + 0.5 * d - np.mean([target.potential(x) for x in places])
+    radius = math.sqrt((gaussian.standardised(seen) ** 2).sum(axis=1).max())
     scales = radius / math.sqrt(d) * FACTOR ** np.arange(SCALES)
 
     def logs(z: np.ndarray) -> np.ndarray:
@@ -230,11 +218,11 @@ def beyond(
     z = (scales[:, None, None] * rng.standard_normal((SCALES, DRAWS, d))).reshape(-1, d)
     found = logs(z)
     mass = np.logaddexp.reduce(found) - math.log(len(z))
-    if mass < least:
+    if mass < -TIE:
         return None, seen[:0]
     weights = np.exp(found - np.logaddexp.reduce(found))
     times = math.sqrt(weights @ (z**2).sum(axis=1) / d)
-    apart = [k for k in rng.choice(len(z), 2 * len(learnt.points), p=weights) if gap(target, gaussian, z[k]) > dip]
+    apart = [k for k in rng.choice(len(z), 2 * len(learnt.points), p=weights) if gap(target, gaussian, z[k]) > GAP]
     if len(set(apart)) < 2 or len(apart) < len(learnt.points):
         return None, seen[:0]
     points = np.array([gaussian.at(z[k]) for k in apart[: len(learnt.points)]])
