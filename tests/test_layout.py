@@ -48,6 +48,13 @@ def test_the_framework_does_not_know_the_fixed_step_package():
         assert not re.search(rf"\b{OTHER}\b", path.read_text(encoding="utf-8")), path
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("tests/*/conftest.py")), ids=lambda path: path.parent.name)
+def test_files_that_are_read_before_workers_know_their_kind_import_no_numba(path):
+    """Where pytest is given a path in their folder: plain workers would compile."""
+    imported = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {ast.unparse(node) for node in imported} <= {"import pytest", "import numpy as np"}
+
+
 def test_no_module_imports_itself_by_way_of_others():
     """Imports inside functions are counted; the layers are contracts of import-linter, in pyproject.toml."""
     grimp = pytest.importorskip("grimp")

@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import pdmp
 from pdmp import plots
-from tests.plots.conftest import PLANE
+from tests.plots.helpers_plane import PLANE
 from tests.toys import Telegraph, Walls
 
 pytestmark = pytest.mark.exact

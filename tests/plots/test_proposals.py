@@ -7,7 +7,7 @@ import discrete
 import pdmp
 from pdmp import plots
 from pdmp.plots.proposals import piece
-from tests.plots.conftest import PLANE
+from tests.plots.helpers_plane import PLANE
 from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
