@@ -719,7 +719,7 @@ def numpyro_modules(sites, start):
     def vmap(function):
         return lambda x: {key: np.array([function(row)[key] for row in x]) for key in function(x[0])}
 
-    jnp = module("jax.numpy", concatenate=np.concatenate)
+    jnp = module("jax.numpy", concatenate=np.concatenate, asarray=np.asarray)
     random = types.SimpleNamespace(PRNGKey=lambda seed: seed)
     value_and_grad = lambda f: lambda x: tuple(map(np.asarray, by_complex_steps(f)(x)))  # noqa: E731
     jax = module(

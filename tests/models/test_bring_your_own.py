@@ -312,8 +312,8 @@ def test_jax_in_a_run(double_precision):
 @pytest.mark.parametrize("single", [False, True])
 def test_arrays_that_a_log_density_names_must_stay(single, double_precision):
     """As machine code has them as constants; where they are as they were again nothing is said."""
-    y = np.zeros(2)
-    model = from_jax(lambda x: -0.5 * ((x - y) ** 2).sum(), 2, single_precision=single)
+    y = np.zeros(2)  # `at` is of arrays of JAX alone
+    model = from_jax(lambda x: -0.5 * ((x.at[0].multiply(1.0) - y) ** 2).sum(), 2, single_precision=single)
     pdmp.sample(pdmp.ZigZag(model), events=20, seed=1)
     y[1] = 5.0
     with pytest.raises(TypeError, match="data perhaps, has changed since it was made.* Make the model anew"):

@@ -134,7 +134,7 @@ def test_data_that_change_later():
     y, named = np.zeros(3), np.ones(3)
 
     def normal(y):
-        a = numpyro.sample("a", dist.Normal(0.0, 10.0))
+        a = numpyro.sample("a", dist.Normal(0.0, 10.0)).at[()].multiply(1.0)  # which arrays of JAX alone have
         numpyro.sample("y", dist.Normal(a, 1.0), obs=y)
         numpyro.sample("z", dist.Normal(a, 1.0), obs=named)
 

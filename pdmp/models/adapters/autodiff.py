@@ -33,7 +33,9 @@ class JaxFunction:
 
     def anew(self, x):
         """U at x of what the log density reads by now, without machine code."""
-        return -self.log_density(x.astype(np.float32) if self.single else x)
+        import jax.numpy as jnp
+
+        return -self.log_density(jnp.asarray(x, np.float32 if self.single else np.float64))
 
     def _compile(self, x):
         import jax

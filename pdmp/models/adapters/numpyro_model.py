@@ -46,8 +46,10 @@ class NumPyroFunction(Callback):
         self.parts = {name: value.shape for name, value in start.items()}
         self.initial = np.concatenate([value.ravel() for value in start.values()])
 
+        self._potential = found.potential_fn  # which runs the model
+
         def potential(x):
-            return found.potential_fn(self._named(x))
+            return self._potential(self._named(x))
 
         def packed(x):
             """U and its gradient in one array, which saves a quarter of a call's time."""
@@ -63,9 +65,9 @@ class NumPyroFunction(Callback):
 
     def anew(self, x):
         """U at x of what the model reads by now, without machine code."""
-        from numpyro.infer.util import potential_energy
+        import jax.numpy as jnp
 
-        return potential_energy(self.model, self.args, self.kwargs, self._named(x))
+        return self._potential(self._named(jnp.asarray(x)))
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
@@ -89,9 +91,10 @@ class NumPyroFunction(Callback):
 
     def log_likelihoods(self, draws):
         """Log-likelihood of each observed value by the names of the observed variables, of draws (M, dim)."""
+        import jax.numpy as jnp
         from numpyro.infer.util import log_likelihood
 
-        natural = {name: values for name, values in self.constrain(draws).items() if name in self.parts}
+        natural = {name: jnp.asarray(values) for name, values in self.constrain(draws).items() if name in self.parts}
         found = log_likelihood(self.model, natural, *self.args, **self.kwargs)
         return {name: np.asarray(values) for name, values in found.items()}
 
