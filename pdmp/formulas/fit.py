@@ -220,39 +220,37 @@ class Fit:
         """Further data of the rows, in the order of ``family.data``: (rows,) each, or a number for all."""
         return self.base.likelihood.data(self.base.given)
 
-    def unlike(self, other: Fit) -> str | None:
-        """Why the likelihoods of this fit and another one, of the same response, have no ratio; None if they have.
+    @property
+    def probable(self) -> np.ndarray:
+        """Which responses have a probability, and not a density whose value depends on their unit, (rows,)."""
+        if self.family.arrange is not None or self.family.response in ("count", "label"):
+            return np.ones(self.n_rows, dtype=bool)
+        return (self.observed == 0.0) & self.family.response.endswith("or 0")
 
-        Counts, labels and categories have probabilities, other responses densities, and censored ones probabilities.
-        """
+    def unlike(self, other: Fit) -> str | None:
+        """Why the likelihoods of this fit and another one, of the same response, have no ratio; None if they have."""
         both = (self, other)
-        kinds = [one.family.arrange is not None or one.family.response in ("count", "label") for one in both]
-        if kinds[0] != kinds[1]:
-            counted, measured = (one.family.name for one in (both if kinds[0] else both[::-1]))
-            return (
-                f"{counted} gives a probability of each response, and {measured} a density, whose value depends on the "
-                "response's unit; take families of the same kind"
-            )
         if self.n_rows != other.n_rows:
             return (
                 f"{other.n_rows:,} rows for {self.n_rows:,}: fit both to the rows without missing values in the "
                 "columns of either"
             )
+        which = [one.probable for one in both]
+        if np.any(which[0] != which[1]):
+            counted, measured = both if np.any(which[0] > which[1]) else both[::-1]
+            what = "each response" if counted.probable.all() else "a response that is 0"
+            return (
+                f"{counted.family.name} gives a probability of {what}, and {measured.family.name} a density, whose "
+                "value depends on the response's unit; take families of the same kind"
+            )
+        same = [("responses", self.observed, other.observed), ("weights", self.row_weights, other.row_weights)]
         further = [dict(zip(one.family.data, one.further, strict=False)) for one in both]
         usual = self.family.data | other.family.data
-        same = [("responses", self.observed, other.observed), ("weights", self.row_weights, other.row_weights)]
         for name, what in (("censored", "censoring"), ("upper", "ends of intervals"), ("trials", "trials")):
             a, b = (np.broadcast_to(one.get(name, usual.get(name, 0.0)), self.n_rows) for one in further)
             if name == "upper":  # the same rows have one
                 a, b = (np.where(same[-1][1] == CENSORING["interval"], values, 0.0) for values in (a, b))
             same.append((what, a, b))
-        zeros = [one.family.response.endswith("or 0") for one in both]
-        if zeros[0] != zeros[1] and np.any(self.observed == 0.0):
-            hurdle, measured = (one.family.name for one in (both if zeros[0] else both[::-1]))
-            return (
-                f"{hurdle} gives a probability of the responses that are 0, and {measured} a density, whose value "
-                "depends on the response's unit; take families of the same kind"
-            )
         for what, a, b in same:
             if not np.array_equal(a, b):
                 return f"the {what} of the rows differ: fit both to the same rows in the same order"
@@ -919,8 +917,8 @@ class Fit:
         Raises
         ------
         TypeError, ValueError
-            For another number of rows, other responses or weights, a density beside probabilities, such as "gaussian"
-            and "poisson" of the same counts, and as of `loo`.
+            For another number of rows, other responses, weights, censoring or trials, a density beside probabilities,
+            such as "gaussian" and "poisson" of the same counts, and as of `loo`.
 
         Examples
         --------

@@ -316,7 +316,11 @@ def test_what_rows_say_must_be_of_one_kind(compared, monkeypatch):
         (("t ~ x", "weibull"), ("t | cens(c) ~ x", "weibull"), "the censoring of the rows differ"),
         (("t | cens(i, u) ~ x", "weibull"), ("t | cens(i, v) ~ x", "weibull"), "the ends of intervals of the rows"),
         (("k | trials(n) ~ x", "binomial"), ("k | trials(m) ~ x", "binomial"), "the trials of the rows differ"),
-        (("z0 ~ x", "hurdle_gamma"), ("z0 ~ x", "gaussian"), "hurdle_gamma gives a probability of the responses that"),
+        (
+            ("z0 ~ x", "hurdle_gamma"),
+            ("z0 ~ x", "gaussian"),
+            "hurdle_gamma gives a probability of a response that is 0",
+        ),
     ]:
         for pair in ((first, second), (second, first)):
             with pytest.raises(ValueError, match=says):

@@ -236,7 +236,8 @@ def evidence(a: Any, b: Any) -> LogBayesFactor:
     Raises
     ------
     ValueError
-        For a run that is not tempered, and for fits of other rows, or with a flat prior.
+        For a run that is not tempered, and for fits of other rows, censoring or trials, of a density beside
+        probabilities, or with a flat prior.
 
     Examples
     --------
