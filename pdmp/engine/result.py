@@ -569,7 +569,8 @@ class Run:
         method : str, default "mean"
             "spectral" and "batch" are var / mcse² of the exact path (see `mcse`), which no number of draws limits.
             Other methods are those of `pdmp.diagnostics.ess`, from 4,000 draws of each chain (at most as many as there
-            were events), and from up to sixteen times as many if more than a fifth of the draws are effective. Under
+            were events in the shortest, so that of chains of unequal lengths they count too few), and from up to
+            sixteen times as many if more than a fifth of the draws are effective. Under
             ``store="moments"`` only "mean" is available, from the averages over 32 to 64 stretches of the path.
         """
         if method in monte_carlo_error.METHODS:
