@@ -134,6 +134,8 @@ def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float
         for x in found[:2]:
             _compare_sum(model, rng, x, seen)
         warn_of_blindness(model, seen)
+        if model.n_data:
+            _compare_rows(model, rng, found[0])
     return bool(found)
 
 
@@ -345,54 +347,92 @@ def _quotient(ends, slope, h, resolution):
 
 def _compare_ways(model, rng, x):
     """Compare what the model computes in a way of its own with what the base makes of its terms and its prior."""
-    native, dim, n = model.native, model.dim, model.n_data
-    # The methods of `Model`, the class furthest up that has them: it imports this module.
-    base = next(c for c in reversed(type(model).__mro__) if "add_batch_gradient" in getattr(c, "_methods", ()))._methods
-    zeros = np.zeros
-    y, v = x + 0.1 * rng.standard_normal(dim), rng.standard_normal(dim)
+    dim, n, zeros = model.dim, model.n_data, np.zeros
     calls = {}
     if n <= MOST_DATA:
         calls["total_potential"] = (x,)
         calls["add_gradient"] = (x, zeros(dim))
         calls["potential_and_gradient"] = (x, zeros(dim))
     if n:
-        rows, weights = rng.integers(0, n, 8), rng.random(8)  # of which a batch is the first five
-        i, j, first = int(rows[0]), int(rng.integers(dim)), int(rng.integers(n))
-        calls |= {
-            "add_block_gradient": (x, first, min(first + 70, n), zeros(dim)),
-            "add_batch_gradient": (x, rows, 5, zeros(dim)),
-            "batch_difference": (x, y, rows, 5, zeros(dim), zeros(dim)),
-            "weighted_difference": (x, y, rows, weights, 5, zeros(dim), zeros(dim)),
-            "add_batch_projection": (x, v, rows, 5, zeros(dim), zeros(dim)),
-            "add_batch_squares": (x, rows, 5, zeros(dim), zeros(dim), zeros(dim)),
-            "term_partial": (x, i, j, zeros(dim)),
-            "term_partial_difference": (x, y, i, j, zeros(dim)),
-        }
+        first = int(rng.integers(n))
+        calls["add_block_gradient"] = (x, first, min(first + 70, n), zeros(dim))
+        rows = rng.integers(0, n, 8)  # of which a batch is the first five
+        calls |= _calls_of_rows(model, rng, x, rows, 5) | _calls_of_row(model, rng, x, int(rows[0]))
     for method, arguments in calls.items():
-        if not model.has(method):
-            continue
-        results = []
-        for function in (getattr(native, method), lambda *a, f=base[method]: f(native, *a)):
-            copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-            with _as_compiled():
-                returned = function(*copies)
-                answer = [np.ravel(returned)] if returned is not None else []
-                # The arrays that a method may write come last; scratch memory holds what it likes.
-                written = copies[-2:] if method == "add_batch_squares" else copies[-1:]
-                results.append(np.concatenate(answer + ([] if method.startswith("term_partial") else written)))
-        if len(results) < 2 or method == "total_potential" and not np.all(np.isfinite(results[1])):
-            continue
-        own, plain = (np.atleast_1d(np.asarray(r, float)) for r in results)
-        if method == "total_potential":
-            own, plain = own[:1], plain[:1]
-        scale = np.abs(plain).max(initial=0.0) + 1e-8
-        wrong = np.abs(own - plain) > 1e-6 * scale
-        if np.all(np.isfinite(plain)) and np.any(wrong | ~np.isfinite(own)):
-            k = int(np.argmax(wrong | ~np.isfinite(own)))
-            raise ValueError(
-                f"`{method}` of {type(model).__name__} differs from what its terms and its prior add up to: entry {k}, "
-                f"at x = {shown(x)}, is {own[k]:.6g}, not {plain[k]:.6g}."
-            )
+        _compare_way(model, x, method, arguments)
+
+
+def _compare_rows(model, rng, x):
+    """The same of the ways that take rows, with `MOST_DATA` of the rows or all, and of the gradient with every row.
+
+    What a few rows show may hold of most alone: of those that are seen, or of small counts.
+    """
+    n, dim = model.n_data, model.dim
+    rows = rng.permutation(n)[:MOST_DATA]
+    for first in range(0, len(rows), BLOCK):
+        some = rows[first : first + BLOCK]
+        for method, arguments in _calls_of_rows(model, rng, x, some, len(some)).items():
+            _compare_way(model, x, method, arguments)
+    for i in rows if model.has("term_partial") or model.has("term_partial_difference") else ():
+        for method, arguments in _calls_of_row(model, rng, x, int(i)).items():
+            _compare_way(model, x, method, arguments)
+    if n > MOST_DATA and model.has("add_batch_gradient"):
+        plain = model.native.add_block_gradient
+        for first in range(0, n, MOST_DATA * (1 + n * dim // BLOCK_NUMBERS)):
+            last = min(first + MOST_DATA, n)
+            arguments = (x, np.arange(first, last), last - first, np.zeros(dim))
+            _compare_way(model, x, "add_batch_gradient", arguments, lambda x, r, k, out: plain(x, r[0], r[-1] + 1, out))
+
+
+def _calls_of_rows(model, rng, x, rows, size):
+    """Arguments of the methods that take rows, of which a batch is the first `size`."""
+    dim, zeros = model.dim, np.zeros
+    y, v = x + 0.1 * rng.standard_normal(dim), rng.standard_normal(dim)
+    return {
+        "add_batch_gradient": (x, rows, size, zeros(dim)),
+        "batch_difference": (x, y, rows, size, zeros(dim), zeros(dim)),
+        "weighted_difference": (x, y, rows, rng.random(len(rows)), size, zeros(dim), zeros(dim)),
+        "add_batch_projection": (x, v, rows, size, zeros(dim), zeros(dim)),
+        "add_batch_squares": (x, rows, size, zeros(dim), zeros(dim), zeros(dim)),
+    }
+
+
+def _calls_of_row(model, rng, x, i):
+    """Those of the methods that take one, for a coordinate at random."""
+    y, j, scratch = x + 0.1 * rng.standard_normal(model.dim), int(rng.integers(model.dim)), np.zeros(model.dim)
+    return {"term_partial": (x, i, j, scratch), "term_partial_difference": (x, y, i, j, scratch)}
+
+
+def _compare_way(model, x, method, arguments, plain=None):
+    """One of these, if it is the model's own, with `plain`, or the method of `Model`."""
+    if not model.has(method):
+        return
+    if plain is None:
+        # That of the class furthest up that has it: it imports this module.
+        base = next(c for c in reversed(type(model).__mro__) if "add_batch_gradient" in getattr(c, "_methods", ()))
+        plain = functools.partial(base._methods[method], model.native)
+    results = []
+    for function in (getattr(model.native, method), plain):
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        with _as_compiled():
+            returned = function(*copies)
+            answer = [np.ravel(returned)] if returned is not None else []
+            # The arrays that a method may write come last; scratch memory holds what it likes.
+            written = copies[-2:] if method == "add_batch_squares" else copies[-1:]
+            results.append(np.concatenate(answer + ([] if method.startswith("term_partial") else written)))
+    if len(results) < 2 or method == "total_potential" and not np.all(np.isfinite(results[1])):
+        return
+    own, plain = (np.atleast_1d(np.asarray(r, float)) for r in results)
+    if method == "total_potential":
+        own, plain = own[:1], plain[:1]
+    scale = np.abs(plain).max(initial=0.0) + 1e-8
+    wrong = np.abs(own - plain) > 1e-6 * scale
+    if np.all(np.isfinite(plain)) and np.any(wrong | ~np.isfinite(own)):
+        k = int(np.argmax(wrong | ~np.isfinite(own)))
+        raise ValueError(
+            f"`{method}` of {type(model).__name__} differs from what its terms and its prior add up to: entry {k}, "
+            f"at x = {shown(x)}, is {own[k]:.6g}, not {plain[k]:.6g}."
+        )
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

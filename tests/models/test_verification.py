@@ -417,6 +417,90 @@ def test_a_batch_is_as_many_rows_as_are_said(monkeypatch):
         model.check_gradient()
 
 
+class WaysOfItsOwn(pdmp.Model):
+    """A line through the origin, with all ways to ask for rows, of which `spoilt` is wrong for one row."""
+
+    X: np.ndarray
+    row: int
+    spoilt: int
+
+    def __init__(self, n, row, spoilt):
+        super().__init__(dim=3, n_data=n)
+        self.X, self.row, self.spoilt = np.random.default_rng(0).standard_normal((n, 3)), row, spoilt
+
+    @pdmp.compiled
+    def slope(self, x, i, way):
+        wrong = 1.5 if i == self.row and self.spoilt == way else 1.0
+        return wrong * (x @ self.X[i] - 0.5)
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * self.slope(x, i, 0) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out += self.slope(x, i, 0) * self.X[i]
+
+    @pdmp.compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        for k in range(n):
+            out += self.slope(x, rows[k], 1) * self.X[rows[k]]
+
+    @pdmp.compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        out[:] = 0.0
+        for k in range(n):
+            out += (self.slope(x, rows[k], 2) - self.slope(y, rows[k], 0)) * self.X[rows[k]]
+
+    @pdmp.compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        out[:] = 0.0
+        for k in range(n):
+            out += weights[k] * (self.slope(x, rows[k], 3) - self.slope(y, rows[k], 0)) * self.X[rows[k]]
+
+    @pdmp.compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        first, second = 0.0, 0.0
+        for k in range(n):
+            out += self.slope(x, rows[k], 0) * self.X[rows[k]]
+            p = self.slope(x, rows[k], 4) * (v @ self.X[rows[k]])
+            first, second = first + p, second + p * p
+        return first, second
+
+    @pdmp.compiled
+    def add_batch_squares(self, x, rows, n, scratch, out, squares):
+        for k in range(n):
+            out += self.slope(x, rows[k], 0) * self.X[rows[k]]
+            squares += (self.slope(x, rows[k], 5) * self.X[rows[k]]) ** 2
+
+    @pdmp.compiled
+    def term_partial(self, x, i, j, scratch):
+        return self.slope(x, i, 6) * self.X[i, j]
+
+    @pdmp.compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        return (self.slope(x, i, 7) - self.slope(y, i, 0)) * self.X[i, j]
+
+
+WAYS = ["add_batch_gradient", "batch_difference", "weighted_difference", "add_batch_projection", "add_batch_squares"]
+WAYS += ["term_partial", "term_partial_difference"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("way", WAYS)
+def test_one_row_of_hundreds_that_a_way_of_its_own_gets_wrong_is_found(way, seed):
+    model = WaysOfItsOwn(400, 150 + seed, 1 + WAYS.index(way))
+    with pytest.raises(ValueError, match=f"`{way}` of WaysOfItsOwn differs from what its terms"):
+        model.check_gradient(seed=seed)
+
+
+def test_one_row_of_thousands_in_the_gradient_of_a_batch_is_found():
+    for n, row in ((2_500, 2_499), (2_500, 1_000), (1_001, 1_000)):
+        with pytest.raises(ValueError, match="`add_batch_gradient` of WaysOfItsOwn differs from what its terms"):
+            WaysOfItsOwn(n, row, 1).check_gradient()
+    WaysOfItsOwn(2_500, 0, -1).check_gradient()
+
+
 @pytest.mark.parametrize(
     ("name", "model", "wrong"),
     [

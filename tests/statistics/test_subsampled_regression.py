@@ -18,23 +18,81 @@ from tests.checks import in_ci  # noqa: E402
 
 ROWS, GROUPS = 6_000, 20
 RESOLUTION = 5.0  #: standard errors: of some 30 numbers none is off by as much, but once in 60,000 seeds
-FORMULAS = {
-    "poisson": "c ~ x + (1 | g)",
-    "gaussian": "y ~ x",
-    "in place": "c ~ x + z",
-    "slopes": "c ~ x + z + (1 + x || g)",
-    "many": "y ~ x + (1 | h)",  # squares are in the expansion
-    "correlated": "c ~ x + z + (1 + x | g)",
-    "crossed": "c ~ x + (1 | g) + (1 | h)",
-    "binomial": "c | trials(n) ~ x + (1 | g)",
-    "censored": "c | cens(cut) ~ x + (1 | g)",
-    "own": "y ~ x + (1 | g)",
-}
 OWN = pdmp.Family(
     "logistic",
     lambda y, z, a: a + 2.0 * softplus((y - z) * exp(-a)) - (y - z) * exp(-a),
     links={"mu": "identity", "scale": "log"},
 )
+
+
+def slopes(t):
+    rate = np.exp(0.3 + 0.2 * (2.0 + t.x) * np.cos(t.g))
+    return {"x": 2.0 + t.x, "c": np.random.default_rng(1).poisson(rate)}
+
+
+def correlated(t):
+    mean = 0.3 + 0.3 * np.sin(t.g) + np.cos(t.g) * (0.3 + 0.15 * (1.0 + t.x))
+    return {"x": 1.0 + t.x, "c": np.random.default_rng(1).poisson(np.exp(mean))}
+
+
+def crossed(t):
+    rng = np.random.default_rng(2)
+    h = rng.integers(0, 12, ROWS)
+    return {"h": h, "c": rng.poisson(np.exp(0.3 + 0.2 * t.x + 0.3 * np.cos(t.g) + 0.4 * np.sin(h)))}
+
+
+def many(t):
+    rng = np.random.default_rng(4)
+    h = rng.integers(0, 100, ROWS)
+    return {"h": h, "y": rng.normal(0.0, 0.5, 100)[h] + 0.3 * t.x + rng.standard_normal(ROWS)}
+
+
+def trials(t):
+    n = 1 + t.index % 7
+    return {"n": n, "c": np.random.default_rng(3).binomial(n, 1.0 / (1.0 + np.exp(-t.y + 0.5)))}
+
+
+def right(t):
+    """Seen, or beyond."""
+    times = np.random.default_rng(5).weibull(1.5, ROWS) * np.exp(0.5 * np.cos(t.g) + 0.3 * t.x)
+    return {"cut": [0, 0, 1, 0, 1, 0] * (ROWS // 6), "c": times}
+
+
+def between(t):
+    """Seen, below 1.3 times what it was, beyond .8 times, or between both."""
+    times, cut = right(t)["c"], np.array([0, 2, 1, 2, -1, 2] * (ROWS // 6))
+    return {"cut": cut, "c": times * np.select([cut > 0, cut < 0], [0.8, 1.3], 1.0), "d": 1.3 * times}
+
+
+def cut_off(t):
+    """Those alone that are above a bound of their row."""
+    low = np.quantile(t.y, 0.4) + 0.3 * np.sin(t.index)
+    kept = np.flatnonzero(t.y > low)
+    rows = kept[np.arange(ROWS) % len(kept)]
+    return {"low": low.to_numpy()[rows], **{name: t[name].to_numpy()[rows] for name in ("x", "g", "y")}}
+
+
+def measured(t):
+    s = 0.5 + np.random.default_rng(6).random(ROWS)
+    return {"s": s, "y": 0.3 * t.x + 0.4 * np.cos(t.g) + s * np.random.default_rng(7).standard_normal(ROWS)}
+
+
+#: Formula, family, and columns of a table of their own.
+CASES = {
+    "poisson": ("c ~ x + (1 | g)", "poisson", None),
+    "gaussian": ("y ~ x", "gaussian", None),
+    "in place": ("c ~ x + z", "poisson", None),
+    "slopes": ("c ~ x + z + (1 + x || g)", "poisson", slopes),
+    "many": ("y ~ x + (1 | h)", "gaussian", many),  # squares are in the expansion
+    "correlated": ("c ~ x + z + (1 + x | g)", "poisson", correlated),
+    "crossed": ("c ~ x + (1 | g) + (1 | h)", "poisson", crossed),
+    "binomial": ("c | trials(n) ~ x + (1 | g)", "binomial", trials),
+    "censored": ("c | cens(cut) ~ x + (1 | g)", "weibull", right),
+    "interval": ("c | cens(cut, d) ~ x + (1 | g)", "weibull", between),
+    "truncated": ("y | trunc(lb=low) ~ x + (1 | g)", "gaussian", cut_off),
+    "known errors": ("y | se(s) ~ x + (1 | g)", "gaussian", measured),
+    "own": ("y ~ x + (1 | g)", OWN, None),
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,49 +104,17 @@ def table():
     return pandas.DataFrame(found | {"z": rng.standard_normal(ROWS)})
 
 
-@pytest.mark.parametrize("family", in_ci(FORMULAS, "slopes", "correlated", "many", "own"))
-def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeypatch):
+@pytest.mark.parametrize("case", in_ci(CASES, "slopes", "correlated", "many", "own"))
+def test_one_row_a_proposal_has_the_posterior_of_all_rows(case, table, monkeypatch):
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
-    options = {
-        "family": {
-            "gaussian": "gaussian",
-            "many": "gaussian",
-            "binomial": "binomial",
-            "censored": "weibull",
-            "own": OWN,
-        }.get(family, "poisson"),
-        "ess": 1_000,
-        "seed": 1,
-        "progress": False,
-    }
-    if family == "slopes":
-        table = table.assign(
-            x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
-        )
-    if family == "binomial":
-        trials = 1 + table.index % 7
-        table = table.assign(
-            n=trials, c=np.random.default_rng(3).binomial(trials, 1.0 / (1.0 + np.exp(-table.y + 0.5)))
-        )
-    if family == "censored":  # seen, or beyond
-        times = np.random.default_rng(5).weibull(1.5, ROWS) * np.exp(0.5 * np.cos(table.g) + 0.3 * table.x)
-        table = table.assign(cut=[0, 0, 1, 0, 1, 0] * (ROWS // 6), c=times)
-    if family == "many":
-        rng = np.random.default_rng(4)
-        h = rng.integers(0, 100, ROWS)
-        table = table.assign(h=h, y=rng.normal(0.0, 0.5, 100)[h] + 0.3 * table.x + rng.standard_normal(ROWS))
-    if family == "correlated":
-        effects = 0.3 + 0.3 * np.sin(table.g) + np.cos(table.g) * (0.3 + 0.15 * table.x)
-        table = table.assign(x=1.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(effects)))
-    if family == "crossed":
-        rng = np.random.default_rng(2)
-        h = rng.integers(0, 12, ROWS)
-        table = table.assign(h=h, c=rng.poisson(np.exp(0.3 + 0.2 * table.x + 0.3 * np.cos(table.g) + 0.4 * np.sin(h))))
-    whole = pdmp.regression(FORMULAS[family], table, **options).run
+    formula, family, columns = CASES[case]
+    options = {"family": family, "ess": 1_000, "seed": 1, "progress": False}
+    table = table.assign(**columns(table)) if columns else table
+    whole = pdmp.regression(formula, table, **options).run
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", ROWS)
-    monkeypatch.setattr(design, "LARGE", 1 if family == "in place" else design.LARGE)
-    single = pdmp.regression(FORMULAS[family], table, **options).run
-    assert family != "many" or single.process.squares
+    monkeypatch.setattr(design, "LARGE", 1 if case == "in place" else design.LARGE)
+    single = pdmp.regression(formula, table, **options).run
+    assert case != "many" or single.process.squares
     assert isinstance(single.process, RegressionZigZag) and not isinstance(whole.process, RegressionZigZag)
     assert single.stats["data_terms"] <= single.stats["proposals"] and single.stats["bound_violations"] == 0
     one, other = pdmp.diagnostics.effective_draws(single), pdmp.diagnostics.effective_draws(whole)
