@@ -7,6 +7,7 @@ pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
 
 import pdmp  # noqa: E402
+from pdmp.automatic import subsampling  # noqa: E402
 from pdmp.expressions.nodes import exp, softplus  # noqa: E402
 from pdmp.formulas import design, fitting  # noqa: E402
 from pdmp.models.priors import Normal  # noqa: E402
@@ -112,6 +113,7 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(case, table, monkeypat
     table = table.assign(**columns(table)) if columns else table
     whole = pdmp.regression(formula, table, **options).run
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", ROWS)
+    monkeypatch.setattr(subsampling, "SUBSAMPLED_ROWS", ROWS)
     monkeypatch.setattr(design, "LARGE", 1 if case == "in place" else design.LARGE)
     single = pdmp.regression(formula, table, **options).run
     assert case != "many" or single.process.squares
