@@ -41,6 +41,7 @@ def attempts(bugs, chosen, jobs):
         if files and pytest.main([*OPTIONS, "--collect-only", *files], plugins=[collected]) not in (0, 5):
             raise RuntimeError("the tests cannot be collected; the folder of --reached is of other tests")
     functions = {}
+    gc.unfreeze()  # what `tests/conftest.py` has frozen after collection is not among the objects
     for found in gc.get_objects():
         if isinstance(found, types.FunctionType):
             functions.setdefault(found.__code__, []).append(found)
