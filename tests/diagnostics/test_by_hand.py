@@ -1,20 +1,23 @@
 """Diagnostics against numbers computed by hand: effective sizes, R-hat, marks that are thinned, F tests, p values."""
 
+import dataclasses
 import math
 import types
+import warnings
 
 import numpy as np
 import pytest
 from scipy import linalg, stats
 
 import pdmp
+from pdmp.diagnostics import averages
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat
-from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, standard_error
+from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, efficiency, standard_error
 from pdmp.engine import recording
 from pdmp.flow import Linear, Still
 from pdmp.validation import clocks
 from tests.checks import plain, plain_only
-from tests.toys import Telegraph, Ticks, Walls
+from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 pytestmark = pytest.mark.exact
 
@@ -32,6 +35,8 @@ def test_batch_ess_by_hand():
     assert batch_ess(np.array([5.0]), [8.5], [more], [2.0], [np.array([2.5])]) == pytest.approx(8.5 * 1.5)
     assert batch_ess(np.array([5.0]), [8.0, 0.0], [sums, sums], [2.0, 2.0], [np.array([2.5])]) == pytest.approx(12.0)
     assert np.isnan(batch_ess(np.array([5.0]), [6.0], [sums], [2.0], [np.array([2.5])]))  # three of them
+    # A chain that has no stretch yet counts neither.
+    assert batch_ess(np.array([5.0]), [8.0, 3.0], [sums, sums], [2.0, 0.0], [np.array([2.5])]) == pytest.approx(12.0)
 
 
 def test_batch_ess_of_chains_by_hand():
@@ -171,6 +176,131 @@ def test_chains_differ_by_an_f_test():
     flat = [np.full((8, 1), 4.0), np.zeros((8, 1)), np.zeros((8, 1))]
     found = standard_error(flat, [2.0, 1.0, 1.0], [16.0, 8.0, 8.0])[0]
     assert found == pytest.approx(math.sqrt(4.0 * 0.375 / 0.625))
+
+
+# -- costs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "terms", "passes", "thinned", "horizons", "gradients"),
+    [(7, 70, 3.5, 90, 40, 10.0), (0, 70, 3.5, 90, 40, 3.5), (7, 0, 0.0, 90, 40, 130.0), (0, 0, 0.0, 0, 0, 25.0)],
+)
+def test_what_a_gradient_costs(size, terms, passes, thinned, horizons, gradients):
+    """One mini-batch, one pass, one evaluation of a rate or of a bound, or one event; NaN where nothing was spent."""
+    stats_of = {"data_terms": terms, "data_passes": passes, "thinned": thinned, "horizons": horizons}
+    stats_of |= {"seconds": 5.0, "total_events": 25}
+    run = types.SimpleNamespace(
+        stats=stats_of, process=types.SimpleNamespace(provider=types.SimpleNamespace(size=size))
+    )
+    found = efficiency(run, ess=np.array([60.0, np.nan, 20.0, np.inf, 21.0]))
+    assert found.pop("per_data_pass") == pytest.approx(20.0 / passes if passes else math.nan, nan_ok=True)
+    assert found == pytest.approx(
+        {"ess_min": 20.0, "ess_median": 21.0, "per_second": 4.0, "per_event": 0.8, "per_gradient": 20.0 / gradients}
+    )
+    assert all(math.isnan(value) for value in efficiency(run, ess=np.array([np.nan, np.inf])).values())
+
+
+# -- draws and averages of runs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid"])
+def test_a_function_that_changes_its_argument_changes_no_run(store):
+    """It gets a copy of a position, and of many positions at once."""
+    run = pdmp.sample(Ticks(), steps=60, seed=1, store=store, draws=30 if store == "grid" else None)
+
+    def spoils(x):
+        found = x[0] * x[1]
+        x[:] = 7.0
+        return found
+
+    def of_one(x):
+        return float(spoils(x))
+
+    before = run.draws(20)
+    for f in (spoils, of_one):
+        same = run.expectation(lambda x: x[0] * x[1]), averages.running_mean(run, lambda x: x[0] * x[1], 10)
+        assert run.expectation(f) == pytest.approx(same[0])
+        np.testing.assert_allclose(averages.running_mean(run, f, 10), same[1])
+        np.testing.assert_array_equal(run.draws(20), before)
+    x = np.random.default_rng(1).standard_normal((2, 30))
+    for f in (spoils, of_one):
+        given = x.copy()
+        np.testing.assert_array_equal(averages.apply(f, given), x[0] * x[1])
+        np.testing.assert_array_equal(given, x)
+
+
+def test_many_positions_at_once_only_where_that_gives_the_same():
+    """Of what works for one position alone, whose shape would fit, or that warns or fails beyond one."""
+    x = np.random.default_rng(2).standard_normal((2, 40))
+    x[0, [0, 17]], calls = np.nan, []
+
+    def together(x):
+        calls.append(x.ndim)
+        return np.stack([x[0] + x[1], np.maximum(x[0], 0.0)])
+
+    np.testing.assert_array_equal(averages.apply(together, x), [x.sum(axis=0), np.maximum(x[0], 0.0)])
+    assert calls.count(2) == 2 and len(calls) < 20
+    place = np.arange(40)
+    many = {
+        "warns": lambda x: warnings.warn("many", stacklevel=2) or x[0],
+        "fails": lambda x: {}[x.shape],
+        "other values": lambda x: x[0] - np.nanmean(x[0]),
+        "one other value": lambda x: np.where(place[: len(x[0])] == len(x[0]) // 2, 9.0, x[0]),
+        "a little": lambda x: x[0] * (1.0 + 1e-7),
+    }
+    for name, f in many.items():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = averages.apply(lambda x, f=f: f(x) if x.ndim > 1 else x[0], x)
+        assert said == []
+        np.testing.assert_array_equal(found, x[0], err_msg=name)
+
+
+def cut(run, k):
+    """The run with a chain that ended where its warm-up did."""
+    records = [dataclasses.replace(r, warmup=r.end) if i == k else r for i, r in enumerate(run.records)]
+    return pdmp.Run(run.info, records, process=run.process)
+
+
+def test_chains_without_a_path_are_named():
+    run = cut(pdmp.sample(Telegraph(), events=30, chains=3, seed=1), 1)
+    with pytest.raises(ValueError, match="^chain 1 has no path after its warm-up"):
+        averages.running_mean(run)
+    assert averages.diagnostic_draws(run) is None and averages.with_path(run) == [run.records[0], run.records[2]]
+    with pytest.raises(ValueError, match="^there is no path after the warm-up"):
+        averages.with_path(cut(cut(run, 0), 2))
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid"])
+def test_how_many_draws_are_for_diagnostics(store, monkeypatch):
+    """As many as the shortest chain has events, four or more; of many numbers fewer, but 50."""
+    for steps, shape in ((3, None), (4, (2, 4, 3)), (90, (2, 90, 3))):
+        run = pdmp.sample(Ticks(), steps=steps, chains=2, seed=1, store=store, draws=steps if store == "grid" else None)
+        found = averages.diagnostic_draws(run)
+        assert (None if found is None else found.shape) == shape
+    for numbers, n in ((480, 80), (300, 50), (60, 50)):
+        monkeypatch.setattr(averages, "DIAGNOSTIC_NUMBERS", numbers)
+        assert averages.diagnostic_draws(run).shape == (2, n, 3)
+
+
+def test_how_many_stretches_a_path_has(monkeypatch):
+    """Half as many as events after the warm-up; at most 1,024, of many numbers in all copies fewer, but 64."""
+    run = pdmp.sample(Coupled(), events=600, chains=2, warmup=0.5, seed=1)
+    after = [int(np.sum(one.whole.times > one.warmup)) for one in run.trajectories]
+    assert [len(one) for one in averages.stretches(run)[0]] == [n // 2 for n in after] and min(after) > 256
+    size = len(run.copies) * run.dim * 2
+    for numbers, n in ((100 * size, 100), (70 * size + 1, 70), (64 * size, 64), (size, 64)):
+        monkeypatch.setattr(averages, "DIAGNOSTIC_NUMBERS", numbers)
+        assert [len(one) for one in averages.stretches(run)[0]] == [n, n]
+        assert [len(one) for one in averages.square_stretches(run, np.tile(run.mean(), len(run.copies)))[0]] == [n, n]
+
+
+@pytest.mark.parametrize(("dim", "widths"), [(1, [1]), (32, [32]), (70, [32, 32, 6]), (1_030, [33] * 31 + [7])])
+def test_portions_of_coordinates(dim, widths):
+    """32 coordinates or more in each, and at most 32 portions."""
+    found = averages.portions(types.SimpleNamespace(dim=dim))
+    ends = np.cumsum(widths)
+    assert found == [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
 
 # -- p values of clocks -----------------------------------------------------------------------------------------------

@@ -292,8 +292,10 @@ def test_draws_that_are_not_finite():
     for function in (ess, rhat):
         with pytest.raises(ValueError, match="`draws` must be finite; 1 of 100 are not"):
             function(x)
-        with pytest.raises(ValueError, match="`draws` must have shape"):
-            function(np.zeros(7))
+        for few in (np.zeros(7), x[:, :3], np.zeros((2, 50, 0))):
+            with pytest.raises(ValueError, match="`draws` must have shape"):
+                function(few)
+        assert function(x[1:, :4]).shape == (2,)
 
 
 # -- thinning ---------------------------------------------------------------------------------------------------------
