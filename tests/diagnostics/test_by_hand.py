@@ -295,6 +295,19 @@ def test_how_many_stretches_a_path_has(monkeypatch):
         assert [len(one) for one in averages.square_stretches(run, np.tile(run.mean(), len(run.copies)))[0]] == [n, n]
 
 
+def test_a_run_of_moments_is_looked_at_by_the_grid_of_its_checks():
+    run = pdmp.sample(Ticks(), steps=300, chains=2, seed=1, store="moments")
+    seen = averages.looked_at(run)
+    assert (seen.store, seen.aside, run.store) == ("grid", True, "moments")
+    none = run.records[0].grid._replace(used=np.zeros(1, int))
+    records = [run.records[1], dataclasses.replace(run.records[0], grid=none)]
+    for without in (records, records[::-1]):  # one chain has no grid
+        of = pdmp.Run(run.info, without, process=run.process)
+        assert averages.looked_at(of) is of
+    path = pdmp.sample(Ticks(), steps=30, seed=1)
+    assert averages.looked_at(path) is path
+
+
 @pytest.mark.parametrize(("dim", "widths"), [(1, [1]), (32, [32]), (70, [32, 32, 6]), (1_030, [33] * 31 + [7])])
 def test_portions_of_coordinates(dim, widths):
     """32 coordinates or more in each, and at most 32 portions."""

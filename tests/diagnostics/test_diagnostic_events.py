@@ -18,6 +18,7 @@ from pdmp.diagnostics import (
     gaussian_flip_rates,
     integrated_time,
 )
+from pdmp.diagnostics.monte_carlo_error import standard_error
 from pdmp.models import Gaussian
 from tests.toys import Telegraph, Ticks
 
@@ -77,6 +78,22 @@ def test_rates_count_after_the_warmup_only():
         assert found[kind].value == pytest.approx(late / 80.0)
     with pytest.raises(AttributeError, match="time_between was left out"):
         pdmp.diagnostics.time_between  # noqa: B018
+
+
+@pytest.mark.exact
+def test_errors_of_rates_are_those_of_counts_in_stretches():
+    """Of a chain one stretch for each eight events after the warm-up: at 1,300 of them more than a hundred."""
+    run = pdmp.sample(Telegraph(), events=1_700, warmup=0.25, chains=2, seed=2)
+    found, series, each, lengths = event_rates(run), [], [], []
+    for path in run.trajectories:
+        n = np.sum(path.times > path.warmup) // 8
+        ends = path.warmup + (path.end - path.warmup) / n * np.arange(n + 1.0)
+        counts = [np.diff(np.searchsorted(path.times[1:][path.kinds == k], ends, side="right")) for k in (0, 1)]
+        lengths.append(path.end - path.warmup)
+        each.append(lengths[-1] / n)
+        series.append(np.array(counts).T / each[-1])
+        assert n > 140
+    np.testing.assert_allclose([e.error for e in found.values()], standard_error(series, each, lengths, together=1))
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------
@@ -175,6 +192,9 @@ def test_few_draws_have_no_widest_direction():
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.1), steps=100, seed=6)
     with pytest.raises(ValueError, match="20 draws in 30 dimensions have no widest and no narrowest direction"):
         acf(run, lags=5, draws=20)
+    with pytest.raises(ValueError, match="30 draws in 30 dimensions"):
+        acf(run, lags=5, draws=30)
+    assert acf(run, lags=5, draws=31)["acf"].shape == (2, 5)
 
 
 @pytest.mark.exact
@@ -206,6 +226,14 @@ def test_the_configurational_temperature(form):
     for temperature in (1.0, 1.5):
         found = configurational_temperature(model, [50.0, 0.0, 0.0] + math.sqrt(temperature) * x, form)
         assert abs(found.value - temperature) < 5.0 * found.error < 0.35
+    if form == "gradient":  # of U = Σ (x / s)⁴ / 4 of several scales, whose Laplacian is Σ 3 x² / s⁴
+        s = np.array([1e-5, 1.0, 1e4])
+        slopes = pdmp.models.from_function(
+            lambda x: (0.25 * float(np.sum((x / s) ** 4)), x**3 / s**4), 3, check_gradient=False
+        )
+        z = x[:, :16]
+        expected = np.sum((z**3 / s) ** 2) / np.sum(3.0 * z**2 / s**2)
+        assert configurational_temperature(slopes, z * s, form).value == pytest.approx(expected, rel=1e-5)
     few = x[:, :20].reshape(40, 3)
     gradients = few @ PRECISION
     virial = np.sum((few - few.mean(axis=0)) * gradients) / (39 * 3)

@@ -70,6 +70,15 @@ def test_stretches_of_unequal_chains_and_of_several_measures():
     np.testing.assert_allclose(found.error, np.sqrt(11.0) * without.std(axis=0))
 
 
+def test_stretches_have_two_draws():
+    """Of nine draws of a chain four, which its draws that are left over lengthen."""
+    x = np.random.default_rng(8).standard_normal((2, 9, 1))
+    assert jackknife(lambda x: x.mean(), x, 8).error > 0.0
+    for each in (5, 9):
+        with pytest.raises(ValueError, match=f"^9 draws of a chain are too few for {each} stretches"):
+            jackknife(lambda x: x.mean(), x, 2 * each)
+
+
 MEASURES = {
     "mean": lambda x, r: mean_error(x, [0.3, 0.0], 1.0),
     "variance": lambda x, r: variance_error(x, [1.2, 1.2]),
