@@ -344,6 +344,11 @@ def prepare_ratings(
     user_ids, users = _numbered("users", users, user_ids)
     item_ids, items = _numbered("items", items, item_ids)
     if n_train is not None:
+        if not (isinstance(n_train, int | np.integer) and 0 < n_train < len(ratings)):
+            raise ValueError(
+                f"`n_train` must be a whole number from 1 to {len(ratings) - 1}, so that both parts have ratings, got "
+                f"{n_train!r}."
+            )
         train, test = slice(0, n_train), slice(n_train, len(ratings))
     else:
         if not 0.0 < test_fraction < 1.0:

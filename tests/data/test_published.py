@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pdmp import data
-from pdmp.data import images, movielens, recordings, sources, uci
+from pdmp.data import dataset, images, movielens, recordings, sources, uci
 from pdmp.data.dataset import split as split_rows
 
 pytestmark = pytest.mark.exact
@@ -341,12 +341,27 @@ def test_split_of_ratings():
         ({"user_ids": [3, 2, 1]}, "the identifiers of users must be sorted, each once"),
         ({"test_fraction": 0.0}, "`test_fraction` must be between 0 and 1, got 0.0"),
         ({"test_fraction": 0.9}, "3 ratings cannot be split"),
+        *(({"n_train": n}, f"`n_train` must be a whole number from 1 to 2,.* got {n}") for n in (0, 3, -1, 1.5)),
     ],
 )
 def test_ratings_that_do_not_fit(change, match):
     arguments = {"users": [1, 2, 3], "items": [1, 1, 2], "ratings": [1.0, 2.0, 3.0]} | change
     with pytest.raises(ValueError, match=match):
         data.prepare_ratings("any", **arguments)
+
+
+def test_identifiers_are_numbered_whatever_their_size(monkeypatch):
+    """By a table or by sorting: below the limit, at it, below 0, and beside identifiers above all that occur."""
+    monkeypatch.setattr(dataset, "LARGEST_LOOKUP", 50)
+    stars = np.arange(5.0)
+    for users in ([7, 49, 3, 7, 0], [7, 50, 3, 7, 0], [7, 49, -3, 7, 0]):
+        found = data.prepare_ratings("any", users, [1, 0, 1, 0, 1], stars)
+        assert found.user_ids.tolist() == sorted(set(users)) and found.user_ids[found.users].tolist() == users
+        every = np.arange(-5, 90, dtype=int) if min(users) < 0 else np.arange(90)
+        found = data.prepare_ratings("any", users, [1, 0, 1, 0, 1], stars, user_ids=every)
+        assert found.shape == (len(every), 2) and every[found.users].tolist() == users
+        with pytest.raises(ValueError, match=rf"^users such as .*{max(users)}.* are not among"):
+            data.prepare_ratings("any", users, [1, 0, 1, 0, 1], stars, user_ids=every[every != max(users)])
 
 
 # -- arrhythmia, MEG, MNIST ----------------------------------------------------------------------------------------

@@ -398,6 +398,55 @@ def test_the_memory_of_the_machine_or_of_its_container(pages, limit, bytes_, mon
     assert memory.machine_memory.__wrapped__() == bytes_
 
 
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(999_999, "999,999 bytes"), (1e6, "1 MB"), (9.98e8, "998 MB"), (1e9, "1 GB"), (2.345e12, "2.35 TB")],
+)
+def test_sizes_in_words_and_their_limit(size, words, monkeypatch):
+    """What is as large as the memory fits."""
+    monkeypatch.setattr(memory, "machine_memory", lambda: size)
+    memory.check_size("`draws` = 3", size)
+    with pytest.raises(memory.TooLarge) as refused:
+        memory.check_size("`draws` = 3", size * 1.001, "keep fewer")
+    assert str(refused.value).endswith(f", above the {words} of this machine; keep fewer.")
+
+
+def test_how_many_rows_a_split_needs():
+    """Five of each class, or two without classes."""
+    X = np.arange(20.0)[:, None]
+    for few, refused in ((4, True), (5, False)):
+        y = np.arange(20) < few
+        for labels, words in (((0, 1), "one of the two classes"), ((0, 1, 2), "one of the 3 classes")):
+            z = np.where(np.arange(20) > 12, 2.0 * (len(labels) - 2), y)
+            if refused:
+                with pytest.raises(ValueError, match=f"^t: {words} has only 4 rows; at least 5 are needed"):
+                    data.prepare("t", X, z, ["a"], labels)
+            else:
+                assert len(data.prepare("t", X, z, ["a"], labels, test_fraction=0.3).test) == 6
+    with pytest.raises(ValueError, match="^t: one of the two classes has only 0 rows"):
+        data.prepare("t", X, np.zeros(20), ["a"])
+    with pytest.raises(ValueError, match="^t has 1 rows; at least 2"):
+        data.prepare("t", X[:1], X[:1, 0], ["a"], ())
+    assert len(data.prepare("t", X[:2], X[:2, 0], ["a"], ()).train) == 1
+    for share in (0.0, 1.0):
+        with pytest.raises(ValueError, match=f"between 0 and 1, got {share}"):
+            data.prepare("t", X, None, ["a"], (), test_fraction=share)
+
+
+@pytest.mark.parametrize(("form", "least"), [(np.asarray, 1e-12), (sparse.csr_array, 1e-7)])
+@pytest.mark.parametrize(("size", "unit"), [(1.0, 1.0), (400.0, 400.0), (1e-3, 1.0)])
+def test_columns_that_hardly_change_are_not_divided(form, least, size, unit):
+    """Relative to their mean, or to 1 if that is less; of a column of ±s about the mean the deviation is s."""
+    sign, found = 1.0 - 2.0 * (np.arange(64) % 2), []
+    for factor in (0.5, 3.0):
+        spread = factor * least * unit
+        X = form(np.column_stack([size + spread * sign, sign]))
+        made = data.prepare("t", X, None, ["a", "b"], (), intercept=None)
+        column = np.asarray(made.X[:, [0]].todense() if sparse.issparse(made.X) else made.X[:, [0]]).ravel()
+        found.append(np.ptp(column) > 100.0 * least * unit)
+    assert found == [False, True]
+
+
 def test_sizes_are_compared_with_the_memory_of_the_machine(tmp_path, monkeypatch):
     """Before anything of that size is allocated: the figure and the limit."""
     rng, before = np.random.default_rng(0), memory.machine_memory()
