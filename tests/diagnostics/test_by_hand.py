@@ -245,7 +245,9 @@ def test_many_positions_at_once_only_where_that_gives_the_same():
         "warns": lambda x: warnings.warn("many", stacklevel=2) or x[0],
         "fails": lambda x: {}[x.shape],
         "other values": lambda x: x[0] - np.nanmean(x[0]),
-        "one other value": lambda x: np.where(place[: len(x[0])] == len(x[0]) // 2, 9.0, x[0]),
+        "the first": lambda x: np.where(place[: len(x[0])] == 0, 9.0, x[0]),
+        "one between": lambda x: np.where(place[: len(x[0])] == len(x[0]) // 2, 9.0, x[0]),
+        "the last": lambda x: np.where(place[: len(x[0])] == len(x[0]) - 1, 9.0, x[0]),
         "a little": lambda x: x[0] * (1.0 + 1e-7),
     }
     for name, f in many.items():
@@ -269,6 +271,17 @@ def test_chains_without_a_path_are_named():
     assert averages.diagnostic_draws(run) is None and averages.with_path(run) == [run.records[0], run.records[2]]
     with pytest.raises(ValueError, match="^there is no path after the warm-up"):
         averages.with_path(cut(cut(run, 0), 2))
+
+
+@pytest.mark.parametrize("store", ["grid", "moments"])
+def test_a_chain_without_stretches_has_no_averages_over_them(store):
+    """It has a path, of which no stretch has ended."""
+    run = pdmp.sample(Ticks(), steps=300, chains=2, seed=1, store=store, draws=20 if store == "grid" else None)
+    none = run.records[1].integrals._replace(stretch=np.zeros(1), marked=np.zeros(1, int))
+    of = pdmp.Run(run.info, [run.records[0], dataclasses.replace(run.records[1], integrals=none)], process=run.process)
+    series, each, lengths = averages.stretches(of)
+    assert [one.shape for one in series] == [averages.stretches(run)[0][0].shape, (0, 3)]
+    assert each[1] == 0.0 and lengths == [r.length for r in run.records]
 
 
 @pytest.mark.parametrize("store", ["skeleton", "grid"])

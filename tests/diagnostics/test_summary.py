@@ -169,6 +169,32 @@ def test_a_negative_extrapolated_variance_is_not_few_draws(monkeypatch):
         assert found == [] if said is None else said in found[0]
 
 
+def test_a_short_run_is_looked_at_portion_by_portion(monkeypatch):
+    """Until one has few draws, or so many numbers were read: what comes after it is not looked at."""
+    run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian(np.zeros(4), np.eye(4))), events=2_000, seed=1)
+    monkeypatch.setattr(pdmp.diagnostics.averages, "PORTION", 1)
+    looked, found = [], [500.0, 29.9, 3.0, 40.0]
+
+    def draws_of(run, part, of):
+        looked.append(part.start)
+        return {"mean": np.array(found[part])}
+
+    monkeypatch.setattr("pdmp.diagnostics.summary.effective_draws", draws_of)
+    (said,) = short_warning(run)
+    assert looked == [0, 1] and "fewer than 30 effective draws of x[1] (" in said
+    found[1] = 30.0
+    assert "x[2] (3)" in short_warning(run)[0] and looked[2:] == [0, 1, 2]
+    for most, last in ((3_999, 1), (4_000, 2)):  # 2,000 numbers in each
+        looked.clear()
+        monkeypatch.setattr("pdmp.diagnostics.summary.LOOKED", most)
+        short_warning(run)
+        assert looked[-1] == last
+    monkeypatch.setattr(pdmp.diagnostics.averages, "PORTION", 2)
+    looked.clear()
+    monkeypatch.setattr("pdmp.diagnostics.summary.LOOKED", 3_999)
+    assert short_warning(run) == [] and looked == [0]
+
+
 def test_what_was_warned_of_is_not_said_twice(tmp_path):
     """The text of a summary has the beginning of a sentence that the run has issued; its list has all of it."""
     steep = pdmp.models.from_function(lambda x: (0.5e7 * float(x @ x) ** 2, 2e7 * float(x @ x) * x), 2)
