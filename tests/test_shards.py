@@ -150,6 +150,47 @@ def test_shards_that_disagree_are_said(shards):
     assert f"up to {found.apart[9]:.1f} of their sds apart" in str(found) and f"{11 * N:,} draws" in str(found)
 
 
+def standard(n, d=2, seed=3):
+    """Draws whose mean is 0 and whose covariance is 1, but for rounding."""
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    x -= x.mean(axis=0)
+    return x @ np.linalg.inv(np.linalg.cholesky(np.atleast_2d(np.cov(x, rowvar=False)))).T
+
+
+@pytest.mark.parametrize(("apart", "said"), [(3.95, 0), (4.05, 1)])
+def test_shards_are_far_apart_from_four_standard_deviations_on(apart, said):
+    """Of two factors as wide the common mean is in the middle."""
+    x = standard(60)
+    found = swiss([x * [2.0, 0.1], x * [2.0, 0.1] + np.sqrt(2.0) * np.array([0.0, 0.2 * apart])])
+    np.testing.assert_allclose(found.apart, apart, rtol=1e-9)
+    assert len(found.warnings) == said
+
+
+def test_shards_that_are_no_trouble(shards):
+    """Chains one after the other, as few draws as a covariance needs, one mean in common, and columns of other units."""
+    samples, *_ = shards
+    chained = [x.reshape(4, N // 4, D) for x in samples]
+    for combine in (consensus, swiss):
+        assert np.array_equal(combine(chained).draws, combine(samples).draws)
+    assert swiss([samples[0][:5], samples[1]]).draws.shape == (N + 5, D)
+    x = standard(60)
+    np.testing.assert_allclose(swiss([x, x + [0.0, 1.0]]).mean, [0.0, 0.5], atol=1e-12)
+    small = consensus([y * [1e-9, 1.0] for y in samples])
+    np.testing.assert_allclose(small.draws / [1e-9, 1.0], consensus(samples).draws, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("left", "is_refused"), [(4e-12, False), (2.5e-13, True)])
+def test_the_least_eigenvalue_of_correlations(left, is_refused):
+    """1 - r of two columns with the correlation r, whatever their units."""
+    x, r = standard(60), 1.0 - left
+    near = np.column_stack([x[:, 0], r * x[:, 0] + np.sqrt(1.0 - r**2) * x[:, 1]]) * [1.0, 1e3]
+    if is_refused:
+        with pytest.raises(ValueError, match="a covariance is singular"):
+            swiss([standard(50, seed=4) + 1.0, near])
+    else:
+        assert np.all(np.isfinite(swiss([standard(50, seed=4) + 1.0, near]).draws))
+
+
 @pytest.mark.parametrize(
     ("bad", "says"),
     [

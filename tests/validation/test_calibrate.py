@@ -140,6 +140,22 @@ def test_warnings_are_said_once(exact_posterior, monkeypatch):
     assert len(said) == 1 and str(said[0].message).startswith(f"{len(warned)} of 20") and 0 < len(warned) < 20
 
 
+def test_warnings_are_counted_whatever_the_filters_are(exact_posterior, monkeypatch):
+    quiet, said = simulation.sample, []
+
+    def loud(model, **options):
+        warnings.warn("it did not mix", UserWarning, stacklevel=2)
+        return quiet(model, **options)
+
+    monkeypatch.setattr(simulation, "sample", loud)
+    monkeypatch.setattr(simulation, "warn", said.append)
+    for chosen in ("error", "ignore"):
+        with warnings.catch_warnings():
+            warnings.simplefilter(chosen, UserWarning)
+            calibrate(NormalMeans([0.0, 0.0]), draw, replicates=3, seed=1)
+    assert said == ["3 of 3 runs warned, the first: it did not mix"] * 2
+
+
 @pytest.mark.parametrize("call", [calibrate, calibration])
 def test_draws_that_are_the_parameter_count_at_random(call, monkeypatch):
     """As coefficients of 0 do: of eight draws two are below it and three are it, so that its rank is 2, 3, 4 or 5."""
@@ -175,6 +191,9 @@ def test_the_fewest_effective_draws_of_a_run_and_the_median_of_all(monkeypatch):
     with pytest.warns(UserWarning, match="constant"):
         each = pdmp.diagnostics.ess(x)
     assert simulation._effective(None) == each[1] < 30.0 < each[0] and np.isnan(each[2])
+    with monkeypatch.context() as patched:  # where no coordinate moved
+        patched.setattr(simulation, "diagnostic_draws", lambda run: 0.0 * x + 1.0)
+        assert simulation._effective(None) == 0.0
 
     def asked(draws):
         effective = iter([500.0, 2.0, 30.0, 1.0, 40.0])
