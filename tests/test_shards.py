@@ -167,7 +167,7 @@ def test_shards_are_far_apart_from_four_standard_deviations_on(apart, said):
 
 
 def test_shards_that_are_no_trouble(shards):
-    """Chains one after the other, as few draws as a covariance needs, one mean in common, and columns of other units."""
+    """Chains one after the other, as few draws as a covariance needs, one mean in common, columns of other units."""
     samples, *_ = shards
     chained = [x.reshape(4, N // 4, D) for x in samples]
     for combine in (consensus, swiss):

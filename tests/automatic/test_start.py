@@ -83,6 +83,40 @@ def test_a_path_enters_an_earlier_one_only_where_its_gaussian_is_right():
     assert target.count == 1 + 4 + 1  # the potential, gradient and Hessian, and the potential after the step
 
 
+@pytest.mark.parametrize("away", [4.9, -4.9, 5.1, -5.1])
+def test_up_to_five_nats_apart_a_path_is_entered_and_used(away):
+    """Of its ELBO, at a typical point: |z|² up to d + 3 √2d, which is 8."""
+    known = Path(Gaussian(np.array([1.0, -2.0]), np.array([0.5, 3.0])), 7.0, True)
+    for square, is_typical in ((7.9, True), (8.1, False)):
+        z = math.sqrt(square) * np.array([0.6, -0.8])
+        potential = 0.5 * square + known.gaussian.log_volume() - known.elbo - away
+        met = start.entered((Path(None, -math.inf, False), known), known.gaussian.at(z), potential)
+        assert (met is known) == (is_typical and abs(away) < 5.0) and (met is None or met is known)
+    paths = [known._replace(elbo=value) for value in (7.0 - abs(away), 7.0, -math.inf)]
+    assert start._behind(paths).tolist() == [abs(away) > 5.0, False, True]
+
+
+@pytest.mark.parametrize(
+    ("fall", "narrower", "is_one"),
+    [
+        (21.0, (1_100.0, 40.0), True),  # the volume shrinks by 10.7 nats
+        (21.0, (40.0, 1_100.0), True),
+        (21.0, (1_100.0, 30.0), False),  # by 10.4, less than half of the fall
+        (21.0, (990.0, 45.0), False),
+        (20.1, (1_100.0, 40.0), True),
+        (19.9, (1_100.0, 40.0), False),
+    ],
+)
+def test_what_is_a_neck(fall, narrower, is_one):
+    """Where U falls by more than 20, the volume by more than half of that, and one width more than a thousand times."""
+    wide = Gaussian(np.zeros(2), np.array([2.0, 0.5]))
+    narrow = Gaussian(np.ones(2), wide.root / narrower)
+    found = start._neck((np.array([3.0, -1.0]), wide, 100.0), np.array([2.0, -7.0]), narrow, 100.0 - fall)
+    assert (found is not None) == is_one
+    if is_one:
+        assert found == (1, -7.0, pytest.approx(fall), pytest.approx(1_100.0))
+
+
 def test_later_paths_are_not_much_longer_than_the_first(monkeypatch):
     """U = -log(1 + a) has no mode: each Newton step doubles 1 + a."""
     slope = function(

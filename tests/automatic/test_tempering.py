@@ -771,6 +771,41 @@ def test_chains_that_disagree_are_named():
     assert said.startswith("the chains disagree about log p (R-hat 1.")
 
 
+@pytest.mark.parametrize(("rhat", "is_said"), [(1.069, False), (1.071, True)])
+def test_from_which_r_hat_on_chains_disagree(rhat, is_said, monkeypatch):
+    """1.05, and 8 more over the number of draws, of whatever is worst; what is not known is not."""
+    draws, asked = two_chains([0.3, 0.31]), []
+
+    def found(x, method):
+        asked.append(method)
+        return np.array([[math.nan], [rhat], [1.0]][len(asked) - 1])
+
+    monkeypatch.setattr(answers, "draws_rhat", found)
+    said = answers._disagreement(Told(draws), draws)
+    assert asked == ["rank", "identity", "identity"] and len(said) == is_said
+    assert not is_said or said[0].startswith("the chains disagree about the share of the mode at a = -6, b = 0 (R-hat")
+
+
+@pytest.mark.parametrize(
+    ("share", "seen", "square", "is_said"),
+    [
+        (0.0201, 0, 1.0, True),  # a fiftieth is worth a word
+        (0.0199, 0, 1.0, False),
+        (0.101, 8, 1.0, True),  # and a tenth of it to be seen enough: eight of 800 draws
+        (0.099, 8, 1.0, False),
+        (0.099, 8, 9.9, False),  # within d + 4 √2d of its centre
+        (0.099, 8, 10.1, True),
+    ],
+)
+def test_from_where_on_a_mode_is_missed(share, seen, square, is_said):
+    draws = two_chains([0.0, 0.0])
+    draws[0, :seen] = [20.0 + math.sqrt(square), 0.0]
+    said = answers._missed(Told(draws, known=[([20.0, 0.0], 2.0 + math.log(share))]), draws, 2.0)
+    assert len(said) == is_said and all(
+        f"visited {seen * (square < 10.0) / 800:.2g} of the time" in one for one in said
+    )
+
+
 def test_a_mode_that_was_found_and_not_visited_is_named():
     """Its share by Laplace's approximation is e^(1 - 2); there are no draws. A hundredth is not worth a word."""
     draws = two_chains([0.3, 0.3])
@@ -822,6 +857,8 @@ def test_few_restarts_and_undefined_potentials_are_said():
         (LogEvidence(1.0, 0.1, 1.0, -0.95, 0.1), "stepping stones from both sides differ by 0.95"),
         (LogEvidence(1.0, 0.1, 1.0, math.nan, math.inf), "stepping stones from both sides differ by nan"),
         (LogEvidence(1.0, 0.29, 1.0, 0.85, 0.1), None),
+        (LogEvidence(1.0, 0.1, 1.0, 1.75, 5.0), "stepping stones from both sides differ by 1.8"),  # 0.5 + 4 · 0.3
+        (LogEvidence(1.0, 0.1, 1.0, -1.65, 5.0), None),
     ],
 )
 def test_an_unsettled_evidence_is_said(monkeypatch, found, words):
@@ -835,6 +872,32 @@ def test_few_draws_are_said_of_a_run_that_was_asked_for_none(monkeypatch):
     run = Told(two_chains([0.3, 0.3], n=40))
     [said] = answers.TemperedReport().doubts(run, None)
     assert said.startswith("fewer than 100 effective draws of ") and answers.TemperedReport().doubts(run, 400) == []
+    for draws in (99.0, 101.0):
+        monkeypatch.setattr(answers, "further_draws", lambda run, n=draws: {"log p": 500.0, "the tails of b": n})
+        said = answers.TemperedReport().doubts(run, None)
+        assert [one[:53] for one in said] == ["fewer than 100 effective draws of the tails of b, 99:"] * (draws < 100.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "chains", "each"), [(0, 2, 2_000), (80_000, 2, 1_250), (10**6, 2, 200), (1, 3, 1_334)]
+)
+def test_a_bridge_has_as_many_points_as_rows_allow(rows, chains, each, monkeypatch):
+    """200 million rows, at 400 to 4,000 points of all chains together; half of the median effective draws are known."""
+    draws, asked = np.random.default_rng(0).standard_normal((chains, 60, 3)), []
+
+    def bridged(draws, effective, potential, points, rng):
+        asked.append((effective, potential, points))
+        return LogEvidence(1.0, 0.1, 1.5, 0.0, 0.1)
+
+    monkeypatch.setattr(answers, "bridged", bridged)
+    monkeypatch.setattr(answers, "diagnostic_draws", lambda run: draws)
+    monkeypatch.setattr(answers, "draws_ess", lambda x, method: np.array([80.0, 30.0, 50.0]))
+    model = SimpleNamespace(n_data=rows, potential=abs, omitted=lambda: -3.0)
+    found = answers.evidence_of_draws(SimpleNamespace(seed=1, chains=chains), model)
+    assert found == LogEvidence(-2.0, 0.1, -1.5, 0.0, 0.1) and asked == [(25.0, abs, each)]
+    draws = draws[:, :15]
+    with pytest.raises(ValueError, match="needs at least 16 draws of each chain"):
+        answers.evidence_of_draws(SimpleNamespace(seed=1, chains=chains), model)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -494,6 +494,16 @@ def test_the_density_of_a_positive_parameter_does_not_spill_below_zero():
                 assert other < 0.7 * truth / scale
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "is_known"), [(20, 80, True), (19, 81, False), (80, 20, True), (81, 19, False)]
+)
+def test_a_density_needs_twenty_draws_on_each_side(above, below, is_known):
+    from pdmp.formulas.hypotheses import posterior_density
+
+    x = np.concatenate([np.linspace(0.1, 2.0, above), -np.linspace(0.1, 3.0, below), np.zeros(30)])
+    assert math.isnan(posterior_density(x)) != is_known
+
+
 def test_equations_by_hand():
     """The ratio of densities: the posterior's of normal draws is theirs; the prior's is that of the weighted sum."""
     from pdmp.models.priors import Gamma, HalfStudentT, Normal, StudentT
@@ -865,6 +875,49 @@ def test_checks_by_hand():
         assert np.array_equal(
             counts.pp_check("statistic", statistic=name, draws=90, seed=3).values, function(c, axis=1)
         )
+
+
+def test_what_is_drawn_by_default_and_by_how_many_groups(monkeypatch):
+    """Counts of up to 60 values as a rootogram; groups of numbers with a fraction where half of the rows share one."""
+    t = table()
+    for most, kind in ((59, "rootogram"), (60, "density")):
+        counts = made("c ~ age", "poisson", data=t.assign(c=np.where(np.arange(N) == 7, most, np.arange(N) % 2)))
+        assert counts.pp_check(draws=20, seed=1).kind == kind
+    assert made("y ~ age", data=t.assign(y=t.y.round())).pp_check(draws=20, seed=1).kind == "rootogram"
+    for values, is_refused in ((30, False), (31, True)):
+        fit = made("y ~ age + half", data=t.assign(half=np.arange(N) % values + 0.5))
+        if is_refused:
+            with pytest.raises(ValueError, match="`by`: 'half' has 31 values in 60 rows: too many"):
+                fit.pp_check(by="half", draws=20, seed=1)
+        else:
+            assert len(fit.pp_check(by="half", draws=20, seed=1).to_dataframe()) == 30
+    fit = made("y ~ age + each", data=t.assign(each=np.arange(N)))
+    monkeypatch.setattr("pdmp.formulas.predictive_checks.MOST_GROUPS", N)
+    assert len(fit.pp_check(by="each", draws=20, seed=1).to_dataframe()) == N
+    monkeypatch.setattr("pdmp.formulas.predictive_checks.MOST_GROUPS", N - 1)
+    with pytest.raises(ValueError, match="`by`: 'each' has 60 values"):
+        fit.pp_check(by="each", draws=20, seed=1)
+
+
+def test_up_to_five_numbers_of_a_column_are_all_looked_at():
+    """Else a hundred from its smallest to its largest; beside another column its mean and one sd to each side."""
+    t = table().assign(five=np.arange(N) % 5 * 1.5, six=np.arange(N) % 6 * 1.5)
+    fit = made("y ~ five + six", data=t)
+    columns = fit.kept.columns
+    assert columns["five"].distinct == (0.0, 1.5, 3.0, 4.5, 6.0) and columns["six"].distinct == ()
+    keys = fit.conditional_effects("six:five", draws=3).keys
+    assert np.array_equal(keys["six"][::5], np.linspace(0.0, 7.5, 100)) and keys["five"][:5] == [
+        0.0,
+        1.5,
+        3.0,
+        4.5,
+        6.0,
+    ]
+    keys, mean, sd = fit.conditional_effects("five:six", draws=3).keys, t.six.mean(), t.six.std(ddof=0)
+    assert np.allclose(keys["six"][:3], [mean - sd, mean, mean + sd]) and len(keys["six"]) == 15
+    assert list(fit.marginal_means("five", draws=3).keys["five"]) == [0.0, 1.5, 3.0, 4.5, 6.0]
+    with pytest.raises(ValueError, match="the column 'six' holds more than 5 numbers: say which"):
+        fit.marginal_means("six", draws=3)
 
 
 def test_frequencies_begin_at_the_smallest_of_both_and_equal_statistics_count_half():

@@ -24,7 +24,7 @@ from pdmp.formulas import fitting
 from pdmp.formulas import table as table_module
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
-from pdmp.formulas.inclusion import inclusion_of_units
+from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.gradients.alias import AliasBlocks
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal
 from pdmp.models.regressions.design import Columns
@@ -1752,6 +1752,29 @@ def test_the_table_of_inclusion_by_hand():
     few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
     assert few.rows[0]["mcse"] > 0.05 and "Monte Carlo error of these probabilities is above 0.05" in few.warnings[0]
     assert few.median_model == ("z",)
+
+
+def test_which_inclusion_probabilities_are_warned_of():
+    """Of errors above 0.05, R-hats above 1.05, and those within two errors of 1/2, which itself is in the model."""
+
+    def found(p=0.9, mcse=0.01, rhat=1.0):
+        names = ("name", "prior", "probability", "mcse", "bayes factor", "lowest", "highest", "ess", "rhat")
+        sure = dict(zip(names, ("sure", 0.5, 0.1, math.nan, 0.0, 0.0, 0.0, math.nan, math.nan), strict=True))
+        return Inclusion([sure, sure | {"name": "x", "probability": p, "mcse": mcse, "rhat": rhat}])
+
+    for given, said in (
+        ({"mcse": 0.0501}, ["the Monte Carlo error"]),
+        ({"mcse": 0.0499}, []),
+        ({"rhat": 1.0501}, ["chains disagree"]),
+        ({"rhat": 1.0499}, []),
+        ({"p": 0.5199}, ["the median model may"]),
+        ({"p": 0.4801}, ["the median model may"]),
+        ({"p": 0.5201}, []),
+        ({"p": 0.4799}, []),
+    ):
+        assert [text[: len(one)] for text, one in zip(found(**given).warnings, said, strict=True)] == said
+        assert all("'x'" in text and "'sure'" not in text for text in found(**given).warnings)
+    assert [found(p).median_model for p in (0.5, 0.4999)] == [("x",), ()]
 
 
 @pytest.mark.filterwarnings("ignore:.*separates? the labels")

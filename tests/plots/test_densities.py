@@ -98,6 +98,17 @@ def test_an_atom_of_unequal_chains(selection, monkeypatch):
     assert np.sum(pooled.values * np.diff(pooled.edges)) == pytest.approx(1.0 - share, abs=0.003)
 
 
+@pytest.mark.parametrize(("zeros", "is_atom"), [(3, False), (4, False), (5, True)])
+def test_more_than_a_hundredth_of_zeros_is_an_atom(zeros, is_atom, selection, monkeypatch):
+    x = np.random.default_rng(2).standard_normal((2, 200, 3))
+    x[:, :zeros, 1] = 0.0
+    x[1, :zeros, 1] = 1.0  # of one chain alone
+    monkeypatch.setattr(densities, "draws_of", lambda run: x)
+    monkeypatch.setattr(densities, "chain_weights", lambda run: np.array([0.5, 0.5]))
+    panel = plots.marginals(selection)[1]
+    assert [text.get_text() for text in panel.texts] == ["P(= 0) = 0.01"] * is_atom and len(panel.lines) == is_atom
+
+
 def test_probabilities_of_selection_and_their_errors(selection):
     axes = plots.inclusion(selection)
     p = pdmp.diagnostics.inclusion(selection)

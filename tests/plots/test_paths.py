@@ -107,6 +107,15 @@ def test_between_two_times_with_the_events_there(plane):
             plots.trace(plane, between=wrong)
 
 
+@pytest.mark.parametrize(("events", "marked"), [(60, True), (61, False)])
+def test_up_to_sixty_events_of_a_path_are_marked(events, marked, plane):
+    path = plane.trajectories[1]
+    between = (path.times[40] - 1e-9, path.times[40 + events - 1] + 1e-9)
+    panel = plots.trace(plane, ["x[1]"], chain=1, between=between)[0]
+    assert len(panel.lines) == 1 + 2 * marked  # kinds of event
+    assert sum(len(one.get_xdata()) for one in panel.lines[1:]) == events * marked
+
+
 def test_an_elliptic_path_is_curved_between_its_events():
     run = pdmp.sample(Ellipses(), time=20.0, initial=[0.5, -1.0, 0.2], seed=5)
     times, x = plots.trace(run, [0])[0].lines[0].get_xydata().T
