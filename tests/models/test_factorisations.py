@@ -310,6 +310,23 @@ def test_the_gradient_of_a_singular_matrix_is_zero():
 
 
 @plain_only
+def test_softmax_of_numbers_far_apart():
+    """Whichever of them is the largest, no exponential overflows."""
+    z = np.array([[900.0, 1.0, -900.0], [1.0, 900.0, 899.0], [-900.0, 1.0, 900.0]])
+    bayesian_nn._softmax(z)
+    e = 1.0 / (1.0 + math.exp(-1.0))
+    np.testing.assert_allclose(z, [[1.0, 0.0, 0.0], [0.0, e, 1.0 - e], [0.0, 0.0, 1.0]], atol=1e-15)
+
+
+@plain_only
+def test_ica_begins_from_directions_without_data_as_from_a_thousandth_of_the_widest():
+    """Observations on a line: of the symmetric matrix W the least variance is taken for 10⁻⁶ of the largest."""
+    line, scale = np.array([3.0, 4.0]) / 5.0, math.pi / math.sqrt(3.0)
+    values = np.linalg.eigvalsh(ICA(np.outer([-20.0, 20.0, -20.0, 20.0], line)).initial.reshape(2, 2))
+    np.testing.assert_allclose(values, [scale / 20.0, scale / 20e-3], rtol=1e-6)
+
+
+@plain_only
 def test_ica_scores_and_starts():
     model, x = ica(), point(ica())
     w = x.reshape(3, 3)

@@ -228,6 +228,22 @@ def test_cox_process_predicts_and_is_generated():
     assert np.linalg.norm(model.gradient(model.mode())) < 1e-3
 
 
+def test_factors_of_a_cox_process_are_its_cells_and_its_pairs():
+    """Of a grid of two rows of three, whose cells are counted row by row, with seven pairs of neighbours."""
+    model = cox()
+    start, columns = model.factors()
+    rows = [columns[a:b].tolist() for a, b in zip(start[:-1], start[1:], strict=True)]
+    assert rows[:6] == [[j] for j in range(6)]
+    assert sorted(map(sorted, rows[6:])) == [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
+    x, total = points(model)[0], np.zeros(6)
+    for f, row in enumerate(rows):
+        part = np.zeros(6)
+        model.add_factor_gradient(x, f, part)
+        assert np.flatnonzero(part).tolist() == sorted(row)
+        total += part
+    assert np.allclose(total, model.gradient(x), rtol=1e-12)
+
+
 def test_toys_of_the_tests_are_these():
     for which, model in (
         (BANANA, Banana()),

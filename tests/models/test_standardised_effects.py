@@ -75,6 +75,19 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     assert np.ptp(differences) < 1e-7 and abs(differences[0]) < 50.0
 
 
+def test_gradients_of_three_correlated_columns():
+    """Of which the factor of the last row is a product of two partial correlations."""
+    base, sets, _ = normal_rows(groups=3, each=2, d=3)
+    d = sets[0].width
+    at = base.initial + 0.3
+    informations, scores = [np.stack([np.eye(d) + 0.2 * g for g in range(3)])], [np.ones((3, d))]
+    model = standardised(base, sets, of_rows(sets, at, informations, scores, None, 1e-3))
+    x = model.initial + 0.5 * np.random.default_rng(4).standard_normal(model.dim)
+    steps = 1e-5 * np.eye(model.dim)
+    slopes = [(model.potential(x + e) - model.potential(x - e)) / 2e-5 for e in steps]
+    np.testing.assert_allclose(model.gradient(x), slopes, rtol=1e-5, atol=1e-6)
+
+
 def test_information_leaves_the_others_open(monkeypatch):
     """Of single groups, with the coefficient and the other effects unknown: 5 groups of 4 rows of precision 3."""
     monkeypatch.setattr(information_module, "TOGETHER", 0)

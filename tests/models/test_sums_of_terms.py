@@ -147,6 +147,7 @@ def test_each_row_and_factor_is_its_own():
     np.testing.assert_allclose(bounds, np.diag(prior(POINT)[2]) * v * v, rtol=1e-12)
     spread = sum_of_terms(P, [ROWS], {"c": HalfNormal(1.0)})  # which has no bound but at rest
     assert [spread.prior_partial_curvature_bound(np.eye(3)[k], 2) for k in (0, 2)] == [0.0, np.inf]
+    assert spread.prior_curvature_within(np.array([0.0, 0.0, 800.0]), np.eye(3)[0], 1.0, 2) == 0.0  # where e^x is inf
 
 
 def gradient_of(rows):
