@@ -457,8 +457,11 @@ class SGLD(Brownian):
             provider=self.provider.memory(rng),
         )
 
+    def aimed_temperature(self) -> float | None:
+        return self.temperature.value if isinstance(self.temperature, Constant) else None
+
     def smaller_step(self, off: float) -> str | None:
-        of_target = isinstance(self.temperature, Constant) and self.temperature.value == 1.0
+        of_target = self.aimed_temperature() == 1.0
         return super().smaller_step(off) if of_target and not self.schedule.exploring else None
 
     def stability_limit(self, curvature: float) -> float | None:

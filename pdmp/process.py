@@ -230,6 +230,10 @@ class Defaults:
         """
         return None
 
+    def aimed_temperature(self) -> float | None:
+        """T of the law exp(-U/T) that the process is meant to have; None where T changes during a run."""
+        return 1.0
+
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""
         return None

@@ -18,7 +18,7 @@ from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
-WARM = 1.3  #: configurational temperature above which a summary warns, if it is by more than its error
+WARM = 1.3  #: configurational temperature, over that which is meant, above which a summary warns, if not by its error
 #: Effective draws below which a summary warns. With as many, two standard errors of a mean are a tenth of the
 #: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0
@@ -533,6 +533,8 @@ def _no_density(run, names, rhat):
     model = None if isinstance(process, str) else process.model
     if not len(high) or not hasattr(model, "gradient") or run.store == "moments" or process.rests or process.walled:
         return []
+    if process.aimed_temperature() != 1.0:
+        return []
     draws = diagnostic_draws(run)
     n = 0 if draws is None else min(PLACES, draws.shape[1], TERMS // max(model.n_data, 1) // run.chains)
     if n < FEWEST:
@@ -564,6 +566,9 @@ def _heat(run):
     model = None if isinstance(process, str) else process.model
     if model is None or not process.ticks or not hasattr(model, "gradient") or run.store == "moments":
         return []
+    aimed = process.aimed_temperature()
+    if not aimed:  # 0: a descent
+        return []
     if run.info.get("wrong_gradient"):  # which says it already
         return []
     n = min(200, TERMS // max(model.n_data, 1) // run.chains, int(run.events.min()) // 2)
@@ -575,12 +580,12 @@ def _heat(run):
         found = events.configurational_temperature(model, run.draws(n))
     except (ValueError, TypeError):  # a path without draws, or a state that is not a point of the model
         return []
-    if not found.value > WARM + 4.0 * found.error:
+    if not found.value > WARM * aimed + 4.0 * found.error:
         return []
     return [
-        f"configurational temperature {found}, where it should be 1: the step is too large for the noise of the "
-        "gradient or for the curvature, or the warm-up is too short; try a smaller step, larger batches or a control "
-        "variate, and a longer warm-up."
+        f"configurational temperature {found}, where it should be {aimed:g}: the step is too large for the noise of "
+        "the gradient or for the curvature, or the warm-up is too short; try a smaller step, larger batches or a "
+        "control variate, and a longer warm-up."
     ]
 
 

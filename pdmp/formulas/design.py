@@ -20,7 +20,7 @@ from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.smooths import Said, Warp, smooth_of, taken_out
+from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, complete_rows, import_pandas, numbers
 from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
@@ -573,6 +573,25 @@ def check_functions(formula: str) -> None:
         parts += _arguments(part)
 
 
+def check_shadowed(described: Described, environment: Any) -> None:
+    """Refuse a call of a function of the user's code whose name one of formulas has, which would be called instead."""
+    from formulae.transforms import TRANSFORMS
+
+    model = described.model
+    terms = [*model.common_terms, *(part for term in model.group_terms for part in (term.expr, term.factor))]
+    parts = list(itertools.chain(*map(_calls, [model.response.term, *terms])))
+    for part in parts:
+        parts += _arguments(part)
+    names = [getattr(part, "callee", "") for part in parts] + [said.kind for said in described.smooths]
+    for name in dict.fromkeys(names):
+        own = environment.namespace.get(name)
+        if callable(own) and (name in KINDS or name in TRANSFORMS) and own is not TRANSFORMS.get(name):
+            raise ValueError(
+                f"`formula`: `{name}` is a function of your code, and one of formulas, which would be called: rename "
+                "yours, or delete it if that of formulas is meant."
+            )
+
+
 def check_predictable(described: Described, table: Any) -> None:
     """Refuse a formula whose fit to this table could not be predicted for another, as of a sum over the whole column.
 
@@ -626,6 +645,7 @@ class Design:
 
     def __init__(self, described: Described, table: Any, environment: Any, in_place: bool = False) -> None:
         self.model, self.formula = described.model, described.formula
+        check_shadowed(described, environment)
         self._groups, self.model.group_terms = self.model.group_terms, []
         floats = FloatColumns(table)
         self._evaluate(lambda: self.model.eval(floats, environment))

@@ -2077,3 +2077,32 @@ def test_a_spline_beyond_its_data_is_warned_of():
             UserWarning, match=rf"bs\(2 \* x, df=4\) had data from -2 to 6, and new rows go to {far:.4g}:"
         ):
             fit.predict(new=at(*x), draws=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "term"),
+    [
+        ("scale", "scale(x)"),
+        ("center", "np.tanh(center(x))"),
+        ("poly", "e + poly(x, 2)"),
+        ("offset", "x + offset(e)"),
+        ("C", "x + (1 | C(h))"),
+        ("B", "x + (B(h, 1) | g)"),
+        ("s", "s(x)"),
+        ("mo", "x + mo(k)"),
+    ],
+)
+def test_a_function_of_the_users_whose_name_formulas_have_is_not_left_out_silently(name, term):
+    """Theirs is called, whatever the user's code says; the same formula is fitted where there is none of that name."""
+    data = pandas.DataFrame(table())
+    data["k"] = np.arange(N) % 4
+    call = f"regression('y ~ {term}', data, sample=False)"
+    for own in ("def {0}(*args): return args[0]", "{0} = 3.0"):
+        scope = {"regression": pdmp.regression, "data": data, "np": np}
+        exec(own.format(name), scope)
+        if own[:3] == "def":
+            with pytest.raises(ValueError, match=f"`{name}` is a function of your code, and one of formulas"):
+                exec(call, scope)
+        else:
+            exec(call, scope)
+    exec("def response(values): return values\n" + call.replace("y ~", "response(y) ~"), scope)  # which is called
