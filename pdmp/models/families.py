@@ -778,7 +778,8 @@ def _draw_positive_count(rng, mu, alpha=None):
 
     law = stats.poisson(mu) if alpha is None else stats.nbinom(alpha, alpha / (alpha + mu))
     none = law.pmf(0)
-    return np.maximum(law.ppf(none + (1.0 - none) * rng.random(np.shape(mu))), 1.0)
+    place = np.minimum(none + (1.0 - none) * rng.random(np.shape(mu)), 1.0 - 2.0**-53)  # of 1 it would be infinite
+    return np.maximum(law.ppf(place), 1.0)
 
 
 def _draw_skew_normal(rng, mu, sigma, alpha):

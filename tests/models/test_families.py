@@ -373,6 +373,62 @@ def test_families_of_models_in_other_processes(copied):
         other.pointwise_log_likelihood(x)
 
 
+@pytest.mark.parametrize("alpha", [(), (0.3,)], ids=["Poisson", "negative binomial"])
+def test_counts_above_0_of_small_means(alpha):
+    """Where the chance of 0 is 1 but for rounding, they are 1, neither 0 nor infinite."""
+    mu = np.repeat([1e-18, 1e-15, 1e-12, 1e-3], 200)
+    drawn = families._draw_positive_count(np.random.default_rng(0), mu, *alpha)
+    assert np.all(drawn[:600] == 1.0) and np.all((drawn >= 1.0) & (drawn < 20.0))
+
+
+def test_counts_of_means_that_no_generator_takes():
+    mu, rng = np.array([1e300, math.exp(40.0), 1e17]), np.random.default_rng(0)
+    for family, parameters in ((families.poisson, (mu,)), (families.negative_binomial, (mu, 1e12))):
+        drawn = family.draw(rng, *parameters)
+        np.testing.assert_allclose(drawn, [math.exp(40.0), math.exp(40.0), 1e17], rtol=1e-5)
+
+
+def test_responses_may_lie_where_they_are_cut_off():
+    """And nowhere beyond."""
+    p, y = pdmp.Parameters(m=1, s=1), np.array([0.0, 1.0, 2.0])
+    family = families.truncated(families.gaussian, True, True)
+    assert family.rows(y, mu=p.m, sigma=p.s, lb=0.0, ub=2.0).n == 3
+    for bounds, said in (
+        ({"lb": 1e-9, "ub": 2.0}, "at least `lb`, where it is cut off, got 0 and 1e-09 in row 0"),
+        ({"lb": 0.0, "ub": 2.0 - 1e-9}, "at most `ub`, where it is cut off, got 2 and 2 in row 2"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            family.rows(y, mu=p.m, sigma=p.s, **bounds)
+
+
+@pytest.mark.parametrize("y, mu, lb, ub", [(0.5, -40.0, 0.0, 10.0), (9.5, 50.0, 0.0, 10.0), (4.0, 5.0, 0.0, 10.0)])
+def test_densities_between_two_bounds_in_one_tail(y, mu, lb, ub):
+    """Whichever it is, of a law with the standard deviation 1, near the bound that is nearest to its centre."""
+    family = families.truncated(families.gaussian, True, True)
+    found = family.log_density(y, mu, 0.0, data=(lb, ub))
+    assert found == pytest.approx(stats.truncnorm.logpdf(y, lb - mu, ub - mu, loc=mu), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "above, width, rel",
+    [
+        (0.0, 1e-6, 1e-9),
+        (20.0, 1.0, 1e-9),
+        (20.0, math.inf, 1e-9),
+        (450.0, math.inf, 1e-9),
+        (800.0, 1.0, 1e-9),  # from 500 on by quadrature
+        (800.0, math.inf, 2e-4),
+        (1e6, 1.0, 1e-6),
+    ],
+)
+def test_means_between_two_bounds_however_far_out(above, width, rel):
+    """Of an exponential law of mean 3, which has no memory: from `above` on it begins anew."""
+    tails = families.TAILS["exponential"]
+    mean = float(tails.mean(np.array(3.0 * above), np.array(3.0 * (above + width)), np.array(3.0)))
+    within = {1e-6: 0.5e-6 - 1e-12 / 12.0, 1.0: 1.0 - 1.0 / math.expm1(1.0), math.inf: 1.0}[width]
+    assert mean / 3.0 - above == pytest.approx(within, rel=rel)
+
+
 def test_further_data_are_a_number_or_one_for_each_row():
     p = pdmp.Parameters(m=1)
     with pytest.raises(ValueError, match=r"`trials` must be a number, or of shape \(3,\) as `y` is, got \(1,\)"):
