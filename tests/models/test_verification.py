@@ -380,6 +380,34 @@ def test_the_passes_over_many_data_are_few(monkeypatch):
     monkeypatch.setattr(verification, "PASSES", 10 * 40)
     verification._compare_sum(model, np.random.default_rng(0), np.ones(2), np.ones(2, bool))
     assert len(passes) in (1 + 1 + 4, 1 + 1 + 8)  # longer steps too where rounding hides the slope, as here by chance
+    most, right = [], verification.directions
+    monkeypatch.setattr(verification, "directions", lambda *given: most.append(given[2]) or right(*given))
+    for share, expected in ((5.99, 5), (6.0, 6), (1e6, verification.DIRECTIONS)):
+        monkeypatch.setattr(verification, "PASSES", int(share * 10 * 40))
+        verification._compare_sum(model, np.random.default_rng(0), np.ones(2), np.ones(2, bool))
+        assert most.pop() == expected
+
+
+@pytest.mark.parametrize("slope, hidden", [(1.0, 0.05), (4.0, 0.2), (0.1, 0.01), (0.0, 0.01)])
+def test_a_slope_is_hidden_where_rounding_is_a_twentieth_of_it_or_a_hundredth(slope, hidden):
+    """Of U = slope x + constant, where it is whichever is more, at the longer step; what was seen once stays seen."""
+    step, resolution = np.finfo(float).eps ** 0.2, np.finfo(float).eps
+    for share, found in ((0.9, verification.SEEN), (1.1, verification.HIDDEN)):
+        constant = share * hidden * step / (64.0 * resolution)
+        for before in (0, verification.HIDDEN, verification.SEEN):
+            seen = np.array([before], np.int8)
+            group, x = np.array([0]), np.zeros(1)
+            slopes_differ(
+                lambda y, c=constant: c + slope * y[0],
+                x,
+                constant,
+                np.array([slope]),
+                np.ones(1),
+                resolution,
+                group,
+                seen,
+            )
+            assert seen[0] == max(before, found)
 
 
 class Nowhere(Dataless):
@@ -538,6 +566,85 @@ def test_a_matrix_of_another_shape_is_refused_and_not_passed_over(name, model, w
     d = model.dim
     with pytest.raises(TypeError, match=rf"`{name}` of {type(model).__name__} must return {d} x {d} numbers, got an a"):
         model.check_bounds()
+
+
+class Slope(pdmp.Model):
+    """½x² - x, the second a term, whose derivative is -1 everywhere."""
+
+    least: float
+
+    def __init__(self, least):
+        super().__init__(dim=1, n_data=1)
+        self.least = least
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.5 * x[0] * x[0]
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        out[0] += x[0]
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return -x[0]
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] -= 1.0
+
+    @pdmp.compiled
+    def signed_term_bound(self, i, j, sign):
+        return max(-sign, self.least)
+
+
+def test_a_bound_on_a_rate_is_not_negative():
+    """Although a derivative that is negative everywhere is below it."""
+    Slope(0.0).check_bounds(points=5, steps=0)
+    with pytest.raises(ValueError, match="`signed_term_bound` of Slope does not hold .* it says nan, and -1 was found"):
+        Slope(-0.5).check_bounds(points=5, steps=0)
+
+
+@pytest.mark.parametrize("points, compared", [(1, 1), (2, 2), (5, 2)])
+def test_all_data_are_compared_at_two_points(points, compared, monkeypatch):
+    seen = []
+    monkeypatch.setattr(verification, "_compare_sum", lambda model, rng, x, blind: seen.append(x))
+    check_gradient(Many(n=40, d=2), points, data=1, seed=0)
+    assert len(seen) == compared and len(np.unique(seen, axis=0)) == compared
+
+
+def test_of_no_time_one_direction_of_each_part_is_compared(monkeypatch):
+    """At the first point alone, with no sum over all data left out; of time enough every one, of four points."""
+    calls, model, right = [], Regression(), verification.first_wrong
+    monkeypatch.setattr(verification, "_compare_sum", lambda model, rng, x, seen: calls.append("sum"))
+    monkeypatch.setattr(verification, "_compare_ways", lambda model, rng, x: calls.append("ways"))
+    monkeypatch.setattr(verification, "first_wrong", lambda *given: calls.append("slope") or right(*given))
+    for seconds, slopes, ways in ((-1.0, 3, 0), (math.inf, 4 * 3 * 3, 4)):
+        calls.clear()
+        check_gradient(model, 4, data=2, seed=0, seconds=seconds)
+        assert [calls.count(name) for name in ("slope", "ways", "sum")] == [slopes, ways, 2]
+
+
+class Narrow(pdmp.Model):
+    """½ (x - 10)² where x is nearer to 10 than 0.4, which is where runs begin."""
+
+    def __init__(self):
+        super().__init__(dim=1, initial=[10.0])
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * (x[0] - 10.0) ** 2 if abs(x[0] - 10.0) < 0.4 else math.inf
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += x[0] - 10.0
+
+
+def test_a_sum_is_compared_nearer_to_the_start_where_it_is_infinite(monkeypatch):
+    found = []
+    monkeypatch.setattr(verification, "wrong_slope", lambda model, x, *args, **options: found.append((x[0], args[-1])))
+    verification._compare_sum(Narrow(), np.random.default_rng(0), np.array([12.0]), np.zeros(1, np.int8))
+    assert found == [(10.25, 0.5 * 0.25**2)]
 
 
 def test_every_capability_is_tried():
