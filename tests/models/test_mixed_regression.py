@@ -40,7 +40,7 @@ from pdmp.models.regressions.likelihoods import (
     StudentTLaw,
     law_of,
 )
-from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression, mean_of, sd_of, standardise
 from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from tests.checks import assert_unbiased
 from tests.models.helpers_mixed_regression import LAWS, ROWS, columns, mixed
@@ -399,10 +399,61 @@ def test_priors(prior, law):
     assert not prior.positive or np.all(np.diff(slopes) >= 0.0)  # `RegressionZigZag` relies on that
 
 
-@pytest.mark.parametrize("call", [lambda: Normal(0.0, 0.0), lambda: HalfNormal(-1.0), lambda: Normal(math.nan, 1.0)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Normal(0.0, 0.0),
+        lambda: HalfNormal(-1.0),
+        lambda: Normal(math.nan, 1.0),
+        lambda: Normal(-math.inf, 1.0),
+        lambda: Normal(10**400, 1.0),
+        lambda: HalfNormal(math.inf),
+        lambda: HalfNormal(10**400),
+        lambda: HalfNormal(True),
+        lambda: BetaBernoulli(True, 1.0),
+        lambda: BetaBernoulli(1.0, 0.0),
+        lambda: BetaBernoulli(1.0, math.inf),
+        lambda: BetaBernoulli("1", 1.0),
+    ],
+)
 def test_numbers_of_priors_are_checked(call):
-    with pytest.raises(ValueError, match="of (Normal|HalfNormal) must be"):
+    with pytest.raises(ValueError, match="of (Normal|HalfNormal|BetaBernoulli) must be"):
         call()
+
+
+def test_means_of_rows_with_weights_as_large_as_can_be():
+    values = np.array([[1.0, 5.0], [3.0, -1.0], [8.0, 0.0]])
+    for size in (1.0, 1e308, 1e-300):
+        weight = size * np.array([1.0, 0.25, 0.75])
+        np.testing.assert_allclose(mean_of(values, weight), [(1.0 + 0.75 + 6.0) / 2.0, (5.0 - 0.25) / 2.0], rtol=1e-14)
+        assert sd_of(values[:, 0], weight) == pytest.approx(math.sqrt((1.0 + 2.25 + 48.0) / 2.0 - 3.875**2), rel=1e-14)
+
+
+@pytest.mark.parametrize("intercept", [0, None])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_of_a_file_are_standardised_as_those_in_memory(intercept, weighted, tmp_path, monkeypatch):
+    """In place and in pieces; a column that does not vary is divided by its size, and one of zeros by 1."""
+    monkeypatch.setattr(design, "PIECE", 24)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(14), rng.normal(50.0, 2.0, 14), np.full(14, -3.0), np.zeros(14)])
+    weight = rng.uniform(0.5, 2.0, 14) if weighted else None
+    np.save(tmp_path / "X.npy", X)
+    mapped, ours = np.load(tmp_path / "X.npy", mmap_mode="r+"), X.copy()
+    centre, scale = standardise(mapped, intercept, weight)
+    mean = np.average(X, axis=0, weights=weight)
+    sd = math.sqrt(np.average((X[:, 1] - mean[1]) ** 2, weights=weight))
+    np.testing.assert_allclose(centre, [0.0, *mean[1:]] if intercept == 0 else np.zeros(4), rtol=1e-13)
+    np.testing.assert_allclose(scale, [1.0, sd, 3.0, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(mapped, (X - centre) / scale, rtol=1e-12, atol=1e-13)
+    for one, other in zip(standardise(ours, intercept, weight), (centre, scale), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(ours, mapped, rtol=1e-12, atol=1e-13)
+
+
+def test_a_group_column_of_zeros_is_left_as_it_is():
+    g = GroupColumn("x|g", "g", ("a", "b"), np.arange(4) % 2, np.zeros(4), HalfNormal(1.0))
+    model = MixedRegression(np.ones((4, 1)), [0, 1, 1, 1], LogitLaw(), ["Intercept"], [Normal(0.0, 1.0)], [g])
+    assert model.group_scale.tolist() == [1.0] and not model.value.any()
 
 
 def test_numbers_of_priors_may_be_those_of_numpy():
@@ -431,5 +482,23 @@ def test_prior_inclusion_and_slab():
     assert model.prior_inclusion().tolist() == [1.0, 0.3]
     expected = stats.norm.pdf(0.0, model.numbers[:, 0], model.numbers[:, 1])
     assert np.allclose(model.slab_density(), expected)
-    with pytest.raises(ValueError, match="`select` needs Normal priors"):
-        MixedRegression([[1.0], [2.0]], [0, 1], LogitLaw(), ["x"], [StudentT(3.0, 0.0, 1.0)], inclusion=[0.5])
+    X, priors = np.array([[1.0, 2.0], [2.0, 0.0], [4.0, 1.0]]), [StudentT(3.0, 0.0, 1.0), Normal(0.5, 2.0)]
+    for inclusion in ([0.5, 1.0], [0.5, 0.5]):
+        with pytest.raises(ValueError, match="`select` needs Normal priors"):
+            MixedRegression(X, [0, 1, 1], LogitLaw(), ["x", "z"], priors, inclusion=inclusion)
+    model = MixedRegression(X, [0, 1, 1], LogitLaw(), ["x", "z"], priors, inclusion=[1.0, 0.5])
+    scaled = model.scale[1] * np.array([0.5, 2.0])  # the prior of the coefficient of a standardised column
+    np.testing.assert_allclose(model.slab_density(), [0.0, stats.norm.pdf(0.0, *scaled)], rtol=1e-12)
+
+
+def test_some_rows_of_columns_of_a_table_have_no_passes_of_all():
+    """What passes over rows keep of the whole model is not that of a part of it."""
+    rng = np.random.default_rng(1)
+    X = design.Columns(np.ones(20), rng.normal(3.0, 2.0, 20))
+    y, priors = np.arange(20) % 2, [Normal(0.0, 1.5)] * 2
+    model = MixedRegression(X, y, LogitLaw(), ["Intercept", "x"], priors, intercept=0)
+    assert model.blocks.model is model
+    part, rows, x = model.some_rows(np.array([3, 17, 4])), [3, 17, 4], np.array([0.3, -0.8])
+    assert part.blocks is None and part.n_data == 3
+    terms = np.array([model.term_potential(x, i) for i in rows])
+    np.testing.assert_allclose([part.term_potential(x, k) for k in range(3)], terms, rtol=1e-13)

@@ -4,6 +4,7 @@ import concurrent.futures
 import copy
 import functools
 import importlib.util
+import itertools
 import math
 import os
 import pathlib
@@ -298,6 +299,40 @@ def test_a_rearranged_regression_is_the_same_posterior(stored, offset):
     for name in ("term_gradient_norms", "term_lipschitz_norms"):
         norms = getattr(model, name)(root, 0, 40)
         np.testing.assert_allclose(getattr(other, name)(root, 0, 40), norms[order], rtol=1e-12)
+
+
+class Boxed(pdmp.Model):
+    """Terms whose partial derivatives are known to be at most so large."""
+
+    most: np.ndarray
+
+    def __init__(self):
+        super().__init__(dim=3, n_data=2)
+        self.most = np.array([[1.0, 2.0, 0.5], [0.0, 3.0, 1.0]])
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.0
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += 0.0
+
+    @pdmp.compiled
+    def term_gradient_bounds(self, i, out):
+        for j in range(self.dim):
+            out[j] = self.most[i, j]
+
+
+def test_norms_in_other_coordinates_hold_whatever_the_signs_are():
+    """Those of every corner of the box of gradients are below, and in one of these each coordinate is as far out."""
+    model, root = Boxed(), np.array([[1.0, -2.0, 0.5], [-0.3, 1.0, 4.0], [2.0, 0.7, -1.0]])
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    for first in (0, 1):
+        moved = np.abs(np.array([corners * most @ root for most in model.most[first:]]))
+        expected = np.sqrt(np.sum(moved.max(axis=1) ** 2, axis=1))
+        np.testing.assert_allclose(model.term_gradient_norms(root, first, 2), expected, rtol=1e-13)
+        assert np.all(np.linalg.norm(moved, axis=2) <= expected[:, None] * (1.0 + 1e-12))
 
 
 def test_linear_gaussian_predictions():

@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import types
@@ -29,7 +30,8 @@ from pdmp.models import (
     numerical,
 )
 from pdmp.models.numerical import term_partial_lipschitz
-from pdmp.models.regressions.design import read_design, row_norms
+from pdmp.models.regressions import glm, spike_and_slab
+from pdmp.models.regressions.design import Columns, read_design, row_norms
 from pdmp.native.classes import entry
 from tests.checks import in_ci, plain_only
 
@@ -188,6 +190,97 @@ def test_logistic_regression_with_an_offset():
     assert_allclose(model.potential(x), 0.5 * x @ x - expected.sum(), rtol=1e-12)
     with pytest.raises(ValueError, match="`offset` must have shape"):
         model.log_likelihood(x, X, y, True)  # `pointwise`, by position
+
+
+@plain_only
+def test_columns_of_a_table_are_read_where_they_are():
+    """Of arrays with strides of their own, standardised as they are read, and as a copy in a pickle."""
+    table = np.asfortranarray(rng(3).standard_normal((2 * N, 3)) + [10.0, 0.0, -5.0])
+    apart = np.repeat(table[::2, 2], 3)[::3]  # whose numbers are 24 bytes apart
+    columns = Columns(np.ascontiguousarray(table[::2, 0]), table[::2, 1], apart)
+    centre, scale = np.array([10.0, 0.5, -5.0]), np.array([2.0, 1.0, 0.5])
+    design, expected = columns.standardised(centre, scale), (table[::2] - centre) / scale
+    centre[:], scale[:] = 0.0, 1.0  # they are kept
+    for read in (design, pickle.loads(pickle.dumps(design)), copy.copy(design)):
+        assert len(read) == N and read.shape == (N, 3)
+        assert_allclose(np.asarray(read), expected, rtol=1e-14)
+        assert_allclose([[read.feature(i, j) for j in range(3)] for i in (0, 70)], expected[[0, 70]], rtol=1e-14)
+        for where in (slice(3, 90), slice(3, 90, 7), slice(90, 3), slice(100, 400), np.array([5, 2, 140]), [0]):
+            assert_allclose(read[where], expected[where], rtol=1e-14)
+        assert_allclose(read[:, 2], expected[:, 2], rtol=1e-14)
+        assert_allclose(read[5:9, 0], expected[5:9, 0], rtol=1e-14)
+        some = read.some(np.array([7, 3, 3]))
+        assert_allclose(some[:], expected[[7, 3, 3]], rtol=1e-14)
+        rows = read.rows(140, 400)  # to the end, with zeros up to whole cache lines
+        assert rows.shape == (10, 8) and not rows[:, 3:].any()
+        assert_allclose(rows[:, :3], expected[140:], rtol=1e-14)
+        x, y = rng(4).standard_normal((2, 3))
+        assert_allclose(read.both_products(x, y, 11), expected[11] @ np.array([x, y]).T, rtol=1e-13)
+    assert_allclose(columns[:], table[::2], rtol=1e-14)  # as they were
+
+
+@plain_only
+def test_rows_begin_at_cache_lines_after_a_pickle():
+    design = read_design(features(8))[1]
+    for again in [pickle.loads(pickle.dumps(design)) for _ in range(9)]:
+        assert again.data.ctypes.data % 64 == 0 and np.array_equal(again.data, design.data)
+
+
+@plain_only
+def test_entries_that_a_sparse_matrix_has_twice_are_one():
+    """Their squares, and single entries, are of the sum."""
+    twice = sparse.csr_array(([1.0, 2.0, -4.0, 4.0, 3.0], [1, 1, 0, 0, 2], [0, 2, 4, 5]), shape=(3, 3))
+    X, design = read_design(twice)
+    assert X.nnz == 2 and twice.nnz == 5
+    assert [[design.feature(i, j) for j in range(3)] for i in range(3)] == [[0, 3, 0], [0, 0, 0], [0, 0, 3]]
+    out, squares = np.zeros((2, 3))
+    design.add_squares(np.arange(3), 0, 3, np.array([1.0, 1.0, 2.0]), out, squares)
+    assert out.tolist() == [0.0, 3.0, 6.0] and squares.tolist() == [0.0, 9.0, 36.0]
+
+
+@plain_only
+@pytest.mark.parametrize(
+    "columns, intercept, names",
+    [
+        (["a", "b"], False, {"a": (), "b": ()}),
+        (["a", "a"], False, {"coefficients": (2,)}),
+        ([0, "a"], False, {"coefficients": (2,)}),
+        ([0, 1], True, {"coefficients": (2,), "intercept": ()}),
+        (["b", "intercept"], True, {"b": (), "(intercept)": (), "intercept": ()}),
+        (["b", "coefficients"], True, {"b": (), "coefficients": (), "intercept": ()}),
+    ],
+)
+def test_names_of_columns_are_names_of_coefficients_where_they_can_be(columns, intercept, names):
+    table = pytest.importorskip("pandas").DataFrame(features(2), columns=columns)
+    model = LogisticRegression(table, targets(features(2))["binary"], intercept=intercept)
+    assert list(model.variables.items()) == list(names.items())
+    x = np.ones(model.dim)
+    assert_allclose(model.predict(x, table[:5]), model.predict(x, table.to_numpy()[:5]), rtol=0.0)
+
+
+@plain_only
+@pytest.mark.parametrize("width", [2, 3])
+def test_labels_of_any_kind_are_looked_at_in_all_rows(width, monkeypatch):
+    """Also where those of the first rows are all alike, and where they are few in many pieces."""
+    pieces = [(first, min(first + width, 10)) for first in range(0, 10, width)]
+    monkeypatch.setattr(glm, "chunks", lambda n, numbers: pieces)
+    expected = np.array([0.0] * 6 + [1.0, 0.0, 1.0, 0.0])
+    signs = 2.0 * expected - 1.0
+    for y in (expected, expected.astype(bool), expected.astype(np.uint8), signs, signs.astype(np.int8), signs.tolist()):
+        assert glm.read_labels(y, 10).tolist() == expected.tolist()
+        assert glm.read_labels(y[::-1], 10).tolist() == expected[::-1].tolist()
+    for bad in (np.where(np.arange(10) == 8, 2.0, expected), np.where(np.arange(10) == 7, 0.0, signs)):
+        with pytest.raises(ValueError, match=r"`y` must have labels in \{0, 1\} or \{-1, \+1\}"):
+            glm.read_labels(bad, 10)
+    with pytest.raises(ValueError, match="both classes, and all 10 labels are 1"):
+        glm.read_labels(np.ones(10, int), 10)
+
+
+@plain_only
+def test_a_number_is_no_scale_of_the_intercept_and_an_array_is():
+    for given, precision in ((0.5, [4.0, 4.0, 0.0]), ([0.5, 1.0, 2.0], [4.0, 1.0, 0.25]), (np.inf, [0.0] * 3)):
+        assert build("logistic", d=2, intercept=True, prior_scale=given).precision.tolist() == precision
+    assert build("logistic", d=2, prior_scale=0.5).precision.tolist() == [4.0, 4.0]
 
 
 @plain_only
@@ -458,6 +551,16 @@ def spiky():
     return SpikeAndSlabLinearRegression(
         X, y, noise_scale=1.1, slab_scale=0.7, inclusion=[0.2, 0.3, 0.4, 0.5], always=[3]
     )
+
+
+@plain_only
+def test_as_many_coefficients_are_enumerated_as_is_said(monkeypatch):
+    model = spiky()  # of which three may be 0
+    monkeypatch.setattr(spike_and_slab, "ENUMERATED", 3)
+    assert len(model.enumerate().models) == 8
+    monkeypatch.setattr(spike_and_slab, "ENUMERATED", 2)
+    with pytest.raises(ValueError, match="models are enumerated up to 2 coefficients that may be 0, and 3 may"):
+        model.enumerate()
 
 
 @plain_only

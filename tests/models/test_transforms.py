@@ -64,6 +64,8 @@ def test_a_transform_is_recognised(transform, shape):
     if shape or not isinstance(transform, Ordered):
         assert recognised(x, transform.constrain(x)) == transform
     assert recognised(x, x**3) is None
+    if not shape:  # points are in no order
+        assert recognised(x, Ordered().constrain(x)) is None
 
 
 def test_large_bounds_are_told_from_offsets():

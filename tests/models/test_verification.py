@@ -396,17 +396,8 @@ def test_a_slope_is_hidden_where_rounding_is_a_twentieth_of_it_or_a_hundredth(sl
         constant = share * hidden * step / (64.0 * resolution)
         for before in (0, verification.HIDDEN, verification.SEEN):
             seen = np.array([before], np.int8)
-            group, x = np.array([0]), np.zeros(1)
-            slopes_differ(
-                lambda y, c=constant: c + slope * y[0],
-                x,
-                constant,
-                np.array([slope]),
-                np.ones(1),
-                resolution,
-                group,
-                seen,
-            )
+            gradient, value = np.array([slope]), lambda y, c=constant: c + slope * y[0]
+            slopes_differ(value, np.zeros(1), constant, gradient, np.ones(1), resolution, np.array([0]), seen)
             assert seen[0] == max(before, found)
 
 
