@@ -251,3 +251,14 @@ def test_a_branch_that_is_not_taken_does_not_count():
     nodes = [node, node.derivative(0)]
     found = Tape(nodes)(np.array([[0.0, 2.0]]), np.array([[-1.0, 3.0]]))
     assert np.allclose(found, [[0.0, 2.0 * math.log(3.0)], [0.0, 2.0 / 3.0]])
+
+
+@pytest.mark.parametrize(
+    "number, power, value",
+    [(-2.0, 3, -8.0), (-2.0, -1, -0.5), (4.0, 0.5, 2.0), (0.0, 0.5, 0.0), (0.0, -1, None), (-2.0, 0.5, None)],
+)
+def test_powers_of_numbers_are_numbers_where_there_are_such(number, power, value):
+    """Others are left to where the expression is evaluated, as on the side of a `where` that is not looked at."""
+    graph = Graph()
+    found = graph.product([(graph.node(number), power)])
+    assert (found.kind, found.args) == (n.CONSTANT, value) if value is not None else found.kind == n.PRODUCT

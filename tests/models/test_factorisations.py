@@ -10,7 +10,7 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
-from pdmp.models.factorisations import bayesian_nn
+from pdmp.models.factorisations import bayesian_nn, factorisation
 from pdmp.models.numerical import quick_mode
 from tests.checks import plain_only
 
@@ -80,6 +80,20 @@ def point(model, seed=1):
 
 def close(found, expected, tolerance):
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(1.0, np.abs(expected).max()))
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf"])
+@pytest.mark.parametrize("size", [1, 7])
+def test_ratings_are_looked_at_in_pieces(name, size, monkeypatch):
+    """None is left out or twice, and the last piece may be smaller."""
+    model = FACTORISATIONS[name]()
+    x = point(model)
+    assert model.n_data > 3 * size and model.n_data % 7
+    expected = model.predict(x), model.curvatures(x), model.log_likelihood(x)
+    monkeypatch.setattr(factorisation, "PIECE", size)
+    for found, whole in zip((model.predict(x), model.curvatures(x), model.log_likelihood(x)), expected, strict=True):
+        np.testing.assert_allclose(found, whole, rtol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------

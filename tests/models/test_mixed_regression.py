@@ -227,6 +227,25 @@ def test_bounds_on_remainders_of_rows(law):
     assert worst > {StudentTLaw: 0.05, NegativeBinomialLaw: 0.1}.get(law, 0.4)
 
 
+@pytest.mark.parametrize("offset, typical", [(0.0, True), (1e3, False)])
+def test_the_stiffness_of_gauges_is_that_of_the_data(offset, typical, monkeypatch):
+    """Of crossed groupings Σ weight |ℓ''| where the model begins, in pieces; their weights where that is 0."""
+    monkeypatch.setattr(design, "PIECE", 4)
+    rng, n = np.random.default_rng(6), 14
+    y, offset, weights = np.arange(n) % 2, offset + rng.standard_normal(n), rng.uniform(0.5, 2.0, n)
+    groups = [
+        GroupColumn(f"1|{name}", name, tuple("abcd"[:k]), np.arange(n) // 2 % k, np.ones(n), HalfNormal(1.0))
+        for name, k in (("g", 3), ("h", 4))
+    ]
+    options = {"intercept": 0, "offset": offset, "weights": weights}
+    model = GroupIntercepts(np.ones((n, 1)), y, LogitLaw(), ["Intercept"], [Normal(0.3, 2.0)], groups, **options)
+    p = special.expit(offset + 0.3)
+    expected = np.sum(weights * p * (1.0 - p)) if typical else weights.sum()
+    np.testing.assert_allclose(model.stiffness, [0.0, expected], rtol=1e-5)
+    rows = np.bincount(groups[1].level, weights, 4)
+    np.testing.assert_allclose(model.share, [0.0, 0.0, 0.0, *rows / rows.sum()], rtol=1e-13)
+
+
 def test_coefficients_of_groups_are_the_same_law():
     """U(x) with w = β₀ + u is that of `MixedRegression` at the effects u, and so are the natural parameters."""
     rng, n = np.random.default_rng(6), 12

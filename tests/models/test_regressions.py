@@ -13,7 +13,7 @@ import types
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse, special, stats
+from scipy import optimize, sparse, special, stats
 
 import pdmp
 from pdmp.models import (
@@ -691,6 +691,45 @@ def test_weights_of_the_estimator_are_noticed(kind):
 
 
 @plain_only
+def test_how_far_an_estimator_is_from_the_mode():
+    """In standard deviations of the posterior: from a tenth on it is said, from one on it is refused."""
+    from sklearn import linear_model
+
+    X, y = features(1, 12), targets(features(1, 12))["count"]
+    estimator = linear_model.PoissonRegressor(alpha=0.2, tol=1e-10).fit(X, y)
+    model = pdmp.models.from_sklearn(estimator, X, y)
+    mode, v = np.append(estimator.coef_, estimator.intercept_), np.array([1.0, -2.0])
+
+    def distance(t):
+        x = mode + t * v
+        return math.sqrt(model.gradient(x) @ np.linalg.solve(model.hessian(x), model.gradient(x)))
+
+    for away, said in ((0.095, None), (0.105, UserWarning), (0.95, UserWarning), (1.05, ValueError)):
+        x = mode + optimize.brentq(lambda t, away=away: distance(t) - away, 0.0, 1.0, rtol=1e-4) * v
+        estimator.coef_, estimator.intercept_ = x[:1], x[1]
+        if said is None:
+            pdmp.models.from_sklearn(estimator, X, y)  # warnings are errors
+        elif said is UserWarning:
+            with pytest.warns(UserWarning, match="are 0.[19].* posterior standard deviations from the mode"):
+                pdmp.models.from_sklearn(estimator, X, y)
+        else:
+            with pytest.raises(ValueError, match=r"are 1\.05 posterior standard deviations from the mode"):
+                pdmp.models.from_sklearn(estimator, X, y)
+
+
+@plain_only
+@pytest.mark.parametrize("shape", [0.4, 1.0, 1.5])
+def test_coefficients_have_no_variance_where_the_shape_is_at_most_1(shape):
+    law = NormalInverseGamma([1.0, -2.0], [[2.0, 0.5], [0.5, 1.0]], shape=shape, scale=3.0)
+    mean, covariance = law.posterior()
+    variance = (
+        6.0 * np.linalg.inv([[2.0, 0.5], [0.5, 1.0]]) if shape > 1.0 else np.array([[1.0, -1.0], [-1.0, 1.0]]) * np.inf
+    )
+    assert_allclose(covariance[:2, :2], variance, rtol=1e-12)
+    assert_allclose([mean[2], covariance[2, 2]], [np.log(3.0) - special.digamma(shape), special.polygamma(1, shape)])
+
+
+@plain_only
 def test_what_has_no_bayesian_counterpart():
     from sklearn import linear_model
 
@@ -774,6 +813,8 @@ NIG = NormalInverseGammaRegression
         (lambda: NIG(X3, Y3, prior_covariance=-1.0), "`prior_covariance` must be positive"),
         (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [2.0, 1.0]]), "the matrix given is not positive definite"),
         (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [0.0, 9.0]]), "finite and symmetric"),
+        (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 1e-6], [0.0, 9.0]]), "finite and symmetric"),
+        (lambda: NIG(X3, Y3, prior_covariance=[[1.0, np.inf], [np.inf, 9.0]]), "finite and symmetric"),
         (lambda: NIG([[1.0, 1.0]] * 3, Y3, prior_covariance=np.inf), "improper: columns of `X` are linearly dependent"),
         (
             lambda: NIG([[1.0], [2.0]], [1.0, 2.0], 0.0, np.inf, 0.0, 0.0),

@@ -3,6 +3,7 @@
 import math
 import pickle
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import sparse
 import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Flat, HalfNormal, Normal
+from pdmp.models.sums_of_terms import largest_product
 from pdmp.models.transforms import Interval, Log
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from tests.checks import run_chain
@@ -174,6 +176,16 @@ def test_some_rows_alone_are_those_rows(rows):
     np.testing.assert_allclose(some.gradient(POINT) - prior(POINT)[1], gradient_of(rows), rtol=1e-10, atol=1e-11)
     hessian = sum(BY_HAND[i][1].T @ BY_HAND[i][0][2](BY_HAND[i][1] @ POINT) @ BY_HAND[i][1] for i in rows)
     np.testing.assert_allclose(some.hessian(POINT) - prior(POINT)[2], hessian, rtol=1e-10, atol=1e-11)
+
+
+def test_a_product_is_bounded_from_above_however_it_is_rounded():
+    rng = np.random.default_rng(3)
+    for q, one, other in rng.standard_normal((200, 3)).tolist():
+        low, high = min(one, other), max(one, other)
+        exact = max(Fraction(q) * Fraction(low), Fraction(q) * Fraction(high))
+        found = largest_product(q, low, high)
+        assert Fraction(found) >= exact and found == pytest.approx(float(exact), rel=1e-11)
+    assert largest_product(0.0, -math.inf, math.inf) == 0.0
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.05, 1.0])
