@@ -401,6 +401,17 @@ def test_responses_may_lie_where_they_are_cut_off():
             family.rows(y, mu=p.m, sigma=p.s, **bounds)
 
 
+def test_counts_may_all_be_of_one_category():
+    """Of the reference or of another; where all are 0 there are no data."""
+    p, family = pdmp.Parameters(bus=1, car=1), families.multinomial(["bus", "car"])
+    for counts in ([[3, 4], [0, 0], [0, 0]], [[0, 0], [0, 1], [0, 0]], [[0, 0], [0, 0], [2, 0]]):
+        given = {f"count of {name}": values for name, values in zip(("bus", "car"), counts[1:], strict=True)}
+        assert family.rows(counts[0], bus=p.bus, car=p.car, **given).n == 2
+    given = {"count of bus": [0, 0], "count of car": [0, 0]}
+    with pytest.raises(ValueError, match="`y` of multinomial: the counts are 0 in every row, which say nothing"):
+        family.rows([0, 0], bus=p.bus, car=p.car, **given)
+
+
 @pytest.mark.parametrize("y, mu, lb, ub", [(0.5, -40.0, 0.0, 10.0), (9.5, 50.0, 0.0, 10.0), (4.0, 5.0, 0.0, 10.0)])
 def test_densities_between_two_bounds_in_one_tail(y, mu, lb, ub):
     """Whichever it is, of a law with the standard deviation 1, near the bound that is nearest to its centre."""

@@ -11,6 +11,7 @@ import pathlib
 import pickle
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -460,6 +461,45 @@ def test_function_may_return_other_types_and_keep_what_it_is_given():
     both(model.native, x, out)
     assert np.array_equal(out, [103.0, 204.0])
     assert np.array_equal(seen[-4], [1.0, 1.0]) and np.array_equal(seen[-1], [2.0, 3.0])
+
+
+def test_a_hessian_by_differences_is_symmetric_at_any_scale():
+    """Steps are of the size of x: at 10¹² those of a coordinate near 0 would change nothing."""
+
+    def function(x):
+        u, w = x[0] * 1e-12, x[1]
+        return u**2 + u * w + np.cosh(w), np.array([(2.0 * u + w) * 1e-12, u + np.sinh(w)])
+
+    x = np.array([3e12, 0.7])
+    found = from_function(function, 2, initial=x).hessian(x)
+    expected = np.array([[2e-24, 1e-12], [1e-12, np.cosh(0.7)]])
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert np.array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("wrong", [lambda x: np.abs(x) > 0.2, lambda x: np.abs(x) < 0.2], ids=["further", "nearer"])
+def test_slopes_of_an_adapter_are_compared_at_two_distances(wrong):
+    model = from_function(lambda x: (0.5 * x @ x, x * (1.0 + 0.5 * wrong(x))), 2, check_gradient=False)
+    with pytest.warns(UserWarning, match="^the gradient is not the slope of its log density: coordinate x.[01]. of it"):
+        model.warn_of_wrong_slopes("the gradient")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_function(lambda x: (0.5 * x @ x, x), 2, check_gradient=False).warn_of_wrong_slopes("the gradient")
+
+
+def test_a_gradient_in_a_work_array_is_a_copy_of_it():
+    """Of a function that returns the same array again: what one call gave is not changed by the next."""
+    work = np.zeros(2)
+
+    def function(x):
+        work[:] = x
+        return 0.5 * float(x @ x), work
+
+    model = from_function(function, 2)
+    assert model.callback.reuses
+    first = model.callback.evaluate(np.array([1.0, -2.0]))[1]
+    model.callback.evaluate(np.array([5.0, 6.0]))
+    assert first.tolist() == [1.0, -2.0]
 
 
 def test_function_in_single_precision_passes_the_comparison():
