@@ -510,6 +510,26 @@ def test_prior_inclusion_and_slab():
     np.testing.assert_allclose(model.slab_density(), [0.0, stats.norm.pdf(0.0, *scaled)], rtol=1e-12)
 
 
+def test_further_data_of_rows_are_each_in_their_place():
+    """Two bounds of a normal law, with weights: terms, densities and the potential of a part against SciPy."""
+    rng, n, family = np.random.default_rng(8), 9, families.truncated(families.gaussian, True, True)
+    X, y = rng.normal(2.0, 3.0, (n, 1)), rng.normal(0.5, 1.0, n)
+    lb, ub, weights = y - rng.uniform(0.1, 2.0, n), y + rng.uniform(0.1, 3.0, n), rng.uniform(0.5, 2.0, n)
+    law = law_of(family, ["lb", "ub"])
+    model = MixedRegression(
+        X, y, law, ["x"], [Normal(0.0, 1.0)], (), [HalfNormal(1.0)], weights=weights, beside={"ub": ub, "lb": lb}
+    )
+    x = np.array([0.4, -0.2])
+    z, sd = x[0] * X[:, 0] / model.scale[0], math.exp(-0.2)
+    expected = weights * stats.truncnorm.logpdf(y, (lb - z) / sd, (ub - z) / sd, z, sd)
+    np.testing.assert_allclose(model.pointwise_log_likelihood(x), expected, rtol=1e-10)
+    constants = -0.5 * weights * math.log(2.0 * math.pi)
+    np.testing.assert_allclose([-model.term_potential(x, i) for i in range(n)], expected - constants, rtol=1e-10)
+    part = model.some_rows(np.array([7, 2]))
+    np.testing.assert_allclose(part.pointwise_log_likelihood(x), expected[[7, 2]], rtol=1e-10)
+    assert np.array_equal(part.given, [lb[[7, 2]], ub[[7, 2]]])
+
+
 def test_some_rows_of_columns_of_a_table_have_no_passes_of_all():
     """What passes over rows keep of the whole model is not that of a part of it."""
     rng = np.random.default_rng(1)
