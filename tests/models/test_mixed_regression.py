@@ -244,6 +244,8 @@ def test_the_stiffness_of_gauges_is_that_of_the_data(offset, typical, monkeypatc
     np.testing.assert_allclose(model.stiffness, [0.0, expected], rtol=1e-5)
     rows = np.bincount(groups[1].level, weights, 4)
     np.testing.assert_allclose(model.share, [0.0, 0.0, 0.0, *rows / rows.sum()], rtol=1e-13)
+    with pytest.raises(ValueError, match="intercepts of groups are for a fixed intercept and groupings"):
+        GroupIntercepts(np.ones((n, 1)), y, LogitLaw(), ["x"], [Normal(0.3, 2.0)], groups)
 
 
 def test_coefficients_of_groups_are_the_same_law():

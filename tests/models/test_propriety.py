@@ -908,6 +908,13 @@ def test_a_row_that_goes_up_and_down_looks_once_as_if_it_fell(monkeypatch):
         assert _rows_that_fall(rest, [np.ones(1, bool)], np.arange(3)) == found
 
 
+def test_a_row_falls_in_the_direction_that_is_asked_for():
+    """And in no other, along which it grows."""
+    row = _Search(target(lambda x: 10.0 * x[1] - x[0], lambda x: [-1.0, 10.0], 2), np.zeros(2), None)
+    for v, falls in (([1.0, 0.0], True), ([-1.0, 0.0], False), ([0.0, 1.0], False), ([0.0, -1.0], True)):
+        assert _row_falls(row, np.array(v)) == falls
+
+
 @pytest.mark.exact
 @pytest.mark.parametrize("none", [0, 1])
 def test_a_search_needs_both_points_to_begin_at(none, monkeypatch):
