@@ -4,6 +4,8 @@
 
 import contextlib
 import csv
+import io
+import json
 import os
 import pathlib
 import re
@@ -17,11 +19,12 @@ import pandas
 import pytest
 import typer
 from matplotlib import pyplot
+from matplotlib.figure import Figure
 
 import pdmp
 from pdmp import cli, comparison, data
 from pdmp.native.messages import announce
-from tests.commands import command, here, small, write_table  # noqa: F401
+from tests.commands import Spy, command, here, small, spies, write_table  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -246,6 +249,9 @@ def test_tables_are_read_with_their_targets(name, small, command, monkeypatch):
         file.writelines(f"{t:g} 1:{a!r} 2:{b!r}\n" for (a, b), t in zip(X.tolist(), y.tolist(), strict=True))
     _, _, err = command(f"{name} small.svm")
     assert "small.svm has 120 rows and 3 columns, too many for this command" in err
+    monkeypatch.setattr(cli, "MOST_NUMBERS", 360)
+    assert command(f"{name} small.svm")[2] == "pdmp: seen\n"
+    assert isinstance(seen[-1].X, np.ndarray) and np.array_equal(seen[-1].X, data.read("small.svm", None).X.toarray())
 
 
 @pytest.mark.parametrize("name", ["compare", "sample", "list"])
@@ -281,6 +287,93 @@ def test_tune(small, command):
     assert matplotlib.image.imread(small / "found" / "tuning.png").shape[1] > 500 and not pyplot.get_fignums()
     code, _, err = command("tune SGLD --data small.csv --target label --budget 0.0001")
     assert code == 2 and "pdmp: --budget is too small for one round" in err
+
+
+@pytest.mark.exact
+def test_what_tune_prints_and_writes(small, command, spies, monkeypatch):
+    rows = [
+        {"step": step, "size": 2, "round": 0, "spent": 10.0, "score": score, "kept": kept, "draws": 9, "why": ""}
+        for step, score, kept in ((0.1, 0.5, True), (0.25, np.inf, False))
+    ]
+    found = pdmp.tuning.competition.Tuning({"step": 0.1, "size": 2}, 0.5, rows, "data", "ksd", 3, None)
+    drawn = Spy(Figure(figsize=(1, 1)))
+    spies["mamba"].result = found
+    monkeypatch.setattr(cli.plots, "tuning", drawn)
+    call = "tune SGLD small.csv --target label --seed 3 --out found"
+    code, out, _ = command(call)
+    assert code == 0 and out.endswith(f"\n{found}\nwritten: found/tuning.png, found/tuning.csv\n")
+    assert drawn.only == ((found,), {}) and (small / "found" / "tuning.png").read_bytes()[1:4] == b"PNG"
+    with open(small / "found" / "tuning.csv", newline="", encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == [{name: str(value) for name, value in row.items()} for row in rows]
+    code, out, err = command(f"{call} --json")
+    about = {"problem": "small", "sampler": "SGLD", "metric": "ksd", "best": found.best}
+    assert code == 0 and json.loads(out) == about | {"table": [rows[0], rows[1] | {"score": None}]}
+    assert "Bayesian logistic regression" in err and err.endswith("written: found/tuning.png, found/tuning.csv\n")
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(("stopped", "code"), [("interrupted", 130), ("data_passes", 0)])
+def test_a_run_that_was_interrupted_is_printed_and_told_by_the_exit_code(stopped, code, small, command, spies):
+    process = types.SimpleNamespace(recipe=types.SimpleNamespace(setting=lambda process: "fast"))
+    stats = {"data_passes": 48_000.0, "total_events": 7_001, "bound_violations": 1_002, "seconds": 0.5}
+    saved, made = [], types.SimpleNamespace(stats=stats, stopped=stopped, chains=4, summary=lambda: "the table")
+    made.records, made.save = [types.SimpleNamespace(length=length) for length in (0.0, 1.0)], saved.append
+    spies["configured"].result, spies["sample"].result = {"BPS": process}, made
+    found, out, _ = command("sample BPS small.csv --target label --save run.npz")
+    assert found == code and [str(path) for path in saved] == ["run.npz"]
+    said = "BPS (fast): 4 chains of 12,000 data passes, 7,001 events, 1,002 bound violations, 0.50 s"
+    assert out.endswith(f"the table\n{said}\nwritten: run.npz\n")
+    made.records.pop()
+    found, _, err = command("sample BPS small.csv --target label")
+    assert found == (code or 2) and ("the budget ended before there was a path" in err) == (code == 0)
+
+
+@pytest.mark.exact
+def test_samplers_and_problems_as_json_and_the_version(command):
+    code, out, _ = command("list --json")
+    found = json.loads(out)
+    assert code == 0 and found["problems"] == {name: load.about for name, load in data.PROBLEMS.items()}
+    assert found["samplers"] == {name: cls.__doc__.strip().splitlines()[0] for name, cls in declared().items()}
+    assert list(found["samplers"]) == sorted(found["samplers"])
+    assert command("--version") == (0, f"pdmp {pdmp.__version__}\n", "")
+
+
+@pytest.mark.exact
+def test_the_address_of_a_cluster(monkeypatch):
+    events = []
+
+    class Client:
+        def __init__(self, address):
+            events.append(address)
+            if "nowhere" in address:
+                raise OSError("timed out")
+
+        def __enter__(self):
+            events.append("open")
+
+        def __exit__(self, *_):
+            events.append("closed")
+
+    monkeypatch.setitem(sys.modules, "distributed", types.SimpleNamespace(Client=Client))
+    with cli._executor("tcp://10.0.0.1:8786") as where:
+        assert isinstance(where, Client) and events == ["tcp://10.0.0.1:8786", "open"]
+    assert events[-1] == "closed"
+    with pytest.raises(cli.UserError, match=r"--executor: no Dask scheduler at 'nowhere:1' \(timed out\)"):
+        cli._executor("nowhere:1").__enter__()
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(cli.UserError, match="--executor with an address needs Dask"):
+        cli._executor("here:1").__enter__()
+
+
+@pytest.mark.exact
+def test_progress_on_a_terminal_is_one_line(monkeypatch):
+    for is_terminal, wanted in ((True, "\r\x1b[2Kone\r\x1b[2K"), (False, "one\n")):
+        stderr = io.StringIO()
+        stderr.isatty = lambda is_terminal=is_terminal: is_terminal
+        monkeypatch.setattr(sys, "stderr", stderr)
+        cli._say("one")
+        cli._say("")
+        assert stderr.getvalue() == wanted
 
 
 # -- mistakes: one line on stderr, exit code 2 --------------------------------------------------------------------
@@ -497,10 +590,11 @@ def test_problem_that_needs_an_extra(here, command, monkeypatch):
     assert code == 2 and "pip install 'pdmp[data]'" in err
 
 
-def test_a_bug_is_not_called_a_mistake(here, monkeypatch):
+@pytest.mark.exact
+def test_a_bug_is_not_called_a_mistake(small, monkeypatch):
     def broken(model, mode, classes):
         raise ValueError("a bug")
 
     monkeypatch.setattr(comparison, "configured", broken)
     with pytest.raises(ValueError, match="a bug"):
-        cli.main(["sample", "BPS", "--problem", "wine"])
+        cli.main(["sample", "BPS", "small.csv", "--target", "label"])
