@@ -273,6 +273,43 @@ def test_distance_of_covariances():
     assert distance(np.array([1.0, 2.0]), np.array([1.0, 2.0 * math.e])) == pytest.approx(2.0 / math.sqrt(2.0))
 
 
+@pytest.mark.parametrize(
+    ("far", "change", "is_settled"),
+    [(False, 0.499, True), (False, 0.501, False), (True, 0.699, True), (True, 0.701, False)],
+)
+def test_which_change_of_the_covariance_is_small(far, change, is_settled):
+    names = ("gaussian", "residual", "points", "step", "far", "mass", "change", "windows", "gradients", "visited")
+    made = metric.Metric(**dict.fromkeys(names) | {"far": far, "change": change})
+    assert made.settled == is_settled
+
+
+def test_chains_that_are_astray_have_steps_below_three_tenths_of_the_median():
+    """And started on a path that did not converge."""
+    steps = np.array([0.2, 0.0599, 0.0601, 0.0599, 0.4, 0.2, 0.9])
+    run = SimpleNamespace(records=[SimpleNamespace(statistics={"mean_step": step}) for step in steps])
+    starts = SimpleNamespace(converged=np.arange(7) == 3)
+    assert np.flatnonzero(metric.astray(run, starts)).tolist() == [1]
+
+
+def test_points_have_escaped_that_are_ten_thousand_times_further_out(monkeypatch):
+    """Than starts, or than 1."""
+    monkeypatch.setattr(metric, "along_ridge", lambda model, x: "a ridge")
+    for starts, limit in (([[0.5, -0.2], [0.0, 0.1]], 1e4), ([[0.5, -30.0], [0.0, 0.1]], 3e5)):
+        for factor, said in ((1.01, "a ridge"), (0.99, "")):
+            x = np.array([[1.0, -0.4 * factor * limit], [3.0, 0.6 * factor * limit]])
+            assert metric.escaped(None, x, np.array(starts)) == said
+    assert metric.escaped(None, np.array([[np.inf, 0.0], [1.0, 0.0]]), np.zeros((2, 2))) == ""
+
+
+@pytest.mark.parametrize(("share", "neck"), [(0.199, None), (0.201, 1)])
+def test_a_neck_explains_a_fifth_of_the_sizes_of_gradients(share, neck):
+    """Of two coordinates of which the first has nothing of the other's gradients."""
+    u, v, w, z = 10.0 * np.linalg.qr(np.column_stack([np.ones(100), rng().standard_normal((100, 4))]))[0][:, 1:].T
+    logs = np.column_stack([math.sqrt(share) * v + math.sqrt(1.0 - share) * w, 3.0 * z])
+    signs = np.where(np.arange(200).reshape(100, 2) % 3, 1.0, -1.0)
+    assert metric.neck_of(np.column_stack([u, 7.0 + v]), signs * np.exp(logs)) == neck
+
+
 def test_windows_go_on_until_it_has_settled(monkeypatch):
     monkeypatch.setattr(metric, "TOLERANCE", -1.0)
     monkeypatch.setattr(metric, "FAR_TOLERANCE", -1.0)

@@ -259,6 +259,13 @@ def test_any_chain_may_come_to_the_others():
         assert comes_to(run, unit, near) == came
 
 
+@pytest.mark.parametrize(("square", "is_so"), [(8.9, True), (9.1, False)])
+def test_three_standard_deviations_from_the_mean_are_near(square, is_so):
+    root = np.linalg.cholesky(np.linalg.inv(PRECISION))
+    for metric in (Gaussian(MEAN, root), Gaussian(MEAN, np.array([0.1, 2.0, 30.0]))):
+        assert modes.is_near(metric, metric.at(math.sqrt(square) * np.array([0.6, 0.0, -0.8]))) == is_so
+
+
 def test_directions_have_a_standard_deviation():
     root = np.linalg.cholesky(np.linalg.inv(PRECISION))
     rows = along(Gaussian(MEAN, root))
