@@ -1,5 +1,7 @@
 """Other modes of sub-sampled posteriors: what some rows show, which are told, and where rows are expanded."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,15 @@ def test_beside_an_anchor_are_those_not_far_behind_it(behind):
     here, found = beside(known, one.gaussian.centre)
     assert here is one.gaussian
     assert [mode.behind for mode in found] == ([pytest.approx(behind)] if behind < 3.0 else [])
+
+
+@pytest.mark.parametrize(("distance", "is_apart"), [(2.99, False), (3.01, True)])
+def test_modes_three_standard_deviations_apart_are_two(distance, is_apart):
+    """Of the first of the two, in whatever direction; with a barrier between them if one is asked for."""
+    one, other = (Gaussian(np.array([1.0, -2.0]), root) for root in (np.array([0.1, 5.0]), np.array([9.0, 9.0])))
+    other = other._replace(centre=one.at(distance * np.array([0.6, -0.8])))
+    slope = SimpleNamespace(potential=lambda x: 0.0)
+    assert row_modes.apart(slope, one, other, 0.0) == is_apart and not row_modes.apart(slope, one, other, 1e-9)
 
 
 def test_one_mode_is_one():

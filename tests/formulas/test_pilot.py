@@ -95,6 +95,22 @@ def test_what_is_good_enough_is_left(monkeypatch):
     assert run_with(monkeypatch, first, [(others, wide)])[0] is first
 
 
+@pytest.mark.parametrize(
+    ("shift", "width", "is_left"), [(0.99, 1.0, True), (1.01, 1.0, False), (0.0, 1.49, True), (0.0, 1.51, False)]
+)
+def test_what_a_pilot_may_be_off_by(shift, width, is_left, monkeypatch):
+    """One standard deviation of the last coordinate, a dispersion; and half as wide again."""
+    first = process()
+    shifts, widths = np.zeros(first.dim), np.ones(first.dim)
+    shifts[-1], widths[first.spread] = shift, width
+    found, passes, asked = run_with(monkeypatch, first, [(shifts, widths), (0.0, widths)])
+    assert (found is first) == is_left and passes == (2.5 if is_left else 3.5 if width == 1.0 else 6.0)
+    options = asked[0][1]
+    assert options.pop("initial").shape == (9,) and isinstance(options.pop("seed"), int) and asked[0][0] is first
+    wanted = {"time": 100.0, "warmup": 0.2, "store": "moments", "covariance": False, "progress": False}
+    assert options == wanted
+
+
 def test_coefficients_alone_need_no_pilot_and_failures_are_left_to_the_run(monkeypatch):
     for first in (process(groups=False, law=PoissonLaw),):
         assert run_with(monkeypatch, first, [])[:2] == (first, 0.0)
