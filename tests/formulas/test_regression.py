@@ -1,5 +1,6 @@
 """Regressions by formula: coding against matrices made by hand, predictions, mistakes, and the command."""
 
+import contextlib
 import decimal
 import importlib.util
 import json
@@ -18,15 +19,15 @@ import pdmp
 from pdmp import cli
 from pdmp.automatic import subsampling
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.formulas import checks, fitting
 from pdmp.formulas import design as design_module
 from pdmp.formulas import fit as fit_module
-from pdmp.formulas import fitting
 from pdmp.formulas import table as table_module
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.gradients.alias import AliasBlocks
-from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal
+from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions.design import Columns
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
@@ -998,6 +999,47 @@ def test_columns_far_from_zero_or_in_small_units_are_no_constants(formula, says)
     else:
         with pytest.raises(ValueError, match="and with a Flat prior nothing decides"):
             made(formula, data=shifted(), priors=flat)
+
+
+def test_limits_of_what_is_a_sum_a_constant_too_large_or_exact():
+    """On both sides of 1e-10 of a variance, 1e-12 of a size, 1e140, and 1e-10 of a response's sd."""
+    priors, rows = [Normal(0.0, 1.0)] * 2, 50
+
+    def sums(products, intercept=None):
+        design = SimpleNamespace(columns=["a", "b"], intercept=intercept)
+        about = {"products": rows * np.array(products), "largest": np.ones(2), "mean": np.array([1.0, 0.5])}
+        return checks.collinear(design, priors, SimpleNamespace(rows=rows, **about))
+
+    for share, said in ((1.05e-10, False), (0.95e-10, True)):
+        r = math.sqrt(1.0 - share)
+        assert (sums([[1.0, r], [r, 1.0]]) is not None) == said
+    for size, said in ((1.05e-12, False), (0.95e-12, True)):
+        text = sums([[0.0, 0.0], [0.0, size**2]], intercept=0)
+        assert (text is not None) == said and (not said or text.startswith("the column 'b' is a sum of 'a'"))
+    plain = {"largest": [1.0], "y_largest": 1.0, "value_largest": [1.0], "weights": (0.5, 1.0)}
+    design = SimpleNamespace(columns=["a"], response="y", groups=[SimpleNamespace(name="1|g")])
+    for name, value in (
+        ("largest", [1e140]),
+        ("y_largest", 1e140),
+        ("value_largest", [1e140]),
+        ("weights", (0, 1e140)),
+    ):
+        for factor, is_refused in ((0.95, False), (1.05, True)):
+            given = plain | {name: factor * value if name == "y_largest" else [factor * one for one in value]}
+            refused = pytest.raises(ValueError, match="in a larger unit") if is_refused else contextlib.nullcontext()
+            with refused:
+                checks.check_sizes(design, SimpleNamespace(**given))
+    for size, is_refused in ((0.0, False), (0.95e-140, True), (1.05e-140, False)):
+        refused = pytest.raises(ValueError, match="in a smaller unit") if is_refused else contextlib.nullcontext()
+        with refused:
+            checks.check_sizes(design, SimpleNamespace(**plain | {"y_largest": size}))
+    X = np.column_stack([np.ones(12), np.linspace(-1.0, 3.0, 12)])  # as many as are looked at first
+    noise = np.where(np.arange(12) % 2, 1.0, -1.0)
+    noise -= X @ np.linalg.lstsq(X, noise, rcond=None)[0]
+    y, design = X @ [0.5, 2.0], SimpleNamespace(X=X, response="y")
+    for share, said in ((0.8e-10, True), (1.2e-10, False)):
+        found = checks.fitted_exactly(design, y + share * y.std() * noise / np.abs(noise).max())
+        assert (found is not None) == said
 
 
 @pytest.fixture(scope="module")
