@@ -10,6 +10,7 @@ import discrete
 import pdmp
 from discrete import preconditioners, schedules
 from discrete.schedules import Halved, Repeated, Schedule, as_schedule, as_temperature
+from discrete.tick import name_smaller
 from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
 from tests.checks import run_chain
@@ -124,6 +125,39 @@ def test_bad_schedules(name):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("place", [0, 1, 10, 1_000, 1_000_000])
+def test_single_steps_that_are_wrong(place):
+    for value in (0.0, -0.1, math.nan, math.inf):
+        only = Formula(lambda k, value=value: value if k == place else 0.1)
+        with pytest.raises(ValueError, match=f"^`size` must be .* its schedule gives {value} at step {place}\\.$"):
+            as_schedule(only, "size")
+        if value == 0.0:
+            assert as_temperature(only) is only
+        else:
+            with pytest.raises(ValueError, match=f"^`temperature` .* got {value} at step {place}\\.$"):
+                as_temperature(only)
+
+
+def test_the_least_step_and_others_at_a_limit():
+    assert as_schedule(schedules.LEAST_STEP).step(3) == schedules.LEAST_STEP == 1e-75
+    with pytest.raises(ValueError, match="^`size` is too small to compute with, got 9.9e-76; the least is 1e-75"):
+        as_schedule(9.9e-76, "size")
+    for wrong in (0.0, -1e-80, math.nan, math.inf, 10**400):
+        with pytest.raises(ValueError, match="^`size` must be positive and finite, got "):
+            as_schedule(wrong, "size")
+    assert as_schedule("auto").error == 0.1 and schedules.automatic(0.3).error == 0.3
+    for wrong in (1.0, True, "0.5"):
+        with pytest.raises(ValueError, match="`error` of an automatic step must lie in"):
+            schedules.automatic(wrong)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the sum of 1 / k is infinite
+        assert schedules.polynomial(0.2, kappa=1.0).step(1) == 0.1 == schedules.power(0.2, 1.0).step(1)
+    with pytest.warns(UserWarning, match="^polynomial steps with kappa=1.001 > 1 have a finite sum"):
+        schedules.polynomial(0.2, kappa=1.001)
+    with pytest.warns(UserWarning, match=r"^steps C / \(k \+ 1\)\^s with s=1.001 > 1 have a finite sum"):
+        schedules.power(0.2, 1.001)
+
+
 def test_temperatures_may_be_zero_and_must_be_numbers():
     assert as_temperature(0.0).step(5) == 0.0
     for wrong in ("hot", True, [1.0, 2.0]):
@@ -182,6 +216,27 @@ def test_exploring_schedules_are_not_extrapolated():
     with pytest.raises(ValueError, match="`step`.*explores"):
         discrete.SGRRLD(MODEL, schedules.cyclical(0.2, 100, 0.5))
     discrete.SGRRLD(MODEL, schedules.cyclical(0.2, 100))
+
+
+@pytest.mark.parametrize(
+    ("off", "order", "factor"),
+    [
+        (0.3, 1, 0.3 / 7.0),
+        (0.3, 2, math.sqrt(0.3 / 7.0)),
+        (1.4, 1, 0.25),
+        (1.05, 1, 0.5),
+        (1e-9, 1, 1e-3),
+        (900.0, 2, 0.1**1.5),
+    ],
+)
+def test_by_how_much_a_step_is_too_large(off, order, factor):
+    """A bias of this order falls to a tenth; at most a bias of 100 is believed, and half the step is the least said."""
+    process = discrete.SGLD(NOISY, schedules.polynomial(0.0123, 1.0, 0.4))
+    for chooses, exact in ((True, False), (False, False), (True, True)):
+        process.provider = pdmp.gradients.Full(MODEL) if exact else NOISY
+        said = name_smaller(process, "size", off, order, chooses)
+        more = (', or size="auto"' if chooses else "") + ("" if exact else ", or larger batches")
+        assert said == f"Its size, 0.0123, is too large: give {0.0123 * factor:.2g} or less{more}"
 
 
 def test_what_explores_is_told_no_smaller_step():
