@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,3 +105,36 @@ def test_steps_to_where_the_energy_is_not_a_number_would_not_be_accepted():
     x = np.linspace(-1.0, 0.4, 50)[:, None]
     found, _ = process.report.step_acceptance(process, x, np.random.default_rng(1))
     assert 0.5 < found < 0.95
+
+
+def test_points_at_which_curvatures_are_looked_at():
+    """Eight of the normal law around the mode, of many dimensions fewer, but two; of a quadratic U none."""
+    for d, points in ((1, 8), (50, 8), (51, 7), (133, 3), (134, 2), (300, 2)):
+        seen = []
+
+        def hessian(x, d=d, seen=seen):
+            seen.append(x)
+            np.exp(np.full(1, 1e3))  # overflows, which nobody is told
+            return np.eye(d) * (5.0 if len(seen) == 2 else math.nan if len(seen) == 1 else 1.0)
+
+        model = SimpleNamespace(hessian=hessian, has=lambda name: False)
+        of = SimpleNamespace(model=model), np.full(d, 3.0), 4.0 * np.eye(d)
+        assert largest_curvature(*of) == 5.0 and len(seen) == points
+        if d == 300:
+            assert np.mean((np.array(seen) - 3.0) ** 2) == pytest.approx(0.25, rel=0.2)  # four standard errors
+        seen.clear()
+        assert largest_curvature(*of, own=lambda hessian: 2.0 * hessian) == 10.0
+        model.has = lambda name: name == "affine_partial"
+        seen.clear()
+        assert largest_curvature(*of) == 4.0 and not seen
+        assert largest_curvature(*of[:2], np.diag(np.arange(1.0, d + 1.0))) == pytest.approx(d)
+
+
+def test_steps_to_where_nothing_is_finite_are_not_accepted():
+    """And nobody is warned of it."""
+    process = discrete.BAOAB(Quartic(), step="auto").resolve(np.zeros(3))
+    near, far = np.zeros((4, 3)), np.full((4, 3), 1e100)
+    found = [process.report.step_acceptance(process, x, np.random.default_rng(1))[0] for x in (near, far)]
+    assert found[0] > 0.5 and found[1] == 0.0
+    both = process.report.step_acceptance(process, np.concatenate([near, far]), np.random.default_rng(1))[0]
+    assert both == pytest.approx(0.5 * found[0])

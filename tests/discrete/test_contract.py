@@ -3,6 +3,8 @@
 Paths, counts and several chains of every sampler are those of `tests.digests`.
 """
 
+import math
+
 import numpy as np
 import pytest
 from numba.core import config
@@ -170,3 +172,23 @@ def test_every_sampler_is_here():
     known = {name for name in vars(discrete) if isinstance(getattr(discrete, name), type)}
     made = {type(process_of(name, "Full")).__name__ for name in [*SAMPLERS, *EXACT_ONLY]}
     assert known - made <= {"RichardsonRomberg", "Ticking", "Brownian"}, known - made
+
+
+@pytest.mark.filterwarnings("ignore:.*no step keeps the marginal variances:UserWarning")
+@pytest.mark.parametrize("sampler", [*SAMPLERS, *EXACT_ONLY])
+def test_what_a_run_resolves_is_a_copy(sampler):
+    """The process itself stays as it was, with its automatic step, for another start or another run."""
+    for step in (0.02, "auto"):
+        try:
+            process = process_of(sampler, "Full", step)
+            before = dict(vars(process))
+            found = process.resolve(np.array([0.3, -0.4]))
+        except ValueError:  # no rule for an automatic step, or none that is stable
+            assert step == "auto"
+            continue
+        assert vars(process).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(process).items())
+        if step == "auto":
+            assert found is not process and math.isnan(process.schedule.step(0)) and found.schedule.step(0) > 0.0
+        elif isinstance(process, discrete.RichardsonRomberg):
+            assert found is not process and found.coarse.schedule.step(0) == 2.0 * found.fine.schedule.step(0)

@@ -258,6 +258,7 @@ def test_what_explores_is_told_no_smaller_step():
         (lambda: discrete.SGLD(NOISY, metric=preconditioners.RMSprop()), "a metric that adapts"),
         (lambda: discrete.SGHMC(NOISY, scheme="explicit"), "splitting without refreshment"),
         (lambda: discrete.SGHMC(NOISY, refresh_every=5), "splitting without refreshment"),
+        (lambda: discrete.SGHMC(NOISY, batch_every=2), "splitting without refreshment"),
         (lambda: discrete.SGHMC(NOISY, noise_estimate=0.1), "splitting without refreshment"),
         (lambda: schedules.automatic(0.0), r"`error`.*\(0, 1\), got 0.0"),
     ],
