@@ -9,7 +9,7 @@ from scipy import special
 
 import pdmp
 from pdmp.diagnostics.summary import _natural_tails, tail_warning
-from pdmp.diagnostics.tails import heavy_tails, tail_indices
+from pdmp.diagnostics.tails import _extent, heavy_tails, tail_indices
 from pdmp.models.propriety import marginal_power
 
 pytestmark = pytest.mark.exact
@@ -252,6 +252,17 @@ def test_quantiles_without_a_variance_count_chains_by_their_lengths():
     said = [float(q) for q in text.removesuffix(".").partition("of sigma are below ")[2].split(", ")]
     at = np.quantile([short, long, long, long], [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen")
     np.testing.assert_allclose(said, at, rtol=5e-3)  # three digits are printed
+
+
+def test_how_far_draws_go_by_hand():
+    """In median distances from the median; of what rests at 0 in medians of what is not 0."""
+    first, second = [-3.0, 1.0, 2.0, 4.0, 9.0], [2.5, 1.5, 2.0, 3.0, -30.0]
+    rest, out = [0.0, 0.0, 0.0, -2.0, 0.0], [0.0, 5.0, 1.0, -40.0, 0.0]
+    draws = np.stack([np.array([first, second]), np.array([rest, out]), np.zeros((2, 5))], axis=-1)
+    rests, centre, scale, far = _extent(draws)
+    assert rests.tolist() == [False, True, True] and centre.tolist() == [2.0, 0.0, 0.0]
+    assert scale.tolist() == [1.0, 0.0, 0.0]  # of 0, 0, 0.5, 0.5, 1, 1, 2, 5, 7, 32
+    assert far[:2] == pytest.approx([32.0, 40.0 / 3.5]) and math.isnan(far[2])  # unknown of what is always 0
 
 
 def test_a_tail_of_one_value_has_no_index():
