@@ -1,4 +1,4 @@
-"""The elliptic flow: its positions, velocities and exact integrals."""
+"""Flows: positions, velocities, exact integrals and first passages."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdmp import flow as flows
-from pdmp.flow import Elliptic
+from pdmp.flow import Elliptic, Linear, Still
 from tests.checks import plain
 
 pytestmark = pytest.mark.exact
@@ -89,3 +89,58 @@ def test_s_minus_sin_s():
     for s in (-2.0, 0.0, 1e-8, 0.1, 0.7, 0.9999999, 1.0, 6.0):
         series = sum((-1) ** k * s ** (2 * k + 3) / math.factorial(2 * k + 3) for k in range(25))
         assert excess(s) == pytest.approx(series, rel=1e-14, abs=0.0)
+
+
+@pytest.mark.parametrize("flow, speed", [(Linear(), 1.0), (Still(), 0.0)], ids=["line", "still"])
+def test_integrals_along_a_line_and_of_what_stands_still(flow, speed):
+    """All of them are of cubics at most, for which the quadrature is exact."""
+    for x, v, y, w, c, e, s in np.random.default_rng(2).normal(size=(10, 7)):
+        s = abs(s) + 0.1
+
+        def first(t, x=x, v=v, c=c):
+            return x + speed * v * t - c + 0.0 * t
+
+        def second(t, y=y, w=w, e=e):
+            return y + speed * w * t - e + 0.0 * t
+
+        assert flow.position(1, x, v, s) == pytest.approx(first(s) + c) and flow.velocity(1, x, v, s) == v
+        found = flow.moments(1, x, v, c, s)
+        assert found == pytest.approx((quadrature(first, s), quadrature(lambda t: first(t) ** 2, s)), rel=1e-11)
+        both = quadrature(lambda t: first(t) * second(t), s)
+        assert flow.product(0, x, v, c, 1, y, w, e, s) == pytest.approx(both, rel=1e-11, abs=1e-13)
+
+
+def test_arcs_bound_how_far_a_flow_goes():
+    """x(t + u) = x + v p - b q, and v(t + u) = v (1 - q) - r b p; p and q grow up to the longest arc."""
+    for flow, longest in ((Linear(), math.inf), (Elliptic([0.7, -1.1]), 0.5 * math.pi)):
+        assert flow.longest() == longest
+        x, v, before = 0.4, -1.3, (0.0, 0.0)
+        for s in (0.1, 0.8, 1.5):
+            p, q, r = flow.arc(s)
+            b = flow.bend(1, x, v)
+            assert flow.position(1, x, v, s) == pytest.approx(x + v * p - b * q, rel=1e-13)
+            assert flow.velocity(1, x, v, s) == pytest.approx(v * (1.0 - q) - r * b * p, rel=1e-13)
+            assert p > before[0] and q >= before[1] and (longest == math.inf or q > before[1])
+            before = p, q
+        assert [flow.around(j) for j in (0, 1)] == ([0.0, 0.0] if longest == math.inf else [0.7, -1.1])
+    assert Elliptic([0.0]).arc(1.0)[0] >= math.sin(1.0)  # rounded up, as bounds are made of it
+    assert not any(flow.at_wall(0, 0.0) for flow in (Linear(), Still(), Elliptic([0.0])))
+
+
+def test_first_passages():
+    line = Linear()
+    assert line.first_passage(1.0, 0.5, 3.0) == 4.0 and line.first_passage(3.0, 0.5, 3.0) == 0.0
+    assert line.first_passage(3.0 + 1e-12, 0.5, 3.0) == 0.0  # beyond it by rounding
+    assert line.first_passage(1.0, 0.0, 3.0) == math.inf == line.first_passage(1.0, -2.0, 3.0)
+    ellipse, rng = Elliptic([5.0]), np.random.default_rng(3)  # whose centre does not count
+    t = np.linspace(0.0, 2.0 * math.pi, 20_001)
+    for y, w, above in rng.normal(size=(40, 3)):
+        level = y + abs(above)
+        path = y * np.cos(t) + w * np.sin(t)
+        up = np.flatnonzero((path[:-1] < level) & (path[1:] >= level))
+        wait = ellipse.first_passage(y, w, level)
+        assert wait == (pytest.approx(t[up[0]], abs=1e-3) if len(up) else math.inf)
+    assert ellipse.first_passage(1.0, 2.0, 1.0) == 0.0 and ellipse.first_passage(1.0, 0.0, 1.0) == math.inf
+    down = ellipse.first_passage(1.0, -2.0, 1.0)  # it comes back to where it is
+    assert math.cos(down) - 2.0 * math.sin(down) == pytest.approx(1.0) and math.pi < down < 2.0 * math.pi
+    assert ellipse.first_passage(-1.0, 2.0, -9.0) == 0.0  # below all of the path, by rounding: on its way up
