@@ -586,3 +586,16 @@ def test_an_extrapolation_that_goes_far_is_told(step, told):
         ratio = run.var()[1] / run.draws(1_500)[..., 1].var()
         assert f" is {ratio:.2g} times that of the fine chain: the step is too large" in said[0]
         assert any("extrapolated variance of x[1]" in text for text in run.summary().warnings)
+
+
+@pytest.mark.parametrize("make", [discrete.SGRRLD, discrete.SGRRHMC])
+def test_anchors_of_both_chains_move_in_the_warmup_alone(make):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((12, 2))
+    model = LinearGaussian(A, A @ [1.0, -1.0] + rng.standard_normal(12))
+    far = pdmp.gradients.ControlVariate(model, 3, [9.0, 9.0], renew=True)
+    for warmup in (0.0, 0.5):
+        memory = run_chain(make(far, 0.02), [0.1, 0.2], 3, steps=200, warmup=warmup).state.memory
+        banks = [one.provider.bank for one in (memory.fine, memory.coarse)]
+        assert all((bank.renewals[0] > 2) == (warmup > 0.0) for bank in banks)
+        assert all((np.linalg.norm(bank.anchor) < 4.0) == (warmup > 0.0) for bank in banks)
