@@ -93,8 +93,6 @@ def jackknife(
     1.5 ± 0
     """
     draws = as_draws(draws)
-    if not np.all(np.isfinite(draws)):
-        raise ValueError("`draws` must be finite.")
     chains, n, d = draws.shape
     each = max(-(-count("stretches", stretches, least=2) // chains), 1)
     if each > n // 2:
