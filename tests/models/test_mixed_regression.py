@@ -527,6 +527,10 @@ def test_further_data_of_rows_are_each_in_their_place():
     np.testing.assert_allclose(model.pointwise_log_likelihood(x), expected, rtol=1e-10)
     constants = -0.5 * weights * math.log(2.0 * math.pi)
     np.testing.assert_allclose([-model.term_potential(x, i) for i in range(n)], expected - constants, rtol=1e-10)
+    out = np.array([0.0, -0.2])  # of a coefficient that leaves the model, and comes back
+    for one, other in ((x, out), (out, x)):
+        rise = model.potential(other) - model.potential(one)
+        assert model.native.total_rise(one, other) == pytest.approx(rise, rel=1e-9)
     part = model.some_rows(np.array([7, 2]))
     np.testing.assert_allclose(part.pointwise_log_likelihood(x), expected[[7, 2]], rtol=1e-10)
     assert np.array_equal(part.given, [lb[[7, 2]], ub[[7, 2]]])
