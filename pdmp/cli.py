@@ -368,7 +368,7 @@ def sample(
     )
     typer.echo(
         f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
-        f"{stats['data_passes'] / chains:,.0f} data passes, "
+        f"{stats['data_passes'] / chains:,.0f} data passes each; in all "
         f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, "
         f"{comparison._seconds(stats['seconds'])} s",
         err=as_json,

@@ -138,7 +138,8 @@ def test_sample_until_a_goal(small, command):
     run = pdmp.load("run.npz")
     assert code == 0, err
     spent = (
-        f"BPS: 2 chains of {run.stats['data_passes'] / 2:,.0f} data passes, {run.stats['total_events']:,} events, 0 "
+        f"BPS: 2 chains of {run.stats['data_passes'] / 2:,.0f} data passes each; in all "
+        f"{run.stats['total_events']:,} events, 0 "
     )
     assert spent in out.splitlines()[-2] and "written: run.npz" in out.splitlines()[-1]
     assert run.stopped == "ess, rhat" and min(d.min() for d in pdmp.diagnostics.effective_draws(run).values()) >= 10
@@ -321,7 +322,7 @@ def test_a_run_that_was_interrupted_is_printed_and_told_by_the_exit_code(stopped
     spies["configured"].result, spies["sample"].result = {"BPS": process}, made
     found, out, _ = command("sample BPS small.csv --target label --save run.npz")
     assert found == code and [str(path) for path in saved] == ["run.npz"]
-    said = "BPS (fast): 4 chains of 12,000 data passes, 7,001 events, 1,002 bound violations, 0.50 s"
+    said = "BPS (fast): 4 chains of 12,000 data passes each; in all 7,001 events, 1,002 bound violations, 0.50 s"
     assert out.endswith(f"the table\n{said}\nwritten: run.npz\n")
     made.records.pop()
     found, _, err = command("sample BPS small.csv --target label")

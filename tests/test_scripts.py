@@ -67,7 +67,7 @@ def test_the_last_line_of_a_run(small, command, runs):  # noqa: F811
     """Of each chain the data passes, of all together events, violations and seconds."""
     runs[1].append(lambda run: run.stats.update(data_passes=6_000.0, bound_violations=4_200, seconds=345.6))
     text = command("sample BPS small.csv --target label --chains 3 --seed 3")[1].splitlines()[-1]
-    assert text == "BPS: 3 chains of 2,000 data passes, 600 events, 4,200 bound violations, 345.60 s"
+    assert text == "BPS: 3 chains of 2,000 data passes each; in all 600 events, 4,200 bound violations, 345.60 s"
 
 
 def test_ctrl_c_outside_a_run_ends_with_130(command, monkeypatch):  # noqa: F811

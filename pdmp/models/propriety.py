@@ -29,6 +29,7 @@ import numpy as np
 
 from pdmp.models.priors import Flat
 from pdmp.models.transforms import Log, coordinate_names
+from pdmp.models.verification import check_gradient
 
 #: Places on a ray, in units of max(1, |x|).
 PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64, 1e100)
@@ -140,7 +141,16 @@ def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> 
 
 
 def unlike_a_density(model: Any, text: str) -> ValueError:
-    """The error `text` for a model without a mode or a normal law there, or what shows that U falls without end."""
+    """The error `text` for a model without a mode or a normal law there, or what shows that U falls without end.
+
+    Or that its gradient is not that of its potential, which no search for a mode survives.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
+    except ValueError as error:
+        return error
     found = find_improper(model, model.initial)[0]
     return ValueError(found.text if found is not None and found.certain else text)
 

@@ -27,6 +27,27 @@ class Modeless(pdmp.models.LogisticRegression):
         return None
 
 
+class Turned(pdmp.Model):
+    """Whose gradient has another sign in one row, so that no search for a mode ends."""
+
+    y: np.ndarray
+
+    def __init__(self, y):
+        super().__init__(dim=1, n_data=len(y))
+        self.y = y
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x[0] - self.y[i]) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += (x[0] - self.y[i]) * (1.0 if i != 3 else -1.0)
+
+    def mode(self, x=None):
+        return None
+
+
 CASES = {
     "BPS of a mini-batch": (lambda: pdmp.BPS(BATCH), TypeError, "pdmp.BPS needs the exact gradient.*Minibatch.*SBPS"),
     "Zig-Zag of noise": (
@@ -106,6 +127,16 @@ CASES = {
         lambda: pdmp.Boomerang(Modeless(X, Y)),
         ValueError,
         "`mean` must be given: .* Modeless did not converge",
+    ),
+    "anchor of a wrong gradient": (
+        lambda: pdmp.gradients.ControlVariate(Turned(np.arange(30.0)), size=2),
+        ValueError,
+        "`add_term_gradient` of Turned is not the gradient of `term_potential`: coordinate 0 of datum 3",
+    ),
+    "mean of a wrong gradient": (
+        lambda: pdmp.Boomerang(Turned(np.arange(30.0))),
+        ValueError,
+        "`add_term_gradient` of Turned is not the gradient of `term_potential`: coordinate 0 of datum 3",
     ),
     "Boomerang of many dimensions": (
         lambda: pdmp.Boomerang(pdmp.models.Gaussian(np.zeros(DENSE + 1), np.ones(DENSE + 1))),
