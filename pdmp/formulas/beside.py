@@ -26,8 +26,14 @@ def columns_beside(beside: Mapping[str, str]) -> dict[str, str]:
 
 def without_gaps(table: Any, beside: Mapping[str, str]) -> Any:
     """The table with numbers where what is beside the response is not looked at: ends of intervals alone are."""
-    upper = columns_beside(beside).get("upper")
-    return table if upper not in table.columns else table.assign(**{upper: table[upper].fillna(0.0)})
+    columns = columns_beside(beside)
+    upper, censored = columns.get("upper"), columns.get("censored")
+    if upper not in table.columns:
+        return table
+    ends = (
+        table[censored].astype(str).str.lower().isin(["2", "2.0", "interval"]) if censored in table.columns else False
+    )
+    return table.assign(**{upper: table[upper].where(ends | table[upper].notna(), 0.0)})
 
 
 def read_beside(beside: Mapping[str, str], table: Any) -> dict[str, np.ndarray]:

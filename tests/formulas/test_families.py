@@ -866,6 +866,26 @@ def test_censoring_is_read_in_words():
     assert seen.potential(x) == other.potential(x) != one.potential(x)
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_the_end_of_an_interval_may_be_missing_in_other_rows_alone(words):
+    """There nothing looks at it; an interval without an end is a row with a missing value."""
+    data = table(FAMILIES["weibull"])
+    interval = data["c"] == 2
+    if words:
+        data["c"] = np.array(["Left", "none", "right", "Interval"], dtype=object)[(data["c"] + 1).to_numpy(int)]
+    whole = made("y | cens(c, later) ~ x", "weibull", data)[0]
+    ends = data.assign(later=data["later"].where(interval))
+    assert ends["later"].isna().any() and interval.sum() > 3
+    x = whole.initial + 0.1
+    assert made("y | cens(c, later) ~ x", "weibull", ends)[0].potential(x) == whole.potential(x)
+    row = data.index[interval][1]
+    ends.loc[row, "later"] = np.nan
+    found, *_, notes = made("y | cens(c, later) ~ x", "weibull", ends)[:4]
+    without = made("y | cens(c, later) ~ x", "weibull", data.drop(index=row).reset_index(drop=True))[0]
+    assert found.potential(x) == without.potential(x) != whole.potential(x)
+    assert any("1 of" in note and "missing" in note for note in notes), notes
+
+
 def test_categories_in_their_order():
     data = table(FAMILIES["cumulative"])
     plain = made("y ~ x", "cumulative", data)
