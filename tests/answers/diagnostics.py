@@ -845,7 +845,7 @@ def densities_that_do_not_fall():
         (1.0, 0, rhat, False, False, "moments"),
     ):
         model = SimpleNamespace(gradient=lambda x, slope=slope: (x - 100.0) * slopes * slope, n_data=n_data)
-        process = SimpleNamespace(model=model, rests=rests, walled=walled)
+        process = SimpleNamespace(model=model, rests=rests, walled=walled, aimed_temperature=lambda: 1.0)
         of = SimpleNamespace(process=process, store=store, chains=4, dim=5)
         with mock.patch.object(summary, "diagnostic_draws", lambda run: draws):
             found.append(begins(summary._no_density(of, NAMES, high)))

@@ -264,7 +264,7 @@ def test_a_summary_knows_the_temperature_that_was_asked_for():
         return pdmp.sample(sampler, steps=3_000, warmup=0.1, seed=8).summary().warnings
 
     assert not any("temperature" in text for text in warnings(2.0, 0.0) + warnings(0.5, 0.0))
-    (said,) = (text for text in warnings(0.5, 4.0) if "temperature" in text)  # T + γV/2 = 0.9: below 1, above 0.65
+    (said,) = (text for text in warnings(0.5, 5.0) if "temperature" in text)  # T + γV/2 is 1.1: below 1.3
     assert "where it should be 0.5: " in said
     assert not any("temperature" in text for text in warnings(discrete.schedules.Polynomial(3.0, 1.0, 0.1), 10.0))
     assert not any("temperature" in text for text in warnings(0.0, 10.0))
