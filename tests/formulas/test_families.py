@@ -954,6 +954,8 @@ MISTAKES = [
     ("y ~ w:s(x)", {}, r"s\(...\) stands alone between \+, and in no product but mo.* times a number, is s\(x, by=a\)"),
     ("y ~ x - s(w)", {}, r"s\(w\) cannot be taken away: leave it out"),
     ("y ~ s(w) + s(w, k=4)", {}, r"s\(w\) stands there twice"),
+    ("y ~ x + poly(w, degree=2, degree=3)", {}, r"poly\(...\) is given 'degree' twice"),
+    ("y ~ x + s(w, k=5, bs='tp', bs='cr')", {}, r"s\(...\) is given 'bs' twice"),
     ("y ~ s(x, w, n)", {}, r"s\(x, w, n\) takes one or two columns"),
     ("y ~ t2(x)", {}, r"t2\(x\) takes two columns"),
     ("y ~ s(log(x))", {}, r"takes columns of the table as they are: make log\(x\) a column first"),
