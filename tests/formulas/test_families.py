@@ -886,6 +886,17 @@ def test_the_end_of_an_interval_may_be_missing_in_other_rows_alone(words):
     assert any("1 of" in note and "missing" in note for note in notes), notes
 
 
+def test_a_function_of_the_users_that_is_called_mi_is_called_and_imputes_nothing():
+    data = table(FAMILIES["gaussian"])
+    mi = np.cbrt
+    found = pdmp.regression("y ~ mi(x) + w", data, sample=False).model
+    other = pdmp.regression("y ~ np.cbrt(x) + w", data, sample=False).model
+    x = found.initial + 0.1
+    assert mi is np.cbrt and found.potential(x) == other.potential(x)
+    with pytest.raises(ValueError, match="`mi` is a function of your code, and imputes nothing: rename it"):
+        pdmp.regression({"y": "y ~ mi(x) + w", "x": "x | mi() ~ w"}, data, sample=False)
+
+
 def test_categories_in_their_order():
     data = table(FAMILIES["cumulative"])
     plain = made("y ~ x", "cumulative", data)
@@ -986,6 +997,7 @@ MISTAKES = [
     ("y ~ mo(h):w + mo(h):x:w", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
     ("y ~ mo(h) * log(w)", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
     ("y ~ mi(x)", {}, r"mi\(x\) needs a formula of x, .* \"x\": \"x \| mi\(\) ~ z\"}; without one .*: write x"),
+    ("y | mi + weights(w) ~ x", {}, r"`\| mi` is not known: rows with missing responses are left out"),
     ("y | mi() ~ x", {}, r"`\| mi\(\)` is not known: rows with missing responses are left out"),
     ({"y": "y ~ mi(x)", "x": "x | mi() ~ y"}, {}, "'y' is the response, and the formula of 'x' has it too"),
     ("y ~ mi(y) + x", {}, r"'y' is the response, and in mi\(y\) too"),

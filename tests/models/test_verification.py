@@ -513,6 +513,19 @@ def test_one_row_of_hundreds_that_a_way_of_its_own_gets_wrong_is_found(way, seed
         model.check_gradient(seed=seed)
 
 
+def test_the_entry_that_is_no_number_is_named(monkeypatch):
+    model = MODELS["LogisticRegression"]
+    right = type(model)._methods["add_batch_gradient"]
+
+    def wrong(self, x, rows, n, out):
+        right(self, x, rows, n, out)
+        out[1] = math.nan
+
+    monkeypatch.setattr(type(model)._tuple, "add_batch_gradient", wrong)
+    with pytest.raises(ValueError, match="`add_batch_gradient` of LogisticRegression differs .* entry 1, at .* is nan"):
+        model.check_gradient()
+
+
 def test_one_row_of_thousands_in_the_gradient_of_a_batch_is_found():
     for n, row in ((2_500, 2_499), (2_500, 1_000), (1_001, 1_000)):
         with pytest.raises(ValueError, match="`add_batch_gradient` of WaysOfItsOwn differs from what its terms"):
