@@ -485,6 +485,13 @@ def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
     assert descend(target, np.array([10.0, 10.0, -10.0]), right, ()) is None  # to what is known
 
 
+def test_a_descent_that_comes_to_no_end_finds_nothing(monkeypatch):
+    begin, metric = np.array([10.0, 10.0, -10.0]), Gaussian(MEAN + 50.0, np.eye(3))
+    assert descend(Evaluations(GAUSSIAN), begin, metric, ()) is not None
+    monkeypatch.setattr(modes, "LONGEST", 3)
+    assert descend(Evaluations(GAUSSIAN), begin, metric, ()) is None
+
+
 def test_a_descent_ends_where_the_gradient_is_too_steep_for_floats():
     """The decrease that its first step promises overflows, without a word, and no step is tried."""
     model = target(lambda x: np.exp(x**4).sum(), lambda x: 4.0 * x**3 * np.exp(x**4), 2)

@@ -965,6 +965,7 @@ MISTAKES = [
     ("y ~ w:s(x)", {}, r"s\(...\) stands alone between \+, and in no product but mo.* times a number, is s\(x, by=a\)"),
     ("y ~ x - s(w)", {}, r"s\(w\) cannot be taken away: leave it out"),
     ("y ~ s(w) + s(w, k=4)", {}, r"s\(w\) stands there twice"),
+    ("((w - x)) ~ x", {}, r"a response that is computed is written I\(\(\(w - x\)\)\)"),
     ("y ~ x + poly(w, degree=2, degree=3)", {}, r"poly\(...\) is given 'degree' twice"),
     ("y ~ x + s(w, k=5, bs='tp', bs='cr')", {}, r"s\(...\) is given 'bs' twice"),
     ("y ~ s(x, w, n)", {}, r"s\(x, w, n\) takes one or two columns"),

@@ -575,3 +575,30 @@ def test_effects_on_an_imputed_column_begin_as_unknown(known, monkeypatch):
     informations, scores = predictors._by_rows(ones, np.zeros(5), without, base, [])
     assert np.ravel(informations).tolist() == [4.0 * known, 6.0 * known, 0.0, 0.0]
     assert np.ravel(scores).tolist() == [6.0 * known, 9.0 * known, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("counts", [(), (2,), (2, 1)])
+def test_coefficients_of_each_predictor_follow_its_own_effects(counts, monkeypatch):
+    """In one matrix, whose blocks of different predictors are 0; predictors without coefficients have none."""
+    coding, first, shears = types.SimpleNamespace(places={}), 0, []
+    for k, p in enumerate(counts):
+        fixed, effects = first + np.arange(p), first + p + np.arange(3 + k)
+        shears.append((fixed, effects, 1.0 + k + np.arange(p * (3 + k)).reshape(p, 3 + k)))
+        first += p + 3 + k
+    ones = [types.SimpleNamespace(imputes=None, sets=[], groups={}, columns=["x"] * p) for p in (*counts, 0)]
+    without = types.SimpleNamespace(mode=lambda: np.zeros(1), reported=coding)
+    monkeypatch.setattr(predictors, "_by_predictor", lambda *args: (np.ones(5), np.ones(5)))
+    left = iter(shears)
+    monkeypatch.setattr(predictors, "_shear_of", lambda one, bend, coding: next(left))
+    monkeypatch.setattr(predictors, "of_rows", lambda sets, at, informations, scores, shear, least: shear)
+    base = types.SimpleNamespace(initial=np.zeros(first), reported=coding)
+    found = predictors._by_rows(ones, np.zeros(5), without, base, [])
+    if not counts:
+        assert found is None
+        return
+    whole = np.zeros((first, first))
+    for fixed, effects, by in shears:
+        whole[np.ix_(fixed, effects)] = by
+    assert found.fixed.tolist() == [k for fixed, _, _ in shears for k in fixed]
+    assert found.effects.tolist() == [k for _, effects, _ in shears for k in effects]
+    np.testing.assert_array_equal(found.by, whole[np.ix_(found.fixed, found.effects)])

@@ -89,9 +89,10 @@ def test_transforms_are_checked(transforms, error, message):
         from_function(half_square, 9, variables=VARIABLES, transforms=transforms)
 
 
-def test_interval_is_checked():
-    with pytest.raises(ValueError, match="`lower` and `upper` must be finite and in this order, got 2.0, 1.0"):
-        Interval(2.0, 1.0)
+@pytest.mark.parametrize("upper", [1.0, 2.0, math.inf, math.nan])
+def test_interval_is_checked(upper):
+    with pytest.raises(ValueError, match=f"`lower` and `upper` must be finite and in this order, got 2.0, {upper}"):
+        Interval(2.0, upper)
 
 
 def half_square(x):
