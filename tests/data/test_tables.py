@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from pdmp import data
-from pdmp.data import formats, memory
+from pdmp.data import archives, formats, memory
 
 pytestmark = pytest.mark.exact
 
@@ -479,6 +479,15 @@ def test_an_archive_that_promises_more_than_it_holds(tmp_path):
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 1)})
     path.write_bytes(header.getvalue() + bytes(64))
     assert_refused(path, "file.npy is damaged", 0)
+    header = io.BytesIO()  # and one of nine numbers before eight, in a file of 24 with its header
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (3, 3)})
+    for count, is_whole in ((8, False), (9, True)):
+        with io.BytesIO(header.getvalue() + bytes(8 * count)) as file:
+            if is_whole:
+                assert archives._check_header(file, len(file.getvalue()))
+            else:
+                with pytest.raises(EOFError):
+                    archives._check_header(file, len(file.getvalue()))
     with zipfile.ZipFile(tmp_path / "file.npz", "w") as archive:
         archive.write(path, "X.npy")
     assert_refused(tmp_path / "file.npz", "file.npz is damaged", None)

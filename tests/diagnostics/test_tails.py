@@ -263,6 +263,8 @@ def test_how_far_draws_go_by_hand():
     assert rests.tolist() == [False, True, True] and centre.tolist() == [2.0, 0.0, 0.0]
     assert scale.tolist() == [1.0, 0.0, 0.0]  # of 0, 0, 0.5, 0.5, 1, 1, 2, 5, 7, 32
     assert far[:2] == pytest.approx([32.0, 40.0 / 3.5]) and math.isnan(far[2])  # unknown of what is always 0
+    small = _extent(1e-12 * draws)  # in another unit
+    assert small[0].tolist() == rests.tolist() and small[3][:2] == pytest.approx(far[:2])
 
 
 def test_a_tail_of_one_value_has_no_index():

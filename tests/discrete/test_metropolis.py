@@ -444,3 +444,13 @@ def test_together_outside_of_the_support():
     run = pdmp.sample(discrete.MALA(model, 0.5, adapt=False), steps=400, seed=1)
     assert run.stats["outside"] > 20 and run.trajectories[0].positions.min() >= 0.0
     assert run.stats["data_terms"] == 401
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_a_metric_that_is_given_comes_before_the_one_that_was_learnt(make):
+    model = Gaussian([0.0, 0.0], [1.0, 4.0])
+    learnt = pdmp.metric.Diagonal(np.array([3.0, 0.5]))
+    own = make.in_metric(model, learnt)
+    given = make.in_metric(model, learnt, metric=pdmp.Metric(scales=[2.0, 7.0]))
+    assert np.array_equal(own.metric.root, [3.0, 0.5]) and np.array_equal(given.metric.root, [2.0, 7.0])

@@ -523,6 +523,13 @@ def test_too_short_for_diagnostics():
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize(("chains", "said"), [(1, "1 chain, 9 events"), (3, "3 chains, 27 events")])
+def test_a_run_in_a_line(chains, said):
+    run = pdmp.sample(Telegraph(), events=9, chains=chains, seed=1)
+    assert f"{run!r}" == f"<Run: Telegraph of dimension 2, {said}, time {run.end.max():.6g}, stopped by events>"
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_save_and_load(name, store, tmp_path):

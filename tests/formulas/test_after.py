@@ -476,6 +476,17 @@ def test_hypotheses_by_hand():
     assert certain.further == {"probability": [1.0, 0.0], "evidence_ratio": [math.inf, 0.0]}
 
 
+def test_names_that_begin_with_another_name_are_found_whole():
+    from pdmp.formulas.hypotheses import Expression
+
+    names = ["s(x)", "C(g)[b]", "s(x)[2]", "C(g)[b]:x", "x"]
+    values = {name: np.array([1.0, 10.0]) * 7.0**k for k, name in enumerate(names)}
+    for known in (names, names[::-1]):
+        found = Expression("s(x)[2] - 2 * C(g)[b]:x + s(x) * C(g)[b] - x", known).at(values)
+        a, b, c, d, e = values.values()
+        np.testing.assert_allclose(found, c - 2.0 * d + a * b - e)
+
+
 def test_the_density_of_a_positive_parameter_does_not_spill_below_zero():
     """Half-normal draws, as dense at 0 as anywhere: kernels on the logarithm; of another number they spill."""
     from pdmp.formulas.hypotheses import Expression, density_at_zero

@@ -886,6 +886,21 @@ def test_the_end_of_an_interval_may_be_missing_in_other_rows_alone(words):
     assert any("1 of" in note and "missing" in note for note in notes), notes
 
 
+@pytest.mark.parametrize("name", ["cumulative", "acat", "sratio"])
+def test_more_than_ten_cuts_keep_their_numbers(name):
+    """cut[10] is behind cut[9], and not behind cut[1]; draws of the prior of those that ascend are sorted."""
+    rng = np.random.default_rng(2)
+    data = pandas.DataFrame({"y": np.arange(120) % 13, "x": rng.standard_normal(120) + 2.0})
+    fit = fitted("y ~ x", name, data)[0]
+    values = {f"cut[{k + 1}]": rng.standard_normal(4) for k in range(12)} | {"x": rng.standard_normal(4)}
+    found = fit.from_priors(values)
+    cuts = np.array([values[f"cut[{k + 1}]"] for k in range(12)])
+    cuts = np.sort(cuts, axis=0) if name == "cumulative" else cuts
+    shift = values["x"] * data["x"].mean()
+    for k in range(12):
+        np.testing.assert_allclose(found[f"cut[{k + 1}]"], cuts[k] + shift, rtol=1e-12)
+
+
 def test_a_function_of_the_users_that_is_called_mi_is_called_and_imputes_nothing():
     data = table(FAMILIES["gaussian"])
     mi = np.cbrt
@@ -966,6 +981,7 @@ MISTAKES = [
     ("y ~ x - s(w)", {}, r"s\(w\) cannot be taken away: leave it out"),
     ("y ~ s(w) + s(w, k=4)", {}, r"s\(w\) stands there twice"),
     ("((w - x)) ~ x", {}, r"a response that is computed is written I\(\(\(w - x\)\)\)"),
+    ("y ~ `cor(1, x|h)` + (1 | g) + (1 + x | h)", {"family": "gamma"}, r"'cor\(1, x\|h\)' cannot be told apart, as ef"),
     ("y ~ x + poly(w, degree=2, degree=3)", {}, r"poly\(...\) is given 'degree' twice"),
     ("y ~ x + s(w, k=5, bs='tp', bs='cr')", {}, r"s\(...\) is given 'bs' twice"),
     ("y ~ s(x, w, n)", {}, r"s\(x, w, n\) takes one or two columns"),
@@ -1117,7 +1133,7 @@ def test_mistakes(formula, options, says, monkeypatch):
         else FAMILIES["gamma"],
         120,
     )
-    data["shape"], data["cut[3]"] = data["w"], data["w"]
+    data["shape"], data["cut[3]"], data["cor(1, x|h)"] = data["w"], data["w"], data["w"]
     data["row"], data["dates"] = np.arange(120), [f"day {k}" for k in range(120)]
     with pytest.raises((ValueError, TypeError), match=says):
         pdmp.regression(formula, data, **{"family": "gaussian"} | options, seed=1)

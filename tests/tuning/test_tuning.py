@@ -297,6 +297,11 @@ def test_a_grid_search_from_a_noisy_start():
         np.testing.assert_allclose(starts[1], start + noise, atol=1e-3)
     starts.clear()
     anchored = pdmp.gradients.ControlVariate(REGRESSION, 4, anchor=[2.0, 2.0])
+    for initial in ([-1.0, 1.0], None):  # what is given comes before an anchor
+        starts.clear()
+        search(watched, make=lambda step: discrete.SGLD(anchored, step), start_noise=0.7, initial=initial)
+        np.testing.assert_allclose(starts[0], np.array(initial or [2.0, 2.0]) + noise, atol=1e-4)
+    starts.clear()
     search(watched, make=lambda step: discrete.SGLD(anchored, step), start_noise=0.7)
     np.testing.assert_allclose(starts[0], 2.0 + noise, atol=1e-4)
     starts.clear()
