@@ -35,6 +35,8 @@ def test_batch_ess_by_hand():
     assert batch_ess(np.array([5.0]), [8.5], [more], [2.0], [np.array([2.5])]) == pytest.approx(8.5 * 1.5)
     assert batch_ess(np.array([5.0]), [8.0, 0.0], [sums, sums], [2.0, 2.0], [np.array([2.5])]) == pytest.approx(12.0)
     assert np.isnan(batch_ess(np.array([5.0]), [6.0], [sums], [2.0], [np.array([2.5])]))  # three of them
+    # What three stretches of one chain say of its error is unknown, and so is the error of all.
+    assert np.isnan(batch_ess(np.array([5.0]), [8.0, 3.5], [sums, sums[:, :3]], [2.0, 1.0], [np.array([2.5])] * 2))
     # A chain that has no stretch yet counts neither.
     assert batch_ess(np.array([5.0]), [8.0, 3.0], [sums, sums], [2.0, 0.0], [np.array([2.5])]) == pytest.approx(12.0)
 

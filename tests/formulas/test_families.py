@@ -1,7 +1,6 @@
 """Regressions of every family: densities against SciPy and priors by hand, units, predictions, words, and mistakes."""
 
 import math
-import types
 import warnings
 from dataclasses import astuple
 from types import SimpleNamespace

@@ -1,5 +1,7 @@
 """A mini-batch that is used again: the same terms at another point, copied or not, until the next one is drawn."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numba.core import config
@@ -10,6 +12,7 @@ from pdmp.gradients.provider import sample_variance
 from pdmp.models import LinearGaussian, LogisticRegression, from_function
 from pdmp.native.classes import entry
 from pdmp.process import DATA, KINDS
+from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
 
@@ -95,3 +98,22 @@ def test_the_seed_of_a_layout(seed):
 
 def test_a_variance_from_sums_is_never_negative():
     assert sample_variance(2.0, 2.0 - 1e-9, 2) == 0.0 and sample_variance(3.0, 5.0, 2) == 0.5
+
+
+@plain_only
+@pytest.mark.parametrize("draw", ["iid", "distinct", "importance"])
+def test_rows_that_are_drawn_ahead_have_the_weight_of_each(draw):
+    """1 / (n pᵢ), of a size that does not divide N."""
+    model = LogisticRegression(X[:7], np.arange(7) % 2)
+    memory = SimpleNamespace(order=np.arange(7), rows=np.zeros(4, np.int64))
+    alone = Minibatch(model, 4, draw=draw) if draw != "importance" else ControlVariate(model, 4, ANCHOR, draw=draw)
+    drawing = alone.native.drawing
+    rows, weights, prepared = np.zeros((3, 4), np.int64), np.zeros((3, 4)), np.zeros((3, 4), np.int64)
+    drawing.prepare(prepared, 1, memory, np.random.default_rng(3))
+    drawing.complete(prepared, 1, rows, weights, np.random.default_rng(4))
+    if draw == "importance":
+        p = alone.drawing.alias.probabilities()
+        assert_allclose(weights[1], 1.0 / (4.0 * p[rows[1]]), rtol=1e-12)
+    else:
+        assert_allclose(weights[1], 7.0 / 4.0, rtol=1e-15)
+    assert not np.any(weights[[0, 2]]) and np.all((rows >= 0) & (rows < 7))

@@ -1,5 +1,7 @@
 """Bad input of samplers is one line that names the argument, before anything runs or compiles."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import pdmp
 from discrete.curvature import local_law
 from pdmp.flow import Linear
 from pdmp.processes.gaussian_reference import DENSE
+from pdmp.processes.zigzag import speeds_at
 from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
@@ -142,6 +145,13 @@ CASES = {
         lambda: pdmp.Boomerang(pdmp.models.Gaussian(np.zeros(DENSE + 1), np.ones(DENSE + 1))),
         ValueError,
         f'`metric` must be given, or "diagonal", above {DENSE} dimensions; the model has {DENSE + 1}',
+    ),
+    "schedule that grows": (lambda: discrete.schedules.polynomial(1.0, 2.0, kappa=-1.0), ValueError, "`kappa`.*-1.0"),
+    "schedule of no power": (lambda: discrete.schedules.polynomial(1.0, 2.0, kappa="a"), ValueError, "`kappa`.*'a'"),
+    "speeds of a saddle": (
+        lambda: speeds_at(SimpleNamespace(curvatures=lambda x: np.array([1.0, -4.0])), np.zeros(2)),
+        ValueError,
+        '`metric="auto"` needs positive curvatures where the run starts, and that of coordinate 1 is -4',
     ),
     "schedule": (lambda: discrete.schedules.polynomial(1.0, 0.0), ValueError, "`b`.*0.0"),
 }
