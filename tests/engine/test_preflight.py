@@ -21,7 +21,7 @@ from numpy.random import standard_normal
 
 import discrete
 import pdmp
-from pdmp.engine import preflight
+from pdmp.engine import checks, preflight
 from pdmp.engine import run as run_module
 from pdmp.engine.chain import Chain
 from pdmp.flow import Linear
@@ -1254,3 +1254,55 @@ def test_a_number_of_data_that_is_one_off_is_said():
         preflight.check_target(Twice(y, 1, z=y))
     with pytest.raises(ValueError, match="'y' of Rows has 6 rows, and `n_data` is 7"):
         pdmp.sample(pdmp.BPS(Rows(y, 7)), events=10, seed=1, progress=False)
+
+
+class OfPrior(pdmp.Model):
+    """Two numbers a row, in one long array, and the widths of the prior, which no term reads."""
+
+    y: np.ndarray
+    width: np.ndarray
+
+    def __init__(self, dim):
+        super().__init__(dim=dim, n_data=4)
+        self.y, self.width = np.arange(8.0), np.ones(5)
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.5 * (x[0] / self.width[0]) ** 2
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        out[0] += x[0] / self.width[0] ** 2
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x[0] - self.y[2 * i] - self.y[2 * i + 1]) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += x[0] - self.y[2 * i] - self.y[2 * i + 1]
+
+
+def test_an_array_of_as_many_numbers_as_coordinates_is_no_further_row():
+    with pytest.warns(
+        UserWarning, match="'width' of OfPrior has 5 rows, and no term reads the last: `n_data` = 4"
+    ):
+        preflight.check_last_row(OfPrior(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        preflight.check_last_row(OfPrior(5))
+
+
+def test_products_of_all_chains_are_counted(monkeypatch):
+    """8 bytes for each of the d² of a chain, those of one process and of a model alike."""
+    asked = {}
+    monkeypatch.setattr(checks, "check_size", lambda what, size, *advice: asked.update({what: size}))
+    model = pdmp.models.Gaussian(np.zeros(7), np.ones(7))
+    for of in (model, pdmp.BPS(model)):
+        asked.clear()
+        checks.check_memory(of, 3, 10, True)
+        assert asked["`covariance=True` in 7 dimensions"] == 8.0 * 3 * 49
+        assert asked["`draws` = 10 positions of 3 chains"] == 16.0 * 3 * 10 * 7
+        asked.clear()
+        checks.check_memory(of, 3, None, False)
+        assert list(asked) == ["`chains` = 3"]

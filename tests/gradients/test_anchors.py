@@ -9,9 +9,9 @@ import pytest
 
 import discrete
 import pdmp
-from pdmp.gradients import ControlVariate
+from pdmp.gradients import ControlVariate, control_variate
 from pdmp.gradients.anchors import POOR, Anchors
-from pdmp.models import LogisticRegression
+from pdmp.models import LinearGaussian, LogisticRegression
 from pdmp.native.classes import Compiled, by_name, compiled, entry, larger
 from pdmp.process import ADAPTING, DATA, KINDS
 from tests.checks import new_chain, plain_only
@@ -367,3 +367,15 @@ def test_a_run_far_from_its_anchor_says_so_once():
     assert "renew=True" in text and "times as far from the anchor" in text
     assert not texts(ControlVariate(MODEL, 1))
     assert not texts(renewed())
+
+
+def test_a_lipschitz_constant_that_is_no_number_is_not_left_out(monkeypatch):
+    """In whichever of several ranges of rows, which threads look at, it is."""
+    model = LinearGaussian(np.ones((6, 2)), np.arange(6.0))
+    provider = ControlVariate(model, 1, anchor=[0.0, 0.0])
+    for k, j in ((0, 1), (1, 0), (2, 1)):
+        parts = [np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.array([2.0, 2.5])]
+        parts[k][j] = math.nan
+        monkeypatch.setattr(control_variate, "each", lambda part, chunks, parts=parts: parts)
+        largest = provider._bound_terms(np.zeros(0))
+        assert math.isnan(largest[j]) and largest[1 - j] == (3.0, 2.5)[1 - j]
