@@ -1284,9 +1284,7 @@ class OfPrior(pdmp.Model):
 
 
 def test_an_array_of_as_many_numbers_as_coordinates_is_no_further_row():
-    with pytest.warns(
-        UserWarning, match="'width' of OfPrior has 5 rows, and no term reads the last: `n_data` = 4"
-    ):
+    with pytest.warns(UserWarning, match="'width' of OfPrior has 5 rows, and no term reads the last: `n_data` = 4"):
         preflight.check_last_row(OfPrior(3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
