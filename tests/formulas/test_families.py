@@ -866,6 +866,17 @@ def test_censoring_is_read_in_words():
     assert seen.potential(x) == other.potential(x) != one.potential(x)
 
 
+def test_known_errors_with_sigma_however_it_is_written():
+    data = table(FAMILIES["gaussian"])
+    models = [
+        pdmp.regression(f"y | se(weight, {said}) ~ x", data, sample=False).model
+        for said in ("sigma=True", "sigma = True", "sigma =TRUE", " sigma= T ")
+    ]
+    x = models[0].initial + 0.1
+    assert len(x) == 3 and all(other.potential(x) == models[0].potential(x) for other in models[1:])
+    assert pdmp.regression("y | se(weight, sigma = False) ~ x", data, sample=False).model.dim == 2
+
+
 @pytest.mark.parametrize("words", [False, True])
 def test_the_end_of_an_interval_may_be_missing_in_other_rows_alone(words):
     """There nothing looks at it; an interval without an end is a row with a missing value."""

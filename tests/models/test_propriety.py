@@ -928,3 +928,15 @@ def test_a_search_needs_both_points_to_begin_at(none, monkeypatch):
 def test_priors_of_positive_parameters_start_at_their_mean_or_scale():
     assert Gamma(3.0, 2.0).typical() == 6.0 == Gamma(3.0, 2.0).shape * Gamma(3.0, 2.0).scale
     assert HalfNormal(2.0).typical() == 2.0 and Normal(1.5, 2.0).typical() == 1.5
+
+
+@pytest.mark.parametrize("walls", [(0,), (2,), (0, 1, 2)])
+def test_a_point_beside_one_on_walls_is_inside(walls):
+    """Each coordinate is turned inwards alone; the signs are drawn, so that some seed goes out in each."""
+    model = target(lambda x: 0.5 * float(x @ x), lambda x: x, 3)
+    for start in range(8):
+        search = _Search(model, np.zeros(3), lambda x: all(x[j] >= 0.0 for j in walls))
+        search.rng = np.random.default_rng(start)
+        found = search.point()
+        assert found is not None and np.all(found[0][list(walls)] > 0.0)
+        assert np.all(np.abs(found[0]) >= 0.3) and found[1] == 0.5 * found[0] @ found[0]
