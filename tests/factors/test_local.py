@@ -2,13 +2,14 @@
 
 import itertools
 import math
+import types
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import pdmp
-from pdmp.factors.bounds import BEGIN, END, LEFT, WIDTH, FactorGrid
+from pdmp.factors.bounds import BEGIN, END, LEFT, PART, WIDTH, FactorGrid
 from pdmp.factors.graph import FactorGraph, from_model
 from pdmp.factors.shared_clock import PRIOR, TERMS
 from pdmp.gradients import ControlVariate
@@ -654,3 +655,19 @@ def test_where_the_gradient_vanishes_the_next_velocity_is_any():
         process.native.draw(state, 0.0, Draw((0.5, (k + 0.5) / 6.0)))
         seen.add(tuple(state.memory.following.tolist()))
     assert len(seen) == 6
+
+
+@plain_only
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "values", [(-10.0, 5.0, -10.0), (5.0, -10.0, -10.0), (-10.0, -10.0, 5.0), (-10.0, -3.0, -10.0)]
+)
+def test_a_cell_in_which_a_rate_is_positive_anywhere_follows_its_curve(values):
+    """At its begin, its end or between; where it is negative throughout, the cell stays as wide as it was."""
+    curve = np.polyfit([0.0, PART, 1.0], values, 2)
+    bound, x = FactorGrid(), types.SimpleNamespace
+    process = x(flow=None, factors=x(along=lambda state, f, t: np.polyval(curve, t), beyond=lambda *args: False))
+    state = x(memory=x(cells=bound.cells(1, 1.0)))
+    assert bound.new_cell(process, state, 0, 0.0)
+    width = state.memory.cells[0, END] - state.memory.cells[0, BEGIN]
+    assert (width < 1.0) == (max(values) > 0.0)

@@ -1,6 +1,7 @@
 """Local processes on posteriors of expressions: rates and bounds against differences, clocks, and a law."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from pdmp.factors.bounds import FactorWithin
 from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
 from pdmp.flow import Elliptic, Linear
 from pdmp.models.priors import HalfNormal, Normal, StudentT
-from pdmp.process import DATA
-from pdmp.thinning.enclosures import Enclosures
-from tests.checks import assert_unbiased, in_ci, replicate
+from pdmp.process import DATA, HORIZON
+from pdmp.thinning.enclosures import Enclosures, propose_within
+from tests.checks import assert_unbiased, in_ci, plain, plain_only, replicate
 
 pytestmark = pytest.mark.exact
 
@@ -352,3 +353,20 @@ def test_a_prior_alone_is_bounded_where_the_path_is_farthest():
         rates = np.array([flow.velocity(1, x[1], v, t) for t in times]) * (np.exp(2.0 * at) - 1.0 - (at - mean[1]))
         assert a == pytest.approx(rates[0]) and np.all(rates <= a + b * times + 1e-12)
         assert b > 3.0  # the curvature at the beginning alone would be 0.04
+
+
+@plain_only
+def test_a_horizon_on_an_ellipse_is_at_most_a_quarter():
+    """For longer no bound is asked, whatever the horizon has grown to; on a line for all of it."""
+    asked = []
+
+    def within(state, i, now, width):
+        asked.append(width)
+        return 0.0, 0.0
+
+    for flow, most in ((Elliptic(np.zeros(1)), 0.5 * math.pi), (Linear(), math.inf)):
+        sums = SimpleNamespace(is_affine=lambda i: False, flow=flow, rate_within=within)
+        for horizon in (0.7, 40.0):
+            horizons = np.array([[horizon]])
+            time, bound = plain(propose_within)(sums, None, 0, 2.0, horizons, np.random.default_rng(1))
+            assert asked[-1] == min(horizon, most) and (time, bound) == (2.0 + asked[-1], HORIZON)

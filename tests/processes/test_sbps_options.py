@@ -459,3 +459,14 @@ def test_lost_bounces_are_said_of_runs_that_are_long_enough():
     assert said.startswith("pdmp.SBPS lost 13 % of its bounces") and "(k = 2.5)" in said
     for other in ({"mean_lost_bounces": 0.05}, {"events": {"bounce": 499}}):
         assert pdmp.SBPS.report.warnings(SimpleNamespace(k=2.5), told | other) == []
+
+
+@pytest.mark.parametrize(("n", "sizes"), [(50, [2, 5]), (15, [2]), (1_000, [10, 100])])
+def test_settings_to_choose_from(n, sizes):
+    """Batches of 1 % and 10 % of the data, of two or more, as one gradient has no variance."""
+    model = pdmp.models.LogisticRegression(np.ones((n, 1)), np.arange(n) % 2)
+    make, arms = pdmp.SBPS.recipe.arms(pdmp.SBPS, model, np.zeros(1))
+    assert [arm["size"] for arm in arms] == [size for size in sizes for _ in range(5)]
+    assert [arm["k"] for arm in arms] == [1.0, 1.5, 2.0, 3.0, 4.0] * len(sizes)
+    process = make(**arms[-1])
+    assert process.provider.size == sizes[-1] and process.k == 4.0
