@@ -461,6 +461,7 @@ def test_lost_bounces_are_said_of_runs_that_are_long_enough():
         assert pdmp.SBPS.report.warnings(SimpleNamespace(k=2.5), told | other) == []
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize(("n", "sizes"), [(50, [2, 5]), (15, [2]), (1_000, [10, 100])])
 def test_settings_to_choose_from(n, sizes):
     """Batches of 1 % and 10 % of the data, of two or more, as one gradient has no variance."""
