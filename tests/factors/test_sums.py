@@ -9,6 +9,7 @@ from scipy import sparse
 
 import pdmp
 from pdmp.factors.bounds import FactorWithin
+from pdmp.factors.graph import FactorGraph
 from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
 from pdmp.flow import Elliptic, Linear
 from pdmp.models.priors import HalfNormal, Normal, StudentT
@@ -93,6 +94,24 @@ def test_rates_and_gradients_of_factors_are_those_of_their_terms(seed):
         np.testing.assert_allclose(state.memory.gradient[: len(scope)], wanted[scope], rtol=1e-11, atol=1e-12)
         total[scope] += state.memory.gradient[: len(scope)]
     np.testing.assert_allclose(total, MODEL.gradient(x), rtol=1e-10)
+
+
+def test_a_graph_of_ones_own_may_put_priors_before_terms():
+    """A factor of the prior of t, a row and the prior of log_s, in this order; the others are as they were."""
+    n, of = MODEL.n_data, GRAPH.term_start
+    terms = [GRAPH.terms[of[f] : of[f + 1]].tolist() for f in range(len(GRAPH))]
+    scopes = [GRAPH.scope(f).tolist() for f in range(len(GRAPH))]
+    kept = [f for f in range(len(GRAPH)) if terms[f] not in ([5], [n + 3], [n + 4])]
+    graph = FactorGraph([[0, 3, 4], *(scopes[f] for f in kept)], D, [[n + 4, 5, n + 3], *(terms[f] for f in kept)])
+    process = pdmp.LocalBPS(MODEL, graph)
+    factors, state, now = process.factors.native, state_of(process, 3), 1.3
+    x, v = path(Linear(), state, now)
+    wanted = np.zeros(D)
+    for t in (n + 4, 5, n + 3):
+        MODEL.add_factor_gradient(x, t, wanted)
+    factors.gradient(state, 0, now)
+    np.testing.assert_allclose(state.memory.gradient[:3], wanted[[0, 3, 4]], rtol=1e-11, atol=1e-12)
+    assert factors.along(state, 0, now) == pytest.approx(v @ wanted, rel=1e-11)
 
 
 def slope_of(rate, t, h=1e-5):
