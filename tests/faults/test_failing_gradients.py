@@ -164,6 +164,9 @@ def test_what_was_sampled_before_a_failure_is_the_path_without_it(name):
     assert 1 < n < len(path.times)
     np.testing.assert_array_equal(kept.positions, path.positions[:n])
     np.testing.assert_array_equal(kept.times, path.times[:n])
+    if not clean.process.ticks:  # the place is where the path is at that time, behind the last event
+        assert found.time > kept.times[-1]
+        np.testing.assert_allclose(found.position, path.at([found.time])[0], rtol=1e-9, atol=1e-9)
 
 
 def half_line(x):
