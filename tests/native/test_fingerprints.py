@@ -159,6 +159,20 @@ DIFFERENT = {
         "import numba\n@numba.njit(locals={'y': numba.f4})\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
         "import numba\n@numba.njit\ndef g(x):\n    y = x\n    return y\ndef f(x): return g(x)",
     ),
+    "keys that are numbers": ("A = {1: 5}\ndef f(x): return A", "A = {2: 5}\ndef f(x): return A"),
+    "keys that are text": ("A = {'a': 5}\ndef f(x): return A", "A = {'b': 5}\ndef f(x): return A"),
+    "the keys of functions": (
+        "def g(x): return 1\ndef h(x): return 2\nA = {1: g, 2: h}\ndef f(x): return A",
+        "def g(x): return 1\ndef h(x): return 2\nA = {2: g, 1: h}\ndef f(x): return A",
+    ),
+    "two constants of a class, exchanged": (
+        "class A:\n    B = 1\n    C = 2\na = A()\ndef f(x): return a.C",
+        "class A:\n    C = 1\n    B = 2\na = A()\ndef f(x): return a.C",
+    ),
+    "two methods of a class, exchanged": (
+        "class A:\n    g = lambda self: 1\n    h = lambda self: 2\na = A()\ndef f(x): return a.g()",
+        "class A:\n    h = lambda self: 1\n    g = lambda self: 2\na = A()\ndef f(x): return a.g()",
+    ),
     "a base class's constant": (
         "class B:\n    C = 1\nclass A(B): pass\na = A()\ndef f(x): return a.C",
         "class B:\n    C = 2\nclass A(B): pass\na = A()\ndef f(x): return a.C",
