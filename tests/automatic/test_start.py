@@ -133,6 +133,19 @@ def test_later_paths_are_not_much_longer_than_the_first(monkeypatch):
     assert len(looks) == 3 * 2 + 20 < alone and not found.converged
 
 
+@pytest.mark.parametrize(("dense", "walk", "steps"), [(True, start._Newton, 3), (False, start._LimitedMemory, 30)])
+def test_steps_without_a_hessian_may_be_ten_times_as_many(dense, walk, steps, monkeypatch):
+    slope = function(
+        lambda a, b: -math.log1p(a) + 0.5 * b * b if a > -1.0 else math.inf, lambda a, b: (-1.0 / (1.0 + a), b)
+    )
+    monkeypatch.setattr(start, "PATIENCE", 1_000)
+    monkeypatch.setattr(start, "STEPS", 3)
+    looks, look = [], walk.look
+    monkeypatch.setattr(walk, "look", lambda *a: looks.append(1) or look(*a))
+    find_path(Evaluations(slope), np.array([0.0, 1.0]), rng(), dense=dense)
+    assert len(looks) == steps
+
+
 def test_most_paths_that_lead_nowhere_are_followed_by_others(monkeypatch):
     ends = [Path(Gaussian(MEAN, np.ones(3)), -elbo, done) for elbo, done in ((0, True), (99, False), (99, False))]
     for paths, wanted in (((0, 1, 1), 5), ((0, 0, 1), 3), ((0, 0, 2), 3)):
