@@ -18,7 +18,8 @@ from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
-WARM = 1.3  #: configurational temperature, over that which is meant, above which a summary warns, if not by its error
+#: Configurational temperature, divided by the one that is meant, above which a summary warns if its error allows.
+WARM = 1.3
 #: Effective draws below which a summary warns. With as many, two standard errors of a mean are a tenth of the
 #: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0

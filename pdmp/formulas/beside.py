@@ -30,10 +30,10 @@ def without_gaps(table: Any, beside: Mapping[str, str]) -> Any:
     upper, censored = columns.get("upper"), columns.get("censored")
     if upper not in table.columns:
         return table
-    ends = (
-        table[censored].astype(str).str.lower().isin(["2", "2.0", "interval"]) if censored in table.columns else False
-    )
-    return table.assign(**{upper: table[upper].where(ends | table[upper].notna(), 0.0)})
+    needed = table[upper].notna()
+    if censored in table.columns:
+        needed |= table[censored].astype(str).str.lower().isin(["2", "2.0", "interval"])
+    return table.assign(**{upper: table[upper].where(needed, 0.0)})
 
 
 def read_beside(beside: Mapping[str, str], table: Any) -> dict[str, np.ndarray]:
