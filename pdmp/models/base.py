@@ -257,16 +257,17 @@ class Model(Compiled):
     def check_gradient(self, points: int = 5, data: int = 10, seed: int = 0) -> None:
         """Raise a `ValueError` if a gradient is not that of its potential.
 
-        The gradients of the prior and of single terms are compared, in plain Python, with central differences of
-        their potentials at random points; what is already in `out` must stay there; and what the class computes in
-        a faster way of its own (``add_batch_gradient``, ``total_potential``, …) must be what its terms add up to: of
-        ways that take data, for up to 1,000 drawn at random, and a batch's gradient for all. The step is ε^(1/3), or
-        ε^(1/5) where rounding would spoil that, ε the rounding error of one number, and the tolerance 10⁻⁴ of what is
-        compared, besides what rounding and the next term of the expansion may spoil. At a kink a derivative between the slopes to the left and to the right is right. All data are compared as well,
-        compiled, at two points: in blocks of 32 along one direction, some of these where there are above 5,000,000 / d
-        data; and their sum in every coordinate, of above 80,000 data several at a time, and of above 500,000 all
-        together. Where rounding hides a slope of U, a warning says so. The first run of a model of your own calls this
-        with a few points and data, and each run compares slopes where it went, see `pdmp.engine.visited`.
+        The gradients of the prior and of single terms are compared, in plain Python, with central differences of their
+        potentials at random points; what is already in `out` must stay there; and what the class computes in a faster
+        way of its own (``add_batch_gradient``, ``total_potential``, …) must be what its terms add up to: of ways that
+        take data, for up to 1,000 drawn at random, and a batch's gradient for all. The step is ε^(1/3), or ε^(1/5)
+        where rounding would spoil that, ε the rounding error of one number, and the tolerance 10⁻⁴ of what is compared,
+        besides what rounding and the next term of the expansion may spoil. At a kink a derivative between the slopes to
+        the left and to the right is right. All data are compared as well, compiled, at two points: in blocks of 32
+        along one direction, some of these where there are above 5,000,000 / d data; and their sum in every coordinate,
+        of above 80,000 data several at a time, and of above 500,000 all together. Where rounding hides a slope of U, a
+        warning says so. The first run of a model of your own calls this with a few points and data, and each run
+        compares slopes where it went, see `pdmp.engine.visited`.
 
         Parameters
         ----------
