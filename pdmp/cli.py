@@ -367,8 +367,8 @@ def sample(
         else summary
     )
     typer.echo(
-        f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
-        f"{stats['data_passes'] / chains:,.0f} data passes each; in all "
+        f"{label}{f' ({setting})' if setting else ''}: {'1 chain' if chains == 1 else f'{chains} chains'} of "
+        f"{stats['data_passes'] / chains:,.0f} data passes{', ' if chains == 1 else ' each; in all '}"
         f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, "
         f"{comparison._seconds(stats['seconds'])} s",
         err=as_json,
