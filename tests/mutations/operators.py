@@ -1,6 +1,6 @@
 """Bugs that operators plant in the syntax tree of the packages, drawn by a seed, and the tests that see them.
 
-    pytest -m "exact and not slow" -p tests.mutations.reached --reached FOLDER    once: which test executes what
+    pytest -m "exact and not slow" -p tests.mutations.reached --reached=FOLDER    once: which test executes what
     python -m tests.mutations.operators --reached FOLDER --seed 1 --count 60 pdmp/engine pdmp/flow.py
 
 One bug is planted in each line that is drawn. Those tests run that execute its statement, the quickest first, in plain

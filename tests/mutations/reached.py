@@ -1,7 +1,7 @@
 """A plugin of pytest that writes which lines of the packages each test executes, and how long it took.
 
     pip install coverage
-    pytest -p tests.mutations.reached --reached FOLDER
+    pytest -p tests.mutations.reached --reached=FOLDER
 
 Each process writes a file of its own; `read` puts them together.
 """
@@ -25,6 +25,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if config.option.reached:
+        if config.rootpath != ROOT:  # of "--reached FOLDER" pytest takes the folder for one that has tests
+            raise pytest.UsageError(f"tests are named from {config.rootpath} on: give --reached=FOLDER, with =.")
         config.pluginmanager.register(Recorder(pathlib.Path(config.option.reached)))
 
 
