@@ -1026,6 +1026,8 @@ MISTAKES = [
     ("y ~ mo(h):w + mo(h):x:w", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
     ("y ~ mo(h) * log(w)", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
     ("y ~ mi(x)", {}, r"mi\(x\) needs a formula of x, .* \"x\": \"x \| mi\(\) ~ z\"}; without one .*: write x"),
+    ("y | trunc(lb=0) ~ x", {"family": "weibull"}, r"`lb` must be above 0, as .* is, got 0\."),
+    ("y | trunc(lb=-0.5) ~ x", {"family": "lognormal"}, r"`lb` must be above 0, as .* is, got -0\.5\."),
     ("y | mi + weights(w) ~ x", {}, r"`\| mi` is not known: rows with missing responses are left out"),
     ("y | mi() ~ x", {}, r"`\| mi\(\)` is not known: rows with missing responses are left out"),
     ({"y": "y ~ mi(x)", "x": "x | mi() ~ y"}, {}, "'y' is the response, and the formula of 'x' has it too"),
