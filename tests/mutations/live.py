@@ -7,6 +7,7 @@ or in code that ran at import, the tests run in a copy of the tree.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import multiprocessing
@@ -21,7 +22,7 @@ import tempfile
 import time
 import types
 
-from tests.mutations.matching import ROOT
+from tests.mutations.matching import PACKAGES, ROOT
 
 OPTIONS = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "exact"]
 MEMORY = 8 << 30  #: bytes that a process with a bug may take: some bugs fill lists for ever
@@ -109,6 +110,8 @@ def attempt(bug, tests, functions, printed):
 def planted(bug, functions):
     """Whether the functions that are there have got the code with the bug, and nothing else differs."""
     source = (ROOT / bug.file).read_text(encoding="utf-8")
+    if replaced(bug, source):
+        return True
     old, new = (compile(text, str(ROOT / bug.file), "exec") for text in (source, bug.text(source)))
     pairs, same = [], True
 
@@ -136,6 +139,32 @@ def planted(bug, functions):
     except ValueError:  # it closes over other names
         return False
     return True
+
+
+def constants_of(node):
+    """The names that a statement of a module, ``NAME = value`` or ``ONE, OTHER = values``, gives values; or none."""
+    targets = getattr(node.targets[0], "elts", node.targets[:1])
+    names = [getattr(target, "id", "") for target in targets]
+    return names if len(node.targets) == 1 and all(name.isupper() for name in names) else []
+
+
+def replaced(bug, source):
+    """Whether the bug is in a constant of a module, which has been given its new value wherever it was imported."""
+    module = sys.modules.get(bug.file[:-3].replace("/", ".").removesuffix(".__init__"))
+    for node in ast.parse(bug.text(source)).body:
+        if not isinstance(node, ast.Assign) or not node.lineno <= bug.line <= node.end_lineno or not constants_of(node):
+            continue
+        if module is None:
+            return False
+        names = constants_of(node)
+        values = eval(compile(ast.Expression(node.value), bug.file, "eval"), vars(module))
+        for name, new in zip(names, values if len(names) > 1 else [values], strict=True):
+            old = getattr(module, name)
+            for other in [m for key, m in sys.modules.items() if key.partition(".")[0] in PACKAGES]:
+                if vars(other).get(name) is old:
+                    setattr(other, name, new)
+        return True
+    return False
 
 
 def rest(code):

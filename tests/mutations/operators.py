@@ -19,6 +19,7 @@ import pathlib
 import random
 import re
 import sys
+from collections.abc import Sequence
 
 from tests.mutations import live
 from tests.mutations.matching import ROOT
@@ -48,7 +49,10 @@ SYMMETRIC = {"max", "min", "maximum", "minimum", "hypot", "logaddexp", "allclose
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One bug: what stands at a place of a file, what is put there, and the lines of the statement that it is in."""
+    """One bug: what stands at a place of a file, what is put there, and the lines of the statement that it is in.
+
+    Of a constant of a module these are the lines of its functions that name it.
+    """
 
     file: str
     line: int
@@ -57,7 +61,7 @@ class Mutant:
     old: str
     new: str
     operator: str
-    lines: range
+    lines: Sequence[int]
 
     def text(self, source):
         return source[: self.start] + self.new + source[self.stop :]
@@ -211,15 +215,25 @@ def visit(node, lines=None):
         yield from visit(part, lines)
 
 
+def constants(tree):
+    """(node, lines where it is used) of what a module's constants, as ``FEW = 10``, are computed from."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names = [name for function in functions for name in ast.walk(function) if isinstance(name, ast.Name)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and live.constants_of(node) and not isinstance(node.value, ast.Call):
+            used = sorted({name.lineno for name in names if name.id in live.constants_of(node)})
+            yield from ((part, used) for part in ast.walk(node.value) if used)
+
+
 def mutants(path):
     """All bugs of a file."""
     source = path.read_text(encoding="utf-8")
     lines = [0]
     for line in source.encode().splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
-    file, data = str(path.relative_to(ROOT)), source.encode()
+    file, data, tree = str(path.relative_to(ROOT)), source.encode(), ast.parse(source)
     found = []
-    for node, within in visit(ast.parse(source)):
+    for node, within in (*visit(tree), *constants(tree)):
         for operator, other, place in variants(node):
             begin = lines[place.lineno - 1] + place.col_offset
             end = lines[place.end_lineno - 1] + place.end_col_offset
@@ -231,14 +245,16 @@ def mutants(path):
     return found
 
 
-def drawn(paths, seed, count):
-    """Bugs of as many lines, one in each, and how many bugs and lines there are."""
+def drawn(paths, seed, count, of_constants=False):
+    """Bugs of as many lines, one in each, and how many bugs and lines there are; `of_constants`: of modules alone."""
     files = sorted(
         p for path in paths for p in ([ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py"))
     )
     places = collections.defaultdict(list)
     for path in files:
         for mutant in mutants(path):
+            if of_constants and isinstance(mutant.lines, range):
+                continue
             places[mutant.file, mutant.line].append(mutant)
     generator = random.Random(seed)
     lines = generator.sample(sorted(places), min(count, len(places)))
@@ -266,9 +282,10 @@ def main():
     parser.add_argument("--count", type=int, default=60, help="of lines, with one bug in each")
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests a bug, as they were measured")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--constants", action="store_true", help="in constants of modules alone, as FEW = 10")
     args = parser.parse_args()
     reached = Reached(args.reached)
-    bugs, every, lines = drawn(args.paths, args.seed, args.count)
+    bugs, every, lines = drawn(args.paths, args.seed, args.count, args.constants)
     chosen = [tests_of(mutant, reached, args.seconds) for mutant in bugs]
     rooms, survived, unreached = collections.Counter(), collections.Counter(), collections.Counter()
     for k, caught, seconds, said in live.attempts(bugs, chosen, args.jobs):
