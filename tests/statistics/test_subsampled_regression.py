@@ -27,12 +27,12 @@ OWN = pdmp.Family(
 
 
 def slopes(t):
-    rate = np.exp(0.3 + 0.2 * (2.0 + t.x) * np.cos(t.g))
+    rate = np.exp(0.3 + 0.2 * t.x * np.cos(t.g))
     return {"x": 2.0 + t.x, "c": np.random.default_rng(1).poisson(rate)}
 
 
 def correlated(t):
-    mean = 0.3 + 0.3 * np.sin(t.g) + np.cos(t.g) * (0.3 + 0.15 * (1.0 + t.x))
+    mean = 0.3 + 0.3 * np.sin(t.g) + np.cos(t.g) * (0.3 + 0.15 * t.x)
     return {"x": 1.0 + t.x, "c": np.random.default_rng(1).poisson(np.exp(mean))}
 
 
