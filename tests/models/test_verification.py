@@ -717,3 +717,37 @@ def test_a_bend_is_no_kink():
             lambda y: 0.5 * y[0] ** 2, np.zeros(1), 0.0, np.full(1, slope), np.ones(1), resolution, [0]
         )
         assert (found is not None) == wrong
+
+
+class SinglePrecision(pdmp.Model):
+    """A line through the origin, whose batches are summed in single precision, with `error` of one row too much."""
+
+    X: np.ndarray
+    error: float
+
+    def __init__(self, error):
+        super().__init__(dim=3, n_data=2_500)
+        self.X, self.error = np.random.default_rng(0).standard_normal((2_500, 3)), error
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x @ self.X[i] - 0.5) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out += (x @ self.X[i] - 0.5) * self.X[i]
+
+    @pdmp.compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        total = np.zeros(3, np.float32)
+        for k in range(n):
+            share = 1.0 + self.error if rows[k] == 20 else 1.0
+            total += (share * (x @ self.X[rows[k]] - 0.5) * self.X[rows[k]]).astype(np.float32)
+        out += total
+
+
+@pytest.mark.parametrize("seed", [22, 37])  # at which its rounding passes a millionth
+def test_a_batch_in_single_precision_is_taken_and_some_hundredths_of_a_row_are_found(seed):
+    SinglePrecision(0.0).check_gradient(seed=seed)
+    with pytest.raises(ValueError, match="`add_batch_gradient` of SinglePrecision differs"):
+        SinglePrecision(0.05).check_gradient(seed=seed)
