@@ -3,7 +3,8 @@
 ``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
 compilation, and those marked `quick` compiled. ``pytest --full`` adds the slow exact tests in plain Python and,
 compiled, all that are not exact and those marked `compiled`; ``--full --rest``, which CI runs after the quick tier,
-leaves out what that has run and the tests marked `release`.
+leaves out what that has run. ``--release`` adds the tests marked `release`, and those named in ``repeated.json``, which
+`tests.mutations.repeated` writes: exact ones whose every line quicker ones execute as well.
 A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
 
 Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled; in the quick tier,
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import pathlib
 import re
@@ -30,6 +32,13 @@ VARIABLE = "NUMBA_DISABLE_JIT"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 ROOT = pathlib.Path(__file__).parents[1]
+#: Tests in plain Python for releases, by module and function: for each the ends of their names.
+REPEATED = {
+    f"{module}::{name}{end}"
+    for module, functions in json.loads((ROOT / "tests/repeated.json").read_text(encoding="utf-8")).items()
+    for name, ends in functions.items()
+    for end in ends
+}
 #: A file whose tests are all exact.
 ALL_EXACT = re.compile(r"^pytestmark = (?:(?!\n\n).)*?mark\.exact", re.MULTILINE | re.DOTALL)
 
@@ -40,10 +49,9 @@ pytest.register_assert_rewrite(
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="all tests; without it only the quick tier")
-    parser.addoption(
-        "--rest", action="store_true", help="with --full: without the quick tier, and what is for releases"
-    )
+    parser.addoption("--full", action="store_true", help="the laws as well; without it only the quick tier")
+    parser.addoption("--rest", action="store_true", help="with --full: without the quick tier")
+    parser.addoption("--release", action="store_true", help="all tests: hours")
 
 
 def pytest_configure(config):
@@ -56,9 +64,14 @@ def pytest_configure(config):
     gc.disable()  # until all is collected: see `pytest_collection_finish`
 
 
+def full(config):
+    """Whether more than the quick tier is asked for."""
+    return config.option.full or config.option.release
+
+
 def pytest_report_header(config):
-    if not config.option.full and not named(config):
-        return "quick tier: exact tests in plain Python, one law of each sampler compiled; --full runs everything"
+    if not full(config) and not named(config):
+        return "quick tier: exact tests in plain Python, one law of each sampler compiled; --full adds all laws"
     return None
 
 
@@ -70,19 +83,19 @@ def named(config):
 
 def wanted(item, config):
     """Whether a test runs in this process."""
-    exact = item.get_closest_marker("exact") is not None
-    quick = item.get_closest_marker("quick") is not None
-    slow = item.get_closest_marker("slow") is not None
-    if not (config.option.full or named(config) or (exact and not slow) or quick):
-        return False
+    names = ("exact", "quick", "slow", "release", "compiled")
+    exact, quick, slow, release, compiled = (item.get_closest_marker(name) is not None for name in names)
     shared = getattr(config, "workerinput", {}).get("plain")
+    later = slow or item.nodeid in REPEATED
+    release |= item.nodeid in REPEATED and shared is not False
+    if not (config.option.release or named(config) or quick or (full(config) and not release) or (exact and not later)):
+        return False
     if shared is not None:
-        done = (exact and not slow) if shared else quick
-        if config.option.rest and (done or item.get_closest_marker("release") is not None):
+        if config.option.rest and (exact and not later if shared else quick):
             return False
         if shared:
             return exact
-        return not exact or quick or (config.option.full and item.get_closest_marker("compiled") is not None)
+        return not exact or quick or (full(config) and compiled)
     plain = os.environ.get(VARIABLE, "0") != "0"
     return exact or not plain or any("::" in arg for arg in config.args)
 
@@ -103,9 +116,9 @@ def pytest_ignore_collect(collection_path, config):
     if plain:
         needed = ("mark.slow", "in_quick(") if config.option.rest else ("mark.exact",)
         return None if any(mark in text for mark in needed) else True
-    if config.option.full and not ALL_EXACT.search(text):
+    if full(config) and not ALL_EXACT.search(text):
         return None
-    also = ("mark.quick",) * (not config.option.rest) + ("mark.compiled",) * config.option.full
+    also = ("mark.quick",) * (not config.option.rest) + ("mark.compiled",) * full(config)
     return None if any(mark in text for mark in also) else True
 
 
@@ -127,6 +140,9 @@ def pytest_collection(session):
 
 
 def pytest_collection_modifyitems(config, items):
+    modules, names = {item.nodeid.partition("::")[0] for item in items}, {item.nodeid for item in items}
+    if not any("::" in arg for arg in config.args):
+        config.unknown = {name for name in REPEATED - names if name.partition("::")[0] in modules}
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)
@@ -172,7 +188,7 @@ def two_kinds(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     cores = min(os.cpu_count() or 1, 4)
-    return cores if not two_kinds(config) else 2 * cores if config.option.full else cores + 1
+    return cores if not two_kinds(config) else 2 * cores if full(config) else cores + 1
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -184,7 +200,7 @@ def pytest_configure_node(node):
 def is_plain(node):
     """Workers are numbered from gw0 on."""
     number = int(node.gateway.id[2:])
-    return number % 2 == 1 if node.config.option.full else number > 0
+    return number % 2 == 1 if full(node.config) else number > 0
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -200,7 +216,7 @@ class TwoKinds:
 
         workers = len(config.option.tx)
         self.compiled, self.plain = self.kinds = [WorkStealingScheduling(config, log) for _ in range(2)]
-        self.compiled.numnodes = -(-workers // 2) if config.option.full else 1
+        self.compiled.numnodes = -(-workers // 2) if full(config) else 1
         self.plain.numnodes = workers - self.compiled.numnodes
         self.session = config.pluginmanager.get_plugin("session")
 

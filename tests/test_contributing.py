@@ -31,35 +31,42 @@ def blocks(page, heading, language="python"):
 
 
 @pytest.mark.parametrize(
-    ("marks", "quick_tier", "full"),
+    ("marks", "quick_tier", "full", "release"),
     [
-        ({"exact"}, {"plain"}, {"plain"}),
-        ({"exact", "slow"}, set(), {"plain"}),
-        ({"exact", "compiled"}, {"plain"}, {"plain", "compiled"}),
-        ({"exact", "quick"}, {"plain", "compiled"}, {"plain", "compiled"}),
-        ({"quick"}, {"compiled"}, {"compiled"}),
-        (set(), set(), {"compiled"}),
+        ({"exact"}, {"plain"}, {"plain"}, {"plain"}),
+        ({"exact", "slow"}, set(), {"plain"}, {"plain"}),
+        ({"exact", "slow", "release"}, set(), set(), {"plain"}),
+        ({"exact", "compiled"}, {"plain"}, {"plain", "compiled"}, {"plain", "compiled"}),
+        ({"exact", "quick"}, {"plain", "compiled"}, {"plain", "compiled"}, {"plain", "compiled"}),
+        ({"quick"}, {"compiled"}, {"compiled"}, {"compiled"}),
+        (set(), set(), {"compiled"}, {"compiled"}),
+        ({"release"}, set(), set(), {"compiled"}),
+        ({"exact", "repeated"}, set(), set(), {"plain"}),
+        ({"exact", "repeated", "compiled"}, set(), {"compiled"}, {"plain", "compiled"}),
     ],
 )
-def test_where_a_test_runs_by_its_marks(marks, quick_tier, full):
+def test_where_a_test_runs_by_its_marks(marks, quick_tier, full, release):
     """As the section on testing says; the rest of the full tier is what the quick one has not run."""
-    item = SimpleNamespace(get_closest_marker=lambda name: name if name in marks else None)
+    name = min(conftest.REPEATED) if "repeated" in marks else "tests/test_it.py::test_it"
+    item = SimpleNamespace(get_closest_marker=lambda name: name if name in marks else None, nodeid=name)
+    empty = {"full": False, "rest": False, "release": False, "keyword": "", "markexpr": ""}
 
     def kinds(**chosen):
-        option = SimpleNamespace(**{"full": False, "rest": False, "keyword": "", "markexpr": ""} | chosen)
+        option = SimpleNamespace(**empty | chosen)
         configs = (SimpleNamespace(option=option, args=["tests"], workerinput={"plain": k}) for k in (True, False))
         return {
             name for name, config in zip(("plain", "compiled"), configs, strict=True) if conftest.wanted(item, config)
         }
 
-    assert kinds() == quick_tier and kinds(full=True) == full
+    assert kinds() == quick_tier and kinds(full=True) == full and kinds(release=True) == release
     assert kinds(full=True, rest=True) == full - quick_tier
+    assert set() < kinds(keyword="it") <= release
 
 
 def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
     def ignored(text, plain, full=False, args=("tests",), name="test_it.py", rest=False):
         (tmp_path / name).write_text(text)
-        option = SimpleNamespace(full=full, rest=rest, keyword="", markexpr="")
+        option = SimpleNamespace(full=full, rest=rest, release=False, keyword="", markexpr="")
         config = SimpleNamespace(option=option, args=args, workerinput={} if plain is None else {"plain": plain})
         return bool(conftest.pytest_ignore_collect(tmp_path / name, config))
 

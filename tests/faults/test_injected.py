@@ -98,7 +98,7 @@ def finished(server, kind, executor, path):
 @pytest.mark.parametrize(
     "kind, executor",
     [
-        pytest.param(kind, executor, marks=[pytest.mark.release] * ((place + turn) % 2))
+        pytest.param(kind, executor, marks=[pytest.mark.release] * (place != turn))
         for place, kind in enumerate(injected.KINDS)
         for turn, executor in enumerate(injected.EXECUTORS)
     ],

@@ -1,15 +1,18 @@
 """The lists of planted bugs fit the code: each stands in one place, and what it makes of it is Python."""
 
 import ast
+import json
 
 import numpy as np
 import pytest
 
 from pdmp.diagnostics import pooled
 from tests.mutations import live, operators
+from tests.mutations import repeated as repeats
 from tests.mutations.__main__ import BUGS
 from tests.mutations.bugs import Bug
 from tests.mutations.matching import ROOT, planted, tokens
+from tests.mutations.reached import Reached
 
 pytestmark = pytest.mark.exact
 
@@ -111,3 +114,25 @@ def test_what_is_not_in_one_place_is_refused(tree, old, times):
 def test_tokens():
     text = "f(a,  # why\n  'b # c', 1.5,\n)"
     assert [word for word, _, _ in tokens(text)] == ["f", "(", "a", ",", "'b # c'", ",", "1", ".", "5", ")"]
+
+
+def test_what_is_left_to_releases_is_what_others_execute_too(tmp_path, monkeypatch):
+    """Of cases from the longest on: not the only one of a function, not a short one, not where three others are few."""
+    names = ["", "t.py", *(f"t.py::{name}" for name in ("f[1]", "f[2]", "f[3]", "g", "h[1]", "h[2]", "h[3]"))]
+    seconds = dict(zip(names[2:], (0.5, 0.4, 0.3, 9.0, 8.0, 0.05, 0.06), strict=True))
+    lines = {"1": [2, 3, 4, 5, 6, 7], "2": [3, 5, 6, 7], "3": [6, 7, 8], "4": [0, 1, 2]}
+    for number, part in enumerate(({"pdmp/a.py": lines}, {"pdmp/b.py": {"1": [4, 2, 3, 5]}})):
+        record = {"seconds": seconds, "names": names, "lines": part}
+        (tmp_path / f"{number}.json").write_text(json.dumps(record))
+    # g is alone, line 4 is f[1]'s, line 3 is of two others; without f[2] too few are left for f[3].
+    assert repeats.repeated(Reached(tmp_path)) == ["t.py::f[2]"]
+    monkeypatch.setattr(repeats, "OTHERS", 2)
+    assert repeats.repeated(Reached(tmp_path)) == ["t.py::h[1]", "t.py::f[2]", "t.py::f[3]"]
+    written = {"t.py": {"f": ["[1]"], "h": ["[1]", "[2]"]}}
+    assert json.loads("{" + repeats.lines_of(written["t.py"]) + "}") == written["t.py"]
+
+
+def test_tests_that_are_left_to_releases_are_there(pytestconfig):
+    """In the modules that this process has read whole."""
+    unknown = sorted(getattr(pytestconfig, "unknown", ()))
+    assert not unknown, f"take {unknown} out of tests/repeated.json, or record anew: tests/mutations/repeated.py"

@@ -421,7 +421,7 @@ def test_a_bound_that_does_not_hold_is_an_error_that_names_it():
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
-@pytest.mark.parametrize("name", in_ci(["importance", "distinct", "uniform", "batch"], "importance", "distinct"))
+@pytest.mark.parametrize("name", in_ci(["importance", "distinct", "uniform", "batch"], "importance"))
 def test_each_coordinate_flips_at_its_rate(name):
     path = pdmp.sample(process(name), events=75_000, seed=41).trajectories[0]
     x, v, s = path.positions[:-1], path.velocities[:-1], np.diff(path.times)
@@ -469,9 +469,7 @@ def law():
     return mean, np.einsum("ij,ijk->k", density, (points - mean) ** 2)
 
 
-@pytest.mark.parametrize(
-    "name", in_ci(["importance", "importance of two", "distinct", "uniform", "batch"], "importance of two", "distinct")
-)
+@pytest.mark.parametrize("name", in_ci(["importance", "importance of two", "distinct", "uniform", "batch"], "distinct"))
 def test_the_law_is_the_posterior_without_error(name):
     mean, variance = law()
     found = replicate(process(name), ANCHOR, 24, seed=43, warmup=0.02, events=60_000)

@@ -41,10 +41,8 @@ ON_GAUSSIAN = {
     "name",
     in_ci(
         ON_GAUSSIAN,
-        "partial, adaptive diagonal mass",
         "Gaussian velocities, adaptive dense mass",
         "generalised on the sphere",
-        "event chain, rotation, Gaussian velocities",
     ),
 )
 def test_events_on_a_gaussian_come_at_their_rate(name):

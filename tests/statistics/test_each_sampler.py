@@ -50,6 +50,8 @@ FULL = (
     *("Sticky, batches", "Sticky, BPS", "Sticky, Boomerang"),
     *("ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner", "LipschitzSBPS", "SGRRLD", "SGRRHMC"),
 )
+#: Of these, what others show of another metric or estimator.
+RELEASE = ("Sticky, batches", "ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner")
 
 # ---------------------------------------------------------------------------------------------------------------
 # Targets: mean and variances (d,) beside each
@@ -208,6 +210,8 @@ def test_every_exported_sampler_has_a_law():
 def marks_of(name):
     """In which tier its law is tested beside `pytest --full`."""
     exact = [pytest.mark.exact, pytest.mark.slow] if name in LATER else pytest.mark.exact
+    if name in RELEASE:
+        return pytest.mark.release
     return () if name in FULL else pytest.mark.quick if name in QUICK else exact
 
 

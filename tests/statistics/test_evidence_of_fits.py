@@ -64,6 +64,7 @@ def test_intercepts_of_groups_of_counts():
     close(fit.log_evidence, truth - special.gammaln(y + 1.0).sum())
 
 
+@pytest.mark.release  # of sub-sampled rows the next test has it, of tempered ones tests/automatic
 @pytest.mark.parametrize("rows", [301, 300])
 def test_a_tempered_fit_agrees(rows, monkeypatch):
     """From so many rows on fits are sub-sampled, which a tempered one is not."""
@@ -77,7 +78,8 @@ def test_a_tempered_fit_agrees(rows, monkeypatch):
 
 def test_sub_sampled_rows_and_full_gradients_agree(monkeypatch):
     rng = np.random.default_rng(7)
-    x, z = rng.standard_normal((2, 60_000))
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 6_000)
+    x, z = rng.standard_normal((2, 6_000))
     data = {"x": x, "z": z, "y": rng.poisson(np.exp(0.2 + 0.3 * x))}
     sub, less = (pdmp.regression(text, data, "poisson", seed=1) for text in ("y ~ x + z", "y ~ x"))
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 100_000)

@@ -78,7 +78,7 @@ SAMPLERS = {
 #: These need terms with bounded gradients.
 BOUNDED_TERMS = ("LipschitzSBPS", "ZigZag, batches")
 #: What CI takes; `tests/statistics` holds each sampler to its law there.
-IN_CI = {"BPS": logistic, "ZigZag, control variates": logistic}
+IN_CI = {"BPS": logistic}
 
 
 def case(sampler, problem):

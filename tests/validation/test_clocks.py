@@ -12,7 +12,7 @@ from pdmp.process import CERTAIN, KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Maxima
 from pdmp.validation import check_clocks, clocks
 from tests import toys
-from tests.checks import in_quick, plain, plain_only, run_chain
+from tests.checks import in_ci, in_quick, plain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -226,7 +226,7 @@ PAIRS = {
 
 @pytest.mark.slow
 @plain_only
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", in_ci(PAIRS, "Boomerang, maxima", "event chain, grid"))
 def test_other_pairs_of_a_sampler_and_a_bound(name):
     """In plain Python, and so with fewer events: rates that are off by a fifth show."""
     found = check_clocks(PAIRS[name](), events=2_000, seed=5)
