@@ -64,7 +64,7 @@ def test_intercepts_of_groups_of_counts():
     close(fit.log_evidence, truth - special.gammaln(y + 1.0).sum())
 
 
-@pytest.mark.release  # of sub-sampled rows the next test has it, of tempered ones tests/automatic
+@pytest.mark.release
 @pytest.mark.parametrize("rows", [301, 300])
 def test_a_tempered_fit_agrees(rows, monkeypatch):
     """From so many rows on fits are sub-sampled, which a tempered one is not."""
@@ -76,6 +76,7 @@ def test_a_tempered_fit_agrees(rows, monkeypatch):
     close(fits[0].log_evidence, *fits[1].log_evidence[:2])
 
 
+@pytest.mark.release
 def test_sub_sampled_rows_and_full_gradients_agree(monkeypatch):
     rng = np.random.default_rng(7)
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 6_000)
