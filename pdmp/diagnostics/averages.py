@@ -422,8 +422,9 @@ def _chain_variance(record, d):
 def apply(f, x):
     """f of each column of x (d, M): an array (..., M).
 
-    f is called once for all columns if that gives the right shape and the same values as calls for single columns, of
-    which a few are compared. This is tried first with few columns, as f may be written for single points only.
+    f is called once for all columns if that gives the right shape and the same values as a call for every third column,
+    and as calls for single ones, of which a few are compared: some in order, and those of the smallest and the largest
+    values. This is tried first with few columns, as f may be written for single points only.
     """
     x = np.ascontiguousarray(x)
     m = x.shape[1]
@@ -446,12 +447,19 @@ def _together(f, x, shape):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             values = np.asarray(f(x.copy()), dtype=float)
+            parts = [np.asarray(f(x[:, k::3].copy()), dtype=float) for k in range(3)]
     except Exception:  # noqa: BLE001 - whatever a function of one point does with many
         return None
     if values.shape != (*shape, m):
         return None
-    checks = np.unique(np.linspace(0, m - 1, 7).astype(int))
-    return values if all(_same(values[..., k], f(x[:, k].copy())) for k in checks) else None
+    # A norm or a maximum of all columns is another of a part of them, wherever it is used.
+    if not all(
+        part.shape == values[..., k::3].shape and _same(part, values[..., k::3]) for k, part in enumerate(parts)
+    ):
+        return None
+    rows = values.reshape(-1, m)[:8]
+    checks = {*np.linspace(0, m - 1, 7).astype(int), *np.argmin(rows, axis=1), *np.argmax(rows, axis=1)}
+    return values if all(_same(values[..., k], f(x[:, k].copy())) for k in sorted(checks)) else None
 
 
 def _same(a, b):

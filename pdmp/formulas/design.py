@@ -52,7 +52,8 @@ HARMLESS = (
     *("mean", "median", "std", "var", "min", "max", "sum", "prod", "quantile", "percentile", "cumsum", "cumprod"),
 )
 TRUTH, NUMBERS, LABELS = "truth values", "numbers", "text or categories"  #: what a column holds
-LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
+LOOKED_AT = 20  #: columns of a term, at most, that are computed again of some rows
+ROWS_OF_A_PART = 100_000  #: of a large table, of which its terms are computed again
 
 
 class Groups(NamedTuple):
@@ -731,11 +732,7 @@ class Design:
         return np.column_stack(parts)
 
     def _find_whole_column(self, table):
-        """The first term that is not a function of each row alone.
-
-        Its smallest and its largest values are computed again, each of a table of that row alone: a function of the
-        whole column that gave both again would be constant.
-        """
+        """The first term that is not a function of each row alone."""
         pandas = import_pandas()
         for term in (*self._fixed, *self._offsets):
             if _calls(term) and not self.is_by_rows(term.data, _coding_of(term), table):
@@ -754,20 +751,26 @@ class Design:
         return None
 
     def is_by_rows(self, values: np.ndarray, again: Callable[[Any], Any], table: Any) -> bool:
-        """Whether a function `again` of tables gives the same values of some rows alone as of the whole table."""
+        """Whether a function `again` of tables gives the same values of some rows alone as of the whole table.
+
+        These are the rows of its smallest and its largest values, each alone, and every third row from each of the
+        first three on, or fewer of a large table. What a column is changed by in a few rows, as a code of missing
+        values by the median, differs between such parts.
+        """
         values = np.asarray(values).reshape(len(table), -1)[:, :LOOKED_AT].astype(float)
         ends = {end for column in values.T for end in (int(np.argmin(column)), int(np.argmax(column)))}
-        size = np.abs(values).max(axis=0)
-        for row in sorted(ends):
+        size, step = np.abs(values).max(axis=0), max(3, len(table) // ROWS_OF_A_PART)
+        for rows in (*([row] for row in sorted(ends)), *(slice(first, None, step) for first in range(3))):
+            part = table.iloc[rows]
+            if len(part) == 0:
+                continue
             try:
-                found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[
-                    :LOOKED_AT
-                ]
+                found = np.asarray(self._evaluate(lambda part=part: again(part)), float).reshape(len(part), -1)
             except OtherRows:  # an index that is that of the whole table by chance
                 raise
-            except ValueError:  # what cannot be computed of one row
+            except ValueError:  # what cannot be computed of fewer rows
                 return False
-            if not np.allclose(found, values[row], rtol=1e-9, atol=1e-9 * size):
+            if not np.allclose(found[:, :LOOKED_AT], values[rows], rtol=1e-9, atol=1e-9 * size):
                 return False
         return True
 

@@ -241,7 +241,7 @@ def test_many_positions_at_once_only_where_that_gives_the_same():
         return np.stack([x[0] + x[1], np.maximum(x[0], 0.0)])
 
     np.testing.assert_array_equal(averages.apply(together, x), [x.sum(axis=0), np.maximum(x[0], 0.0)])
-    assert calls.count(2) == 2 and len(calls) < 20
+    assert calls.count(2) == 8 and len(calls) < 40
     place = np.arange(40)
     many = {
         "warns": lambda x: warnings.warn("many", stacklevel=2) or x[0],
@@ -258,6 +258,24 @@ def test_many_positions_at_once_only_where_that_gives_the_same():
             found = averages.apply(lambda x, f=f: f(x) if x.ndim > 1 else x[0], x)
         assert said == []
         np.testing.assert_array_equal(found, x[0], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.where(x[0] > 2.2, np.linalg.norm(x), 0.0),
+        lambda x: np.where(np.abs(x[0]) < 0.02, 0.5 * np.max(x), x[0]),  # neither the smallest nor the largest values
+        lambda x: np.where(x[0] > 2.2, x.ndim, 0.0),  # in every part of the columns the same
+        lambda x: np.where(x[0] < -2.2, -1.0 * x.ndim, 0.0),
+    ],
+    ids=["norm", "maximum", "dimensions", "the smallest"],
+)
+def test_what_many_positions_at_once_change_in_a_few_is_seen(f):
+    x = np.random.default_rng(4).standard_normal((2, 300))
+    single = np.array([f(one) for one in x.T])
+    differ = np.flatnonzero(np.asarray(f(x)) != single)
+    assert 1 < len(differ) < 12 and not {*differ} & {*np.linspace(0, 299, 7).astype(int)}
+    np.testing.assert_array_equal(averages.apply(f, x), single)
 
 
 def cut(run, k):

@@ -437,6 +437,8 @@ def test_integers_that_are_labels_keep_their_names():
         ("y ~ w + offset(x - np.mean(x))", "offset(x - np.mean(x))"),
         ("y ~ w + (1 + I(e - np.min(e)) | g)", "I(e - np.min(e))|g"),
         ("y ~ w + (1 | np.sign(x - np.mean(x)))", "1|np.sign(x - np.mean(x))"),
+        # The smallest and the largest values are those of their rows.
+        ("y ~ w + np.where(np.abs(x) < 1, np.mean(x), x)", "np.where(np.abs(x) < 1, np.mean(x), x)"),
         ("y ~ np.log(e) + C(h) + np.sin(x) + poly(w, 2) + bs(e, df=4) + center(x) + offset(2 * x)", None),
         ("I(y - np.mean(y)) ~ scale(x) + (1 + I(2 * x) | g) + (0 + center(e) | h) + (1 | np.sign(w))", None),
     ],
