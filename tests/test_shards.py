@@ -220,3 +220,23 @@ def test_what_cannot_be_combined(bad, says, shards):
     for combine in (consensus, swiss):
         with pytest.raises(ValueError, match=says):
             combine(bad(shards[0]))
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid"])
+def test_chains_of_a_run_count_as_their_lengths_say(store):
+    """One of 30 and one of 400 events, which began elsewhere: moments of the shard are those over time."""
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 2.0]), refresh_rate=0.5)
+    options = {"seed": 1, "warmup": 0.0, "progress": False, "store": store}
+    options |= {"draws": 500} if store == "grid" else {}
+    short, long = (
+        pdmp.sample(process, events=events, initial=start, **options)
+        for events, start in ((30, [20.0, -15.0]), (400, [0.0, 1.0]))
+    )
+    run = pdmp.Run(short.info, [*short.records, *long.records], process=process)
+    lengths = np.array([record.length for record in run.records])
+    assert lengths[1] > 4.0 * lengths[0] and np.abs(np.diff(run.draws(150).mean(axis=1), axis=0)).min() > 1.0
+    flat = np.random.default_rng(0).standard_normal((400, 2))
+    flat = 1e6 * (flat - flat.mean(axis=0))  # the other shard says next to nothing
+    for combine in (consensus, swiss):
+        np.testing.assert_allclose(combine([run, flat], draws=500).mean, run.mean(), atol=0.02)
+        np.testing.assert_allclose(combine([run, flat], draws=500).cov, run.cov(), rtol=0.05, atol=0.05)

@@ -330,6 +330,8 @@ def _code(common, part, first, kept):
         if not len(table):
             continue
         X, offset, groups = design.new(table)
+        if not recipe.plain:
+            _check_by_rows(design, y_of, table)
         coded = np.zeros((len(table), width))
         p = X.shape[1]
         coded[:, :p] = X

@@ -696,7 +696,7 @@ class Design:
         self.together += [[len(self.groups) + k] for k in range(len(bent))]
         self.groups += bent
         self.response = self.model.response.term.name
-        self.whole_column = self._find_whole_column(table)
+        self.whole_column = self._find_whole_column(table, lambda term: term.data)
         self.kept = Kept(table, [self])
         for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
             term.data = term.data[:1].copy()  # what formulae has of all rows is not looked at again
@@ -731,15 +731,17 @@ class Design:
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
         return np.column_stack(parts)
 
-    def _find_whole_column(self, table):
+    def _find_whole_column(self, table, values_of, named=True):
         """The first term that is not a function of each row alone."""
         pandas = import_pandas()
         for term in (*self._fixed, *self._offsets):
-            if _calls(term) and not self.is_by_rows(term.data, _coding_of(term), table):
+            if _calls(term) and not self.is_by_rows(values_of(term), _coding_of(term), table):
                 return term.name
         for term in self._groups:
-            if _calls(term.expr) and not self.is_by_rows(term.expr.data, _coding_of(term.expr), table):
+            if _calls(term.expr) and not self.is_by_rows(values_of(term.expr), _coding_of(term.expr), table):
                 return term.name
+            if not named:
+                continue
             for component in term.factor.components if _calls(term.factor) else ():
                 codes, labels = pandas.factorize(self._values(component, table), sort=True)
 
@@ -757,7 +759,7 @@ class Design:
         first three on, or fewer of a large table. What a column is changed by in a few rows, as a code of missing
         values by the median, differs between such parts.
         """
-        values = np.asarray(values).reshape(len(table), -1)[:, :LOOKED_AT].astype(float)
+        values = _rows_of(values, len(table)).astype(float)
         ends = {end for column in values.T for end in (int(np.argmin(column)), int(np.argmax(column)))}
         size, step = np.abs(values).max(axis=0), max(3, len(table) // ROWS_OF_A_PART)
         for rows in (*([row] for row in sorted(ends)), *(slice(first, None, step) for first in range(3))):
@@ -765,12 +767,12 @@ class Design:
             if len(part) == 0:
                 continue
             try:
-                found = np.asarray(self._evaluate(lambda part=part: again(part)), float).reshape(len(part), -1)
+                found = _rows_of(self._evaluate(lambda part=part: again(part)), len(part)).astype(float)
             except OtherRows:  # an index that is that of the whole table by chance
                 raise
             except ValueError:  # what cannot be computed of fewer rows
                 return False
-            if not np.allclose(found[:, :LOOKED_AT], values[rows], rtol=1e-9, atol=1e-9 * size):
+            if not np.allclose(found, values[rows], rtol=1e-9, atol=1e-9 * size):
                 return False
         return True
 
@@ -941,11 +943,14 @@ class Design:
             found._levels[name] = (*levels, *sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))))
         return found
 
-    def check_by_rows(self) -> None:
-        """Refuse to code another table where a term is computed of the whole column."""
-        if self.whole_column is not None:
+    def check_by_rows(self, table: Any = None, named: bool = True) -> None:
+        """Refuse to code another table where a term is computed of the whole column: of the fit's, or of that one."""
+        whole = self.whole_column
+        if whole is None and table is not None:
+            whole = self._find_whole_column(table, lambda term: self._evaluate(lambda: _coding_of(term)(table)), named)
+        if whole is not None:
             raise ValueError(
-                f"`formula`: {self.whole_column!r} is computed of the whole column, so that another table's rows would "
+                f"`formula`: {whole!r} is computed of the whole column, so that another table's rows would "
                 "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
                 "keep the fit's."
             )
@@ -990,6 +995,7 @@ class Design:
         n, floats = len(table), FloatColumns(table)
         X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(floats)) for t in self._fixed], n)
         self._check_finite(X, table)
+        self.check_by_rows(table, named)
         self._warn_beyond_knots(floats)
         parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
         expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
@@ -1129,6 +1135,12 @@ def _calls(term):
 def _arguments(part):
     """The parts that a function or an operator of a formula takes."""
     return [*getattr(part, "args", ()), *getattr(part, "kwargs", {}).values()]
+
+
+def _rows_of(values, n):
+    """The first columns of values (n, ...), or of one number for all rows."""
+    values = np.asarray(values)
+    return (np.full(n, values) if values.ndim == 0 else values).reshape(n, -1)[:, :LOOKED_AT]
 
 
 def _coding_of(term):

@@ -127,7 +127,7 @@ def consensus(shards: Sequence[Run | ArrayLike], draws: int = 1_000) -> Combined
     shards : sequence of Run or array_like, shape (n, d) or (chains, n, d)
         One for each shard, of the likelihood of its rows and its share of the prior.
     draws : int, default 1000
-        Draws to take of each chain of a `Run`.
+        Draws of a `Run` for each of its chains; of a longer chain there are more in proportion.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def swiss(shards: Sequence[Run | ArrayLike], draws: int = 1_000, inflated: bool 
     shards : sequence of Run or array_like, shape (n, d) or (chains, n, d)
         One for each shard.
     draws : int, default 1000
-        Draws to take of each chain of a `Run`.
+        Draws of a `Run` for each of its chains; of a longer chain there are more in proportion.
     inflated : bool, default False
         Whether each shard sampled the whole prior times its likelihood to the power S, as if it had all the data: its
         draws are about as wide as the posterior's, and Σ⁻¹ is the mean of the Σₛ⁻¹, not their sum.
@@ -208,13 +208,23 @@ def _numbers(name, value):
         raise ValueError(f"`{name}` must be a `Run` or an array of numbers.") from error
 
 
+def _draws_of(run, draws):
+    """Draws of each chain in proportion to its length, (n, d), if its grid has as many."""
+    n = count("draws", draws) * run.chains
+    if run.store == "grid":
+        time = sum(record.length for record in run.records)
+        kept = min(int(r.grid.used[0] * time / r.length) for r in run.records if r.length > 0.0)
+        n = min(n, max(kept - run.chains, 1))  # as numbers of chains are rounded
+    return run.thin(n, method="time")
+
+
 def _moments(shards, draws):
     """Draws (n, d), means, covariances and their inverses of each shard."""
     if not isinstance(shards, (list, tuple)) or len(shards) < 2:
         raise ValueError("`shards` must be a list of two or more, one for each part of the data.")
     samples = []
     for s, shard in enumerate(shards):
-        x = shard.draws(count("draws", draws)) if isinstance(shard, Run) else _numbers(f"shards[{s}]", shard)
+        x = _draws_of(shard, draws) if isinstance(shard, Run) else _numbers(f"shards[{s}]", shard)
         if x.ndim == 3:
             x = x.reshape(-1, x.shape[2])
         if x.ndim != 2 or x.shape[1] != (samples[0] if samples else x).shape[1]:

@@ -110,6 +110,17 @@ def test_mistakes(formula, options, says, tmp_path):
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("formula", ["c ~ np.where(x < {}, x, np.mean(x))", "np.where(c < {}, c, np.max(c)) ~ x"])
+def test_a_function_of_whole_columns_that_only_rows_far_down_show(formula, tmp_path):
+    """The first rows, by which the formula is coded, are computed of each alone."""
+    name = formula[9:10] if formula[0] == "c" else "c"
+    data = table().sort_values(name, ignore_index=True)
+    formula = formula.format(data[name][10] + 0.5)
+    assert made(formula, "poisson", data.iloc[:10]) is not None
+    with pytest.raises(ValueError, match=r"of (the )?whole columns?"):
+        made(formula, "poisson", write(data, tmp_path, "csv"))
+
+
 def test_missing_values_are_the_same_however_a_file_is_read(tmp_path, monkeypatch):
     """Text and numbers; what means that a value is missing may be in quotes."""
     words = [word for word in MISSING if word]

@@ -458,6 +458,19 @@ def test_functions_of_whole_columns(formula, whole):
     assert repr(whole) in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "formula", ["y ~ np.where(x < 50, x, np.mean(x))", "y ~ w + (1 + np.where(x < 50, x, np.mean(x)) | g)"]
+)
+def test_a_function_of_whole_columns_that_only_another_table_shows(formula):
+    t, fit = table(), frozen(formula)
+    later = t.assign(x=[60.0, 70.0, *t.x[2:]])
+    assert fit.design.whole_column is None and fit.predict(t, draws=2).shape == (2, N)
+    with pytest.raises(ValueError, match=r"'(np.where\(.*\)|.*\|g)' is computed of the whole column"):
+        fit.predict(later, draws=2)
+    with pytest.raises(ValueError, match="is computed of the whole column"):
+        fit.predict(later.assign(g="new"), draws=2)
+
+
 def test_names_with_spaces_and_sums_of_levels():
     t = table().rename(columns={"w": "my col"})
     for formula in ("my col ~ x", "y ~ x + exp(my  col)"):
