@@ -277,7 +277,8 @@ def test_slopes_stay_within_the_values_of_their_column():
     found = fit.slopes("dose", draws=600).draws[:, 0]
     slopes = 1.5 * (a * np.sqrt(dose) - b * np.sqrt(4.0 - dose))
     assert np.allclose(found, slopes.mean(axis=1), rtol=1e-4, atol=1e-4)
-    steep = made("y ~ np.sqrt(dose)", data=table().assign(dose=dose))
+    # The row that is named is not that of a step, which comes first.
+    steep = made("y ~ np.sqrt(dose) + np.floor(dose)", data=table().assign(dose=dose[::-1]))
     with pytest.raises(ValueError, match=r"infinitely steep in 'dose' at 1 rows, such as at 0.*contrasts\('dose'\)"):
         steep.slopes("dose", draws=600)
 
@@ -307,6 +308,19 @@ def test_slopes_of_rows_on_a_step(term, on_step, slope):
     assert np.allclose(found, p["age"] + p[column] * beside, rtol=1e-5, atol=1e-6)
 
 
+def test_rows_on_a_step_are_counted_where_they_are_most(monkeypatch):
+    """Of several values of another column, in blocks of rows."""
+    from pdmp.formulas import averages
+
+    age = np.round(table().age).clip(20, 70)
+    age[:5] = 45, 30, 45, 30, 30
+    fit = made("y ~ I((age >= 45) + (age >= 30) * (treated == 0))", data=table().assign(age=age))
+    monkeypatch.setattr(averages, "NUMBERS", 600 * 7)
+    with pytest.warns(UserWarning, match=rf"{int(np.isin(age, [30, 45]).sum())} of {N} rows lie on a step"):
+        found = fit.slopes("age", by="treated", draws=600)
+    assert found.keys["treated"] == [0, 1] and np.allclose(found.draws, 0.0, atol=1e-6)
+
+
 @pytest.mark.parametrize("at_a_time", [20, 7])
 def test_a_row_of_weight_two_counts_as_two_in_averages(at_a_time, monkeypatch):
     """Rows that were drawn are weighed among themselves, in blocks too; those of another table count once."""
@@ -314,7 +328,7 @@ def test_a_row_of_weight_two_counts_as_two_in_averages(at_a_time, monkeypatch):
 
     monkeypatch.setattr(kept, "ROWS", 20)
     monkeypatch.setattr(averages, "NUMBERS", 600 * at_a_time)
-    w = np.tile([1.0, 2.0, 3.5, 0.5], N // 4)
+    w = np.repeat([0.5, 1.0, 2.0, 3.5], N // 4)[table().age.rank().astype(int) - 1]  # the old count more
     fit = made("c ~ age + treated", "poisson", data=table().assign(w=w), weights="w")
     rows, own = fit.kept.rows, w[fit.kept.places]
     assert len(rows) == 20 and len(set(own)) == 4
