@@ -92,6 +92,9 @@ def test_what_is_so_in_one_batch_alone(tmp_path):
     assert np.array_equal(model.y, data.y.drop(20)) and "1 of 24 rows have missing values, in 'x', " in notes[1]
     with pytest.raises(ValueError, match="the response 'c' must hold counts 0, 1, 2, … for this family, got 0.5"):
         made("c ~ w", "poisson", write(data.assign(c=[0.5, *data.c[1:]]), tmp_path, "csv"))
+    for same in (2.0, -2.0):
+        with pytest.raises(ValueError, match=f"the response 'y' is {same:g} in every row"):
+            made("y ~ w", data=write(data.assign(y=same), tmp_path, "csv"))
 
 
 MISTAKES = [

@@ -259,15 +259,16 @@ def same_growth(memory, alone, spread):
     assert np.allclose(alone.growth.factors, memory.growth.factors[:, :shells], rtol=1e-5)
 
 
-def test_totals_of_blocks(tmp_path, monkeypatch):
-    """What priors and checks see: that of the table in memory."""
+@pytest.mark.parametrize("constant", ["", "0 + "])
+def test_totals_of_blocks(constant, tmp_path, monkeypatch):
+    """What priors and checks see: that of the table in memory; products about 0 where there is no intercept."""
     from formulae.environment import Environment
 
     from pdmp.formulas.design import Design
 
     data, environment = with_late_levels().dropna().assign(h=lambda t: t.h + 1), Environment([{"np": np}])
     roles = {"offset": "x", "exposure": "e", "weights": "h"}
-    described = fitting.describe("c ~ w + np.log(e) + (1 + w | g)")
+    described = fitting.describe(f"c ~ {constant}w + np.log(e) + (1 + w | g)")
     source = sources.open_source(folder_of(data, tmp_path / "t", (0, 7, 8, len(data))))
     found = batches.read_in_batches(source, described, "count", roles, environment)
     design = Design(fitting.describe(described.formula), data, environment)
