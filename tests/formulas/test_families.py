@@ -1199,3 +1199,24 @@ def test_default_priors_of_positive_responses_with_zeros_have_their_unit(link):
     )
     assert hurdle["x"] == gamma["x"] and hurdle["Intercept"] == gamma["Intercept"]
     assert hurdle["x"].sd != 2.5
+
+
+RISING = np.linspace(0.5, 2.0, 20)
+
+
+@pytest.mark.parametrize(
+    ("family", "response", "middle"),
+    [
+        ("gaussian", 3.0 * RISING, math.log(3.0 * RISING.mean())),
+        ("gaussian", RISING - 4.0, math.log(RISING.std())),  # the mean has no logarithm
+        ("gamma", 1e-4 * RISING, math.log(1e-4 * RISING.mean())),
+        ("poisson", np.tile([0, 3], 10), math.log(1.5)),
+        ("poisson", 0 * RISING, math.log(0.5 / 20)),
+    ],
+)
+def test_default_priors_of_intercepts_are_about_the_logarithm_of_the_mean(family, response, middle):
+    """However small it is; of counts that are all 0 as if there was half of one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the counts of 0
+        made_ = pdmp.regression("y ~ 1", {"y": response}, family, link={"mu": "log"}, sample=False)
+    assert made_.priors["Intercept"].mean == pytest.approx(middle, rel=1e-12)

@@ -7,7 +7,7 @@ from scipy import stats
 import pdmp
 from pdmp.formulas import fitting, general, kept
 from pdmp.formulas.updating import Origin
-from pdmp.models.priors import LKJ, Flat, HalfNormal
+from pdmp.models.priors import LKJ, BetaBernoulli, Flat, HalfNormal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
@@ -87,6 +87,7 @@ SIX = [
     ("y ~ x + area + (1 + x || g)", "gaussian", MixedRegression, {"weights": "k", "offset": "w"}),
     ("y ~ x + (1 + x || h)", "student_t", GroupIntercepts, {"sampler": "zigzag"}),
     ("y ~ x + (1 + x | h)", "gaussian", GroupIntercepts, {"weights": "k"}),
+    ("y ~ w + (1 | h)", "gaussian", GroupIntercepts, {"weights": "k"}),  # sub-sampled from now on
     ("b ~ x + area", "bernoulli", MixedRegression, {"offset": "late", "select": {"x": 0.2, "area": 0.6}}),
     ("b ~ 0 + area + w", "probit", MixedRegression, {"weights": "k", "offset": "early"}),
     ("c ~ w + (1 | g) + (1 | h)", "poisson", GroupIntercepts, {"exposure": "e", "sampler": "zigzag"}),
@@ -101,6 +102,8 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 10)
     if "x | h" in formula or family in ("binomial", "lognormal"):
         monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", FIRST)
+    elif formula == "y ~ w + (1 | h)":
+        monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     t = table()
     first, more = t[:FIRST], t[FIRST:]
     fit, origin = unsampled(
@@ -130,6 +133,13 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
     np.testing.assert_array_equal(model.prior_inclusion(), other.prior_inclusion())
     assert model.together == other.together
     assert design.X.shape == (0, len(model.columns))
+
+
+def test_the_prior_of_models_stays():
+    law, t = BetaBernoulli(2.0, 5.0), table()
+    fit, origin = unsampled("b ~ x + area", t[:FIRST], "bernoulli", select="all", priors={"inclusion": law})
+    model = fitting.extended_model(origin, fit, t[FIRST:])[0]["model"]
+    assert model.model_prior is law and model.inclusion[1] == pytest.approx(2.0 / 7.0)
 
 
 FAMILIES = [
