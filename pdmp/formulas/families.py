@@ -110,7 +110,7 @@ class Scale:
             else:
                 self.middle = math.log(total) - math.log(totals.exposure)
         elif is_first and parameter in family.links and link in RISES and family.response in MEASURED:
-            mean = max(mean, 0.5 / totals.rows) if family.response != "number" else mean or sd
+            mean = max(mean, 0.5 / totals.rows) if family.response == "count" else mean or sd
             self.middle = float(LINKS[link].forward(mean))
             self.unit = RISES[link](abs(mean)) * sd
 

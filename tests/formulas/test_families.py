@@ -1205,18 +1205,22 @@ RISING = np.linspace(0.5, 2.0, 20)
 
 
 @pytest.mark.parametrize(
-    ("family", "response", "middle"),
+    ("family", "link", "response", "middle"),
     [
-        ("gaussian", 3.0 * RISING, math.log(3.0 * RISING.mean())),
-        ("gaussian", RISING - 4.0, math.log(RISING.std())),  # the mean has no logarithm
-        ("gamma", 1e-4 * RISING, math.log(1e-4 * RISING.mean())),
-        ("poisson", np.tile([0, 3], 10), math.log(1.5)),
-        ("poisson", 0 * RISING, math.log(0.5 / 20)),
+        ("gaussian", "log", 3.0 * RISING, math.log(3.0 * RISING.mean())),
+        ("gaussian", "log", RISING - 4.0, math.log(RISING.std())),  # the mean has no logarithm
+        ("gaussian", "inverse", RISING - 4.0, 1.0 / (RISING.mean() - 4.0)),
+        ("gamma", "log", 1e-4 * RISING, math.log(1e-4 * RISING.mean())),
+        ("gamma", "inverse", 1e-4 * RISING, 1e4 / RISING.mean()),
+        ("poisson", "log", np.tile([0, 3], 10), math.log(1.5)),
+        ("poisson", "log", 0 * RISING, math.log(0.5 / 20)),
+        ("poisson", "sqrt", np.repeat([0, 1], [16, 4]), math.sqrt(0.2)),
+        ("poisson", "sqrt", 0 * RISING, math.sqrt(0.5 / 20)),
     ],
 )
-def test_default_priors_of_intercepts_are_about_the_logarithm_of_the_mean(family, response, middle):
+def test_default_priors_of_intercepts_are_about_the_link_of_the_mean(family, link, response, middle):
     """However small it is; of counts that are all 0 as if there was half of one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the counts of 0
-        made_ = pdmp.regression("y ~ 1", {"y": response}, family, link={"mu": "log"}, sample=False)
-    assert made_.priors["Intercept"].mean == pytest.approx(middle, rel=1e-12)
+        prior = pdmp.regression("y ~ 1", {"y": response}, family, link={"mu": link}, sample=False).priors["Intercept"]
+    assert prior.mean == pytest.approx(middle, rel=1e-12)
