@@ -360,6 +360,30 @@ def test_a_write_that_fails_keeps_the_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.exact
+def test_of_writes_that_fail_the_first_and_the_last_are_said(tmp_path, monkeypatch):
+    """They wait for each other all the same."""
+
+    def fail(self):
+        tried.append(None)
+        raise OSError(28, "No space left on device")
+
+    tried = []
+    monkeypatch.setattr(checkpoints.Checkpoint, "_write", fail)
+    file = checkpoints.Checkpoint(tmp_path / "run", {}, 1, Telegraph(), np.zeros(1))
+    file._written -= 1.1 * checkpoints.CHECKPOINT_SECONDS
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            file.write_if_due()
+        file.write()
+        file.write(last=True)
+    file.release()
+    assert len(tried) == 3
+    for one, words in zip(said, ("it is tried again", "is older than this run"), strict=True):
+        assert words in str(one.message)
+
+
+@pytest.mark.exact
 def test_a_file_size_limit_keeps_the_run(tmp_path):
     resource = pytest.importorskip("resource")
     path, before = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
