@@ -570,6 +570,9 @@ def test_of_several_modes_the_first_has_a_chain(monkeypatch):
     assert found.modes == near and before.modes == ()
     assert found.gradients == before.gradients + 2 + start.CANDIDATES  # first evaluations, and U of the draws
     assert found.choice.endswith("; there are 2 other modes, in which chains had hardly been")
+    for options in ({"chains": 1}, {"initial": MEAN}):  # one chain, or one that was told where to begin, is not moved
+        away = np.abs(pdmp.auto(GAUSSIAN, seed=1, **options).prepared.starts - MEAN - 9.0).max(axis=1)
+        assert np.all(away > 1.0)
 
 
 def test_what_it_costs_is_counted(monkeypatch):
