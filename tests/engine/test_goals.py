@@ -152,6 +152,18 @@ def test_chains_at_their_budget_wait_for_the_others(monkeypatch):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("far", [0, 1])
+def test_a_chain_goes_on_where_another_has_spent_its_time_looks_before(far, monkeypatch):
+    looks, starts = scripted(monkeypatch, means=[1.0]), np.zeros((2, 1))
+    starts[far] = 1_500.0  # on the way back it has few events
+    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+    monkeypatch.setattr(Goal, "shortfall", lambda self, run: None)
+    run = pdmp.sample(process, ess=40, time=3_000.0, initial=starts, chains=2, seed=1)
+    assert [look[1 - far] for look in looks[:-1]] == [500, 625, 782, 978] and looks[1][far] == looks[3][far] < 782
+    assert run.stats["stopped"] == ["time", "time"]
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("name", PROCESSES)
 def test_the_warmup_is_a_part_of_the_first_look_or_of_the_budget(name, monkeypatch):
     scripted(monkeypatch, means=[1.0, 50.0])

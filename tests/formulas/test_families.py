@@ -12,6 +12,7 @@ from scipy import special, stats
 import pdmp
 from pdmp.expressions.nodes import softplus
 from pdmp.formulas import fitting, general
+from pdmp.formulas.design import describe
 from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
@@ -1179,6 +1180,15 @@ def test_links_that_are_another_family():
     z, gumbel = np.array([-30.0, 0.4, 3.5]), linked(FAMILIES["bernoulli"], "cloglog")
     for y, expected in ((1.0, np.log(-np.expm1(-exp(z)))), (0.0, -exp(z))):
         np.testing.assert_allclose(gumbel.log_density(y, z), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_powers_and_degrees_up_to_100_are_read():
+    """Those of numbers, in functions, whatever they are."""
+    for text in ("(x + z)**{}", "poly(x, {})", "poly(x, degree={})"):
+        assert describe(f"y ~ {text.format(100)}")
+        with pytest.raises(ValueError, match="101.* is above 100"):
+            describe(f"y ~ {text.format(101)}")
+    assert describe("y ~ I(x**101) + np.abs((x)**101) + I((x + z)**101)")
 
 
 def test_columns_that_are_imputed_may_have_blanks():
