@@ -16,6 +16,17 @@ from pdmp.formulas.design import describe
 from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
+from pdmp.formulas.words import (
+    bars,
+    check_spaces,
+    check_words,
+    columns_of,
+    parts_between,
+    pieces_between,
+    read_call,
+    read_response,
+    translated,
+)
 from pdmp.models.families import FAMILIES, Family
 from pdmp.models.priors import LKJ, Exponential, Flat, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information as information_module
@@ -867,15 +878,76 @@ def test_censoring_is_read_in_words():
     assert seen.potential(x) == other.potential(x) != one.potential(x)
 
 
-def test_known_errors_with_sigma_however_it_is_written():
-    data = table(FAMILIES["gaussian"])
-    models = [
-        pdmp.regression(f"y | se(weight, {said}) ~ x", data, sample=False).model
-        for said in ("sigma=True", "sigma = True", "sigma =TRUE", " sigma= T ")
-    ]
-    x = models[0].initial + 0.1
-    assert len(x) == 3 and all(other.potential(x) == models[0].potential(x) for other in models[1:])
-    assert pdmp.regression("y | se(weight, sigma = False) ~ x", data, sample=False).model.dim == 2
+LEFT_SIDES = {  # the response, further data, arguments of `regression`, whether rows scatter beyond known errors
+    "p(k, n)": ("k", {"trials": "n"}, {}, False),
+    " prop( k , 7 ) ": ("k", {"trials": "7"}, {}, False),
+    "k | trials( n ) + weights(`my w`)": ("k", {"trials": "n"}, {"weights": "my w"}, False),
+    "cens(y, c)": ("y", {"censored": "c"}, {}, False),
+    "censored(y, c, u)": ("y", {"censored": "c", "upper": "u"}, {}, False),
+    "y | cens(c, u)": ("y", {"censored": "c", "upper": "u"}, {}, False),
+    "c | rate(t)": ("c", {}, {"exposure": "t"}, False),
+    "weighted(log(y), w)": ("log(y)", {}, {"weights": "w"}, False),
+    "truncated(y, lb=1, ub=u)": ("y", {"lb": "1", "ub": "u"}, {}, False),
+    "constrained(y, 1)": ("y", {"lb": "1"}, {}, False),
+    "y | trunc(0, np.inf)": ("y", {"lb": "0"}, {}, False),
+    "y | trunc(lb=-inf, ub=3)": ("y", {"ub": "3"}, {}, False),
+    "y | trunc(lb = -np.Inf, ub = +Inf)": ("y", {}, {}, False),
+    "y | trunc(lb=0) + trunc(ub=1)": ("y", {"lb": "0", "ub": "1"}, {}, False),
+    "y | se(s)": ("y", {"se": "s"}, {}, False),
+    "y | se(s, sigma = False)": ("y", {"se": "s"}, {}, False),
+    **{f"y | se(s, {one})": ("y", {"se": "s"}, {}, True) for one in ("sigma=True", "sigma =TRUE", " sigma= T ")},
+}
+TWICE = ("trials(n) + trials(m)", "cens(c) + cens(d)", "se(s) + se(s)", "weights(w) + weights(v)", "trials(n, m)")
+SE = ("sgma=True", "True", "sigma=True, u", "sigma=True, sigma=True")
+
+
+def test_left_sides_of_formulas():
+    for text, wanted in LEFT_SIDES.items():
+        assert tuple(read_response(text)) == wanted, text
+    for texts, says in (
+        ([*(f"y | {one}" for one in TWICE), "p(k, n) | trials(m)", "cens(y, c) | cens(d)"], "may stand .* once each"),
+        ([f"y | se(s, {one})" for one in SE], "takes a column, and sigma=True or"),
+        (["y | trunc(lb=0) + trunc(lb=1)", "truncated(y, 0, 1, 2)"], "takes lb=, ub= or both, once each"),
+        ([f"y | trunc({one})" for one in ("lb=+np.inf", "ub=-Inf", "0, -np.inf")], "leaves no responses that could be"),
+    ):
+        for text in texts:
+            with pytest.raises(ValueError, match=says):
+                read_response(text)
+
+
+def test_right_sides_of_formulas():
+    """As formulae reads them; names and texts in quotes stay as they are."""
+    for text, wanted in {
+        "Q( \"a b\" ) + Q('c') + fQ('d')": "`a b` + `c` + fQ('d')",
+        "x^2 + `a^b` + f('a^b')": "x**2 + `a^b` + f('a^b')",
+        "C(x, Sum) + C(x,Treatment )": "C(x, Sum()) + C(x, Treatment())",
+        ". - x": "(x + `a b`) - x",
+        "np.log(x) * 1.5 + .5 + f('a . b')": "np.log(x) * 1.5 + .5 + f('a . b')",
+    }.items():
+        assert translated(text, ["y", "x", "a b"], ["y"]) == wanted
+    for text, plain, effects in (
+        ("(1 || `a||b`) + (x | g)", "(1 | `a||b`) + (x | g)", [("1 | `a||b`", True), ("x | g", False)]),
+        ("I(p | q) + f((p | q)) + (x | g)", "I(p | q) + f((p | q)) + (x | g)", [("x | g", False)]),
+    ):
+        assert bars(text) == (plain, effects)
+    pieces = [("+", "x"), ("-", "`a-b`"), ("+", "f(a + b)"), ("-", "z")]
+    assert pieces_between("x - `a-b` + f(a + b) - z") == pieces
+    assert parts_between("a, `b,c`, f(d, e)", ",") == ["a", " `b,c`", " f(d, e)"]
+    assert read_call(" f(x, g(y, z)) ") == ("f", ["x", "g(y, z)"]) and read_call("f(x) + g(y)") is None
+    names = ["a b", "a b c", "d"]
+    for text in ("xa b", "a bc", "`a b` + d", "f('a b')", "x.a b"):
+        check_spaces(text, names)
+    for text in ("x + a  b", "(a b c)"):
+        with pytest.raises(ValueError, match="has spaces: write it in backticks"):
+            check_spaces(text, names[text == "(a b c)" :])
+    check_words("f(x == 1, x == 2) + `s(k=1,k=2)`", None)
+    for text in ("f(x, k = 3, k=4)", "1 + g(f(x, k=3, k=4))"):
+        with pytest.raises(ValueError, match=r"f\(...\) is given 'k' twice"):
+            check_words(text, None)
+    for text, says in (("x + te(u, v)", r"t2\(u, v\)"), ("te(u, k=5)", r"t2\(u, z\)"), ("lo()", r"s\(x?\)")):
+        with pytest.raises(ValueError, match=f"is no term here; a .* is {says}"):
+            check_words(text, SimpleNamespace(namespace={}))
+    assert columns_of(SimpleNamespace(columns=["x"], dask=None)) is None and columns_of({"x": [1.0]}) == ["x"]
 
 
 @pytest.mark.parametrize("words", [False, True])
