@@ -14,6 +14,7 @@ from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.diagnostics.pooled import quantiles
 from pdmp.diagnostics.summary import ENDS
 from pdmp.engine import export
+from pdmp.engine import result as result_module
 from pdmp.models.derived import Derived
 from tests.toys import Coupled, Ticks, Walls
 
@@ -278,6 +279,17 @@ def test_quantiles_by_hand():
     for q in (-0.1, 1.1, np.nan, [], [[0.5]]):
         with pytest.raises(ValueError, match="`q` must be one or several probabilities"):
             run.quantile(q)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(("numbers", "dim", "draws"), [(10**9, 1, 8_000), (2_400, 4, 300), (100, 4, 50)])
+def test_quantiles_are_of_so_many_draws(numbers, dim, draws, monkeypatch):
+    """16,000 of all chains; of many coordinates fewer, and of each chain 50 at least."""
+    monkeypatch.setattr(result_module, "DIAGNOSTIC_NUMBERS", numbers)
+    run, asked = with_draws(np.zeros((2, 3, dim))), []
+    run.draws = lambda n: asked.append(n) or np.zeros((2, n, dim))
+    run.quantile(0.5)
+    assert asked == [draws]
 
 
 @pytest.mark.exact

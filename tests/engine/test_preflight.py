@@ -8,7 +8,9 @@ import functools
 import itertools
 import random
 import re
+import time
 import types
+import uuid
 import warnings
 from random import random as uniform
 
@@ -1304,3 +1306,31 @@ def test_products_of_all_chains_are_counted(monkeypatch):
         asked.clear()
         checks.check_memory(of, 3, None, False)
         assert list(asked) == ["`chains` = 3"]
+
+
+@pytest.mark.exact
+def test_what_a_density_is_and_what_a_sign_may_be_are_told_apart(monkeypatch):
+    """The one ends what depends on averages; the other is asked again in a summary."""
+    model = pdmp.models.Gaussian([0.0], [1.0])
+    monkeypatch.setattr(preflight, "_judged", {})
+    assert preflight.improper(model) == "" and preflight.suspected(model) == ()
+    for of_density, improper, suspected in ((True, "so", ""), (False, "", "so")):
+        preflight._judged[model] = types.SimpleNamespace(text="so", of_density=of_density)
+        assert preflight.improper(model) == improper and "".join(preflight.suspected(model)) == suspected
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("entry", [0, 4_321, 9_999])
+def test_any_entry_of_a_large_array_is_looked_at(entry):
+    """In pieces of a thousand, of which the last ends with the array."""
+    array = np.arange(10_000.0)
+    before = preflight._digest(array, 1_000), preflight._digest(array, 10**6)
+    array[entry] += 1.0
+    assert preflight._digest(array, 1_000) != before[0] and preflight._digest(array, 10**6) != before[1]
+
+
+@pytest.mark.exact
+def test_what_waits_gives_no_numbers():
+    sources = (time.time, time.perf_counter, uuid.uuid4, random.random, np.random.default_rng, np.random.RandomState)
+    assert all(map(preflight._differs_each_time, sources))
+    assert not any(map(preflight._differs_each_time, (time.sleep, np.sin, 3.0, "time")))

@@ -21,7 +21,7 @@ from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import preflight
 from pdmp.engine import run as run_module
-from pdmp.engine.checks import check_budget
+from pdmp.engine.checks import check_budget, check_covariance, known_length
 from pdmp.engine.executors import Segments
 from pdmp.engine.result import MOVED
 from pdmp.engine.storage import copied
@@ -114,11 +114,14 @@ class Once(Telegraph):
 
 @pytest.mark.exact
 @pytest.mark.parametrize("process", [Telegraph(), Once()])
-def test_data_passes_of_a_process_that_does_not_look(process):
+def test_data_passes_of_a_process_that_does_not_look(process, monkeypatch):
     """In plain Python too it is said within seconds, where 10⁶ candidates would take minutes."""
-    with pytest.raises(pdmp.SamplingError, match=r"evaluates no data at 10,\d{3} candidate .*another budget") as caught:
-        pdmp.sample(process, data_passes=5.0, seed=1)
-    assert caught.value.run.stats["data_terms"] == isinstance(process, Once)
+    for first, repeated in ((10_000, 100), (100, 5_000)):  # of both clocks
+        monkeypatch.setattr(chain_module, "FIRST_CANDIDATES", first)
+        monkeypatch.setattr(chain_module, "REPEATED", repeated)
+        with pytest.raises(pdmp.SamplingError, match=r"no data at 10,\d{3} candidate .*another budget") as caught:
+            pdmp.sample(process, data_passes=5.0, seed=1)
+        assert caught.value.run.stats["data_terms"] == isinstance(process, Once)
 
 
 @pytest.mark.exact
@@ -397,6 +400,45 @@ def test_moments_keep_no_path():
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize(
+    ("process", "budget", "length"),
+    [
+        (Ticks(), {"steps": 7}, 7.0),
+        (Coupled(), {"steps": 7}, 7.0),
+        (Coupled(), {"events": 21}, 7.0),
+        (Coupled(), {"events": 20}, None),  # within a step
+        (Coupled(), {"steps": 7, "time": 9.0}, None),
+        (Telegraph(), {"time": 9.0}, 9.0),
+        (Telegraph(), {"events": 9}, None),
+    ],
+)
+def test_how_long_a_path_will_be(process, budget, length):
+    """Where the budget alone says it, spacings of grids are known from the start."""
+    step = process.tick_length() or 1.0
+    found = known_length(process, check_budget(process, **budget))
+    assert found == (length if "time" in budget or length is None else length * step)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("asked", "store", "dim", "local", "found"),
+    [
+        (None, "grid", 100, False, True),
+        (None, "moments", 101, False, False),
+        (True, "moments", 101, False, True),
+        (None, "skeleton", 3, False, False),  # taken afterwards
+        (True, "skeleton", 3, False, True),
+        (False, "grid", 3, False, False),
+        (None, "grid", 3, True, False),
+        (True, "skeleton", 3, True, False),
+    ],
+)
+def test_whether_products_are_integrated(asked, store, dim, local, found):
+    process = SimpleNamespace(model=None, dim=2 * dim, copies=(2.0, -1.0), local=local)
+    assert check_covariance(process, asked, store) is found
+
+
+@pytest.mark.exact
 def test_an_average_that_never_changes_has_no_error():
     """A probability that comes out as 1 has an error that no run can tell: not 0."""
     run = pdmp.sample(Ticks(), steps=500, chains=2, seed=1)
@@ -547,6 +589,18 @@ def test_save_and_load(name, store, tmp_path):
         np.testing.assert_array_equal(loaded.draws(4), run.draws(4))
     with pytest.raises(ValueError, match="a loaded run cannot be continued"):
         run_module.extend(loaded, time=40.0)
+
+
+@pytest.mark.exact
+def test_chains_are_watched_and_have_room_however_they_go_on(tmp_path, monkeypatch):
+    """Those of a loaded run too: each has its share of the memory for skeletons."""
+    run = pdmp.sample(Telegraph(), events=50, chains=2, seed=1)
+    run.save(tmp_path / "run.npz")
+    monkeypatch.setattr(run_module, "_drive", lambda chains, *_: chains)
+    monkeypatch.setattr(run_module, "SKELETON_BYTES", 3e9)
+    begun = pdmp.sample(Telegraph(), events=50, chains=2, seed=1)
+    for chains in (begun, pdmp.load(tmp_path / "run.npz").extend(Telegraph(), events=60)):
+        assert [(chain.watched, chain.room) for chain in chains] == [(preflight.replay, 1.5e9)] * 2
 
 
 @pytest.mark.exact

@@ -755,6 +755,23 @@ def test_levels_that_would_fill_the_memory(monkeypatch):
     made("y ~ x + treated + (1 | uid)", data=t)
     monkeypatch.setattr(design_module, "machine_memory", lambda: 5 * size)
     made("y ~ uid + x", data=t)
+    with pytest.raises(ValueError, match="the column 'uid' has 100 levels"):  # 200 columns
+        made("y ~ treated:uid", data=t)
+
+
+def test_a_response_of_two_columns_is_none():
+    with pytest.raises(ValueError, match=r"the response 'two\(y\)' must be one column, got 2"):
+        made("two(y) ~ x", namespace={"two": lambda y: np.column_stack([y, y])})
+
+
+def test_text_of_0_and_1_or_of_words_is_a_category():
+    """In one way of writing: only of both it is not known what is meant."""
+    for words in (["0", "1"], ["true", "False"]):
+        text = np.array(words)[np.arange(N) % 2]
+        assert made("y ~ a", data=table().assign(a=text))[0].columns == ("Intercept", f"a[{sorted(words)[1]}]")
+    for words in (["0", "true"], ["1.0", "False"]):
+        with pytest.raises(ValueError, match="^the column 'a' has truth values as words in some rows, and as 0 or"):
+            made("y ~ a", data=table().assign(a=np.array(words)[np.arange(N) % 2]))
 
 
 @pytest.mark.parametrize(
