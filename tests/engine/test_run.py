@@ -1066,6 +1066,8 @@ def test_a_run_is_not_extended_backwards(name):
     run = pdmp.sample(process, **{name: 40}, seed=1)
     with pytest.raises(ValueError, match=f"`{name}`: the budget is smaller than what the run has already spent"):
         run_module.extend(run, **{name: 20})
+    spent = {"time": float(run.end[0]), "events": int(run.events[0]), "proposals": run.stats["proposals"]}
+    same(run_module.extend(run, **{name: spent[name]} if name in spent else {name: 40}), run)  # that is no less
 
 
 @pytest.mark.exact

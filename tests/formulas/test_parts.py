@@ -19,6 +19,7 @@ from pdmp.engine import executors
 from pdmp.formulas import batches, fitting, predictors, sources
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
+from pdmp.models.families import FAMILIES
 from pdmp.models.regressions import blocks, design
 from pdmp.models.regressions.laplace import laplace
 from pdmp.native import threads
@@ -576,6 +577,23 @@ def test_effects_on_an_imputed_column_begin_as_unknown(known, monkeypatch):
     informations, scores = predictors._by_rows(ones, np.zeros(5), without, base, [])
     assert np.ravel(informations).tolist() == [4.0 * known, 6.0 * known, 0.0, 0.0]
     assert np.ravel(scores).tolist() == [6.0 * known, 9.0 * known, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_slopes_and_bends_of_log_likelihoods_are_weighted_and_in_any_unit(unit):
+    """Of Student's t with 4 degrees of freedom; where it is not concave the bend is 0."""
+    family, sigma = FAMILIES["student_t"], 0.7 * unit
+    y, weight = unit * np.array([-0.5, 0.1, 0.9, 4.0]), np.array([1.0, 2.0, 0.5, 3.0])
+    eta = [np.full((1, 4), 0.2 * unit), np.full((1, 1), np.log(sigma)), np.full((1, 1), np.log(4.0))]
+    observed = types.SimpleNamespace(further=(), weight=weight)
+    coding = types.SimpleNamespace(family=family, own=lambda *_: eta)
+    without = types.SimpleNamespace(reported=coding, observed=[observed])
+    one = types.SimpleNamespace(parameter=family.named[0], unit=unit)
+    slope, bend = predictors._by_predictor(one, y, without, np.zeros(3))
+    r, wide = y - 0.2 * unit, 4.0 * sigma**2
+    np.testing.assert_allclose(slope, weight * 5.0 * r / (wide + r**2), rtol=1e-5)
+    np.testing.assert_allclose(bend, weight * np.maximum(5.0 * (wide - r**2) / (wide + r**2) ** 2, 0.0), rtol=1e-4)
+    assert bend[3] == 0.0 < bend[2]
 
 
 @pytest.mark.parametrize("counts", [(), (2,), (2, 1)])
