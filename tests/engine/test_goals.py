@@ -611,12 +611,12 @@ def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
     shown = types.SimpleNamespace(n=0.0, set_description=lambda *_, **__: None, set_postfix_str=lambda *_, **__: None)
     shown.refresh = shown.close = lambda: None
     monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
-    chains = chains_at(10, 30, 20)
-    for chain, share, stopped in zip(chains, (0.2, 0.5, 0.1), (None, None, "time"), strict=True):
+    chains = chains_at(10, 30, 20, 25)
+    for chain, share, stopped in zip(chains, (0.2, 0.5, 0.1, 0.4), (None, None, "time", chain_module.LOOK), strict=True):
         chain.budget, chain.stopped, chain.warming = types.SimpleNamespace(spent=lambda _, s=share: s), stopped, False
     with run_module.Progress(True, chains) as bar:
         bar.update(chains)
-    assert shown.n == pytest.approx((0.2 + 0.5 + 1.0) / 3.0)
+    assert shown.n == pytest.approx((0.2 + 0.5 + 1.0 + 0.4) / 4.0)  # one that waits is not at its end
 
 
 @pytest.mark.exact

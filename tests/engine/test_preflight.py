@@ -33,6 +33,7 @@ from pdmp.native.velocities import dot
 from pdmp.process import Prepared, count_data
 from pdmp.thinning import Bound, affine_proposal
 from tests.checks import new_chain
+from tests.toys import Walls
 
 pytestmark = pytest.mark.exact
 TARGET = pdmp.models.LogisticRegression(np.eye(4, 3), [0, 1, 0, 1])
@@ -1327,6 +1328,21 @@ def test_any_entry_of_a_large_array_is_looked_at(entry):
     before = preflight._digest(array, 1_000), preflight._digest(array, 10**6)
     array[entry] += 1.0
     assert preflight._digest(array, 1_000) != before[0] and preflight._digest(array, 10**6) != before[1]
+
+
+class LastOfMany(Walls):
+    """Of sixty clocks, more than are rehearsed, the last returns a kind of event that there is not."""
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[i] = -state.v[i]
+        return 7 if i == 59 else 0
+
+
+@pytest.mark.exact
+def test_the_first_and_the_last_of_many_clocks_are_rehearsed():
+    with pytest.raises(TypeError, match="`jump` of LastOfMany must return .* got 7"):
+        pdmp.sample(LastOfMany(60), time=1e-9, seed=1)
 
 
 @pytest.mark.exact

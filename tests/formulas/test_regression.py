@@ -757,6 +757,9 @@ def test_levels_that_would_fill_the_memory(monkeypatch):
     made("y ~ uid + x", data=t)
     with pytest.raises(ValueError, match="the column 'uid' has 100 levels"):  # 200 columns
         made("y ~ treated:uid", data=t)
+    monkeypatch.setattr(design_module, "machine_memory", lambda: 4 * 8 * 301 * 270)
+    with pytest.raises(ValueError, match="the column 'uid' has 100 levels"):  # a matrix of 301 columns and rows
+        made("y ~ g:uid", data=t)
 
 
 def test_a_response_of_two_columns_is_none():

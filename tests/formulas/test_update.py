@@ -135,6 +135,25 @@ def test_the_law_is_that_of_all_rows(formula, family, kind, options, monkeypatch
     assert design.X.shape == (0, len(model.columns))
 
 
+def test_columns_of_two_tables_are_one():
+    """Of different sizes, means and spreads; few numbers stay few, and levels have their order."""
+
+    def column(values, few=True):
+        ends = (values.mean(), values.std(), values.min(), values.max())
+        return kept.Column(None, *map(float, ends), tuple(np.unique(values).tolist()) if few else ())
+
+    a, b = np.array([1.0, 1.0, 4.0]), np.array([7.0, -3.0, 1.0, 7.0, 8.0])
+    many = np.array([7.0, 9.0, 4.0])
+    for first, second, few in ((a, b, True), (b, a, True), (b, many, True), (a, many, True), (a, b, False)):
+        both = np.concatenate([first, second])
+        found = kept._joined(column(first), len(first), column(second, few), len(second))
+        wanted = column(both, few and len(np.unique(both)) <= kept.DISTINCT)
+        np.testing.assert_allclose(found[1:5], wanted[1:5], rtol=1e-12)
+        assert found.distinct == wanted.distinct
+    one, other = (kept.Column(levels, *[np.nan] * 4, ()) for levels in (("b", "a"), ("a", "d", "c")))
+    assert kept._joined(one, 2, other, 3).levels == ("b", "a", "d", "c")
+
+
 def test_the_prior_of_models_stays():
     law, t = BetaBernoulli(2.0, 5.0), table()
     fit, origin = unsampled("b ~ x + area", t[:FIRST], "bernoulli", select="all", priors={"inclusion": law})
