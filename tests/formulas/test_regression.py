@@ -23,7 +23,7 @@ from pdmp.formulas import checks, fitting
 from pdmp.formulas import design as design_module
 from pdmp.formulas import fit as fit_module
 from pdmp.formulas import table as table_module
-from pdmp.formulas.design import describe
+from pdmp.formulas.design import Design, describe
 from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.gradients.alias import AliasBlocks
@@ -760,6 +760,15 @@ def test_levels_that_would_fill_the_memory(monkeypatch):
     monkeypatch.setattr(design_module, "machine_memory", lambda: 4 * 8 * 301 * 270)
     with pytest.raises(ValueError, match="the column 'uid' has 100 levels"):  # a matrix of 301 columns and rows
         made("y ~ g:uid", data=t)
+
+
+@pytest.mark.parametrize("by", [0.0, 0.5])
+def test_columns_of_a_term_are_compared_each_in_its_size(by):
+    """A shift of the small column is seen beside a large one."""
+    values = np.column_stack([np.arange(5.0), 1e12 * np.arange(5.0)])
+    own = SimpleNamespace(_evaluate=lambda call: call())
+    found = Design.is_by_rows(own, values, lambda rows: values[rows.index] + [by, 0.0], table()[:5])
+    assert found is (by == 0.0)
 
 
 def test_a_response_of_two_columns_is_none():
