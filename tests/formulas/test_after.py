@@ -991,6 +991,9 @@ def test_checks_of_some_of_the_rows(monkeypatch):
     drawn = np.sort(np.random.default_rng(0).choice(N, 50, replace=False))
     assert np.array_equal(found.observed, t.y.to_numpy()[drawn]) and not np.array_equal(drawn, np.arange(50))
     assert found.replicated.shape == (40, 50) and found.note == "50 of 60 rows, drawn"
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    assert found.plot(pyplot.figure().subplots()).get_title(loc="left") == found.note
+    pyplot.close()
     assert fit.pp_check("density", draws=39, seed=1).note == ""
 
 

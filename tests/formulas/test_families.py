@@ -1087,6 +1087,7 @@ MISTAKES = [
     ("y ~ x + (1 | mm(g, area))", {"sampler": "zigzag"}, r"mm\(g, area\) is not estimated with `sampler`"),
     ("y ~ x + (1 | mm(g))", {}, r"mm\(g\) is a grouping by itself, of two columns or more, such as"),
     ("y ~ x + (1 | mm(g, h))", {}, r"mm\(g, h\) has groups named by numbers and by text or categories"),
+    ("y ~ x", {"link": {"sigm": "log"}}, r"`link` names 'sigm'; parameters of gaussian are mu, sigma\."),
     ("y ~ x", {"family": "categorical", "link": "probit"}, "`link`: of categorical it is the logit, of the odds"),
     ("area ~ x", {"family": "categorical", "offset": "w"}, "for families with one linear predictor, and categorical"),
     ("y ~ x", {"family": "multinomial"}, r"the response of multinomial is counts of each category: cbind\(a, b, c\)"),

@@ -6,8 +6,18 @@ import types
 import numpy as np
 import pytest
 
-from pdmp.native import arguments
-from pdmp.native.arguments import count, fraction, number, one_of, per_coordinate, positive, refuse_unreal, seed_number
+from pdmp.native import arguments, definite, explanations
+from pdmp.native.arguments import (
+    count,
+    fraction,
+    number,
+    one_of,
+    per_coordinate,
+    positive,
+    refuse_unreal,
+    seed_number,
+    told,
+)
 
 pytestmark = pytest.mark.exact
 
@@ -27,6 +37,8 @@ def test_the_seed_of_a_sequence_is_of_all_that_it_is():
     assert seed_number("seed", fresh) == 5
     found = [seed_number("seed", one) for one in (spawned, child, larger)]
     assert 5 not in found and found[0] == seed_number("seed", spawned)
+    words = child.generate_state(4)  # of 32 bits each, the lowest first
+    assert found[1] == sum(int(word) << 32 * k for k, word in enumerate(words)) and found[1] >= 2**64
 
 
 TAKEN = {
@@ -195,3 +207,37 @@ def test_copies_are_the_callers_only_if_asked():
     assert arguments.matrix("n", given.T, copy=False).flags.c_contiguous
     each = np.array([1.0, 2.0])
     assert not np.shares_memory(per_coordinate("n", each, 2), each) and per_coordinate("n", 1.0, 2).flags.writeable
+
+
+def test_values_are_told_in_a_line():
+    assert told(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert [len(told("x" * n)) for n in (198, 199)] == [200, 200] and told("x" * 199)[-2:] == "x…"
+    assert arguments.number("n", 10**305) == 1e305
+
+
+def test_masks_are_of_all_coordinates():
+    assert arguments.coordinates("some", [False, True, True], 3).tolist() == [1, 2]
+    for mask in ([True, False], [True, False, True, False], [[True, False, True]]):
+        with pytest.raises(ValueError, match="or be a mask of shape \\(3,\\)"):
+            arguments.coordinates("some", mask, 3)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_matrices_are_symmetric_in_any_unit(size):
+    """But for rounding, which is taken out."""
+    with pytest.raises(ValueError, match="it differs from its transpose by up to"):
+        definite.symmetric("a", size * np.array([[1.0, 0.5], [0.499, 1.0]]))
+    nearly = size * np.array([[1.0, 0.5], [0.5 + 4e-9, 1.0]])
+    found = definite.symmetric("a", nearly)
+    assert found[0, 1] == found[1, 0] == pytest.approx(size * (0.5 + 2e-9), rel=1e-12)
+
+
+def test_numbers_that_are_too_large_or_too_small_are_named():
+    for value, how in ((1e76, "large"), (-1e76, "large"), (1e-76, "small"), (2**40 + 1, "large"), (10**400, "large")):
+        found = explanations._extreme({"a": 1.0, "b": value}, ValueError())
+        assert str(found).startswith(f"`b` is too {how} to compute with, got ")
+    for value in (1e74, 1e-74, 0.0, 2**40, True):
+        assert explanations._extreme({"b": value}, ValueError()) is None
+    given = {"a": 3, "n": 2**20, "x": [np.zeros(5), 2**19]}
+    assert str(explanations._too_large(given)).startswith("`n` is too large for the memory")
+    assert explanations._too_large(given | {"n": 2**20 - 1}) is None

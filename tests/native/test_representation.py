@@ -1,5 +1,6 @@
 """How models and processes are printed."""
 
+import inspect
 import math
 import pickle
 
@@ -9,7 +10,7 @@ from scipy import sparse
 
 import discrete
 import pdmp
-from pdmp.native.representation import short
+from pdmp.native.representation import _kept, call_text, short
 
 TARGET = pdmp.models.Gaussian([0.0, 1.5], [1.0, 4.0])
 TEXT = "Gaussian(mean=[0, 1.5], precision=[1, 4])"
@@ -103,3 +104,22 @@ def test_what_equals_its_default():
     assert repr(Mine()) == repr(Mine(math.nan, None, 1)) == "Mine()"
     assert repr(Mine(2.0, np.zeros(2), [1.0, 1.0])) == "Mine(scale=2, points=[0, 0], widths=[1, 1])"
     assert repr(Mine(widths=np.ones(2))) == "Mine(widths=[1, 1])"
+
+
+@pytest.mark.exact
+def test_what_is_kept_of_a_call_for_messages():
+    """Numbers and objects that keep theirs, those of options too; and no truth values."""
+    given = {"self": TARGET, "a": 2.0, "b": True, "c": "auto", "options": {"d": 3, "e": False}, "target": TARGET}
+    assert _kept(given) == {"a": 2.0, "d": 3, "target": TARGET}
+
+
+@pytest.mark.exact
+def test_what_is_short_and_what_is_named():
+    def f(self, target, *, metric):
+        """As a constructor."""
+
+    assert short(np.arange(6.0)) == "[0, 1, 2, 3, 4, 5]" and short(np.arange(7.0)) == "array of shape (7,)"
+    assert [len(short(lambda: None)), len(short("x" * 58)), len(short("x" * 59))] == [8, 60, 60]
+    large = pdmp.models.Gaussian(np.arange(6.0), 2.0 + np.arange(6.0))
+    assert short(large) == repr(large) and len(repr(large)) > 60
+    assert call_text("F", inspect.signature(f), (TARGET,), {"metric": TARGET}) == f"F({TEXT}, metric={TEXT})"

@@ -210,6 +210,9 @@ def test_partial_refreshments_keep_the_law_and_have_the_stated_correlation(persi
         turn_partly(u, persistence, scratch, generator)
         assert before @ u == pytest.approx(persistence, abs=1e-12)
         assert u @ u == pytest.approx(1.0, abs=1e-12)
+    long = before = 3.0 * drawn[0]  # of another length, which stays
+    turn_partly(long := long.copy(), persistence, scratch, generator)
+    assert before @ long == pytest.approx(9.0 * persistence) and long @ long == pytest.approx(9.0)
     for j in range(3):  # Archimedes
         assert stats.kstest(drawn[:, j], "uniform", (-1.0, 2.0)).pvalue > 1e-6
     flips = 0
