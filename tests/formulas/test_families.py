@@ -12,10 +12,12 @@ from scipy import special, stats
 import pdmp
 from pdmp.expressions.nodes import softplus
 from pdmp.formulas import fitting, general
+from pdmp.formulas.beside import read_for_predictions
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import LAWS, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
+from pdmp.formulas.prepared import Prepared
 from pdmp.formulas.words import (
     bars,
     check_spaces,
@@ -766,6 +768,15 @@ def test_effects_of_every_family_are_those_of_sums_of_terms(name, left, effects,
             np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
 
 
+def test_rows_of_a_dict_are_counted_and_not_its_columns(monkeypatch):
+    for number, value in (("GROUPED_ROWS", 40), ("SUBSAMPLED_ROWS", 40), ("INTERCEPT_ROWS", 1)):
+        monkeypatch.setattr(fitting, number, value)
+    data = table(family_of("gamma"), 40)
+    for given in (data, data.to_dict("list")):
+        prepared = pdmp.regression("y ~ x + (1 | g)", given, "gamma", sample=False, seed=1)
+        assert type(prepared) is Prepared and type(prepared._sampled.args[0].model) is GroupIntercepts
+
+
 def test_correlated_effects_that_are_not_sub_sampled_are_those_of_sums_of_terms(monkeypatch):
     for number in ("SLOPE_ROWS", "SUBSAMPLED_ROWS"):
         monkeypatch.setattr(fitting, number, 1)
@@ -864,6 +875,22 @@ def test_words_of_other_tools():
         'k|trials( n ) ~ log(Q("my w") + 30) + x',
     ):
         assert made(formula, "binomial", data)[0].potential(x) == one.potential(x)
+
+
+def test_trials_of_new_rows():
+    """0 of 0 is a row like any other; means alone have parts of a trial; what is drawn has none."""
+    for values, drawn, is_taken in (
+        ([0, 3], True, True),
+        ([0.0, 2.5], False, True),
+        ([0.0, 2.5], True, False),
+        ([3, -1], False, False),
+    ):
+        given = FAMILIES["binomial"], {"trials": "n"}, pandas.DataFrame({"n": values}), drawn
+        if is_taken:
+            assert read_for_predictions(*given)["trials"].tolist() == values
+        else:
+            with pytest.raises(ValueError, match=f"must be whole numbers of at least 0, got {values[1]:g}"):
+                read_for_predictions(*given)
 
 
 def test_censoring_is_read_in_words():

@@ -771,6 +771,24 @@ def test_columns_of_a_term_are_compared_each_in_its_size(by):
     assert found is (by == 0.0)
 
 
+def test_text_of_one_number_and_a_word_is_a_category():
+    """Of two numbers and a word the word may be a slip."""
+    text = np.where(np.arange(N) == 7, "a", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert made("y ~ t", data=table().assign(t=text))[0].columns == ("Intercept", "t[a]")
+    with pytest.warns(UserWarning, match="holds numbers but for 'a' in row 7, and so is taken for a category of 3"):
+        made("y ~ t", data=table().assign(t=np.where(np.arange(N) == 3, "2", text)))
+
+
+@pytest.mark.parametrize("size", [2**53, 2**53 + 2])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_that_floats_round_are_warned_of(size, sign):
+    column = pandas.Series([sign * size, 0])
+    with contextlib.nullcontext() if size == 2**53 else pytest.warns(UserWarning, match="numbers above 2\\^53"):
+        design_module._check_whole("x", column)
+
+
 def test_a_response_of_two_columns_is_none():
     with pytest.raises(ValueError, match=r"the response 'two\(y\)' must be one column, got 2"):
         made("two(y) ~ x", namespace={"two": lambda y: np.column_stack([y, y])})
