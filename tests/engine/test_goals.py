@@ -612,7 +612,9 @@ def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
     shown.refresh = shown.close = lambda: None
     monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
     chains = chains_at(10, 30, 20, 25)
-    for chain, share, stopped in zip(chains, (0.2, 0.5, 0.1, 0.4), (None, None, "time", chain_module.LOOK), strict=True):
+    for chain, share, stopped in zip(
+        chains, (0.2, 0.5, 0.1, 0.4), (None, None, "time", chain_module.LOOK), strict=True
+    ):
         chain.budget, chain.stopped, chain.warming = types.SimpleNamespace(spent=lambda _, s=share: s), stopped, False
     with run_module.Progress(True, chains) as bar:
         bar.update(chains)
