@@ -360,6 +360,14 @@ def test_a_write_that_fails_keeps_the_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.exact
+def test_arrays_of_the_same_bytes_are_told_apart():
+    """By their type and their shape."""
+    arrays = [np.zeros(6), np.zeros(6, np.int64), np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(12, np.float32)]
+    assert len({array.tobytes() for array in arrays}) == 1
+    assert len({checkpoints.digest(array) for array in (*arrays, arrays[0].copy())}) == 5
+
+
+@pytest.mark.exact
 def test_of_writes_that_fail_the_first_and_the_last_are_said(tmp_path, monkeypatch):
     """They wait for each other all the same."""
 
