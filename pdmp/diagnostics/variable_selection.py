@@ -85,10 +85,10 @@ def changes(run: Any, found: np.ndarray, draws: np.ndarray | None = None) -> tup
 def mean_rest(run, found):
     """For how long coordinates rest on average, (d,): 1 / (κ E|v|), as velocities come to 0 in proportion to |v|.
 
-    NaN where that is unknown: of a loaded run, and of groups, which jump.
+    NaN where that is unknown: of a loaded run, and where groups, or coordinates as groups of one, jump from 0.
     """
     process = run.process
-    if isinstance(process, str) or not hasattr(process, "kappa"):
+    if isinstance(process, str) or not hasattr(process, "kappa") or process.has_groups:
         return np.full(len(found), np.nan)
     rng, ratio = np.random.default_rng(0), 1.0
     speed = np.mean([np.abs(process.inner.velocity(np.zeros(run.dim), rng)) for _ in range(VELOCITIES)], axis=0)

@@ -430,7 +430,7 @@ def _check_random(where, function, seen):
         if _differs_each_time(value) or holds_generator(getattr(value, "py_func", value)):
             raise TypeError(
                 f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
-                "rng.standard_normal(), rng.standard_exponential(), rng.integers(0, n)."
+                "rng.standard_normal(), rng.standard_exponential(), or int(n * rng.random()) below n."
             )
         if isinstance(value, types.FunctionType) or isinstance(getattr(value, "py_func", None), types.FunctionType):
             _check_random(where, value, seen)

@@ -10,10 +10,13 @@ from pdmp.expressions.tape import Tape
 
 
 class Derivatives:
-    """Base of what has an `expression` of `m` functionals."""
+    """Those of an `expression` of `m` functionals, and base of what has one."""
 
     expression: Node
     m: int
+
+    def __init__(self, expression: Node, m: int) -> None:
+        self.expression, self.m = expression, m
 
     def derivatives(self, order: int) -> list[Node]:
         """All derivatives of one order, of ascending functionals."""

@@ -297,12 +297,19 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         self.values, self.data = _one(values), _one(data)
         q = max(1, *(len(rows.data) for rows in terms))
         self._keep_tapes([rows.tapes for rows in terms], max(rows.m for rows in terms), q)
-        #: Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
-        self.enclosures = [(rows.third, rows.third_and_fourth) for rows in terms]
+        self._derivatives = [Derivatives(rows.expression, rows.m) for rows in terms]
         self.names = [rows.name for rows in terms]
         self.own_data = [rows.own_data for rows in terms]
         #: Of each kind what `pdmp.Family.rows` knows of the responses, or None.
         self.observed = [rows.observed for rows in terms]
+
+    @property
+    def enclosures(self) -> list[tuple]:
+        """Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
+
+        They are derived where they are asked for, as there are many of a loss of many functionals.
+        """
+        return [(one.third, one.third_and_fourth) for one in self._derivatives]
 
     # -- compiled: rows -------------------------------------------------------------------------------------------
 

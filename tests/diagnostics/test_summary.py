@@ -22,6 +22,7 @@ from pdmp.diagnostics.variable_selection import changes, mean_rest
 from pdmp.engine import preflight, result
 from pdmp.errors import short_runs
 from pdmp.models import Gaussian
+from pdmp.processes.sticky_groups import StickyGroups
 from tests.toys import Ticks, Walls
 
 pytestmark = pytest.mark.exact
@@ -405,6 +406,13 @@ def test_how_long_a_rest_lasts_is_known():
     assert counted == pytest.approx([slab * 1.75 / 1.25, slab * 1.5 / 1.5])
     run = spiked(pdmp.ZigZag, always=[0])
     assert np.isnan(mean_rest(run, found)[0]) and pdmp.diagnostics.inclusion(run)[0] == 1.0
+    model = pdmp.models.LinearGaussian(3.0 * np.eye(2), np.array([3.6, 1.0]), prior_scale=1.0)
+    jumping = StickyGroups(pdmp.ZigZag(model), [[0], [1]], inclusion=0.2)  # its coordinates jump from 0 as well
+    with short_runs():
+        run = pdmp.sample(jumping, events=2_000, seed=1, warmup=0.1, progress=False)
+    assert np.isnan(mean_rest(run, found)).all()
+    error = pdmp.diagnostics.inclusion(run, errors=True).error
+    assert np.all(error > 0.0) and np.all(error < 0.04), error
 
 
 @pytest.mark.parametrize(

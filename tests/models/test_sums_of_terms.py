@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import pdmp
+from pdmp.expressions import nodes
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Flat, HalfNormal, Normal
 from pdmp.models.sums_of_terms import largest_product
@@ -522,3 +523,14 @@ def test_a_matrix_of_float32_takes_its_own_memory():
     finally:
         tracemalloc.stop()
     assert model.values.nbytes == 4 * 11 * n and held < 1.2 * (model.values.nbytes + 8 * n)
+
+
+def test_what_bounds_alone_need_is_derived_where_it_is_asked_for():
+    """Of m functionals there are some m⁴/24 fourth derivatives: a model of many is made without them."""
+    p = pdmp.Parameters(b=3)
+    rows = pdmp.terms(lambda u, v, w: nodes.softplus(u + nodes.softplus(v + w)), at=[p.b[k] for k in range(3)])
+    model = pdmp.models.sum_of_terms(p, [rows], priors={"b": Normal(0.0, 1.0)})
+    (derived,) = model._derivatives
+    assert model.gradient(np.zeros(3)).shape == (3,) and not {"third", "third_and_fourth"} & set(vars(derived))
+    ((third, fourth),) = model.enclosures
+    assert third is model.enclosures[0][0] is derived.third and len(third.results) == 10 < len(fourth.results) == 40

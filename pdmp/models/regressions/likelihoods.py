@@ -124,12 +124,12 @@ class Law:
     @functools.cached_property
     def derived(self) -> Derivatives:
         """The expression and its derivatives."""
-        derived = Derivatives()
         q = len(self.given)
-        derived.expression, derived.m = trace(
-            lambda y, *rest: self.family.loss(y, *self.data(rest[:q]), *rest[q:]), 1 + q, 1 + len(self.dispersions)
+        return Derivatives(
+            *trace(
+                lambda y, *rest: self.family.loss(y, *self.data(rest[:q]), *rest[q:]), 1 + q, 1 + len(self.dispersions)
+            )
         )
-        return derived
 
     @functools.cached_property
     def tapes(self) -> tuple[Tape, ...]:
