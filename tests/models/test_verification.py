@@ -556,6 +556,18 @@ def test_a_wrong_capability_in_python_is_named(name, model, wrong, monkeypatch):
         model.check_bounds()
 
 
+@pytest.mark.parametrize("lacks", range(6))
+def test_a_row_of_neighbours_without_its_own_coordinate_is_seen_before_a_run(lacks, monkeypatch):
+    """Whichever it is, at any seed of the tries."""
+    model = MODELS["Gaussian sparse"]
+    indptr, indices = (np.asarray(a) for a in model.neighbours())
+    place = next(k for k in range(indptr[lacks], indptr[lacks + 1]) if indices[k] == lacks)
+    short = indptr - (np.arange(7) > lacks), np.delete(indices, place)
+    monkeypatch.setattr(type(model), "neighbours", lambda self: short)
+    with pytest.raises(ValueError, match="^`neighbours` of Gaussian does not hold"):
+        verification.check_equations(model, most_data=10)
+
+
 @pytest.mark.parametrize(
     ("name", "model", "wrong"),
     [
