@@ -122,6 +122,8 @@ class FloatColumns:
         if not isinstance(name, Label):
             return _floats(column)
         if column.dtype.kind == "f" and len(column) and np.abs(column.to_numpy(dtype=float)).max() >= 2.0**53:
+            if np.isinf(column.to_numpy(dtype=float)).any():
+                raise ValueError(f"the column {name!r} of `data` has labels that are infinite: leave those rows out.")
             raise ValueError(
                 f"the column {name!r} of `data` has labels above 2^53 as floats, which merge, as whole numbers with "
                 "missing ones are read: leave those rows out before, or give it as text."

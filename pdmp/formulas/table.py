@@ -77,8 +77,10 @@ def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) ->
         table = table.rename(columns=str)
     if len(table) == 0:
         raise ValueError(f"{asked} has no rows.")
-    coded = [name for name, dtype in table.dtypes.items() if str(dtype).startswith("dictionary<")]
-    return table.astype(dict.fromkeys(coded, "category")) if coded else table
+    kinds = {name: "category" for name, dtype in table.dtypes.items() if str(dtype).startswith("dictionary<")}
+    # Numbers as other processors hold them pandas neither groups nor counts.
+    kinds |= {n: t.newbyteorder("=") for n, t in table.dtypes.items() if getattr(t, "byteorder", "=") in "<>"}
+    return table.astype(kinds) if kinds else table
 
 
 def _read_file(path, pandas, as_text=()):

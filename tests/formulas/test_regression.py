@@ -859,6 +859,19 @@ def test_large_labels_do_not_merge(term, tmp_path):
     made(f"y ~ x + {term}", data=path)
 
 
+def test_labels_that_are_infinite_are_named_so():
+    with pytest.raises(ValueError, match="the column 'e' of `data` has labels that are infinite: leave those rows out"):
+        made("y ~ x + (1 | e)", data=table().assign(e=np.where(np.arange(N) == 3, -np.inf, 1.0)))
+
+
+@pytest.mark.parametrize("formula", ["c ~ x + C(h)", "h ~ c:x + (x | c)"])
+def test_numbers_of_the_other_byte_order_are_numbers(formula):
+    swapped = {name: table()[name].dtype.newbyteorder() for name in "xch"}
+    model, other = made(formula, "poisson")[0], made(formula, "poisson", data=table().astype(swapped))[0]
+    at = model.initial + np.linspace(0.0, 0.3, model.dim)
+    assert model.columns == other.columns and model.potential(at) == other.potential(at)
+
+
 @pytest.mark.parametrize("ending", [",", ",,", ",5"])
 def test_names_are_not_shifted_by_rows_that_are_longer(ending, tmp_path):
     """pandas takes the first values of such rows for an index."""
