@@ -3,8 +3,8 @@
 ``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
 compilation, and those marked `quick` compiled. ``pytest --full`` adds the slow exact tests in plain Python and,
 compiled, all that are not exact and those marked `compiled`; ``--full --rest``, which CI runs after the quick tier,
-leaves out what that has run. ``--release`` adds the tests marked `release`, and those named in ``repeated.json``, which
-`tests.mutations.repeated` writes: exact ones whose every line quicker ones execute as well.
+leaves out what that has run. ``--release`` adds the tests marked `release`. ``repeated.json``, which
+`tests.mutations.repeated` writes, names exact ones whose every line quicker ones execute, for either of these.
 A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
 
 Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled; in the quick tier,
@@ -32,13 +32,15 @@ VARIABLE = "NUMBA_DISABLE_JIT"
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 ROOT = pathlib.Path(__file__).parents[1]
-#: Tests in plain Python for releases, by module and function: for each the ends of their names.
+#: Tests in plain Python that others repeat, by the first tier that has them; in the file by module and function.
 REPEATED = {
-    f"{module}::{name}{end}"
-    for module, functions in json.loads((ROOT / "tests/repeated.json").read_text(encoding="utf-8")).items()
-    for name, ends in functions.items()
-    for end in ends
+    tier: {
+        f"{module}::{name}{end}" for module, names in modules.items() for name, ends in names.items() for end in ends
+    }
+    for tier, modules in json.loads((ROOT / "tests/repeated.json").read_text(encoding="utf-8")).items()
 }
+#: Modules that have tests for `--full` by that list.
+MODULES = {name.partition("::")[0] for name in REPEATED["full"]}
 #: A file whose tests are all exact.
 ALL_EXACT = re.compile(r"^pytestmark = (?:(?!\n\n).)*?mark\.exact", re.MULTILINE | re.DOTALL)
 
@@ -86,8 +88,8 @@ def wanted(item, config):
     names = ("exact", "quick", "slow", "release", "compiled")
     exact, quick, slow, release, compiled = (item.get_closest_marker(name) is not None for name in names)
     shared = getattr(config, "workerinput", {}).get("plain")
-    later = slow or item.nodeid in REPEATED
-    release |= item.nodeid in REPEATED and shared is not False
+    later = slow or any(item.nodeid in names for names in REPEATED.values())
+    release |= item.nodeid in REPEATED["release"] and shared is not False
     if not (config.option.release or named(config) or quick or (full(config) and not release) or (exact and not later)):
         return False
     if shared is not None:
@@ -115,6 +117,8 @@ def pytest_ignore_collect(collection_path, config):
     text = collection_path.read_text(encoding="utf-8")
     if plain:
         needed = ("mark.slow", "in_quick(") if config.option.rest else ("mark.exact",)
+        if config.option.rest and str(collection_path).removeprefix(f"{ROOT}/") in MODULES:
+            return None
         return None if any(mark in text for mark in needed) else True
     if full(config) and not ALL_EXACT.search(text):
         return None
@@ -142,7 +146,8 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(config, items):
     modules, names = {item.nodeid.partition("::")[0] for item in items}, {item.nodeid for item in items}
     if not any("::" in arg for arg in config.args):
-        config.unknown = {name for name in REPEATED - names if name.partition("::")[0] in modules}
+        repeated = set().union(*REPEATED.values())
+        config.unknown = {name for name in repeated - names if name.partition("::")[0] in modules}
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)

@@ -41,13 +41,15 @@ def blocks(page, heading, language="python"):
         ({"quick"}, {"compiled"}, {"compiled"}, {"compiled"}),
         (set(), set(), {"compiled"}, {"compiled"}),
         ({"release"}, set(), set(), {"compiled"}),
-        ({"exact", "repeated"}, set(), set(), {"plain"}),
-        ({"exact", "repeated", "compiled"}, set(), {"compiled"}, {"plain", "compiled"}),
+        ({"exact", "repeated release"}, set(), set(), {"plain"}),
+        ({"exact", "repeated release", "compiled"}, set(), {"compiled"}, {"plain", "compiled"}),
+        ({"exact", "repeated full"}, set(), {"plain"}, {"plain"}),
     ],
 )
 def test_where_a_test_runs_by_its_marks(marks, quick_tier, full, release):
     """As the section on testing says; the rest of the full tier is what the quick one has not run."""
-    name = min(conftest.REPEATED) if "repeated" in marks else "tests/test_it.py::test_it"
+    tiers = [tier for tier in conftest.REPEATED if f"repeated {tier}" in marks]
+    name = min(conftest.REPEATED[tiers[0]]) if tiers else "tests/test_it.py::test_it"
     item = SimpleNamespace(get_closest_marker=lambda name: name if name in marks else None, nodeid=name)
     empty = {"full": False, "rest": False, "release": False, "keyword": "", "markexpr": ""}
 

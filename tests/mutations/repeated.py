@@ -1,11 +1,12 @@
-"""Which cases of the quick tier repeat others: what they execute, several quicker ones execute as well.
+"""Which tests the quick tier can leave out: what they execute, several quicker ones execute as well.
 
     pytest -m "exact and not slow" -p tests.mutations.reached --reached=FOLDER
     python -m tests.mutations.repeated FOLDER
 
-The second command writes ``tests/repeated.json``. `pytest` leaves the tests named there to ``pytest --release``. From
-the longest on, a case goes if each line that it executes is still executed by three tests that stay, and if another
-case of its function stays. A function with a single case stays, and so does what is short.
+The second command writes ``tests/repeated.json``. `pytest` leaves the tests named there to ``pytest --release``, or to
+``pytest --full``. From the longest on, a case goes to the first if each line that it executes is still executed by
+three tests that stay, and if another case of its function stays. Of what is left the longest tests go to the second if
+each of their lines is. What is short stays.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from tests.mutations.matching import ROOT
 from tests.mutations.reached import Reached
 
 OTHERS = 3  #: tests that stay, for each line
-SHORTEST = 0.1  #: seconds, with the recorder's own
+SHORTEST = {"release": 0.1, "full": 0.25}  #: seconds, with the recorder's own
 FILE = ROOT / "tests/repeated.json"
 
 
 def repeated(record):
-    """Names of those cases, from the longest on."""
+    """Names of those tests by their tier, from the longest on."""
     lines = collections.defaultdict(set)
     for part in record.parts:
         for file, executed in part["lines"].items():
@@ -33,21 +34,35 @@ def repeated(record):
                     lines[part["names"][test]].add((file, line))
     others = collections.Counter(place for test in record.seconds for place in lines[test])
     cases = collections.Counter(test.partition("[")[0] for test in record.seconds)
-    found = []
-    for test in sorted(record.seconds, key=record.seconds.get, reverse=True):
-        function = test.partition("[")[0]
-        if record.seconds[test] < SHORTEST:
-            break
-        if cases[function] > 1 and all(others[place] > OTHERS for place in lines[test]):
-            cases[function] -= 1
-            others.subtract(lines[test])
-            found.append(test)
+    found = {"release": [], "full": []}
+    for tier, here in found.items():
+        for test in sorted(record.seconds, key=record.seconds.get, reverse=True):
+            function = test.partition("[")[0]
+            if record.seconds[test] < SHORTEST[tier]:
+                break
+            if test in found["release"] or tier == "release" and cases[function] == 1:
+                continue
+            if lines[test] and all(others[place] > OTHERS for place in lines[test]):
+                cases[function] -= 1
+                others.subtract(lines[test])
+                here.append(test)
     return found
 
 
-def lines_of(functions):
-    """One line for each function."""
-    return ",\n".join(f'  "{name}": {json.dumps(cases, ensure_ascii=False)}' for name, cases in functions.items())
+def text_of(tests):
+    """Names by module and function: a line for each function, with the ends of its cases."""
+    modules = collections.defaultdict(lambda: collections.defaultdict(list))
+    for test in sorted(tests):
+        module, _, name = test.partition("::")
+        function, bracket, case = name.partition("[")
+        modules[module][function].append(bracket + case)
+    parts = [
+        f'"{module}": {{\n'
+        + ",\n".join(f'  "{name}": {json.dumps(cases, ensure_ascii=False)}' for name, cases in functions.items())
+        + "\n}"
+        for module, functions in modules.items()
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}"
 
 
 def main():
@@ -55,15 +70,11 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="the record of which test executes which line")
     record = Reached(parser.parse_args().folder)
     found = repeated(record)
-    written = collections.defaultdict(lambda: collections.defaultdict(list))
-    for test in sorted(found):
-        module, _, name = test.partition("::")
-        function, bracket, case = name.partition("[")
-        written[module][function].append(bracket + case)
-    modules = (f'"{module}": {{\n{lines_of(functions)}\n}}' for module, functions in written.items())
-    FILE.write_text("{\n" + ",\n".join(modules) + "\n}\n", encoding="utf-8")
-    seconds = sum(record.seconds[test] for test in found)
-    print(f"{len(found)} of {len(record.seconds)} tests, {seconds:.0f} of {sum(record.seconds.values()):.0f} s")
+    written = ",\n".join(f'"{tier}": {text_of(tests)}' for tier, tests in found.items())
+    FILE.write_text(f"{{\n{written}\n}}\n", encoding="utf-8")
+    for tier, tests in found.items():
+        seconds, every = sum(record.seconds[test] for test in tests), sum(record.seconds.values())
+        print(f"for --{tier}: {len(tests)} of {len(record.seconds)} tests, {seconds:.0f} of {every:.0f} s")
 
 
 if __name__ == "__main__":

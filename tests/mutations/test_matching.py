@@ -125,11 +125,14 @@ def test_what_is_left_to_releases_is_what_others_execute_too(tmp_path, monkeypat
         record = {"seconds": seconds, "names": names, "lines": part}
         (tmp_path / f"{number}.json").write_text(json.dumps(record))
     # g is alone, line 4 is f[1]'s, line 3 is of two others; without f[2] too few are left for f[3].
-    assert repeats.repeated(Reached(tmp_path)) == ["t.py::f[2]"]
+    assert repeats.repeated(Reached(tmp_path)) == {"release": ["t.py::f[2]"], "full": []}
     monkeypatch.setattr(repeats, "OTHERS", 2)
-    assert repeats.repeated(Reached(tmp_path)) == ["t.py::h[1]", "t.py::f[2]", "t.py::f[3]"]
-    written = {"t.py": {"f": ["[1]"], "h": ["[1]", "[2]"]}}
-    assert json.loads("{" + repeats.lines_of(written["t.py"]) + "}") == written["t.py"]
+    found = repeats.repeated(Reached(tmp_path))
+    assert found == {"release": ["t.py::h[1]", "t.py::f[2]", "t.py::f[3]"], "full": []}
+    monkeypatch.setattr(repeats, "OTHERS", 1)  # then g goes, a function of its own, and f[1] has a line that none has
+    assert repeats.repeated(Reached(tmp_path))["full"] == ["t.py::g"]
+    written = {"t.py": {"f": ["[2]", "[3]"], "g": [""], "h": ["[1]"]}}
+    assert json.loads(repeats.text_of([*found["release"], "t.py::g"])) == written
 
 
 def test_tests_that_are_left_to_releases_are_there(pytestconfig):
