@@ -90,7 +90,8 @@ def wanted(item, config):
     shared = getattr(config, "workerinput", {}).get("plain")
     later = slow or any(item.nodeid in names for names in REPEATED.values())
     release |= item.nodeid in REPEATED["release"] and shared is not False
-    if not (config.option.release or named(config) or quick or (full(config) and not release) or (exact and not later)):
+    early = quick or (exact and not later and shared is not False)
+    if not (config.option.release or named(config) or early or (full(config) and not release)):
         return False
     if shared is not None:
         if config.option.rest and (exact and not later if shared else quick):

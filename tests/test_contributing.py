@@ -37,6 +37,7 @@ def blocks(page, heading, language="python"):
         ({"exact", "slow"}, set(), {"plain"}, {"plain"}),
         ({"exact", "slow", "release"}, set(), set(), {"plain"}),
         ({"exact", "compiled"}, {"plain"}, {"plain", "compiled"}, {"plain", "compiled"}),
+        ({"exact", "compiled", "release"}, {"plain"}, {"plain"}, {"plain", "compiled"}),
         ({"exact", "quick"}, {"plain", "compiled"}, {"plain", "compiled"}, {"plain", "compiled"}),
         ({"quick"}, {"compiled"}, {"compiled"}, {"compiled"}),
         (set(), set(), {"compiled"}, {"compiled"}),
