@@ -465,7 +465,7 @@ def stored_as(dtype, grouped=False):
     return sum_of_terms(p, [rows, more], {"rate": Normal(0.0, 1.0), "log_tau": Normal(0.0, 2.0)})
 
 
-@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=pytest.mark.compiled)])
+@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=[pytest.mark.compiled, pytest.mark.release])])
 def test_a_matrix_of_float32_is_kept_and_computed_with_in_double(grouped):
     """All that is computed is that of its numbers in double, which are the same."""
     double, single = stored_as(float, grouped), stored_as(np.float32, grouped)
