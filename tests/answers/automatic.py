@@ -613,13 +613,6 @@ for name, weights in {"alike": (0.5, 0.5), "more elsewhere": (0.05, 0.95), "less
 
 
 @case
-def hidden_modes_in_order():
-    """Two others, of which the one with more mass is told first."""
-    centres, sds = [[-2.5, 1.0], [3.5, -1.0], [0.0, 8.0]], [np.eye(2), 0.5 * np.eye(2), 0.7 * np.eye(2)]
-    return [hidden(None, model=models.GaussianMixture(centres, sds, w)) for w in ([0.3, 0.2, 0.5], [0.3, 0.5, 0.2])]
-
-
-@case
 def modes_said():
     one = [modes.Hidden(Gaussian(np.array([4.0, -1.0, 2.0, 0.5]), np.ones(4)), behind) for behind in (-1.0, 2.0, 30.0)]
     metric = learnt()._replace(gaussian=Gaussian(np.zeros(4), np.array([1.0, 0.1, 2.0, 0.2])))
@@ -707,15 +700,6 @@ def subsamples():
             one = subsampling.subsampled(counted())
         found[name] = [said(one.said), None if one.process is None else one.starts(3, rng(1))]
     return found | {"none": subsampling.subsampled(target("logistic"))}
-
-
-@case
-def auto_by_single_rows():
-    with constants(FEWEST_ROWS=20, SHARE=math.inf, FIRST_WINDOW=15):
-        return [
-            prepared(pdmp.auto(counted(), chains=2, seed=1, **options))
-            for options in ({}, {"initial": [3.0, 0.2]}, {"sampler": pdmp.HMC, "target_acceptance": 0.7})
-        ]
 
 
 # -- tempering ----------------------------------------------------------------------------------------------------

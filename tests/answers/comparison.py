@@ -17,7 +17,6 @@ from pdmp.process import Prepared
 from tests.answers import case, once
 from tests.recorded import moved
 from tests.registry import declared
-from tests.toys import Walls
 
 
 @once
@@ -239,15 +238,6 @@ def reference_of(target, **options):
 
 case(lambda: reference_of(model(), ess=40), "reference of a logistic regression")
 case(lambda: reference_of(target(), ess=1_600.0, seed=3, chains=2, mode=moved([0.1, 0.9])), "reference of a Gaussian")
-
-
-@case
-def long_enough():
-    """Doubled until it has converged: the warm-up stays that of the first attempt."""
-    said = []
-    starts = moved([[0.2, 0.8], [0.1, 1.1]])
-    run = comparison._long_enough(Walls(2), starts, 200, 4, None, lambda text: said.append(text.split()))
-    return [run.end, run.warmup, run.events, run.mean(), said]
 
 
 @case

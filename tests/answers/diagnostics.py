@@ -337,13 +337,6 @@ def events_of_runs():
 
 
 @case
-def exceeded_bounds():
-    return [diagnostics.bounds(run(kind)) for kind in ("loose", "bps", "ticks", "zig-zag")], [
-        diagnostics.bounds(ended(run("loose"), k)) for k in (0, 2)
-    ]
-
-
-@case
 def autocorrelations():
     """Of paths and grids, along given directions, and where nothing moves."""
     end, stats = np.array([9.0, 5.0, 6.0]), {"data_terms": 70, "data_passes": 3.5}
@@ -363,16 +356,6 @@ def integrated_times():
     shapes = np.stack([0.8 ** np.arange(11), 0.5 ** np.arange(11), np.where(np.arange(11) < 3, 0.9, -0.2)])
     shapes = np.stack([shapes, shapes[::-1] * np.where(np.arange(11) == 4, np.nan, 1.0)])
     return [diagnostics.integrated_time(x) for x in (shapes, shapes[0, 2], shapes[0, 0].tolist(), shapes[0, :, :2])]
-
-
-@case
-def efficiencies():
-    kinds = "bps", "sgld", "sgld, all data", "zig-zag", "ticks", "ellipses", "coupled"
-    found = {kind: diagnostics.efficiency(run(kind)) for kind in kinds}
-    found["moments"] = diagnostics.efficiency(run("bps", "moments"), "mean")
-    found["methods"] = [diagnostics.efficiency(run("sgld"), m) for m in ("batch", "mean", "bulk", "tail")]
-    found["given"] = [diagnostics.efficiency(run("sgld"), ess=np.array(x)) for x in ([9.0, np.nan, 4.0], [np.nan] * 3)]
-    return found
 
 
 for kind, store in itertools.product(("sticky", "sticky 12"), ("skeleton", "moments")):
@@ -826,30 +809,6 @@ def far_anchors():
             of.stats["thinned"] = thinned
             found.append([begins(summary.anchor_warning(of)), list(seen)])
     return found, begins(summary.anchor_warning(still))
-
-
-@case
-def densities_that_do_not_fall():
-    slopes, found, rhat = np.array([0.2, 1.0, -0.9, 0.1, -0.4]), [], np.array([1.1, 1.3, 1.2, 1.5, 1.4])
-    parts = [A, A[:, :2] ** 2, A[::-1], B[:, :2].repeat(2, axis=0)[:40]]
-    draws = 100.0 + np.concatenate(parts, axis=1).reshape(4, 20, 5)
-    for slope, n_data, high, rests, walled, store in (
-        (1.0, 0, rhat, False, False, "grid"),
-        (-1.0, 25_000, rhat, False, False, "skeleton"),
-        (-1.0, 40_000, rhat, False, False, "skeleton"),
-        (4.5, 0, rhat, False, False, "skeleton"),
-        (1.0, 0, rhat + 0.2, False, False, "grid"),
-        (1.0, 0, np.ones(5), False, False, "grid"),
-        (1.0, 0, rhat, True, False, "grid"),
-        (1.0, 0, rhat, False, True, "grid"),
-        (1.0, 0, rhat, False, False, "moments"),
-    ):
-        model = SimpleNamespace(gradient=lambda x, slope=slope: (x - 100.0) * slopes * slope, n_data=n_data)
-        process = SimpleNamespace(model=model, rests=rests, walled=walled, aimed_temperature=lambda: 1.0)
-        of = SimpleNamespace(process=process, store=store, chains=4, dim=5)
-        with mock.patch.object(summary, "diagnostic_draws", lambda run: draws):
-            found.append(begins(summary._no_density(of, NAMES, high)))
-    return found
 
 
 @case

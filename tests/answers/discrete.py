@@ -8,7 +8,7 @@ import numpy as np
 
 import discrete
 import pdmp
-from discrete import barker, curvature, kinetic, laws, momenta
+from discrete import barker, curvature, laws, momenta
 from discrete import schedules as s
 from discrete.clipping import as_safeguard
 from tests.answers import case, once
@@ -334,20 +334,6 @@ def curvatures():
 
 def saddle_gradient(x):
     return np.array([x[0] + 0.3 * x[1], -3.0 * x[1] + 0.3 * x[0] + 4.0 * x[1] ** 3])
-
-
-@case
-def dynamics():
-    """Step and friction for a given Hessian and noise."""
-    linear, found = d.UBU.linear_step, []
-    for exact, friction, error in (
-        (True, np.nan, 0.1),
-        (False, np.nan, 0.1),
-        (False, 2.0, 0.05),
-        (False, np.nan, 1e-4),
-    ):
-        found.append(kinetic.choose_dynamics(linear, PRECISION, NOISE * (not exact), error, exact, friction))
-    return found
 
 
 @case

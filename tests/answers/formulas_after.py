@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot
 
 import pdmp
-from pdmp.formulas import averages, kept, loo, pareto_smoothing, predictive_checks
+from pdmp.formulas import kept, loo, pareto_smoothing, predictive_checks
 from pdmp.formulas.estimates import Estimates
 from pdmp.models.priors import Normal
 from tests.answers import case, once
@@ -309,22 +309,6 @@ SLOPES = {
 for name, asked in SLOPES.items():
     for given in asked:
         of(f"slopes of {name} {given}", averaged, name, "slopes", **given)
-
-
-@case
-def averages_of_some_rows():
-    """Of a table of which some rows are kept, in parts."""
-    with mock.patch.object(kept, "ROWS", 13), mock.patch.object(averages, "NUMBERS", 250):
-        fit = fitted("c ~ x * a + t + (1 | g)", "poisson")
-        found = [
-            fit.marginal_means("a", draws=50),
-            fit.contrasts("a", by="t", draws=50),
-            fit.contrasts("a", compare="ratio"),
-        ]
-        return [
-            fit.kept.places,
-            *(estimates(one) for one in [*found, fit.slopes("x", draws=50), fit.slopes("x", by="a")]),
-        ]
 
 
 # -- hypotheses -------------------------------------------------------------------------------------------------------

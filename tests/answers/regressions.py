@@ -26,12 +26,12 @@ from pdmp.models.regressions import (
     laplace,
     spread_coordinate,
 )
-from pdmp.models.regressions.effect_information import of_rows, standardised
+from pdmp.models.regressions.effect_information import standardised
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.likelihoods import FAMILIES as LAWS
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
-from pdmp.models.regressions.standardised_effects import EffectSet, Shear
+from pdmp.models.regressions.standardised_effects import EffectSet
 from pdmp.models.sums_of_terms import Terms
 from pdmp.native import threads
 from tests.answers import case, once
@@ -550,30 +550,6 @@ def of_a_likelihood():
 
 
 @case
-def in_chunks():
-    """Sums over the rows of a model in memory without groups, in several parts, and its approximation."""
-    X, offset, weights, _ = (np.concatenate([part] * 4) if k < 3 else None for k, part in enumerate(numbers()))
-    X[ROWS:, 1:] += np.linspace(0.0, 2.0, 3 * ROWS)[:, None]
-    law = LAWS["NegativeBinomialLaw"]
-    y = np.random.default_rng(5).poisson(3.0, len(X))
-    priors = [Normal(0.0, 2.0), Normal(0.0, 1.0), Normal(0.0, 0.5)]
-    model = MixedRegression(
-        X, y, law(), ["Intercept", "x", "w"], priors, (), [HalfCauchy(1.0)], 0, offset, weights
-    )  # fmt: skip
-    x = model.initial + np.linspace(-0.2, 0.3, model.dim)
-
-    def answers():
-        return [
-            model.potential(x),
-            model.gradient(x),
-            laplace.laplace(model),
-            into(model.add_block_gradient, x, 2, 91, of=4),
-        ]
-
-    return [answers(), in_pieces(answers)]
-
-
-@case
 def means_of_groups():
     """Which fixed columns are the means of group columns; the precision of effects."""
     X, *_, level = numbers()
@@ -745,20 +721,6 @@ def standardised_answers(together=32, d=2, length=False):
 for together, d, length in ((32, 1, False), (32, 2, False), (9, 2, False), (0, 3, False), (32, 1, True), (0, 1, True)):
     name = f"standardised effects, {together} together, {d} columns{', of a length' if length else ''}"
     case(lambda together=together, d=d, length=length: standardised_answers(together, d, length), name)
-
-
-@case
-def effects_by_rows():
-    """From what rows say of each group alone, with fixed coefficients that move along."""
-    base, sets = effects_of()
-    rng = np.random.default_rng(5)
-    roots, scores = rng.standard_normal((4, 2, 2)), rng.standard_normal((4, 2)) * [2.0, 5.0]
-    information = np.array([3.0 * root @ root.T for root in roots])
-    shear, found = Shear(np.arange(2), sets[0].effects.ravel(), 0.1 * rng.standard_normal((2, 8))), []
-    for least, sheared in ((0.01, None), (5.0, shear)):
-        known = of_rows(sets, base.initial, [information], [scores], sheared, least)
-        found.append([known, moved_answers(standardised(base, sets, known))])
-    return found
 
 
 @case

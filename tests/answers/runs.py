@@ -361,12 +361,6 @@ for label, options in {
 
 
 @case
-def goal_in_steps():
-    """Of a process with ticks: looks are at whole steps."""
-    return reached(Coupled(), ess=30, chains=2, warmup=0.1, initial=(0.1, 0.2, 0.3), steps=400)
-
-
-@case
 def a_goal_by_itself():
     """Looks, limits and shares of the way."""
     found = []
@@ -389,14 +383,6 @@ def a_goal_by_itself():
         goal.further = {"log Z": 55.0}
         found.append([goal.least(), goal.describe().split(), goal.enough(), goal.reached()])
     return found
-
-
-@case
-def defaults():
-    """What is not given."""
-    run = pdmp.sample(Telegraph(), initial=moved([0.1, 0.2]), events=30, seed=2)
-    four = pdmp.sample(plane(), events=30, seed=2)
-    return [told(run), told(four), four.info["choice"].split(), sorted(four.said)]
 
 
 @case

@@ -15,7 +15,6 @@ from pdmp.models import light_tails, numerical, priors, propriety, sum_of_terms,
 from pdmp.models.noncentred import noncentred, scaled_rows
 from pdmp.models.sums_of_terms import COUNT, DATA_STEP
 from pdmp.models.transforms import Interval, Log
-from pdmp.native import threads
 from tests.answers import case, once
 from tests.answers.targets import everything, full, moving
 from tests.recorded import moved
@@ -150,18 +149,6 @@ def predictions_of_families():
         "ordered": cumulative.predict(cumulative.initial),
         "likelihood": model.pointwise_log_likelihood(x),
         "constants": [model.omitted(), cumulative.omitted(), dense().omitted(), several().omitted()],
-    }
-
-
-@case
-def where_searches_begin():
-    made = {name: SUMS[name]() for name in ("dense", "shared", "families", "ordered")}
-    p = pdmp.Parameters(beta=2, cuts=3)
-    rows = pdmp.families.cumulative.rows(np.arange(20) * 7 % 4, mu=X[:20] @ p.beta, cuts=p.cuts)
-    own = sum_of_terms(p, rows, initial={"cuts": [-0.5, 0.1, 2.0], "beta": 0.3})
-    return {name: model.initial for name, model in made.items()} | {
-        "own": [own.initial, own.omitted(), own.kinds],
-        "modes": [model.mode() for model in made.values()],
     }
 
 
@@ -784,27 +771,6 @@ def bounds_of_single_terms():
             numerical.data_gradient(model, moving(2)),
             numerical.row_chunks(model),
         ]
-    return found
-
-
-@case
-def in_chunks():
-    """Passes over all rows that are made in chunks are those over all at once."""
-    labels = (np.arange(70) * 5 % 7 < 3).astype(float)
-    models = {"logistic": pdmp.models.LogisticRegression(X, labels), "several": several(), "dense": dense()}
-    found = {}
-    for size in (2**18, 8):
-        with mock.patch.multiple(threads, CHUNK=size, WHOLE=4, FEWEST=3):
-            for name, model in models.items():
-                x = 0.3 * moving(model.dim)
-                found[f"{name} {size}"] = [
-                    len(numerical.row_chunks(model)),
-                    model.potential(x),
-                    model.gradient(x),
-                    model.gradient_and_hessian(x),
-                    numerical.data_gradient(model, x),
-                    model.sparse_hessian(x) if model.has("sparse_hessian") else None,
-                ]
     return found
 
 
