@@ -66,7 +66,7 @@ def test_where_a_test_runs_by_its_marks(marks, quick_tier, full, release):
     assert set() < kinds(keyword="it") <= release
 
 
-def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
+def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path, monkeypatch):
     def ignored(text, plain, full=False, args=("tests",), name="test_it.py", rest=False):
         (tmp_path / name).write_text(text)
         option = SimpleNamespace(full=full, rest=rest, release=False, keyword="", markexpr="")
@@ -89,6 +89,16 @@ def test_files_that_a_process_has_no_tests_in_are_not_read(tmp_path):
     ):
         assert tuple(ignored(text, plain, full=True, rest=True) for plain in (True, False)) == rest, text
         assert tuple(ignored(text, plain, full=True) for plain in (True, False)) == full, text
+    config = SimpleNamespace(
+        option=SimpleNamespace(full=True, rest=True, release=False, keyword="", markexpr=""),
+        args=("tests",),
+        workerinput={"plain": True},
+    )
+    listed = ROOT / min(conftest.MODULES)  # by the list of what is repeated, whatever marks stand there
+    monkeypatch.setattr(type(listed), "read_text", lambda *_, **__: "pytest.mark.exact")
+    assert conftest.pytest_ignore_collect(listed, config) is None
+    assert conftest.pytest_ignore_collect(listed.with_name("test_other.py"), config) is True
+    monkeypatch.undo()
     assert not ignored("", True, args=["tests/test_it.py"]) and not ignored("", True, name="conftest.py")
     helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
     mark = re.compile(r"= pytest\.mark\.(exact|quick|slow|compiled)")

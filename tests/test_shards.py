@@ -1,11 +1,13 @@
 """Posteriors of shards, combined: exact for Gaussian factors, and as far off as stated for skewed ones."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import pdmp
-from pdmp.shards import consensus, prior_share, swiss
+from pdmp.shards import combining, consensus, prior_share, swiss
 from tests.checks import plain_only
 
 pytestmark = [pytest.mark.exact, plain_only]
@@ -240,3 +242,20 @@ def test_chains_of_a_run_count_as_their_lengths_say(store):
     for combine in (consensus, swiss):
         np.testing.assert_allclose(combine([run, flat], draws=500).mean, run.mean(), atol=0.02)
         np.testing.assert_allclose(combine([run, flat], draws=500).cov, run.cov(), rtol=0.05, atol=0.05)
+
+
+def test_no_chain_is_asked_for_more_than_its_grid_has():
+    """Draws are at equal times of all chains one after the other, so that the number of each is rounded."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        lengths, used = rng.exponential(size=3), rng.integers(3, 30, 3)
+        records = [
+            SimpleNamespace(length=x, grid=SimpleNamespace(used=[k])) for x, k in zip(lengths, used, strict=True)
+        ]
+        run = SimpleNamespace(chains=3, store="grid", records=records, thin=lambda n, method: n)
+        n = combining._draws_of(run, 1_000)
+        counts = np.diff(np.rint(np.cumsum(lengths) * (n / lengths.sum())), prepend=0)
+        assert np.all(counts <= used) and 1 <= n < 3_000
+        room = np.min((used - 1) / lengths) * lengths.sum()
+        assert n == 1 or room - 1.0 < n <= room
+        assert combining._draws_of(run, 1) == min(n, 3)

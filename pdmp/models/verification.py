@@ -372,7 +372,7 @@ def _compare_rows(model, rng, x):
     for first in range(0, len(rows), BLOCK):
         some = rows[first : first + BLOCK]
         for method, arguments in _calls_of_rows(model, rng, x, some, len(some)).items():
-            _compare_way(model, x, method, arguments, sums=len(some))
+            _compare_way(model, x, method, arguments)
     for i in rows if model.has("term_partial") or model.has("term_partial_difference") else ():
         for method, arguments in _calls_of_row(model, rng, x, int(i)).items():
             _compare_way(model, x, method, arguments)

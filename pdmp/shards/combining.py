@@ -213,8 +213,9 @@ def _draws_of(run, draws):
     n = count("draws", draws) * run.chains
     if run.store == "grid":
         time = sum(record.length for record in run.records)
-        kept = min(int(r.grid.used[0] * time / r.length) for r in run.records if r.length > 0.0)
-        n = min(n, max(kept - run.chains, 1))  # as numbers of chains are rounded
+        # One less than a chain has, as its number is rounded.
+        kept = min((r.grid.used[0] - 1) * time / r.length for r in run.records if r.length > 0.0)
+        n = min(n, max(int(kept), 1))
     return run.thin(n, method="time")
 
 

@@ -459,13 +459,18 @@ def test_functions_of_whole_columns(formula, whole):
 
 
 @pytest.mark.parametrize(
-    "formula", ["y ~ np.where(x < 50, x, np.mean(x))", "y ~ w + (1 + np.where(x < 50, x, np.mean(x)) | g)"]
+    "formula",
+    [
+        "y ~ np.where(x < 50, x, np.mean(x))",
+        "y ~ w + (1 + np.where(x < 50, x, np.mean(x)) | g)",
+        "y ~ w + (1 | np.where(x < 50, np.sign(x), np.max(x)))",
+    ],
 )
 def test_a_function_of_whole_columns_that_only_another_table_shows(formula):
     t, fit = table(), frozen(formula)
     later = t.assign(x=[60.0, 70.0, *t.x[2:]])
     assert fit.design.whole_column is None and fit.predict(t, draws=2).shape == (2, N)
-    with pytest.raises(ValueError, match=r"'(np.where\(.*\)|.*\|g)' is computed of the whole column"):
+    with pytest.raises(ValueError, match=r"'(np.where\(.*\)|.*\|g|1\|np.where.*)' is computed of the whole column"):
         fit.predict(later, draws=2)
     with pytest.raises(ValueError, match="is computed of the whole column"):
         fit.predict(later.assign(g="new"), draws=2)
@@ -767,8 +772,9 @@ def test_columns_of_a_term_are_compared_each_in_its_size(by):
     """A shift of the small column is seen beside a large one."""
     values = np.column_stack([np.arange(5.0), 1e12 * np.arange(5.0)])
     own = SimpleNamespace(_evaluate=lambda call: call())
-    found = Design.is_by_rows(own, values, lambda rows: values[rows.index] + [by, 0.0], table()[:5])
-    assert found is (by == 0.0)
+    for shift in ([by, 0.0], [0.0, 1e12 * by]):
+        found = Design.is_by_rows(own, values, lambda rows, shift=shift: values[rows.index] + shift, table()[:5])
+        assert found is (by == 0.0)
 
 
 def test_text_of_one_number_and_a_word_is_a_category():
