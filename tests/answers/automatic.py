@@ -705,6 +705,15 @@ def subsamples():
 # -- tempering ----------------------------------------------------------------------------------------------------
 
 
+@case
+def auto_by_single_rows():
+    with constants(FEWEST_ROWS=20, SHARE=math.inf, FIRST_WINDOW=15):
+        return [
+            prepared(pdmp.auto(counted(), chains=2, seed=1, **options))
+            for options in ({}, {"initial": [3.0, 0.2]}, {"sampler": pdmp.HMC, "target_acceptance": 0.7})
+        ]
+
+
 def undefined(x):
     """No number in some places."""
     return (np.nan, x) if x[0] > 4.0 else (0.5 * x @ PRECISION @ x, PRECISION @ x)

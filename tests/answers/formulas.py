@@ -356,6 +356,23 @@ for name in ("zigzag", "bps", "boomerang"):
 
 @case
 @few_steps()
+def without_selection():
+    """Which process a large table would get, by what is known of its mode."""
+    found = {}
+    for family in ("gaussian", "bernoulli", "negative_binomial"):
+        model = prepared(f"{response_of(family)} ~ x + I(x + 0.1 * z)", family)._sampled.args[0].model
+        for free in (True, False):
+            offers = subsampling.candidates(model, False, free)
+            found[f"{family} {free}"] = {name: [one.cost(), one.said.split()[:4]] for name, one in offers.items()}
+        for sampler in ("auto", "zigzag", "bps", "boomerang"):
+            process, starts, how = subsampling.subsampled(model, False, sampler)
+            drawn = None if process is None else starts(3, np.random.default_rng(1))
+            found[f"{family} {sampler}"] = [type(process).__name__, how, drawn]
+    return found
+
+
+@case
+@few_steps()
 def coordinates_of_effects():
     """Which coordinates regressions with groups are sampled in, by rows, groups and what is asked."""
     found = {}
