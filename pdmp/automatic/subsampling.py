@@ -148,9 +148,11 @@ def candidates(
 
 def of_sum(model: Any, mode: np.ndarray | None) -> dict[str, Candidate]:
     """Those for a sum of terms, at a mode."""
-    n = model.n_data
+    n, summed = model.n_data, model.rows_summed
     if n < FEWEST_ROWS:
         raise ValueError(f"there are {n:,} rows, which are few")
+    if summed < FEWEST_ROWS:
+        raise ValueError(f"{summed:,} rows have the same sum as all {n:,}")
     if model.dim > LARGEST_DIM:
         raise ValueError(f"{model.dim:,} dimensions are many for an expansion")
     mode = model.mode() if mode is None else mode
@@ -161,6 +163,8 @@ def of_sum(model: Any, mode: np.ndarray | None) -> dict[str, Candidate]:
     if reach < math.sqrt(model.dim) + ROOM:
         raise ValueError(known_until(reach))
     dear = f"in a unit of time single rows would be looked at {rows / n:.2g} times as often as there are rows"
+    if summed < n:
+        dear = f"in a unit of time {rows:,.0f} single rows would be looked at, and {summed:,} have the same sum as all"
     said = (
         f"the Boomerang sampler, exact at one row a proposal: about {rows:.2g} of {n:,} rows are looked at in a unit "
         "of time, by bounds derived from the expression beyond its expansion at the mode"
@@ -170,7 +174,7 @@ def of_sum(model: Any, mode: np.ndarray | None) -> dict[str, Candidate]:
         return mode + rng.standard_normal((chains, model.dim)) @ process.reference.root.T
 
     return {
-        "all rows": Candidate(lambda: None, SHARE * n, f"{dear}, above {SHARE}", starts),
+        "all rows": Candidate(lambda: None, SHARE * summed, f"{dear}, above {SHARE}", starts),
         "boomerang": Candidate(lambda: process, rows, said, starts),
     }
 

@@ -47,7 +47,7 @@ from pdmp.expressions.special import (
     reciprocal_expm1,
     softplus,
 )
-from pdmp.native.classes import Compiled, helper, inlined
+from pdmp.native.classes import Compiled, entry, helper, inlined
 from pdmp.native.vectors import exp
 
 #: Operations. Registers are a, b, c; x is the instruction's number.
@@ -165,9 +165,8 @@ class Tape(Compiled):
     def __call__(self, data: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Values (results, n) at data (q, n) and functionals (m, n); for Python."""
         n = np.shape(eta)[1]
-        room = np.zeros((self.registers, n))
-        evaluate(self.code, self.number, 0, len(self.code), n, np.ascontiguousarray(data, float).reshape(-1, n),
-                 np.ascontiguousarray(eta, float), room)  # fmt: skip
+        room, data = np.zeros((self.registers, n)), np.ascontiguousarray(data, float).reshape(-1, n)
+        _evaluate_rows(self.code, self.number, n, data, np.ascontiguousarray(eta, float), room)
         return room[self.results]
 
 
@@ -432,6 +431,12 @@ def evaluate(code, number, first, stop, n, data, eta, registers):
         else:
             for i in range(n):
                 registers[out, i] = value_of(operation, registers[a, i])
+
+
+@entry
+def _evaluate_rows(code, number, n, data, eta, registers):
+    """A whole tape, for Python."""
+    evaluate(code, number, 0, code.shape[0], n, data, eta, registers)
 
 
 @helper

@@ -474,7 +474,7 @@ def local_graph(model, needed: bool = False) -> FactorGraph | None:
         return None
     if needed:
         return graph_of_sum(model)
-    for k, layout in enumerate(model.layout):
+    for k, layout in enumerate(model.kinds_of_rows):
         n = float(model.rows_of(k))
         if not layout[COLUMN_STEP] and n * n * layout[WIDTH] ** 2 / model.dim > model.n_data + model.dim:
             return None  # most coordinates are in most of these rows

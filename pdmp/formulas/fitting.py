@@ -68,6 +68,7 @@ from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, m
 from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from pdmp.models.sums_of_squares import are_few
 from pdmp.native.arguments import flag, one_of
 
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
@@ -313,6 +314,7 @@ def regression(
         sampler,
         options.get("progress"),
         asked.response.data,
+        summed=sampler == "auto" and select is None and not options.get("tempered"),
     )
     if made is None:
         return in_general()
@@ -452,11 +454,13 @@ def make_model(
     sampler: str = "auto",
     progress: bool | None = False,
     beside: Mapping[str, str] = MappingProxyType({}),
+    summed: bool = False,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]] | None:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`.
 
-    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`. Where these
-    are not, correlations are left out. `beside`: what stands beside the response.
+    None for a family that is not of the table `LAWS`, where its rows are not those of `GroupIntercepts`; and, if
+    `summed`, for normal responses with effects of groups, where few rows have the sum of all. Where rows are not those
+    of `GroupIntercepts`, correlations are left out. `beside`: what stands beside the response.
     """
     roles, law = {"offset": offset, "weights": weights, "exposure": exposure}, law_of(family, beside)
     rest: dict[str, np.ndarray] = {}
@@ -482,6 +486,9 @@ def make_model(
         of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
         known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
         if law not in LAWS.values() and not known:
+            return None
+        levels = np.array([g.level for g in of_groups]).T
+        if summed and law is LAWS["gaussian"] and of_groups and are_few(levels, len(table)):
             return None
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]

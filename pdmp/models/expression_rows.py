@@ -50,6 +50,16 @@ class ExpressionRows(Model):
         self.n_functionals, self.n_columns = n_functionals, n_columns
 
     @compiled
+    def n_stretches(self, first, last):
+        """Over how many stretches of rows the sum over rows first … last - 1 is taken."""
+        return 1
+
+    @compiled
+    def stretch(self, k, first, last):
+        """Where stretch k of these begins and ends."""
+        return first, last
+
+    @compiled
     def kind_of(self, i):
         """Of which kind row i is."""
         return 0
@@ -114,15 +124,17 @@ class ExpressionRows(Model):
     @compiled(allocates=True, inline=False)
     def block_potential(self, x, first, last):
         data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
-        room, total, i = np.empty((self.registers, LANES)), 0.0, first
-        while i < last:
-            k = self.kind_of(i)
-            n = self.lanes_from(k, i, last)
-            self.write_rows(x, k, i, n, data, eta)
-            out = self.results[self.run(k, LOSS, n, data, eta, room)]
-            for lane in range(n):
-                total += self.weight_of(i + lane) * room[out, lane]
-            i += n
+        room, total = np.empty((self.registers, LANES)), 0.0
+        for part in range(self.n_stretches(first, last)):
+            i, stop = self.stretch(part, first, last)
+            while i < stop:
+                k = self.kind_of(i)
+                n = self.lanes_from(k, i, stop)
+                self.write_rows(x, k, i, n, data, eta)
+                out = self.results[self.run(k, LOSS, n, data, eta, room)]
+                for lane in range(n):
+                    total += self.weight_of(i + lane) * room[out, lane]
+                i += n
         return total
 
     @compiled(inline=False)
@@ -132,15 +144,17 @@ class ExpressionRows(Model):
     @compiled(allocates=True, inline=False)
     def add_block_gradient(self, x, first, last, out):
         data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
-        room, i = np.empty((self.registers, LANES)), first
-        while i < last:
-            k = self.kind_of(i)
-            n = self.lanes_from(k, i, last)
-            self.write_rows(x, k, i, n, data, eta)
-            place = self.run(k, GRADIENT, n, data, eta, room)
-            for lane in range(n):
-                self.distribute(x, k, i + lane, place, lane, room, out)
-            i += n
+        room = np.empty((self.registers, LANES))
+        for part in range(self.n_stretches(first, last)):
+            i, stop = self.stretch(part, first, last)
+            while i < stop:
+                k = self.kind_of(i)
+                n = self.lanes_from(k, i, stop)
+                self.write_rows(x, k, i, n, data, eta)
+                place = self.run(k, GRADIENT, n, data, eta, room)
+                for lane in range(n):
+                    self.distribute(x, k, i + lane, place, lane, room, out)
+                i += n
 
     @compiled(allocates=True, inline=False)
     def add_batch_gradient(self, x, rows, n, out):

@@ -65,7 +65,7 @@ def scaled_rows(model: Model) -> list[Scaled]:
     if not isinstance(model, SumOfTerms):
         return []
     found: dict[tuple, list] = {}
-    for k in range(len(model.layout)):
+    for k in range(len(model.kinds_of_rows)):
         shown = _scales_of(model, k)
         if shown is None:
             continue

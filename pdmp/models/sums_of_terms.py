@@ -43,6 +43,7 @@ from pdmp.models.priors import (
     log_masses,
     second_derivatives,
 )
+from pdmp.models.sums_of_squares import reduced, squares_of, varying_functional
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, real, refuse_unreal, same_rows
 from pdmp.native.classes import compiled, entry, inlined, readable
@@ -103,11 +104,39 @@ class Terms(Derivatives):
         unused += [f"at[{k}]" for k in range(len(at)) if k not in own.depends]
         if unused:
             warn(f"the loss `{getattr(loss, '__name__', 'loss')}` does not use {', '.join(unused)}: was it forgotten?")
+        self.shifted = shifted
         self.expression, self.m = trace(shifted, len(self.data), len(at))
         self.name = getattr(loss, "__name__", "loss")
 
     def __reduce__(self):
         raise TypeError("rows of `pdmp.terms` cannot be pickled; the model made of them can.")
+
+    def with_the_same_sum(self) -> Terms | None:
+        """Fewer rows that have the same sum, see `pdmp.models.sums_of_squares`; None if there are none."""
+        z = varying_functional(self.at, self.expression, self.n)
+        if z is None or (known := squares_of(self.expression, self.data, self.n, self.m, z)) is None:
+            return None
+        found = reduced(self.at[z], known)
+        if found is None:
+            return None
+        functional, target = found
+        at = [functional if k == z else f for k, f in enumerate(self.at)]
+        usual, other = ([float(column[i]) for column in self.data] for i in (known.usual, known.other))
+        centres = [float(known.target[i]) for i in (known.usual, known.other)]
+
+        def loss(target, constant, *rest):
+            eta = rest[-len(at) :]
+
+            def beyond(row, z_there):
+                return self.shifted(*row, *(z_there if k == z else one for k, one in enumerate(eta)))
+
+            squared = beyond(usual, centres[0] - (target - eta[z])) - beyond(usual, centres[0])
+            alone = rest[0] * beyond(other, centres[1]) if known.times else 0.0
+            return squared + alone + constant
+
+        first = np.eye(1, len(target))[0]
+        loss.__name__ = self.name
+        return Terms(loss, [target, known.constant * first, *[known.times * first] * (known.times != 0.0)], at)
 
 
 def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functional] = ()) -> Terms:
@@ -210,6 +239,8 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     values: np.ndarray  #: of float64 or float32; what is computed with them is in double
     data: np.ndarray
     start: np.ndarray  #: where the entries of each functional begin in a row
+    #: (kinds of the data, 2) first and last rows that have the sum of all: its own, or fewer beyond those of the data.
+    stretches: np.ndarray
 
     def __init__(
         self,
@@ -271,9 +302,11 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     def _lay_out(self, terms):
         """All rows of all kinds in flat arrays, and their tapes one after the other."""
         columns, values, data, start = [], [], [], []
-        self.layout = np.zeros((len(terms), 10), np.int64)
+        summed = [rows.with_the_same_sum() for rows in terms]
+        every = [*terms, *(rows for rows in summed if rows is not None)]
+        self.layout = np.zeros((len(every), 10), np.int64)
         places = dict.fromkeys(("columns", "values", "data", "start", "row"), 0)
-        for k, rows in enumerate(terms):
+        for k, rows in enumerate(every):
             own_columns, own_values, widths = _stacked(rows.at, rows.n)
             q, width = len(rows.data), own_columns.shape[1]
             table = np.empty((rows.n, q))
@@ -295,8 +328,13 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         # Writable, as those of several functionals are: one type for the compiler.
         self.columns = np.require(_one(columns), np.int64, "W")
         self.values, self.data = _one(values), _one(data)
-        q = max(1, *(len(rows.data) for rows in terms))
-        self._keep_tapes([rows.tapes for rows in terms], max(rows.m for rows in terms), q)
+        q = max(1, *(len(rows.data) for rows in every))
+        self._keep_tapes([rows.tapes for rows in every], max(rows.m for rows in every), q)
+        ends = [*self.layout[1:, FIRST], places["row"]]
+        further = iter(range(len(terms), len(every)))
+        #: The kinds whose rows have the sum of all.
+        self.summed_kinds = [k if other is None else next(further) for k, other in enumerate(summed)]
+        self.stretches = np.array([(self.layout[k, FIRST], ends[k]) for k in self.summed_kinds], np.int64)
         self._derivatives = [Derivatives(rows.expression, rows.m) for rows in terms]
         self.names = [rows.name for rows in terms]
         self.own_data = [rows.own_data for rows in terms]
@@ -312,6 +350,16 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return [(one.third, one.third_and_fourth) for one in self._derivatives]
 
     # -- compiled: rows -------------------------------------------------------------------------------------------
+
+    @compiled
+    def n_stretches(self, first, last):
+        return self.stretches.shape[0] if first == 0 and last == self.n_data else 1
+
+    @compiled
+    def stretch(self, k, first, last):
+        if first == 0 and last == self.n_data:
+            return self.stretches[k, 0], self.stretches[k, 1]
+        return first, last
 
     @compiled
     def kind_of(self, i):
@@ -498,7 +546,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates of each term, and of the prior of each coordinate, in compressed rows."""
         sizes, columns = [[0]], []
-        for k, layout in enumerate(self.layout):
+        for k, layout in enumerate(self.kinds_of_rows):
             n, width = self.rows_of(k), layout[WIDTH]
             wide = n if layout[COLUMN_STEP] else 1
             table = np.sort(self.columns[layout[COLUMNS] :][: wide * width].reshape(wide, width), axis=1)
@@ -620,13 +668,12 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     def row_width(self) -> int:
         return int((self.layout[:, WIDTH] + self.layout[:, DATA_STEP]).max())
 
-    def pieces(self) -> list[tuple[int, int, int]]:
-        """Kind, first and stop of chunks of rows of one kind each."""
-        stops = [*self.layout[1:, FIRST], self.n_data]
+    def pieces(self, summed: bool = False) -> list[tuple[int, int, int]]:
+        """Kind, first and stop of chunks of rows of one kind each; of those that have the sum of all, if `summed`."""
         return [
             (k, int(self.layout[k, FIRST]) + a, int(self.layout[k, FIRST]) + b)
-            for k, stop in enumerate(stops)
-            for a, b in chunks(int(stop - self.layout[k, FIRST]), self.row_width())
+            for k in (self.summed_kinds if summed else range(len(self.names)))
+            for a, b in chunks(self.rows_of(k), self.row_width())
         ]
 
     def name_of_row(self, i: int) -> str:
@@ -673,18 +720,29 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         values = self.values[layout[VALUES] + begin : layout[VALUES] + end]
         return columns, np.broadcast_to(values, (stop - first, end - begin))
 
+    @property
+    def kinds_of_rows(self) -> np.ndarray:
+        """The layout without those kinds whose rows only have the sum of others."""
+        return self.layout[: len(self.names)]
+
+    @property
+    def rows_summed(self) -> int:
+        """How many rows have the sum of all."""
+        return int(np.diff(self.stretches).sum())
+
     def rows_of(self, k: int) -> int:
         """How many rows kind k has."""
-        return int((self.layout[k + 1, FIRST] if k + 1 < len(self.layout) else self.n_data) - self.layout[k, FIRST])
+        stops = [*self.layout[1:, FIRST], max(self.n_data, self.stretches.max())]
+        return int(stops[k] - self.layout[k, FIRST])
 
     def _entries(self, k, f):
         return self.start[self.layout[k, START] + f : self.layout[k, START] + f + 2]
 
     def some_rows(self, rows: np.ndarray) -> SumOfTerms:
         other, place = copy.copy(self), 0
-        other.layout, parts = self.layout.copy(), {"columns": [], "values": [], "data": []}
+        other.layout, parts = self.kinds_of_rows.copy(), {"columns": [], "values": [], "data": []}
         sizes = dict.fromkeys(parts, 0)
-        for k, layout in enumerate(self.layout):
+        for k, layout in enumerate(other.layout.copy()):
             own = rows[(rows >= layout[FIRST]) & (rows < layout[FIRST] + self.rows_of(k))] - layout[FIRST]
             other.layout[k, FIRST] = place
             place += len(own)
@@ -700,6 +758,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
                 parts[name].append(part)
         other.columns, other.values, other.data = (_one(parts[name]) for name in ("columns", "values", "data"))
         other.n_data, other.observed = len(rows), [None] * len(self.observed)
+        other.summed_kinds, other.stretches = list(range(len(self.names))), np.array([[0, len(rows)]])
         return other
 
     def terms_with_data(
@@ -711,7 +770,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         """
         kinds = [k for k, own in enumerate(self.own_data) if own] if kinds is None else kinds
         rows, used = [], {}
-        for k, layout in enumerate(self.layout):
+        for k, layout in enumerate(self.kinds_of_rows):
             if k in kinds:
                 n, width = self.rows_of(k), layout[WIDTH]
                 rows.append(layout[FIRST] + np.unique(np.linspace(0, n - 1, min(n, most or n)).astype(int)))
@@ -767,7 +826,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
             return gradient, upper(*self._products(k, first, stop, second))
 
         with readable("SumOfTerms"):
-            return added(each(part, self.pieces()))
+            return added(each(part, self.pieces(summed=True)))
 
     def _products(self, k, first, stop, second):
         """Places (2, n) and values (n,) of the upper triangle of Σ h_fg a_f a_gᵀ over rows; of one place, several."""
