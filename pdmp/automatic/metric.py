@@ -46,6 +46,8 @@ WINDOWS = 5  #: largest number of windows
 #: The covariance has settled when it changes by less, see `distance`; and far from normal, where curvature changes by
 #: more from place to place, by less than the second: a window twice as long would then cost more than it saves.
 TOLERANCE, FAR_TOLERANCE = 0.5, 0.7
+#: Above `DENSE` dimensions variances of starts stay where those of the first window are no farther from them.
+CLOSE = 0.1
 OTHER = 3.0  #: up to here the step of the next window begins at that of this one, if paths are of the same kind
 #: Points of each window, all chains together, at which gradients are evaluated; at least four a dimension, and up to
 #: `DENSE` dimensions one for so many gradients of the window.
@@ -260,17 +262,20 @@ def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) ->
 def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank | Diagonal:
     """A mass with the directions that variances miss, from points x (n, d) and the gradients there (n, d).
 
-    In coordinates with the standard deviations `root` (d,), and within the span of points and gradients, Σ is the
-    geometric mean of `fitted_gaussian`, of covariances to which `RIDGE` is added in all directions. The eigenvectors
-    whose eigenvalues are above `CUTOFF`, or below 1 / `CUTOFF`, are kept, the farthest `RANK` of them.
+    In coordinates z with the standard deviations `root` (d,) a target that is normal with a variance of 1 has the
+    gradient z. Within the directions in which gradients are farthest from z, at most twice `RANK`, Σ is the geometric
+    mean of `fitted_gaussian`, of covariances to which `RIDGE` is added. The eigenvectors whose eigenvalues are above
+    `CUTOFF`, or below 1 / `CUTOFF`, are kept, the farthest `RANK` of them.
     """
     n = len(x)
     x = (x - x.mean(axis=0)) / root / math.sqrt(n)
     gradients = (gradients - gradients.mean(axis=0)) * root / math.sqrt(n)
-    basis = np.eye(x.shape[1])
-    if 2 * n < len(basis):
-        basis = np.linalg.qr(np.concatenate([x, gradients]).T)[0].T  # (2n, d)
-        x, gradients = x @ basis.T, gradients @ basis.T
+    apart = gradients - x
+    few = min(2 * RANK, n, x.shape[1])
+    values, vectors = np.linalg.eigh(apart @ apart.T if n < x.shape[1] else apart.T @ apart)
+    kept = np.arange(len(values))[-few:][values[-few:] > 1e-12 * max(values[-1], 1e-300)]
+    basis = (vectors[:, kept].T @ apart / np.sqrt(values[kept])[:, None]) if n < x.shape[1] else vectors[:, kept].T
+    x, gradients = x @ basis.T, gradients @ basis.T
     spread, slopes = (part.T @ part + RIDGE * np.eye(len(basis)) for part in (x, gradients))
     half = np.linalg.cholesky(spread)
     values, vectors = np.linalg.eigh(half.T @ slopes @ half)
@@ -533,7 +538,9 @@ def learn_metric(
                 earlier = own if dense and k > 0 else None  # the first window goes from the starts to the mass
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = math.inf if turned else distance(root, gaussian.root)
-                root = gaussian.root if dense or change > TOLERANCE else root
+                # Variances of starts are cruder than those of the first window.
+                coarse = change > (TOLERANCE if k else CLOSE)
+                root = gaussian.root if dense or coarse else root
                 try:
                     residual = residual_gradient(gaussian, x, gradients)
                 except np.linalg.LinAlgError:
@@ -547,11 +554,11 @@ def learn_metric(
                     change = change_of(mass, found)
                     settled, mass = change <= TOLERANCE, found
                     spent += min(len(x), HESSIANS)
-                elif settled:
+                elif settled and not coarse:
                     further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
                     settled, mass = isinstance(further, Diagonal), combined(mass, further)
                 else:
-                    mass = low_rank(root, x, gradients)
+                    settled, mass = False, low_rank(root, x, gradients)
                 around = x.mean(axis=0) - mass.transform(mass.transposed(gradients.mean(axis=0)))
                 # Until a window has been in the coordinates, chains may be in the neck that they were learnt in.
                 known = not far and not (turned and before is None)

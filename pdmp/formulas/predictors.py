@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike
 
 from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
@@ -33,8 +34,8 @@ from pdmp.models.regressions.effect_information import effect_information, of_ro
 from pdmp.models.regressions.mixed import GroupColumn, mean_of, sd_of, standardise
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects, Steps
 from pdmp.models.regressions.standardised_effects import (
+    Coupling,
     EffectSet,
-    Shear,
     StandardisedEffects,
     cholesky_factors,
     partial_correlations,
@@ -730,7 +731,7 @@ def made_for_sampling(
 def _by_rows(predictors, y, without, base, sets):
     """What rows say of effects, at the mode of the model without them."""
     mode, coding = without.mode(), base.reported
-    at, informations, scores, shears = base.initial.copy(), [], [], []
+    at, informations, scores, couplings = base.initial.copy(), [], [], []
     if mode is not None:
         for name, (first, size) in without.reported.places.items():
             place = coding.places[name][0]
@@ -752,16 +753,12 @@ def _by_rows(predictors, y, without, base, sets):
             informations.append(information)
             scores.append(score)
         if slope is not None and one.columns:
-            shears.append(_shear_of(one, bend, coding))
-    shear = None
-    if shears:
-        fixed, effects = (np.concatenate([part[q] for part in shears]) for q in range(2))
-        by, row, column = np.zeros((len(fixed), len(effects))), 0, 0
-        for _, _, part in shears:
-            by[row : row + part.shape[0], column : column + part.shape[1]] = part
-            row, column = row + part.shape[0], column + part.shape[1]
-        shear = Shear(fixed, effects, by)
-    return of_rows(sets, at, informations, scores, shear, FEWEST)
+            couplings.append(_coupling_of(one, bend, coding, at))
+    coupling = None
+    if couplings:
+        others, there, effects = (np.concatenate([part[q] for part in couplings]) for q in range(3))
+        coupling = Coupling(others, there, effects, scipy.linalg.block_diag(*(part.by for part in couplings)))
+    return of_rows(sets, at, informations, scores, coupling, FEWEST)
 
 
 def _by_predictor(one, y, without, mode):
@@ -789,18 +786,13 @@ def _times(row, values):
     return (row * values.T).T
 
 
-def _shear_of(one, bend, coding):
-    """Coordinates of the coefficients of a predictor, those of its effects, and how the former follow the latter."""
-    X = one.X * one.unit
-    precision = X.T @ (X * bend[:, None])
-    precision[np.diag_indices(len(precision))] += 1e-6 * np.diag(precision) + 1e-12
-    fixed = np.array([coding.places[name][0] for name in one.fixed_names])
-    effects, parts = [], []
+def _coupling_of(one, bend, coding, at):
+    """How the scores of a predictor's effects fall with its coefficients."""
+    others = np.array([coding.places[name][0] for name in one.fixed_names])
+    effects, parts = [np.zeros(0, np.int64)], [np.zeros((0, len(others)))]
     for k, g in enumerate(one.groups):
         first, size = coding.places[one.effect_name(k)]
         effects.append(first + np.arange(size))
-        across = [summed(g.level, _times(column * bend, one.values(k)), size) for column in X.T]
-        parts.append(np.linalg.solve(precision, np.array(across)))
-    if not effects:
-        return fixed, np.zeros(0, np.int64), np.zeros((len(fixed), 0))
-    return fixed, np.concatenate(effects), np.hstack(parts)
+        by = [summed(g.level, _times(column * bend, one.values(k)), size) for column in (one.X * one.unit).T]
+        parts.append(np.array(by).T)
+    return Coupling(others, at[others], np.concatenate(effects), np.concatenate(parts))

@@ -264,9 +264,9 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
     assert isinstance(model, SumOfTerms if way == "centred" else StandardisedEffects)
     if way != "centred":
         sizes = {"together": {model.dim - model.is_free.sum() - len(model.spread)}, "apart": {1, 2}, "rows": {1, 2}}
-        assert set(np.diff(model.block_first)) <= sizes[way] and (len(model.sheared) > 0) == (way != "together")
+        assert set(np.diff(model.block_first)) <= sizes[way] and bool(np.any(model.by)) == (way != "together")
         inside = np.empty(model.dim)
-        model.natural(x, inside)
+        model.natural(x, inside, model.room())
         np.testing.assert_allclose(model.natural_draws(x), inside, rtol=1e-12, atol=1e-13)
         for asked in ({}, {"kind": "response", "seed": 3}):
             np.testing.assert_allclose(model.predict(x, **asked), model.base.predict(inside, **asked), rtol=1e-9)

@@ -62,7 +62,7 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     monkeypatch.setattr(information_module, "MOMENTS", 1)  # wherever it is, the law is the same
     base, sets, _ = normal_rows(d=d, known=3.0)
     model = standardised(base, sets, effect_information(base, sets, base.initial, [0]))
-    assert len(model.block_first) == 1 + (1 if together else 5) and (len(model.sheared) > 0) == (together == 0)
+    assert len(model.block_first) == 1 + (1 if together else 5) and bool(np.any(model.by)) == (together == 0)
     x, v, h = model.initial + 0.4, np.random.default_rng(2).standard_normal(model.dim), 1e-5
     slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
     assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-6)
@@ -131,7 +131,7 @@ def test_effects_that_nobody_knows_have_the_law_of_their_prior():
         x[sets[0].spreads] = theta
         assert np.isfinite(model.potential(x)) and np.all(np.isfinite(model.gradient(x)))
         y = np.empty(model.dim)
-        model.natural(x, y)
+        model.natural(x, y, model.room())
         assert np.all(np.isfinite(y)) and np.allclose(y[sets[0].effects], 0.0) == (theta < 0.0)
 
 

@@ -14,10 +14,9 @@ from pdmp.models.priors import second_derivatives
 from pdmp.models.regressions.spread_coordinate import LARGEST, middle_of
 from pdmp.models.regressions.standardised_effects import (
     Blocks,
+    Coupling,
     EffectSet,
-    Shear,
     StandardisedEffects,
-    Turn,
     cholesky_factors,
     partial_correlations,
 )
@@ -41,9 +40,8 @@ class Known(NamedTuple):
 
     at: np.ndarray  #: (dim,) where
     blocks: list[Blocks]
-    shear: Shear | None
+    coupling: Coupling | None
     information: list[np.ndarray]  #: of each set (groups, d): precision of each effect by the data, all others known
-    turns: Sequence[Turn] = ()
 
     def shares(self, sets: Sequence[EffectSet]) -> list[np.ndarray]:
         """Of each set (groups, d): how much of the precision of an effect is that of the data."""
@@ -67,10 +65,7 @@ def standardised(base: Model, sets: Sequence[EffectSet], known: Known) -> Standa
     """The model in coordinates that are about standard normal."""
     medians = [float(np.median(share)) for share in known.shares(sets)]
     words = [f"partly centred, half of them by {100.0 * share:.0f} % or more" for share in medians]
-    start = known.at.copy()
-    if known.shear is not None:
-        start[known.shear.fixed] += known.shear.by @ known.at[known.shear.effects]
-    return StandardisedEffects(base, sets, known.blocks, known.shear, start, known.middle(sets), words, known.turns)
+    return StandardisedEffects(base, sets, known.blocks, known.coupling, known.at, known.middle(sets), words)
 
 
 def effect_information(
@@ -122,7 +117,7 @@ def effect_information(
     _, precision, data = _newton(base, sets, laws, y, moving, max(steps, LAST_STEPS), around)
     if precision is None:
         return None
-    return _known(base, sets, laws, y, moving, precision, data)
+    return known_of(sets, laws, y, moving, precision, data)
 
 
 def _widths(one, y):
@@ -228,9 +223,28 @@ def _moments(one, y, inverse, place):
     return float(np.abs(y[one.spreads] - before).max())
 
 
-def _known(base, sets, laws, y, moving, precision, data):
-    """Blocks and the shear, from the precision of (β, u, …) and the part of it that is the data's."""
-    n, members, effects = len(moving), [], np.zeros(len(moving), bool)
+def known_of(
+    sets: Sequence[EffectSet],
+    laws: Sequence[np.ndarray],
+    y: np.ndarray,
+    moving: np.ndarray,
+    precision: np.ndarray,
+    data: np.ndarray,
+) -> Known:
+    """Blocks and how they depend on others, from the precision of (β, u, …) and the part of it that is the data's.
+
+    Parameters
+    ----------
+    sets : sequence of EffectSet
+    laws : sequence of ndarray, shape (groups, d, d)
+        Precision of the effects of each set by their law.
+    y : ndarray, shape (dim,)
+        The mean.
+    moving : ndarray of int, shape (n,)
+        Coordinates of (β, u, …).
+    precision, data : ndarray, shape (n, n)
+    """
+    n, members, effects = len(moving), np.zeros(0, np.int64), np.zeros(len(moving), bool)
     places = [np.searchsorted(moving, one.effects) for one in sets]
     for place in places:
         effects[place] = True
@@ -243,16 +257,9 @@ def _known(base, sets, laws, y, moving, precision, data):
     with_others = bool(kept) and size + len(others) <= TOGETHER
     if kept:
         members = np.concatenate([*(places[k].reshape(-1) for k in kept), *([others] if with_others else [])])
-    apart = np.concatenate([np.zeros(0, np.int64), *(places[k].reshape(-1) for k in range(len(sets)) if k not in kept)])
-    sheared = apart if with_others else np.flatnonzero(effects)
-    shear, turned = None, precision
-    if len(sheared) and len(others):
-        by = np.linalg.solve(precision[np.ix_(others, others)], precision[np.ix_(others, sheared)])
-        shear = Shear(moving[others], moving[sheared], by)
-        back = np.eye(n)
-        back[np.ix_(others, sheared)] = -by
-        turned = back.T @ precision @ back
-    inverse = np.linalg.inv(turned)
+    apart = np.flatnonzero(effects)
+    if with_others:
+        apart = np.setdiff1d(apart, members)
     which, column = np.full(n, -1), np.zeros(n, np.int64)
     prior = np.zeros((n, n))
     for k, (place, law) in enumerate(zip(places, laws, strict=True)):
@@ -261,17 +268,20 @@ def _known(base, sets, laws, y, moving, precision, data):
             prior[np.ix_(row, row)] = own_law
     own = np.diag(precision) - np.diag(data)
     prior[others, others] = own[others]
-    centre = np.where(effects, 0.0, y[moving])
-    if shear is not None:
-        centre[others] += shear.by @ y[shear.effects]
+    # Effects apart are known given the others, with a mean that falls by `slopes` times these.
+    place_of = np.cumsum(effects) - 1
+    inverse, given = np.linalg.inv(precision), np.linalg.inv(precision[np.ix_(effects, effects)])
+    slopes, coupled = given @ precision[np.ix_(effects, others)], np.zeros((n, len(others)))
 
     def block(rows):
-        left = prior[np.ix_(rows, rows)]
-        information = _positive(_symmetric(np.linalg.inv(inverse[np.ix_(rows, rows)])) - left)
-        from_centre = np.where(effects[rows], y[moving[rows]], 0.0)
+        left, is_apart = prior[np.ix_(rows, rows)], np.isin(rows[0], apart)
+        within = given[np.ix_(place_of[rows], place_of[rows])] if is_apart else inverse[np.ix_(rows, rows)]
+        information = _positive(_symmetric(np.linalg.inv(within)) - left)
         scale = np.where(effects[rows], 1.0, 1.0 / np.sqrt(np.maximum(np.diag(left), 1e-300)))
-        score = (information + left) @ from_centre
-        return scale, centre[rows], _symmetric(information), score
+        score = (information + left) @ np.where(effects[rows], y[moving[rows]], 0.0)
+        if is_apart:
+            coupled[rows] = (information + left) @ slopes[place_of[rows]]
+        return scale, np.where(effects[rows], 0.0, y[moving[rows]]), _symmetric(information), score
 
     def blocks_of(rows):
         """Of each row a block."""
@@ -280,7 +290,8 @@ def _known(base, sets, laws, y, moving, precision, data):
 
     blocks = [blocks_of(members[None])] if len(members) else []
     blocks += [blocks_of(place) for k, place in enumerate(places) if k not in kept]
-    return Known(y, blocks, shear, [np.diag(data)[place] for place in places])
+    coupling = Coupling(moving[others], y[moving[others]], moving[apart], coupled[apart])
+    return Known(y, blocks, coupling, [np.diag(data)[place] for place in places])
 
 
 def _symmetric(matrix):
@@ -292,7 +303,7 @@ def of_rows(
     at: np.ndarray,
     informations: Sequence[np.ndarray],
     scores: Sequence[np.ndarray],
-    shear: Shear | None,
+    coupling: Coupling | None,
     least: float,
 ) -> Known:
     """From what rows say of each group at effects 0, of each with the others as they are there; of any number of them.
@@ -305,7 +316,7 @@ def of_rows(
     informations : sequence of ndarray, shape (groups, d, d)
         Of each set.
     scores : sequence of ndarray, shape (groups, d)
-    shear : Shear, optional
+    coupling : Coupling, optional
     least : float
         Least variance of effects, in that of what the data say of a usual group, that shares are computed for.
 
@@ -326,4 +337,4 @@ def of_rows(
                 at[one.spreads[q]] = np.clip(0.5 * math.log(variance), -LARGEST, LARGEST)
         known.append(own)
         blocks.append(Blocks.of_set(k, one, information, score))
-    return Known(at, blocks, shear, known)
+    return Known(at, blocks, coupling, known)

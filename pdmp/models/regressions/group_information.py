@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from pdmp.models.regressions.design import pieces
-from pdmp.models.regressions.effect_information import Known, standardised
+from pdmp.models.regressions.effect_information import Known, known_of, standardised
 from pdmp.models.regressions.laplace import _log_spread
 from pdmp.models.regressions.mixed import LAW_ELSEWHERE, MixedRegression
-from pdmp.models.regressions.standardised_effects import Blocks, EffectSet, Shear, StandardisedEffects, Turn
+from pdmp.models.regressions.standardised_effects import Blocks, Coupling, EffectSet, StandardisedEffects
 
 STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
 DECREMENT = 0.05  #: steps by less, in posterior standard deviations, are the last
@@ -24,7 +24,6 @@ AROUND = ((0, 0, 0), (-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (
 #: Coefficients and effects up to which the information on one is what the others leave; beyond, it is that with all
 #: others known, as their matrix is not inverted.
 INVERTED = 800
-ROTATED = 50  #: groups up to which information is a matrix, as few groups leave their common mean to the fixed columns
 
 
 def in_their_coordinates(model: MixedRegression) -> MixedRegression | StandardisedEffects:
@@ -44,12 +43,7 @@ def effect_sets(model: MixedRegression) -> list[EffectSet]:
 
 
 def group_information(model: MixedRegression) -> Known | None:
-    """The information at the mode of all others given τ, with τ by EM steps; None where that was not found.
-
-    With the fixed coefficients and the effects of other columns left open, the likelihood of the effects uₖ of a column
-    is about exp(bₖ·w - ½ Σ λ w²) of w = Qₖᵀuₖ. Of few groups Q has the eigenvectors of the information: of their common
-    mean the data know nothing that they do not know of the intercept.
-    """
+    """The information at the mode of all others given τ, with τ by EM steps; None where that was not found."""
     p, first, stop = model.n_fixed, int(model.first[0]), int(model.first[-1])
     effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
     sizes, moving = np.diff(model.first), np.r_[np.arange(p), effects]
@@ -95,32 +89,21 @@ def group_information(model: MixedRegression) -> Known | None:
 def _information(model, x, curvature, own):
     """From the curvature of the data (n, n), sparse, and the diagonal of that of the priors, of (β, u)."""
     p, first, sets = model.n_fixed, int(model.first[0]), effect_sets(model)
-    n, dense = len(own), len(own) <= INVERTED
-    matrix = curvature.toarray() if dense else None
-    diagonal, effects = curvature.diagonal()[p:], x[first : first + n - p]
-    border = curvature[:p, p:].toarray()
-    fixed = curvature[:p, :p].toarray() + np.diag(own[:p])
-    shear = np.linalg.lstsq(fixed, border, rcond=1e-10)[0]
-    blocks, known, turns = [], [], []
-    for k, one in enumerate(sets):
-        part = slice(model.first[k] - first, model.first[k + 1] - first)
-        u, values = effects[part], diagonal[part]
-        if dense:
-            inside = np.arange(n)[p:][part]
-            others = np.setdiff1d(np.arange(n), inside)
-            across = matrix[np.ix_(others, inside)]
-            rest = matrix[np.ix_(others, others)] + np.diag(own[others])
-            block = matrix[np.ix_(inside, inside)] - across.T @ np.linalg.lstsq(rest, across, rcond=1e-12)[0]
-            values = np.diag(block)
-            if len(u) <= ROTATED:
-                values, axes = np.linalg.eigh(0.5 * (block + block.T))
-                turns.append(Turn(one.effects[:, 0], axes))
-                u = axes.T @ u
-        known.append(np.maximum(values, 0.0)[:, None])
-        score = (known[k] + math.exp(-2.0 * x[p + k])) * u[:, None]
-        blocks.append(Blocks.of_set(k, one, known[k][:, :, None], score))
-    fixed, places = np.arange(p), np.arange(first, first + n - p)
-    return Known(x, blocks, Shear(fixed, places, shear), known, turns)
+    n, fixed = len(own), np.arange(model.n_fixed)
+    effects = np.arange(first, first + n - p)
+    laws = [np.full((len(one.effects), 1, 1), math.exp(-2.0 * x[p + k])) for k, one in enumerate(sets)]
+    if n <= INVERTED:
+        data = curvature.toarray()
+        return known_of(sets, laws, x, np.r_[fixed, effects], data + np.diag(own), data)
+    by = curvature[p:, :p].toarray()
+    score = (curvature.diagonal() + own)[p:] * x[effects]
+    places = [one.effects[:, 0] - first for one in sets]
+    known = [np.maximum(curvature.diagonal()[p:][place], 0.0)[:, None] for place in places]
+    blocks = [
+        Blocks.of_set(k, one, known[k][:, :, None], score[place][:, None])
+        for k, (one, place) in enumerate(zip(sets, places, strict=True))
+    ]
+    return Known(x, blocks, Coupling(fixed, x[fixed], effects, by), known)
 
 
 def _solved(curvature, own, slope):

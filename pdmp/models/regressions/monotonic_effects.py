@@ -67,8 +67,12 @@ class MonotonicEffects(MovedRows):
 
     # -- compiled -----------------------------------------------------------------------------------------------------
 
+    @compiled
+    def room(self):
+        return ()
+
     @compiled(inline=False)
-    def natural(self, x, y):
+    def natural(self, x, y, room):
         """Write x with steps into y."""
         for j in range(self.dim):
             y[j] = x[j]
@@ -82,7 +86,7 @@ class MonotonicEffects(MovedRows):
         return 0.0
 
     @compiled(inline=False, allocates=True)
-    def pull_back(self, x, y, by_natural, of_effects, out):
+    def pull_back(self, x, y, room, by_natural, of_effects, out):
         """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x)."""
         for k in range(self.size.shape[0]):
             begin, stop, along, total, slope = self.first[k], self.first[k + 1], 0.0, 0.0, 0.0
@@ -133,7 +137,7 @@ class MonotonicEffects(MovedRows):
         gradient, hessian = self.base.data_sums(y)
         jacobian = np.zeros((self.dim, self.dim))
         for j in range(self.dim):  # of a row of the derivatives of y by x
-            self.pull_back(x, y, np.eye(self.dim)[j], 0.0, jacobian[j])
+            self.pull_back(x, y, (), np.eye(self.dim)[j], 0.0, jacobian[j])
         return gradient @ jacobian, jacobian.T @ hessian @ jacobian
 
     @property

@@ -15,72 +15,73 @@ from pdmp.native.classes import Compiled, compiled
 class MovedRows(Model):
     """A posterior of rows at y, whose state is x.
 
-    A class of this kind has the compiled methods ``natural(x, y)``, which writes y and returns a part of the prior, and
-    ``pull_back(x, y, by_natural, of_effects, out)``, which adds the derivatives by x of what has the derivatives
-    `by_natural`, both changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the
-    rest of the prior, and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x. And
-    `natural_draws` and `coordinates`, y of x and x of y.
+    A class of this kind has the compiled methods ``room()``, arrays to compute in; ``natural(x, y, room)``, which writes
+    y, and into the room what it has computed for it, and returns a part of the prior; ``pull_back(x, y, room,
+    by_natural, of_effects, out)``, which adds the derivatives by x of what has the derivatives `by_natural`, both
+    changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the rest of the prior,
+    and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x. And `natural_draws` and
+    `coordinates`, y of x and x of y.
     """
 
     base: Compiled  #: of y
 
     @compiled(inline=False, allocates=True)
     def prior_potential(self, x):
-        y = np.empty(self.dim)
-        return self.natural(x, y) + self.prior_at(x, y)
+        y, room = np.empty(self.dim), self.room()
+        return self.natural(x, y, room) + self.prior_at(x, y)
 
     @compiled(inline=False, allocates=True)
     def add_prior_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+        y, by_natural, room = np.empty(self.dim), np.zeros(self.dim), self.room()
+        self.natural(x, y, room)
         self.add_prior_slopes(x, y, by_natural, out)
-        self.pull_back(x, y, by_natural, 1.0, out)
+        self.pull_back(x, y, room, by_natural, 1.0, out)
 
     @compiled(inline=False, allocates=True)
     def total_potential(self, x):
-        y = np.empty(self.dim)
-        return self.natural(x, y) + self.prior_at(x, y) + self.base.block_potential(y, 0, self.n_data)
+        y, room = np.empty(self.dim), self.room()
+        return self.natural(x, y, room) + self.prior_at(x, y) + self.base.block_potential(y, 0, self.n_data)
 
     @compiled(inline=False, allocates=True)
     def add_gradient(self, x, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+        y, by_natural, room = np.empty(self.dim), np.zeros(self.dim), self.room()
+        self.natural(x, y, room)
         self.base.add_block_gradient(y, 0, self.n_data, by_natural)
         self.add_prior_slopes(x, y, by_natural, out)
-        self.pull_back(x, y, by_natural, 1.0, out)
+        self.pull_back(x, y, room, by_natural, 1.0, out)
 
     @compiled(inline=False, allocates=True)
     def term_potential(self, x, i):
-        y = np.empty(self.dim)
-        self.natural(x, y)
+        y, room = np.empty(self.dim), self.room()
+        self.natural(x, y, room)
         return self.base.term_potential(y, i)
 
     @compiled(inline=False, allocates=True)
     def add_term_gradient(self, x, i, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+        y, by_natural, room = np.empty(self.dim), np.zeros(self.dim), self.room()
+        self.natural(x, y, room)
         self.base.add_term_gradient(y, i, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
+        self.pull_back(x, y, room, by_natural, 0.0, out)
 
     @compiled(inline=False, allocates=True)
     def block_potential(self, x, first, last):
-        y = np.empty(self.dim)
-        self.natural(x, y)
+        y, room = np.empty(self.dim), self.room()
+        self.natural(x, y, room)
         return self.base.block_potential(y, first, last)
 
     @compiled(inline=False, allocates=True)
     def add_block_gradient(self, x, first, last, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+        y, by_natural, room = np.empty(self.dim), np.zeros(self.dim), self.room()
+        self.natural(x, y, room)
         self.base.add_block_gradient(y, first, last, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
+        self.pull_back(x, y, room, by_natural, 0.0, out)
 
     @compiled(inline=False, allocates=True)
     def add_batch_gradient(self, x, rows, n, out):
-        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
-        self.natural(x, y)
+        y, by_natural, room = np.empty(self.dim), np.zeros(self.dim), self.room()
+        self.natural(x, y, room)
         self.base.add_batch_gradient(y, rows, n, by_natural)
-        self.pull_back(x, y, by_natural, 0.0, out)
+        self.pull_back(x, y, room, by_natural, 0.0, out)
 
     # -- Python -------------------------------------------------------------------------------------------------------
 

@@ -20,9 +20,9 @@ Of the effects of a Gaussian process of d columns in functions of a Hilbert spac
 length scale e^r, ((2π)^¼ e^(r/2))^d exp(-¼ λ e^2r), λ being eigenvalues.
 
 Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
-groups each is a block, and fixed coefficients move as β + C u. Effects of one column whose Λ is diagonal in other axes,
-those of an orthogonal matrix Q, are single blocks too: u = Q y has the law of y. In the place of t stands θ, see
-`pdmp.models.regressions.spread_coordinate`.
+groups each is a block, and what is known of it is known given the fixed coefficients β: b falls by C β, where C has the
+mixed derivatives of minus the log-likelihood. With normal responses that is their exact law given β, t, w and σ. In the
+place of t stands θ, see `pdmp.models.regressions.spread_coordinate`.
 
 References
 ----------
@@ -105,19 +105,13 @@ class Blocks(NamedTuple):
         return np.tile(values, len(self.coordinates))
 
 
-class Turn(NamedTuple):
-    """Effects of one column in the axes in which what the data say of them is diagonal."""
+class Coupling(NamedTuple):
+    """How b of effects depends on other coordinates z of `base`: it is less by C (z - z₀)."""
 
-    effects: np.ndarray  #: (n,) coordinates
-    axes: np.ndarray  #: Q, (n, n)
-
-
-class Shear(NamedTuple):
-    """Fixed coefficients that move as β + C u."""
-
-    fixed: np.ndarray  #: (p,) coordinates
+    others: np.ndarray  #: (p,) coordinates
+    at: np.ndarray  #: z₀, (p,)
     effects: np.ndarray  #: (e,) coordinates
-    by: np.ndarray  #: C, (p, e)
+    by: np.ndarray  #: C, (e, p)
 
 
 def cholesky_factors(spreads: np.ndarray, partials: np.ndarray) -> np.ndarray:
@@ -150,6 +144,17 @@ def partial_correlations(correlation: np.ndarray) -> np.ndarray:
     return np.stack(found, axis=-1)
 
 
+class Room(NamedTuple):
+    """What has been computed of all entries."""
+
+    root: np.ndarray  #: R of each block
+    mean: np.ndarray  #: R⁻¹Aᵀb
+    s: np.ndarray
+    score: np.ndarray  #: b
+    widths: np.ndarray  #: what the column of A of each entry is multiplied by
+    factors: np.ndarray  #: A of each set, (sets, d, d)
+
+
 class StandardisedEffects(MovedRows):
     """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
@@ -159,18 +164,18 @@ class StandardisedEffects(MovedRows):
         Of (β, t, w, u, …), without the law of the effects u.
     sets : sequence of EffectSet
     blocks : sequence of Blocks
-        All effects are in one of them.
-    shear : Shear, optional
+        All effects are in one of them. One with other coordinates than effects is the first.
+    coupling : Coupling, optional
     start : ndarray, shape (dim,)
         Of the coordinates of `base` that are in no block.
     middle : sequence of ndarray, shape (d,)
         Of each set, t - g(θ): about the logarithms of the least standard deviations that the data tell from 0.
     centring : sequence of str
         Of each set, in words.
-    turns : sequence of Turn
     """
 
     widest: int  #: largest d
+    largest: int  #: entries of a block, at most
     width: np.ndarray  #: (sets,) d
     spread: np.ndarray  #: coordinates t of the sets, one after the other
     spread_first: np.ndarray
@@ -190,25 +195,19 @@ class StandardisedEffects(MovedRows):
     dimension: np.ndarray
     information: np.ndarray
     score: np.ndarray
-    is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`, but for the shear
-    fixed: np.ndarray
-    sheared: np.ndarray
-    by: np.ndarray  #: C, (p, e)
-    turned: np.ndarray  #: coordinates of turns
-    turn_first: np.ndarray  #: (turns + 1,) where those of a turn begin
-    axes: np.ndarray  #: their Q
-    axes_first: np.ndarray  #: (turns + 1,)
+    is_free: np.ndarray  #: (dim,) 1.0 of coordinates that are those of `base`
+    others: np.ndarray  #: (p,) on which b depends
+    by: np.ndarray  #: C, (entries, p)
 
     def __init__(
         self,
         base: Model,
         sets: Sequence[EffectSet],
         blocks: Sequence[Blocks],
-        shear: Shear | None,
+        coupling: Coupling | None,
         start: np.ndarray,
         middle: Sequence[np.ndarray],
         centring: Sequence[str] = (),
-        turns: Sequence[Turn] = (),
     ) -> None:
         self.base, self.sets, self.blocks, self._centring = base, list(sets), list(blocks), list(centring)
         self.width = np.array([one.width for one in sets], np.int64)
@@ -218,15 +217,13 @@ class StandardisedEffects(MovedRows):
         self.partial, self.partial_first = _laid([one.partials for one in sets], np.int64)
         blocks = sorted(blocks, key=lambda one: one.coordinates.shape[1] == 1)
         sizes = np.concatenate([np.full(len(one.coordinates), one.coordinates.shape[1]) for one in blocks])
-        self.several = int(np.sum(sizes > 1))
+        self.several, self.largest = int(np.sum(sizes > 1)), int(sizes.max())
         self.block_first, self.matrix_first = (np.cumsum([0, *s]).astype(np.int64) for s in (sizes, sizes**2))
         self.coordinate = _laid([one.coordinates.reshape(-1) for one in blocks], np.int64)[0]
         self.which, self.column = (_laid([b.spread(b[k]) for b in blocks], np.int64)[0] for k in (1, 2))
         self.scale, self.centre = (_laid([b.spread(b[k]) for b in blocks], float)[0] for k in (3, 4))
         self.score = _laid([one.score.reshape(-1) for one in blocks], float)[0]
         self.information = _laid([one.information.reshape(-1) for one in blocks], float)[0]
-        self.turned, self.turn_first = _laid([one.effects for one in turns], np.int64)
-        self.axes, self.axes_first = _laid([one.axes.reshape(-1) for one in turns], float)
         length, eigenvalue, dimension = np.full(base.dim, -1), np.zeros(base.dim), np.ones(base.dim)
         for one in self.sets:
             if one.length >= 0:
@@ -239,8 +236,12 @@ class StandardisedEffects(MovedRows):
         initial = np.where(self.is_free > 0.0, start, 0.0)
         initial[self.spread] = [coordinate_of(t) for t in start[self.spread] - self.middle]
         self.is_free[self.spread] = 0.0
-        shear = shear or Shear(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 0)))
-        self.fixed, self.sheared, self.by = shear.fixed, shear.effects, np.ascontiguousarray(shear.by, float)
+        self.others = np.zeros(0, np.int64) if coupling is None else coupling.others
+        of_coordinates = np.zeros((base.dim, len(self.others)))
+        if coupling is not None:
+            of_coordinates[coupling.effects] = coupling.by
+            self.score = self.score + (of_coordinates @ coupling.at)[self.coordinate]
+        self.by = of_coordinates[self.coordinate]
         own = self._names(base)
         super().__init__(
             dim=base.dim,
@@ -268,6 +269,13 @@ class StandardisedEffects(MovedRows):
             total -= math.log(rise(theta))
         return total
 
+    @compiled(allocates=True)
+    def room(self):
+        """What `natural` writes for `pull_back`."""
+        e, d = self.score.shape[0], self.widest
+        root, factors = np.empty(self.information.shape[0]), np.zeros((self.width.shape[0], d, d))
+        return Room(root, np.empty(e), np.empty(e), np.empty(e), np.empty(e), factors)
+
     @compiled
     def write_factors(self, y, factors):
         """A of each set, (sets, d, d)."""
@@ -281,11 +289,6 @@ class StandardisedEffects(MovedRows):
                     rest /= math.cosh(min(abs(w), LARGEST_LOG))
                     place += 1
                 factors[k, i, i] = rest
-
-    @compiled
-    def rows_of(self, e, stop):
-        """Up to which entry A has rows below entry e in its column."""
-        return e + 1 if self.which[e] < 0 else min(e + self.width[self.which[e]] - self.column[e], stop)
 
     @compiled
     def write_widths(self, y, widths):
@@ -304,42 +307,70 @@ class StandardisedEffects(MovedRows):
             return self.scale[e]
         return factors[self.which[e], self.column[i], self.column[e]] * widths[e]
 
+    @compiled
+    def score_at(self, e, y):
+        """b of entry e."""
+        value = self.score[e]
+        for j in range(self.others.shape[0]):
+            value -= self.by[e, j] * y[self.others[j]]
+        return value
+
+    @compiled
+    def last_row(self, e, stop):
+        """Up to which entry A has rows below entry e in its column."""
+        return e + 1 if self.which[e] < 0 else min(e + self.width[self.which[e]] - self.column[e], stop)
+
+    @compiled
+    def write_block(self, begin, stop, m, factors, widths, a, across, last):
+        """A of a block, ΛA, and where the columns of A end."""
+        n = stop - begin
+        for q in range(n):
+            last[q] = self.last_row(begin + q, stop) - begin
+            for i in range(q, last[q]):
+                a[i, q] = self.factor(factors, widths, begin + i, begin + q)
+            for i in range(n):
+                across[i, q] = 0.0
+                for j in range(q, last[q]):
+                    across[i, q] += self.information[m + i * n + j] * a[j, q]
+
     @compiled(inline=False)
-    def move_single(self, x, factors, widths, y, root, mean, s):
-        """The same of blocks of one effect each, written out, as it is quicker."""
+    def move_single(self, x, y, room):
+        """As `move`, of blocks of one effect each, written out, as it is quicker."""
+        root, mean, s, score, widths, factors = room
         total, begin, m = 0.0, self.block_first[self.several], self.matrix_first[self.several]
         for e in range(begin, self.score.shape[0]):
             a, j, i = self.factor(factors, widths, e, e), self.coordinate[e], m + e - begin
             r = math.sqrt(1.0 + a * self.information[i] * a)
-            mean[e] = a * self.score[e] / r
+            score[e] = self.score_at(e, y)
+            mean[e] = a * score[e] / r
             s[e] = (x[j] + mean[e]) / r
             y[j], root[i] = self.centre[e] + a * s[e], r
             total += math.log(r) + 0.5 * s[e] * s[e]
         return total
 
-    @compiled(inline=False)
-    def move(self, x, factors, widths, y, root, mean, s):
-        """Write the blocks into y, and of all of them R, R⁻¹Aᵀb and s; log det R + ½ |s|² of effects."""
-        total = self.move_single(x, factors, widths, y, root, mean, s)
+    @compiled(inline=False, allocates=True)
+    def move(self, x, y, room):
+        """Write the blocks into y, and of all of them R, R⁻¹Aᵀb, s and b; log det R + ½ |s|² of effects."""
+        root, mean, s, score, widths, factors = room
+        a, across = np.empty((self.largest, self.largest)), np.empty((self.largest, self.largest))
+        last, total = np.empty(self.largest, np.int64), 0.0
         for block in range(self.several):
             begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
             n = stop - begin
+            self.write_block(begin, stop, m, factors, widths, a, across, last)
+            for p in range(n):
+                score[begin + p] = self.score_at(begin + p, y)
             for p in range(n):
                 for q in range(p + 1):
                     value = 1.0 if p == q else 0.0
-                    for i in range(begin + p, self.rows_of(begin + p, stop)):
-                        part = 0.0
-                        for j in range(begin + q, self.rows_of(begin + q, stop)):
-                            part += self.information[m + (i - begin) * n + j - begin] * self.factor(
-                                factors, widths, j, begin + q
-                            )
-                        value += part * self.factor(factors, widths, i, begin + p)
+                    for i in range(p, last[p]):
+                        value += a[i, p] * across[i, q]
                     for j in range(q):
                         value -= root[m + p * n + j] * root[m + q * n + j]
                     root[m + p * n + q] = math.sqrt(value) if p == q else value / root[m + q * n + q]
                 value = 0.0
-                for i in range(begin + p, self.rows_of(begin + p, stop)):
-                    value += self.factor(factors, widths, i, begin + p) * self.score[i]
+                for i in range(p, last[p]):
+                    value += a[i, p] * score[begin + i]
                 for j in range(p):
                     value -= root[m + p * n + j] * mean[begin + j]
                 mean[begin + p] = value / root[m + p * n + p]
@@ -352,83 +383,53 @@ class StandardisedEffects(MovedRows):
                 if self.which[begin + p] >= 0:
                     total += 0.5 * s[begin + p] * s[begin + p]
             for p in range(n):
-                value, first = self.centre[begin + p], p - self.column[begin + p]
-                for q in range(first, p + 1):
-                    value += self.factor(factors, widths, begin + p, begin + q) * s[begin + q]
+                value = self.centre[begin + p]
+                for q in range(p - self.column[begin + p], p + 1):
+                    value += a[p, q] * s[begin + q]
                 y[self.coordinate[begin + p]] = value
-        return total
+        return total + self.move_single(x, y, room)
 
     @compiled(inline=False, allocates=True)
-    def turn(self, y, back):
-        """Multiply effects by Q, or `back` by its transpose."""
-        for t in range(self.turn_first.shape[0] - 1):
-            begin, m = self.turn_first[t], self.axes_first[t]
-            n = self.turn_first[t + 1] - begin
-            before = np.empty(n)
-            for i in range(n):
-                before[i] = y[self.turned[begin + i]]
-            for i in range(n):
-                value = 0.0
-                for j in range(n):
-                    value += self.axes[m + (j * n + i if back else i * n + j)] * before[j]
-                y[self.turned[begin + i]] = value
-
-    @compiled(inline=False, allocates=True)
-    def natural(self, x, y):
+    def natural(self, x, y, room):
         """Write (β, t, w, u, …) into y; the potential of the effects, less the log determinant of dy/dx."""
-        factors, root = np.zeros((self.width.shape[0], self.widest, self.widest)), np.zeros(self.information.shape[0])
-        total, widths = self.write_spreads(x, y), np.empty(self.score.shape[0])
-        self.write_factors(y, factors)
-        self.write_widths(y, widths)
-        total += self.move(x, factors, widths, y, root, np.zeros(self.score.shape[0]), np.zeros(self.score.shape[0]))
-        self.turn(y, False)
-        for j in range(self.fixed.shape[0]):
-            value = 0.0
-            for e in range(self.sheared.shape[0]):
-                value += self.by[j, e] * y[self.sheared[e]]
-            y[self.fixed[j]] -= value
-        return total
+        total = self.write_spreads(x, y)
+        self.write_factors(y, room.factors)
+        self.write_widths(y, room.widths)
+        return total + self.move(x, y, room)
 
     @compiled(inline=False, allocates=True)
-    def pull_back(self, x, y, by_natural, of_effects, out):
+    def pull_back(self, x, y, room, by_natural, of_effects, out):
         """Add the derivatives by x of what has the derivatives `by_natural`, which change, by y(x).
 
         And, `of_effects` times, those of what `natural` returns.
         """
-        k, entries = self.width.shape[0], self.score.shape[0]
-        factors, slopes = np.zeros((k, self.widest, self.widest)), np.zeros((k, self.widest, self.widest))
-        root, by_root = np.zeros(self.information.shape[0]), np.zeros(self.information.shape[0])
-        mean, s, by_s, by_r, by_c = (
-            np.zeros(entries),
-            np.zeros(entries),
-            np.zeros(entries),
-            np.zeros(entries),
-            np.zeros(entries),
-        )
-        widths = np.empty(entries)
-        self.write_spreads(x, y)
-        self.write_factors(y, factors)
-        self.write_widths(y, widths)
-        self.move(x, factors, widths, y, root, mean, s)
-        for e in range(self.sheared.shape[0]):
-            for j in range(self.fixed.shape[0]):
-                by_natural[self.sheared[e]] -= self.by[j, e] * by_natural[self.fixed[j]]
-        self.turn(by_natural, True)
+        n = self.largest
+        slopes = np.zeros((self.width.shape[0], self.widest, self.widest))
+        a, across, by_root, last = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n, np.int64)
+        by_r, by_c = np.empty(n), np.empty(n)
+        self.pull_single(y, room, by_natural, of_effects, slopes, out)
+        for block in range(self.several - 1, -1, -1):  # that with other coordinates, on which b depends, is the last
+            begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
+            self.write_block(begin, stop, m, room.factors, room.widths, a, across, last)
+            self.pull_block(begin, stop, m, room, a, last, by_natural, of_effects, by_r, by_c)
+            for p in range(stop - begin):
+                out[self.coordinate[begin + p]] += by_r[p]
+            self.pull_root(begin, stop, m, room, of_effects, by_r, by_c, by_root)
+            self.pull_factors(begin, stop, room, a, across, last, by_root, by_c, y, by_natural, slopes, out)
         for j in range(self.dim):
             out[j] += self.is_free[j] * by_natural[j]
-        self.pull_single(factors, widths, y, root, mean, s, by_natural, of_effects, slopes, out)
-        for block in range(self.several):
-            begin, stop, m = self.block_first[block], self.block_first[block + 1], self.matrix_first[block]
-            self.pull_block(begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c)
-            for p in range(stop - begin):
-                out[self.coordinate[begin + p]] += by_r[begin + p]
-            self.pull_root(begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root)
-            self.pull_factors(begin, stop, m, factors, widths, y, by_root, s, by_natural, by_c, slopes, out)
-        self.pull_spreads(x, factors, slopes, by_natural, of_effects, out)
+        self.pull_spreads(x, room.factors, slopes, by_natural, of_effects, out)
+
+    @compiled
+    def pull_score(self, e, by_score, by_natural):
+        """Add to the derivatives by natural coordinates what those by b of entry e are."""
+        for j in range(self.others.shape[0]):
+            by_natural[self.others[j]] -= self.by[e, j] * by_score
 
     @compiled(inline=False)
-    def pull_single(self, factors, widths, y, root, mean, s, by_natural, of_effects, slopes, out):
+    def pull_single(self, y, room, by_natural, of_effects, slopes, out):
         """What the three below do, of blocks of one effect each."""
+        root, mean, s, score, widths, factors = room
         begin, m = self.block_first[self.several], self.matrix_first[self.several]
         for e in range(begin, self.score.shape[0]):
             a, j, i = self.factor(factors, widths, e, e), self.coordinate[e], m + e - begin
@@ -437,7 +438,8 @@ class StandardisedEffects(MovedRows):
             by_c = by_r * inverse
             by_matrix = 0.5 * (of_effects * inverse - s[e] * by_r - by_c * mean[e]) * inverse
             out[j] += by_r
-            value = pull * s[e] + self.score[e] * by_c + 2.0 * self.information[i] * a * by_matrix
+            value = pull * s[e] + score[e] * by_c + 2.0 * self.information[i] * a * by_matrix
+            self.pull_score(e, a * by_c, by_natural)
             slopes[self.which[e], self.column[e], self.column[e]] += value * widths[e]
             self.pull_length(e, value * a, y, out)
 
@@ -449,76 +451,74 @@ class StandardisedEffects(MovedRows):
             bend = self.eigenvalue[e] * math.exp(2.0 * min(y[r], LARGEST_LOG))
             out[r] += along * (0.5 * (self.dimension[e] - bend))
 
-    @compiled(inline=False)
-    def pull_block(self, begin, stop, m, factors, widths, root, mean, s, by_natural, of_effects, by_s, by_r, by_c):
-        """Derivatives by s, by R s = x + R⁻¹Aᵀb, and by Aᵀb."""
+    @compiled
+    def pull_block(self, begin, stop, m, room, a, last, by_natural, of_effects, by_r, by_c):
+        """Derivatives by R s = x + R⁻¹Aᵀb, and by Aᵀb."""
+        root, s = room.root, room.s
         n = stop - begin
         for p in range(n):
             value = 0.0
-            for i in range(begin + p, self.rows_of(begin + p, stop)):
-                value += self.factor(factors, widths, i, begin + p) * by_natural[self.coordinate[i]]
+            for i in range(p, last[p]):
+                value += a[i, p] * by_natural[self.coordinate[begin + i]]
             if self.which[begin + p] >= 0:
                 value += of_effects * s[begin + p]
-            by_s[begin + p] = value
             for j in range(p):
-                value -= root[m + p * n + j] * by_r[begin + j]
-            by_r[begin + p] = value / root[m + p * n + p]
+                value -= root[m + p * n + j] * by_r[j]
+            by_r[p] = value / root[m + p * n + p]
         for p in range(n - 1, -1, -1):
-            value = by_r[begin + p]
+            value = by_r[p]
             for i in range(p + 1, n):
-                value -= root[m + i * n + p] * by_c[begin + i]
-            by_c[begin + p] = value / root[m + p * n + p]
+                value -= root[m + i * n + p] * by_c[i]
+            by_c[p] = value / root[m + p * n + p]
 
-    @compiled(inline=False)
-    def pull_root(self, begin, stop, m, root, mean, s, of_effects, by_r, by_c, by_root):
+    @compiled
+    def pull_root(self, begin, stop, m, room, of_effects, by_r, by_c, by_root):
         """Derivatives by I + AᵀΛA, both triangles: R⁻ᵀ Φ(Rᵀ R̄) R⁻¹, made symmetric, Φ the lower triangle of half."""
+        root, mean, s = room.root, room.mean, room.s
         n = stop - begin
         for p in range(n):  # R̄
             for q in range(p + 1):
-                by_root[m + p * n + q] = -s[begin + p] * by_r[begin + q] - by_c[begin + p] * mean[begin + q]
-            by_root[m + p * n + p] += of_effects / root[m + p * n + p]
+                by_root[p, q] = -s[begin + p] * by_r[q] - by_c[p] * mean[begin + q]
+            by_root[p, p] += of_effects / root[m + p * n + p]
         for p in range(n):  # Φ(Rᵀ R̄): row p of it needs rows p and below of R̄
             for q in range(p + 1):
                 value = 0.0
                 for i in range(p, n):
-                    value += root[m + i * n + p] * by_root[m + i * n + q]
-                by_root[m + p * n + q] = value if p > q else 0.5 * value
+                    value += root[m + i * n + p] * by_root[i, q]
+                by_root[p, q] = value if p > q else 0.5 * value
         for p in range(n):
             for q in range(p):
-                by_root[m + p * n + q] *= 0.5
-                by_root[m + q * n + p] = by_root[m + p * n + q]
+                by_root[p, q] *= 0.5
+                by_root[q, p] = by_root[p, q]
         for q in range(n):  # R⁻ᵀ from the left
             for p in range(n - 1, -1, -1):
-                value = by_root[m + p * n + q]
+                value = by_root[p, q]
                 for i in range(p + 1, n):
-                    value -= root[m + i * n + p] * by_root[m + i * n + q]
-                by_root[m + p * n + q] = value / root[m + p * n + p]
+                    value -= root[m + i * n + p] * by_root[i, q]
+                by_root[p, q] = value / root[m + p * n + p]
         for p in range(n):  # R⁻¹ from the right
             for q in range(n - 1, -1, -1):
-                value = by_root[m + p * n + q]
+                value = by_root[p, q]
                 for i in range(q + 1, n):
-                    value -= root[m + i * n + q] * by_root[m + p * n + i]
-                by_root[m + p * n + q] = value / root[m + q * n + q]
+                    value -= root[m + i * n + q] * by_root[p, i]
+                by_root[p, q] = value / root[m + q * n + q]
 
-    @compiled(inline=False)
-    def pull_factors(self, begin, stop, m, factors, widths, y, by_matrix, s, by_natural, by_c, slopes, out):
-        """Add the derivatives by A, and by length scales: of A s, of Aᵀb, and of AᵀΛA."""
+    @compiled
+    def pull_factors(self, begin, stop, room, a, across, last, by_matrix, by_c, y, by_natural, slopes, out):
+        """Add the derivatives by A, by length scales and by b: of A s, of Aᵀb, and of AᵀΛA."""
+        s, score, widths = room.s, room.score, room.widths
         n = stop - begin
         for p in range(n):
             k = self.which[begin + p]
             if k < 0:
                 continue
-            for i in range(begin + p, self.rows_of(begin + p, stop)):
-                value = by_natural[self.coordinate[i]] * s[begin + p] + self.score[i] * by_c[begin + p]
+            for i in range(p, last[p]):
+                value = by_natural[self.coordinate[begin + i]] * s[begin + p] + score[begin + i] * by_c[p]
+                self.pull_score(begin + i, a[i, p] * by_c[p], by_natural)
                 for q in range(n):
-                    part = 0.0
-                    for j in range(begin + q, self.rows_of(begin + q, stop)):
-                        part += self.information[m + (i - begin) * n + j - begin] * self.factor(
-                            factors, widths, j, begin + q
-                        )
-                    value += 2.0 * part * by_matrix[m + q * n + p]
-                slopes[k, self.column[i], self.column[begin + p]] += value * widths[begin + p]
-                self.pull_length(begin + p, value * self.factor(factors, widths, i, begin + p), y, out)
+                    value += 2.0 * across[i, q] * by_matrix[q, p]
+                slopes[k, self.column[begin + i], self.column[begin + p]] += value * widths[begin + p]
+                self.pull_length(begin + p, value * a[i, p], y, out)
 
     @compiled
     def pull_spreads(self, x, factors, slopes, by_natural, of_effects, out):
@@ -575,9 +575,6 @@ class StandardisedEffects(MovedRows):
         natural = real("natural", natural)
         y = natural.reshape(-1, self.dim)
         x = y.copy()
-        x[:, self.fixed] += y[:, self.sheared] @ self.by.T
-        for effects, axes in self._turns():
-            x[:, effects] = y[:, effects] @ axes
         x[:, self.spread] = np.vectorize(coordinate_of)(y[:, self.spread] - self.middle)
         for entries, a, root, mean in self._factored(y):
             s = np.linalg.solve(a, (x[:, self.coordinate[entries]] - self.centre[entries])[..., None])
@@ -590,17 +587,7 @@ class StandardisedEffects(MovedRows):
         for entries, a, root, mean in self._factored(y):
             s = np.linalg.solve(np.swapaxes(root, -1, -2), x[:, self.coordinate[entries]][..., None] + mean)
             y[:, self.coordinate[entries]] = self.centre[entries] + (a @ s)[..., 0]
-        for effects, axes in self._turns():
-            y[:, effects] = y[:, effects] @ axes.T
-        y[:, self.fixed] -= y[:, self.sheared] @ self.by.T
         return y
-
-    def _turns(self):
-        """Coordinates of effects, and Q."""
-        parts = zip(
-            np.split(self.turned, self.turn_first[1:-1]), np.split(self.axes, self.axes_first[1:-1]), strict=True
-        )
-        return [(effects, axes.reshape(len(effects), -1)) for effects, axes in parts if len(effects)]
 
     def centring(self) -> list[str]:
         return self._centring
@@ -609,14 +596,20 @@ class StandardisedEffects(MovedRows):
         return self.base.as_effects()
 
     def _factored(self, y):
-        """Of the blocks of each size their entries (blocks, n), and A, R and R⁻¹Aᵀb at each y."""
+        """Of the blocks of each size their entries (blocks, n), and A, R and R⁻¹Aᵀb at each y, as it then is.
+
+        That with other coordinates, on which b depends, is the first.
+        """
         sizes = np.diff(self.block_first)
         factors = [cholesky_factors(y[:, one.spreads], y[:, one.partials]) for one in self.sets]
         widths = np.ones(y.shape)
         for one in self.sets:
             widths[:, one.effects] = one.widths(y)[..., None]
-        for n in np.unique(sizes):
-            blocks = np.flatnonzero(sizes == n)
+        kinds = [np.flatnonzero(sizes == n) for n in np.unique(sizes)]
+        if np.any(self.which[: sizes[0]] < 0):
+            kinds = [np.zeros(1, np.int64), *(blocks[blocks > 0] for blocks in kinds if np.any(blocks > 0))]
+        for blocks in kinds:
+            n = int(sizes[blocks[0]])
             entries = self.block_first[blocks][:, None] + np.arange(n)  # (blocks, n)
             which, column = self.which[entries], self.column[entries]
             a = np.zeros((len(y), len(blocks), n, n))
@@ -631,7 +624,8 @@ class StandardisedEffects(MovedRows):
             matrix = self.information[self.matrix_first[blocks][:, None] + np.arange(n * n)].reshape(-1, n, n)
             across = np.swapaxes(a, -1, -2)
             root = np.linalg.cholesky(np.eye(n) + across @ matrix @ a)
-            mean = np.linalg.solve(root, across @ self.score[entries][..., None])
+            score = self.score[entries] - np.einsum("nj,bej->nbe", y[:, self.others], self.by[entries])
+            mean = np.linalg.solve(root, across @ score[..., None])
             yield entries, a, root, mean
 
 
