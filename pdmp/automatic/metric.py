@@ -58,7 +58,7 @@ NARROW, MOVES = 0.3, 2
 FEW = 10  #: different ones among them that variances are learnt from, at least, above `DENSE` dimensions
 RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
 CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
-RANK = 50  #: largest number of such directions
+RANK, LOOKED_AT = 50, 200  #: largest number of such directions, and of those that are looked at
 #: Of a model with a sparse Hessian: points that its mean is taken over, entries of its Cholesky factor for a dimension
 #: up to which it is the metric, and random directions in which its change is measured.
 HESSIANS, ENTRIES, DIRECTIONS = 50, 100, 16
@@ -263,19 +263,22 @@ def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank 
     """A mass with the directions that variances miss, from points x (n, d) and the gradients there (n, d).
 
     In coordinates z with the standard deviations `root` (d,) a target that is normal with a variance of 1 has the
-    gradient z. Within the directions in which gradients are farthest from z, at most twice `RANK`, Σ is the geometric
-    mean of `fitted_gaussian`, of covariances to which `RIDGE` is added. The eigenvectors whose eigenvalues are above
-    `CUTOFF`, or below 1 / `CUTOFF`, are kept, the farthest `RANK` of them.
+    gradient z. Within the span of few points and gradients, or of many within the `LOOKED_AT` directions in which
+    gradients are farthest from z, Σ is the geometric mean of `fitted_gaussian`, of covariances to which `RIDGE` is
+    added in all directions. The eigenvectors whose eigenvalues are above `CUTOFF`, or below 1 / `CUTOFF`, are kept, the
+    farthest `RANK` of them.
     """
-    n = len(x)
+    n, d = x.shape
     x = (x - x.mean(axis=0)) / root / math.sqrt(n)
     gradients = (gradients - gradients.mean(axis=0)) * root / math.sqrt(n)
-    apart = gradients - x
-    few = min(2 * RANK, n, x.shape[1])
-    values, vectors = np.linalg.eigh(apart @ apart.T if n < x.shape[1] else apart.T @ apart)
-    kept = np.arange(len(values))[-few:][values[-few:] > 1e-12 * max(values[-1], 1e-300)]
-    basis = (vectors[:, kept].T @ apart / np.sqrt(values[kept])[:, None]) if n < x.shape[1] else vectors[:, kept].T
-    x, gradients = x @ basis.T, gradients @ basis.T
+    basis = np.eye(d)
+    if min(2 * n, LOOKED_AT) < d:
+        spanned = np.concatenate([x, gradients])
+        if 2 * n > LOOKED_AT:
+            apart = gradients - x
+            spanned = np.linalg.eigh(apart @ apart.T)[1][:, -LOOKED_AT:].T @ apart
+        basis = np.linalg.qr(spanned.T)[0].T
+        x, gradients = x @ basis.T, gradients @ basis.T
     spread, slopes = (part.T @ part + RIDGE * np.eye(len(basis)) for part in (x, gradients))
     half = np.linalg.cholesky(spread)
     values, vectors = np.linalg.eigh(half.T @ slopes @ half)

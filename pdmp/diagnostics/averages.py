@@ -419,12 +419,15 @@ def _chain_variance(record, d):
 # Functions of a position, of many positions
 
 
+SINGLES = 200  #: columns for which a function of many is called alone, at least
+
+
 def apply(f, x):
     """f of each column of x (d, M): an array (..., M).
 
     f is called once for all columns if that gives the right shape and the same values as a call for every third column,
-    and as calls for single ones, of which a few are compared: some in order, and those of the smallest and the largest
-    values. This is tried first with few columns, as f may be written for single points only.
+    and as calls for single ones, of which some are compared: `SINGLES` in order, and those of the smallest and the
+    largest values and coordinates. This is tried first with few columns, as f may be written for single points only.
     """
     x = np.ascontiguousarray(x)
     m = x.shape[1]
@@ -457,8 +460,10 @@ def _together(f, x, shape):
         part.shape == values[..., k::3].shape and _same(part, values[..., k::3]) for k, part in enumerate(parts)
     ):
         return None
-    rows = values.reshape(-1, m)[:8]
-    checks = {*np.linspace(0, m - 1, 7).astype(int), *np.argmin(rows, axis=1), *np.argmax(rows, axis=1)}
+    # Which of the coordinates is the largest may be compared with the maximum of all columns.
+    checks = {*np.linspace(0, m - 1, min(m, SINGLES)).astype(int)}
+    for rows in (values.reshape(-1, m)[:8], x[:16], (x[:16] - x.mean(axis=0))):
+        checks |= {*np.argmin(rows, axis=1), *np.argmax(rows, axis=1)}
     return values if all(_same(values[..., k], f(x[:, k].copy())) for k in sorted(checks)) else None
 
 

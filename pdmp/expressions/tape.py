@@ -166,7 +166,7 @@ class Tape(Compiled):
         """Values (results, n) at data (q, n) and functionals (m, n); for Python."""
         n = np.shape(eta)[1]
         room, data = np.zeros((self.registers, n)), np.ascontiguousarray(data, float).reshape(-1, n)
-        _evaluate_rows(self.code, self.number, n, data, np.ascontiguousarray(eta, float), room)
+        _evaluate_rows(self.native, n, data, np.ascontiguousarray(eta, float), room)
         return room[self.results]
 
 
@@ -434,9 +434,9 @@ def evaluate(code, number, first, stop, n, data, eta, registers):
 
 
 @entry
-def _evaluate_rows(code, number, n, data, eta, registers):
-    """A whole tape, for Python."""
-    evaluate(code, number, 0, code.shape[0], n, data, eta, registers)
+def _evaluate_rows(tape, n, data, eta, registers):
+    """All of it, for Python."""
+    evaluate(tape.code, tape.number, 0, tape.code.shape[0], n, data, eta, registers)
 
 
 @helper

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import functools
 import io
 import itertools
 import logging
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -73,7 +75,8 @@ class Described(NamedTuple):
     model: Any
     names: frozenset
     fixed: frozenset  #: terms that are columns of the table as they are
-    #: Effects of groups that correlate: of a term and its grouping, the number of the bar that they stand before.
+    #: Of a term of effects and its grouping, the number of the bar that they stand before; and of those that correlate.
+    brackets: Mapping[tuple[str, str], int]
     correlated: Mapping[tuple[str, str], int]
     smooths: tuple[Said, ...] = ()
 
@@ -467,12 +470,8 @@ def describe(formula: str) -> Described:
                 )
             within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
             _check_effects(within)
-            correlated = {
-                (term.expr.name, term.factor.name): k
-                for k, (bar, terms) in enumerate(zip(found, within, strict=True))
-                if not bar.independent
-                for term in terms
-            }
+            brackets = {(term.expr.name, term.factor.name): k for k, terms in enumerate(within) for term in terms}
+            correlated = {name: k for name, k in brackets.items() if not found[k].independent}
             numeric = [
                 model.response and model.response.term,
                 *model.common_terms,
@@ -509,7 +508,7 @@ def describe(formula: str) -> Described:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     fixed = names & {term.name for term in model.common_terms}
     names = names.union(*(one.names for one in smooths))
-    return Described(formula, model, names, fixed, correlated, smooths)
+    return Described(formula, model, names, fixed, brackets, correlated, smooths)
 
 
 def _check_sides(formula):
@@ -653,7 +652,12 @@ class Design:
         floats = FloatColumns(table)
         self._evaluate(lambda: self.model.eval(floats, environment))
         for term in self._groups:
-            self._evaluate(lambda term=term: self._set_group(term, floats, environment))
+            if _parts(term.expr):  # which terms share, and that are coded for each
+                term.expr = copy.copy(term.expr)
+                term.expr.components = [copy.copy(part) for part in term.expr.components]
+            self._evaluate(lambda term=term: term.set_type(floats, environment))
+        for term, full in zip(self._groups, self._codings_of_groups(described.brackets), strict=True):
+            self._evaluate(lambda term=term, full=full: term.expr.set_data(full))
         self._fixed = [term for term in self.model.common_terms if term.kind != "offset"]
         self._offsets = [term for term in self.model.common_terms if term.kind == "offset"]
         if not self._fixed:
@@ -665,6 +669,7 @@ class Design:
                 raise ValueError(f"`formula`: {term.name!r} has one level only: leave it out.")
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
+        self._check_spans()
         n = len(table)
         in_place &= not self._groups and not described.smooths and 8 * n * len(self.columns) >= LARGE
         if in_place and int(import_pandas().__version__.partition(".")[0]) >= 3:  # before, tables change in place
@@ -703,10 +708,49 @@ class Design:
         for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
             term.data = term.data[:1].copy()  # what formulae has of all rows is not looked at again
 
-    def _set_group(self, term, table, environment):
-        term.set_type(table, environment)
-        with_intercept = any(t.expr.name == "Intercept" and t.factor.name == term.factor.name for t in self._groups)
-        term.expr.set_data(not with_intercept)
+    def _codings_of_groups(self, brackets):
+        """Of each term of effects of groups, by name, which of its categories have a column for each level.
+
+        Columns are those that the terms before, in the same brackets, leave open: of (1 + z:a | g) each level of a has
+        a slope, and of (1 + a | g) all but one have an effect of their own.
+        """
+        keys = [(term.factor.name, brackets.get((term.expr.name, term.factor.name))) for term in self._groups]
+        spanned, found = collections.defaultdict(set), []
+        for term, key in zip(self._groups, keys, strict=True):
+            if term.expr.name == "Intercept":
+                spanned[key] |= _spans(term.expr)
+        for term, key in zip(self._groups, keys, strict=True):
+            cats, known = [part for part in _parts(term.expr) if part.kind == "categoric"], spanned[key]
+            needed, full = _spans(term.expr) - known, set()
+            if cats and needed:
+                names = {part.name for part in cats}
+                full = {name for name in names if any(name not in of for of, _ in needed)}
+                if {of for of, _ in needed} != {frozenset({*names - full, *some}) for some in _subsets(full)}:
+                    inside = " * ".join(part.name for part in _parts(term.expr))
+                    raise ValueError(
+                        f"({term.expr.name} | {term.factor.name}) needs the terms within it too: write "
+                        f"({inside} | {term.factor.name})"
+                    )
+            known |= needed
+            found.append({part.name: part.name in full for part in cats})
+        return found
+
+    def _check_spans(self):
+        """Refuse a formula of whose columns formulae leaves some out."""
+        levels, widths, found = {}, {}, {}
+        for part in itertools.chain(*map(_parts, self._fixed)):
+            if part.kind == "categoric":
+                levels[part.name] = len(part.levels)
+            else:
+                widths[part.name] = np.asarray(part.value).reshape(len(part.value), -1).shape[1]
+        for of, numeric in set().union(*map(_spans, self._fixed)):
+            found[of, numeric] = math.prod(levels[name] - 1 for name in of) * math.prod(widths[n] for n in numeric)
+        wanted, have = sum(found.values()), len(self.columns)
+        if have < wanted:
+            raise ValueError(
+                f"`formula`: {self.formula!r} would be coded in {have} columns, and its terms have {wanted}: write "
+                "lower interactions too, as a * b * c has them, or, without an intercept, 0 + a:b:c."
+            )
 
     def _evaluate(self, call):
         """What formulae computes; its errors as one line."""
@@ -736,12 +780,13 @@ class Design:
     def _find_whole_column(self, table, values_of, named=True):
         """The first term that is not a function of each row alone."""
         pandas = import_pandas()
-        for term in (*self._fixed, *self._offsets):
+        for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
             if _calls(term) and not self.is_by_rows(values_of(term), _coding_of(term), table):
                 return term.name
+            for part in _parts(term) if len(_parts(term)) > 1 else ():  # where others are 0 its values do not show
+                if hasattr(part, "call") and not self._is_part_by_rows(part, table):
+                    return term.name
         for term in self._groups:
-            if _calls(term.expr) and not self.is_by_rows(values_of(term.expr), _coding_of(term.expr), table):
-                return term.name
             if not named:
                 continue
             for component in term.factor.components if _calls(term.factor) else ():
@@ -753,6 +798,12 @@ class Design:
                 if not self.is_by_rows(codes, again, table):
                     return term.name
         return None
+
+    def _is_part_by_rows(self, part, table):
+        def again(rows):
+            return part.eval_new_data(FloatColumns(rows))
+
+        return self.is_by_rows(self._evaluate(lambda: again(table)), again, table)
 
     def is_by_rows(self, values: np.ndarray, again: Callable[[Any], Any], table: Any) -> bool:
         """Whether a function `again` of tables gives the same values of some rows alone as of the whole table.
@@ -1117,6 +1168,21 @@ class Design:
 def _parts(term):
     """What a term is a product of."""
     return getattr(term, "components", ())
+
+
+def _subsets(names):
+    """All subsets of a set."""
+    return itertools.chain(*(itertools.combinations(sorted(names), k) for k in range(len(names) + 1)))
+
+
+def _spans(term):
+    """Which products of categories and numbers a term spans: (categories, numbers), by name.
+
+    A product of categories spans those of some of them as well.
+    """
+    cats = [part.name for part in _parts(term) if part.kind == "categoric"]
+    numeric = frozenset(part.name for part in _parts(term) if part.kind != "categoric")
+    return {(frozenset(some), numeric) for some in _subsets(cats)}
 
 
 def _in_words(error):

@@ -68,7 +68,7 @@ from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, m
 from pdmp.models.regressions.likelihoods import StudentTLaw, law_of
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
-from pdmp.models.sums_of_squares import are_few
+from pdmp.models.sums_of_squares import Cells
 from pdmp.native.arguments import flag, one_of
 
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
@@ -487,9 +487,10 @@ def make_model(
         known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
         if law not in LAWS.values() and not known:
             return None
-        levels = np.array([g.level for g in of_groups]).T
-        if summed and law is LAWS["gaussian"] and of_groups and are_few(levels, len(table)):
-            return None
+        if summed and law is LAWS["gaussian"] and of_groups:
+            levels = np.column_stack([g.level for g in of_groups])
+            if Cells.of(levels).are_few(len(table), len(design.columns) + len(of_groups)):
+                return None
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]
         added = design.offset

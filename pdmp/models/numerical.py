@@ -120,12 +120,8 @@ def below_saddle(model: Model, x: np.ndarray) -> np.ndarray | None:
 
 
 def row_chunks(model: Model) -> list[tuple[int, int]]:
-    """First and stop of the terms of each chunk in which passes over all terms are made.
-
-    All are one chunk where fewer rows have their sum.
-    """
-    fewer = model.has("rows_summed") and model.rows_summed < model.n_data
-    return chunks(model.n_data, None if fewer else model.row_width())
+    """First and stop of the terms of each chunk in which passes over all terms are made."""
+    return chunks(model.n_data, model.row_width())
 
 
 def prior_gradient(model: Model, x: np.ndarray) -> np.ndarray:

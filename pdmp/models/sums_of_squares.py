@@ -28,7 +28,7 @@ import numpy as np
 from pdmp.expressions.functionals import Functional
 from pdmp.expressions.nodes import Node
 from pdmp.expressions.tape import Tape
-from pdmp.native.classes import entry
+from pdmp.native.classes import Compiled, entry
 
 FEWEST = 500  #: rows: the sum of fewer takes microseconds
 FEWER = 4  #: times as many rows must there be as there are in their place
@@ -45,6 +45,21 @@ class Squares(NamedTuple):
     other: int  #: that of which g is
     times: float  #: Σ γ
     constant: float  #: Σ α
+
+
+class Triangles(Compiled):
+    """The rows of R: of each cell, (cells, own entries, W + 1), and those that all share, (others + 1, W + 1)."""
+
+    of_cells: np.ndarray
+    shared: np.ndarray
+
+    def __init__(self, cells: int, own: int, width: int) -> None:
+        self.of_cells = np.zeros((cells, own, width + 1))
+        self.shared = np.zeros((width + 1 - own, width + 1))
+
+    def rows(self) -> np.ndarray:
+        """All of them, one after the other."""
+        return np.concatenate([self.of_cells.reshape(-1, self.shared.shape[1]), self.shared])
 
 
 def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> int | None:
@@ -95,40 +110,45 @@ def _agree(one, other):
     return np.all(np.abs(one - other) <= ROUNDING * (np.abs(one) + np.abs(other)))
 
 
-def cells_of(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In which cell each row is, (n,), and which of the entries have columns that others have not, of (n, W) columns.
+class Cells(NamedTuple):
+    """Rows whose entries are in the same columns."""
 
-    Cells are numbered in the order of their first rows.
-    """
-    differ = np.flatnonzero(np.any(columns != columns[0], axis=0))
-    cell = np.zeros(len(columns), np.int64)
-    for j in differ:
-        _, own = np.unique(columns[:, j], return_inverse=True)
-        _, cell = np.unique(cell * (own.max() + 1) + own, return_inverse=True)
-    return cell, differ
+    cell: np.ndarray  #: of each row, (n,) or, if all are of one, (1,)
+    own: np.ndarray  #: which entries have columns that differ between cells
 
+    @classmethod
+    def of(cls, columns: np.ndarray) -> Cells:
+        """Of (n, W) columns, or (1, W) of all rows."""
+        differ = np.flatnonzero(np.any(columns != columns[0], axis=0))
+        cell = np.zeros(len(columns), np.int64)
+        for j in differ:
+            _, own = np.unique(columns[:, j], return_inverse=True)
+            _, cell = np.unique(cell * (own.max() + 1) + own, return_inverse=True)
+        return cls(cell, differ)
 
-def are_few(columns: np.ndarray, n: int) -> bool:
-    """Whether few rows have the sum of n rows of squares with entries in these columns, (n, W), or (1, W) of all."""
-    cell, differ = cells_of(columns)
-    return n >= FEWEST and FEWER * ((int(cell.max()) + 1) * len(differ) + columns.shape[1] + 1 - len(differ)) <= n
+    def rows(self, width: int) -> int:
+        """How many rows have the sum of squares of all, with so many entries in a row."""
+        return (int(self.cell.max()) + 1) * len(self.own) + width + 1 - len(self.own)
+
+    def are_few(self, n: int, width: int) -> bool:
+        """Whether these are few of n."""
+        return n >= FEWEST and FEWER * self.rows(width) <= n
 
 
 def reduced(functional: Functional, squares: Squares) -> tuple[Functional, np.ndarray] | None:
     """Fewer rows of the functional, and their targets, with the same sum of squares; None if they are not fewer."""
-    columns, n = functional.columns, len(squares.target)
-    if not are_few(columns, n):
+    columns, n, width = functional.columns, len(squares.target), functional.columns.shape[1]
+    cells = Cells.of(columns)
+    if not cells.are_few(n, width):
         return None
-    (cell, differ), width = cells_of(columns), columns.shape[1]
-    cell, own = np.broadcast_to(cell, n).copy(), len(differ)
-    cells = int(cell.max()) + 1
+    cell, differ, own = np.broadcast_to(cells.cell, n).copy(), cells.own, len(cells.own)
     order = np.r_[differ, np.setdiff1d(np.arange(width), differ)].astype(np.int64)
-    of_cells, shared = np.zeros((cells, own, width + 1)), np.zeros((width + 1 - own, width + 1))
+    triangles = Triangles(int(cell.max()) + 1, own, width)
     values = np.ascontiguousarray(np.broadcast_to(functional.values, (n, width)))
-    _rotate_rows(values, squares.target, squares.scale, cell, order, np.empty(width + 1), of_cells, shared)
+    _rotate_rows(values, squares.target, squares.scale, cell, order, np.empty(width + 1), triangles.native)
     _, first = np.unique(cell, return_index=True)
-    places = np.broadcast_to(columns, (n, width))[np.r_[np.repeat(first, own), np.zeros(len(shared), np.int64)]]
-    rows = np.concatenate([of_cells.reshape(-1, width + 1), shared])
+    places = np.broadcast_to(columns, (n, width))[np.r_[np.repeat(first, own), np.zeros(width + 1 - own, np.int64)]]
+    rows = triangles.rows()
     kept = np.any(rows != 0.0, axis=1)
     kept[-1] = True
     found = Functional(np.ascontiguousarray(places[kept][:, order]), rows[kept, :width].copy(), None, functional.sizes)
@@ -136,8 +156,9 @@ def reduced(functional: Functional, squares: Squares) -> tuple[Functional, np.nd
 
 
 @entry
-def _rotate_rows(values, target, scale, cell, order, row, of_cells, shared):
+def _rotate_rows(values, target, scale, cell, order, row, triangles):
     """Rotate each row into the triangle of its cell, and what is left of it into the one that all share."""
+    of_cells, shared = triangles.of_cells, triangles.shared
     own, width = of_cells.shape[1], order.shape[0]
     for i in range(cell.shape[0]):
         for j in range(width):

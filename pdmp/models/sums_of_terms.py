@@ -95,8 +95,10 @@ class Terms(Derivatives):
         self.data = [*arrays, *(np.asarray(at[k].offset) for k in offsets)]
         place = {k: len(arrays) + position for position, k in enumerate(offsets)}
 
+        q = len(self.data)
+
         def shifted(*arguments):
-            own, further, eta = arguments[: len(arrays)], arguments[: len(self.data)], arguments[len(self.data) :]
+            own, further, eta = arguments[: len(arrays)], arguments[:q], arguments[q:]
             return loss(*own, *(e + further[place[k]] if k in place else e for k, e in enumerate(eta)))
 
         own, _ = trace(loss, len(arrays), len(at))  # whose messages count arguments as the user does
@@ -105,7 +107,7 @@ class Terms(Derivatives):
         if unused:
             warn(f"the loss `{getattr(loss, '__name__', 'loss')}` does not use {', '.join(unused)}: was it forgotten?")
         self.shifted = shifted
-        self.expression, self.m = trace(shifted, len(self.data), len(at))
+        self.expression, self.m = trace(shifted, q, len(at))
         self.name = getattr(loss, "__name__", "loss")
 
     def __reduce__(self):
@@ -665,7 +667,11 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     #: Passes over rows in files; the rows of this model are in memory.
     blocks = None
 
-    def row_width(self) -> int:
+    def row_width(self) -> int | None:
+        # Few rows that have the sum of all are summed sooner than parts of all.
+        return self._width() if self.rows_summed == self.n_data else None
+
+    def _width(self):
         return int((self.layout[:, WIDTH] + self.layout[:, DATA_STEP]).max())
 
     def pieces(self, summed: bool = False) -> list[tuple[int, int, int]]:
@@ -673,7 +679,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return [
             (k, int(self.layout[k, FIRST]) + a, int(self.layout[k, FIRST]) + b)
             for k in (self.summed_kinds if summed else range(len(self.names)))
-            for a, b in chunks(self.rows_of(k), self.row_width())
+            for a, b in chunks(self.rows_of(k), self._width())
         ]
 
     def name_of_row(self, i: int) -> str:

@@ -518,10 +518,10 @@ for law, options in MIXED:
     case(lambda law=law, options=options: mixed_answers(mixed(law, **options)), called(law, options))
 
 
-def partly(law, few=True, **options):
+def partly(law, together=32, **options):
     """Partly centred, and what the data are found to say of effects."""
     usual = mixed(law, **options)
-    with mock.patch.object(group_information, "ROTATED", 50 if few else 3):
+    with mock.patch.object(effect_information, "TOGETHER", together):
         found = group_information.group_information(usual)
         model = group_information.in_their_coordinates(usual)
     return [found, moved_answers(model), model.centring(), model.pointwise_log_likelihood(model.initial)]
@@ -529,7 +529,7 @@ def partly(law, few=True, **options):
 
 PARTLY = [
     ("StudentTLaw", {"groups": "1|g x|g"}),
-    ("NegativeBinomialLaw", {"groups": "1|h x|g", "few": False}),
+    ("NegativeBinomialLaw", {"groups": "1|h x|g", "together": 6}),
     ("LogitLaw", {"groups": "1|h", "columns": 2, "weights": None}),
     ("NormalLaw", {"groups": "1|g 1|h", "offset": None}),
 ]
@@ -700,8 +700,9 @@ def moved_answers(model):
     draws = np.array([[x, 0.5 * x], [model.initial, -x]])
     natural, out, slopes = model.natural_draws(draws), np.zeros(model.dim), np.linspace(-1.0, 1.0, model.dim)
     found = everything(model, own=False)
-    found["there"] = [natural, model.natural(x, out), out, model.coordinates(natural)]
-    found["pulled"] = [into(model.pull_back, x, out, slopes, 0.7, of=model.dim), slopes]
+    room = model.room()
+    found["there"] = [natural, model.natural(x, out, room), out, model.coordinates(natural)]
+    found["pulled"] = [into(model.pull_back, x, out, room, slopes, 0.7, of=model.dim), slopes]
     return found
 
 

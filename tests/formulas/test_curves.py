@@ -547,7 +547,7 @@ def test_derivatives_and_coordinates_of_effects_that_are_made_of_others(formula)
         return
     curved = model if isinstance(model, MonotonicEffects) else model.base
     y = np.empty(curved.dim)
-    curved.natural(x, y)
+    curved.natural(x, y, curved.room())
     np.testing.assert_allclose(curved.natural_draws(x), y, rtol=1e-12)
     np.testing.assert_allclose(curved.natural_draws(curved.coordinates(y)), y, rtol=1e-10)
     gradient, hessian = curved.data_sums(x)

@@ -842,7 +842,7 @@ def test_terms_that_correlate():
         ("(0 + x | g) + (w||h)", [[0], [1], [2]], []),
         ("(w | g/h)", [[0, 2], [1, 3]], ["cor(1, w|g)", "cor(1, w|g:h)"]),
         ("(0 + area | h)", [[0, 1, 2]], [f"cor(area[{a}], area[{b}]|h)" for a, b in ("ab", "ac", "bc")]),
-        ("(0 + area || h) + (w | h)", [[0], [1], [2, 3]], ["cor(1, w|h)"]),
+        ("(0 + area || h) + (w | h)", [[0], [1], [2], [3, 4]], ["cor(1, w|h)"]),
     ):
         _, designs, priors, _, _, _ = made(f"y ~ x + {formula}", "gamma", data)
         assert designs["mu"].together == together

@@ -22,6 +22,7 @@ from pdmp.gradients import alias
 from pdmp.models.families import FAMILIES
 from pdmp.models.regressions import blocks, design
 from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.standardised_effects import Coupling
 from pdmp.native import threads
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_bps import RegressionBPS
@@ -599,25 +600,27 @@ def test_slopes_and_bends_of_log_likelihoods_are_weighted_and_in_any_unit(unit):
 @pytest.mark.parametrize("counts", [(), (2,), (2, 1)])
 def test_coefficients_of_each_predictor_follow_its_own_effects(counts, monkeypatch):
     """In one matrix, whose blocks of different predictors are 0; predictors without coefficients have none."""
-    coding, first, shears = types.SimpleNamespace(places={}), 0, []
+    coding, first, couplings = types.SimpleNamespace(places={}), 0, []
     for k, p in enumerate(counts):
         fixed, effects = first + np.arange(p), first + p + np.arange(3 + k)
-        shears.append((fixed, effects, 1.0 + k + np.arange(p * (3 + k)).reshape(p, 3 + k)))
+        by = 1.0 + k + np.arange((3 + k) * p).reshape(3 + k, p)
+        couplings.append(Coupling(fixed, 0.5 + fixed, effects, by))
         first += p + 3 + k
     ones = [types.SimpleNamespace(imputes=None, sets=[], groups={}, columns=["x"] * p) for p in (*counts, 0)]
     without = types.SimpleNamespace(mode=lambda: np.zeros(1), reported=coding)
     monkeypatch.setattr(predictors, "_by_predictor", lambda *args: (np.ones(5), np.ones(5)))
-    left = iter(shears)
-    monkeypatch.setattr(predictors, "_shear_of", lambda one, bend, coding: next(left))
-    monkeypatch.setattr(predictors, "of_rows", lambda sets, at, informations, scores, shear, least: shear)
+    left = iter(couplings)
+    monkeypatch.setattr(predictors, "_coupling_of", lambda one, bend, coding, at: next(left))
+    monkeypatch.setattr(predictors, "of_rows", lambda sets, at, informations, scores, coupling, least: coupling)
     base = types.SimpleNamespace(initial=np.zeros(first), reported=coding)
     found = predictors._by_rows(ones, np.zeros(5), without, base, [])
     if not counts:
         assert found is None
         return
     whole = np.zeros((first, first))
-    for fixed, effects, by in shears:
-        whole[np.ix_(fixed, effects)] = by
-    assert found.fixed.tolist() == [k for fixed, _, _ in shears for k in fixed]
-    assert found.effects.tolist() == [k for _, effects, _ in shears for k in effects]
-    np.testing.assert_array_equal(found.by, whole[np.ix_(found.fixed, found.effects)])
+    for one in couplings:
+        whole[np.ix_(one.effects, one.others)] = one.by
+    assert found.others.tolist() == [k for one in couplings for k in one.others]
+    assert found.effects.tolist() == [k for one in couplings for k in one.effects]
+    np.testing.assert_array_equal(found.at, 0.5 + found.others)
+    np.testing.assert_array_equal(found.by, whole[np.ix_(found.effects, found.others)])

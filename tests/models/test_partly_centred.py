@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pdmp.models.priors import HalfNormal, HalfStudentT, Normal
+from pdmp.models.regressions import effect_information
 from pdmp.models.regressions import group_information as information_module
 from pdmp.models.regressions.group_information import group_information, in_their_coordinates
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -32,20 +33,20 @@ def jacobian(model, x):
     return np.array([(model.natural_draws(x + e) - model.natural_draws(x - e)) / 2e-6 for e in steps]).T
 
 
-@pytest.mark.parametrize("rotated", [True, False], ids=["few", "many"])
+@pytest.mark.parametrize("together", [32, 0], ids=["together", "apart"])
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_the_law_is_that_of_centred_effects(law, rotated, monkeypatch):
+def test_the_law_is_that_of_centred_effects(law, together, monkeypatch):
     """Up to the Jacobian, which is by differences; with gradients, single rows and natural parameters."""
-    monkeypatch.setattr(information_module, "ROTATED", 50 * rotated)
+    monkeypatch.setattr(effect_information, "TOGETHER", together)
     usual = mixed(law, centred=True)[0]
     model = in_their_coordinates(usual)
-    assert (len(model.turned) > 0) == rotated
+    assert len(model.block_first) == (2 if together else 7) and bool(np.any(model.by)) == (together == 0)
     model.check_gradient(points=2, data=3)
     rng, rows, differences = np.random.default_rng(1), np.array([3, 11]), []
     for _ in range(3):
         x, there = model.initial + 0.5 * rng.standard_normal(model.dim), np.empty(model.dim)
         u = model.natural_draws(x)
-        model.natural(x, there)
+        model.natural(x, there, model.room())
         assert np.allclose(there, u, rtol=1e-12) and np.allclose(model.coordinates(u), x)
         differences.append(model.potential(x) - usual.potential(u) + np.linalg.slogdet(jacobian(model, x))[1])
         for name, value in usual.constrain(u).items():
@@ -68,18 +69,17 @@ def test_the_law_is_that_of_centred_effects(law, rotated, monkeypatch):
 
 @pytest.mark.parametrize("sizes", [(4, 18, 8), (30, 30, 30, 30), (1, 1, 1, 100)])
 def test_effects_have_the_same_width_whatever_their_spread_is(sizes):
-    """Of a normal law: given τ and σ, and with the coefficients left open, ξ is standard normal at every τ."""
+    """Of a normal law: given τ and σ, ξ is standard normal at every τ, and does not depend on coefficients."""
     usual = intercepts(sizes=sizes)
     model = in_their_coordinates(usual)
     p, effects = 2, slice(3, 3 + len(sizes))
     for log_spread in (-6.0, 0.0, 3.0):
         x = model.initial.copy()
         x[p] = log_spread
-        hessian = model.hessian(x)
-        fixed, border = hessian[:p, :p], hessian[:p, effects]
-        assert np.allclose(border, 0.0, atol=1e-3 * np.abs(fixed).max())  # they do not depend on β + C u
-        of_effects = hessian[effects, effects] - border.T @ np.linalg.solve(fixed, border)
-        assert np.allclose(of_effects, np.eye(len(sizes)), atol=0.05)
+        moving = [*range(p), *range(3, 3 + len(sizes))]
+        hessian = model.hessian(x)[np.ix_(moving, moving)]
+        assert np.allclose(hessian[p:], np.eye(len(moving))[p:], atol=0.05)
+        assert np.linalg.eigvalsh(hessian)[0] > 0.5
         assert np.abs(model.gradient(x)[effects]).max() < 0.2  # and the mean is 0
 
 
@@ -102,14 +102,24 @@ def test_effects_of_two_groupings_have_each_the_score_of_their_own_spread():
     assert np.abs(model.gradient(x)[3:14]).max() < 0.05
 
 
-def test_information_is_that_of_balanced_groups():
+@pytest.mark.parametrize("inverted", [800, 0], ids=["few", "many"])
+def test_information_is_that_of_balanced_groups(inverted, monkeypatch):
+    """Given the coefficients 50 rows say 50 / σ² of each group; the scores fall by as much times the intercept."""
+    monkeypatch.setattr(effect_information, "TOGETHER", 0)
+    monkeypatch.setattr(information_module, "INVERTED", inverted)
     usual = intercepts(sizes=(50,) * 4)
     usual.X[:, 1] = 0.0
     found = group_information(usual)
-    precision, axes = np.exp(-2.0 * found.at[-1]), found.turns[0].axes
-    assert np.allclose(np.sort(found.information[0][:, 0]), [0.0, *[50.0 * precision] * 3], atol=0.3)
-    assert np.allclose(found.shear.by[0], 0.25, atol=1e-3) and np.allclose(found.shear.by[1], 0.0)
-    assert np.allclose(axes @ axes.T, np.eye(4))
+    precision = np.exp(-2.0 * found.at[-1])
+    # σ is what it was before the last step.
+    assert np.allclose(found.information[0], 50.0 * precision, rtol=0.02)
+    assert np.allclose(found.blocks[0].information.ravel(), found.information[0].ravel(), rtol=1e-3)
+    assert np.allclose(found.coupling.by[:, 0], found.information[0].ravel(), rtol=1e-3)
+    assert np.allclose(found.coupling.by[:, 1], 0.0, atol=1e-8)
+    assert np.array_equal(found.coupling.at, found.at[:2]) and found.coupling.effects.tolist() == [3, 4, 5, 6]
+    law = np.exp(-2.0 * found.at[2])
+    expected = (found.information[0].ravel() + law) * found.at[3:7]
+    assert np.allclose(found.blocks[0].score.ravel(), expected, rtol=0.1)
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)

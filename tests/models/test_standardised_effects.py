@@ -88,18 +88,30 @@ def test_gradients_of_three_correlated_columns():
     np.testing.assert_allclose(model.gradient(x), slopes, rtol=1e-5, atol=1e-6)
 
 
-def test_information_leaves_the_others_open(monkeypatch):
-    """Of single groups, with the coefficient and the other effects unknown: 5 groups of 4 rows of precision 3."""
+def test_information_on_effects_is_given_the_coefficients(monkeypatch):
+    """Of single groups, with the other effects unknown: 5 groups of 4 rows of precision 3."""
     monkeypatch.setattr(information_module, "TOGETHER", 0)
     base, sets, _ = normal_rows(d=1, known=3.0)
     known = effect_information(base, sets, base.initial, [0])
-    law = np.exp(-2.0 * known.at[1])
-    precision = np.diag([60.0 + 0.25, *[12.0 + law] * 5])
-    precision[0, 1:] = precision[1:, 0] = 12.0
-    expected = 1.0 / np.linalg.inv(precision)[1, 1] - law
-    assert 5.0 < expected < 8.0 and known.information[0] == pytest.approx(12.0)
-    assert known.blocks[0].information.ravel() == pytest.approx([expected] * 5)
-    assert known.shear.by[0] == pytest.approx([12.0 / 60.25] * 5)
+    assert known.information[0] == pytest.approx(12.0)
+    assert known.blocks[0].information.ravel() == pytest.approx([12.0] * 5)
+    assert known.coupling.by.ravel() == pytest.approx([12.0] * 5) and known.coupling.others.tolist() == [0]
+    assert known.coupling.at == known.at[:1] and known.coupling.effects.tolist() == sets[0].effects.ravel().tolist()
+
+
+@pytest.mark.parametrize("together", [32, 3, 0])
+def test_coordinates_of_effects_apart_are_standard_normal_given_the_others(together, monkeypatch):
+    """Of a normal law: whatever the coefficient and the law of effects are, effects are independent N(0, 1)."""
+    monkeypatch.setattr(information_module, "TOGETHER", together)
+    base, sets, _ = normal_rows(d=2, known=2.0)
+    model = standardised(base, sets, effect_information(base, sets, base.initial, [0]))
+    places = sets[0].effects.ravel()
+    for shift, spread, w in ((0.0, 0.0, 0.0), (1.5, 1.0, 2.0), (-2.0, -1.0, -0.5)):
+        x = model.initial.copy()
+        x[0] += shift
+        x[places] = np.cos(np.arange(10.0))
+        x[sets[0].spreads], x[sets[0].partials] = spread, w
+        assert np.allclose(model.gradient(x)[places], x[places], atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:the loss `<lambda>` does not use")  # of effects that no data know

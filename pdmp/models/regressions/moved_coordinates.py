@@ -15,8 +15,8 @@ from pdmp.native.classes import Compiled, compiled
 class MovedRows(Model):
     """A posterior of rows at y, whose state is x.
 
-    A class of this kind has the compiled methods ``room()``, arrays to compute in; ``natural(x, y, room)``, which writes
-    y, and into the room what it has computed for it, and returns a part of the prior; ``pull_back(x, y, room,
+    A class of this kind has the compiled methods ``room()``, arrays to compute in; ``natural(x, y, room)``, which
+    writes y, and into the room what it has computed for it, and returns a part of the prior; ``pull_back(x, y, room,
     by_natural, of_effects, out)``, which adds the derivatives by x of what has the derivatives `by_natural`, both
     changing, by y, and `of_effects` times those of what `natural` returns; ``prior_at(x, y)``, the rest of the prior,
     and ``add_prior_slopes(x, y, by_natural, out)``, which adds its derivatives by y and by x. And `natural_draws` and
