@@ -23,9 +23,8 @@ BLOCK = 2_000_000
 #: As in `recording.fill_grid`: an event that is before a grid point by no more than rounding counts as after it.
 NUDGE = 1.0 + 1e-14
 
-#: Gauss-Legendre nodes in [0, 1] and weights: exact for polynomials up to degree 5.
-NODES = 0.5 + np.array([-0.5, 0.0, 0.5]) * np.sqrt(0.6)
-WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
+#: Gauss-Legendre nodes in [0, 1] and weights, see `_mean_of`: exact for polynomials up to degree 5.
+NODES, WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(6)) + np.array([[0.5], [0.0]])
 #: Nodes and weights on an ellipse, for arcs up to `ARC`: polynomials up to degree 5 are integrated to 1e-12.
 ARC = 1.0
 ARC_NODES, ARC_WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(8)) + np.array([[0.5], [0.0]])
@@ -662,7 +661,30 @@ def segment_integrals(f, h, x, v, centre=None):
         return apply(f, x.T) * h
     if centre is not None:
         return _integrate_arcs(f, h, x, v, centre)
-    return sum(apply(f, (x + (u * h)[:, None] * v).T) * (w * h) for u, w in zip(NODES, WEIGHTS, strict=True))
+    return h * _mean_of(lambda u: apply(f, (x + (u * h)[:, None] * v).T), _uniform(h, x[:, 0]), NODES, WEIGHTS)
+
+
+def _mean_of(f, u, nodes, weights):
+    """The mean over (0, 1) of functions `f` of places, (..., m), without a bias whatever they are.
+
+    That of the polynomial through the nodes, to which what f differs from it by in one random place `u` (m,) is added:
+    0 of polynomials, little of smooth functions, and right on average of those that jump.
+    """
+    values = np.array([f(place) for place in nodes])
+    away = u - nodes[:, None]
+    polynomial = np.prod(away, axis=0) / (away * np.prod(nodes[:, None] - nodes + np.eye(len(nodes)), axis=1)[:, None])
+    through = np.einsum("km,k...m->...m", polynomial, values)
+    return np.tensordot(weights, values, 1) + f(u) - through
+
+
+def _uniform(a, b):
+    """Numbers in (0, 1) that two numbers of each segment determine, (m,): they are as random."""
+    one, other = (np.ascontiguousarray(values, float).view(np.uint64) for values in (a, b))
+    bits = one * np.uint64(0x9E3779B97F4A7C15) + other  # mixed as by SplitMix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    bits ^= bits >> np.uint64(31)
+    return ((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
 
 
 def _integrate_arcs(f, h, x, v, centre):
@@ -674,7 +696,10 @@ def _integrate_arcs(f, h, x, v, centre):
         for k in range(int(parts.max(initial=0.0))):
             rows = np.flatnonzero(parts > k)
             width = lengths[rows] / parts[rows]
-            for u, w in zip(ARC_NODES, ARC_WEIGHTS, strict=True):
-                there = _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0]
-                total[..., rows] += apply(f, there.T) * (w * times[rows] * width)
+
+            def there(u, k=k, rows=rows, width=width):
+                return apply(f, _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0].T)
+
+            place = _uniform(width + k, x[rows, 0])
+            total[..., rows] += times[rows] * width * _mean_of(there, place, ARC_NODES, ARC_WEIGHTS)
     return total
