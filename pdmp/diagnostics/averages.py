@@ -432,7 +432,7 @@ def apply(f, x):
     x = np.ascontiguousarray(x)
     m = x.shape[1]
     single = np.asarray(f(x[:, 0].copy()), dtype=float)
-    if m > 16 and _together(f, x[:, :11], single.shape) is not None:
+    if m > 2 * SINGLES and _together(f, x[:, :11], single.shape) is not None:
         values = _together(f, x, single.shape)
         if values is not None:
             return values

@@ -364,8 +364,9 @@ class Run:
         -------
         float, ndarray or pdmp.diagnostics.Estimate
             Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5.
-            Otherwise by Gauss-Legendre quadrature: three nodes between two events on lines, eight in each radian on
-            ellipses. Under ``store="grid"`` the average over the grid.
+            Otherwise by Gauss-Legendre quadrature: six nodes between two events on lines, twelve in each radian on
+            ellipses, and a random place besides, by which functions that jump have no bias. Under ``store="grid"`` the
+            average over the grid.
 
         Raises
         ------

@@ -780,12 +780,13 @@ class Design:
     def _find_whole_column(self, table, values_of, named=True):
         """The first term that is not a function of each row alone."""
         pandas = import_pandas()
-        for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
+        named_terms = [(term.name, term) for term in (*self._fixed, *self._offsets)]
+        for name, term in (*named_terms, *((term.name, term.expr) for term in self._groups)):
             if _calls(term) and not self.is_by_rows(values_of(term), _coding_of(term), table):
-                return term.name
+                return name
             for part in _parts(term) if len(_parts(term)) > 1 else ():  # where others are 0 its values do not show
                 if hasattr(part, "call") and not self._is_part_by_rows(part, table):
-                    return term.name
+                    return name
         for term in self._groups:
             if not named:
                 continue

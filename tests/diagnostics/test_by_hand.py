@@ -231,8 +231,9 @@ def test_a_function_that_changes_its_argument_changes_no_run(store):
         np.testing.assert_array_equal(given, x)
 
 
-def test_many_positions_at_once_only_where_that_gives_the_same():
+def test_many_positions_at_once_only_where_that_gives_the_same(monkeypatch):
     """Of what works for one position alone, whose shape would fit, or that warns or fails beyond one."""
+    monkeypatch.setattr(averages, "SINGLES", 7)
     x = np.random.default_rng(2).standard_normal((2, 40))
     x[0, [0, 17]], calls = np.nan, []
 
@@ -270,11 +271,29 @@ def test_many_positions_at_once_only_where_that_gives_the_same():
     ],
     ids=["norm", "maximum", "dimensions", "the smallest"],
 )
-def test_what_many_positions_at_once_change_in_a_few_is_seen(f):
+def test_what_many_positions_at_once_change_in_a_few_is_seen(f, monkeypatch):
+    monkeypatch.setattr(averages, "SINGLES", 7)
     x = np.random.default_rng(4).standard_normal((2, 300))
     single = np.array([f(one) for one in x.T])
     differ = np.flatnonzero(np.asarray(f(x)) != single)
     assert 1 < len(differ) < 12 and not {*differ} & {*np.linspace(0, 299, 7).astype(int)}
+    np.testing.assert_array_equal(averages.apply(f, x), single)
+
+
+@pytest.mark.parametrize(
+    "f, at_least, at_most",
+    [
+        (lambda x: 1.0 * (x[0] == x.max()), 20, 200),
+        (lambda x: 1.0 * (x[0] - 1.5 > x[1:].max()), 2, 12),
+        (lambda x: np.where(x[0] * x[1] > 0.0, 1.0 * (x[2] > np.median(x)), 0.0), 20, 1_000),
+    ],
+    ids=["which is the largest", "by far", "the median"],
+)
+def test_coordinates_that_are_compared_with_those_of_other_positions(f, at_least, at_most):
+    """Of an event that many positions at once have hardly ever: no value is among the largest."""
+    x = np.random.default_rng(6).standard_normal((9, 1_000))
+    single = np.array([f(one) for one in x.T])
+    assert at_least <= np.sum(np.asarray(f(x)) != single) <= at_most
     np.testing.assert_array_equal(averages.apply(f, x), single)
 
 

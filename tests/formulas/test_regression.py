@@ -437,6 +437,9 @@ def test_integers_that_are_labels_keep_their_names():
         ("y ~ w + offset(x - np.mean(x))", "offset(x - np.mean(x))"),
         ("y ~ w + (1 + I(e - np.min(e)) | g)", "I(e - np.min(e))|g"),
         ("y ~ w + (1 | np.sign(x - np.mean(x)))", "1|np.sign(x - np.mean(x))"),
+        # Where the other part of a product is 0, the values of one do not show.
+        ("y ~ w + I(h == np.max(h)):x", "I(h == np.max(h)):x"),
+        ("y ~ w + (1 + I(h == np.max(h)):x | g)", "I(h == np.max(h)):x|g"),
         # The smallest and the largest values are those of their rows.
         ("y ~ w + np.where(np.abs(x) < 1, np.mean(x), x)", "np.where(np.abs(x) < 1, np.mean(x), x)"),
         ("y ~ np.log(e) + C(h) + np.sin(x) + poly(w, 2) + bs(e, df=4) + center(x) + offset(2 * x)", None),
@@ -456,6 +459,61 @@ def test_functions_of_whole_columns(formula, whole):
     with pytest.raises(ValueError, match="is computed of the whole column") as error:
         fit.predict(t.iloc[:5])
     assert repr(whole) in str(error.value) and "\n" not in str(error.value)
+
+
+def of_effects(formula):
+    """Columns of effects of groups, by name without the grouping."""
+    t = table().assign(a=np.resize(["p", "q", "r"], N), b=np.resize(["s", "t", "t", "s", "s"], N))
+    design = Design(describe(f"y ~ x + {formula}"), t, Environment.capture(0))
+    return t, {g.name.partition("|")[0]: g.value for g in design.groups}
+
+
+@pytest.mark.parametrize(
+    "formula, names",
+    [
+        ("(a | g)", "1 a[q] a[r]"),
+        ("(0 + a | g)", "a[p] a[q] a[r]"),
+        ("(1 | g) + (0 + a | g)", "1 a[p] a[q] a[r]"),
+        ("(x:a | g)", "1 x:a[p] x:a[q] x:a[r]"),
+        ("(0 + x:a | g)", "x:a[p] x:a[q] x:a[r]"),
+        ("(x + x:a | g)", "1 x x:a[q] x:a[r]"),
+        ("(a / x | g)", "1 a[q] a[r] a[p]:x a[q]:x a[r]:x"),
+        ("(a + b | g)", "1 a[q] a[r] b[t]"),
+        ("(a * b | g)", "1 a[q] a[r] b[t] a[q]:b[t] a[r]:b[t]"),
+        ("(a + a:b | g)", "1 a[q] a[r] a[p]:b[t] a[q]:b[t] a[r]:b[t]"),
+        ("(0 + a:b | g)", "a[p]:b[s] a[p]:b[t] a[q]:b[s] a[q]:b[t] a[r]:b[s] a[r]:b[t]"),
+    ],
+)
+def test_levels_of_effects_have_the_columns_that_others_leave_open(formula, names):
+    """Whatever interactions there are; and the values of a column are those of its levels."""
+    t, found = of_effects(formula)
+    assert list(found) == names.split()
+    for name, value in found.items():
+        expected = np.ones(N)
+        for part in name.split(":"):
+            if part != "1":
+                column, _, level = part.rstrip("]").partition("[")
+                expected = expected * ((t[column] == level) if level else t[column])
+        np.testing.assert_allclose(value, expected)
+
+
+def test_effects_whose_margins_are_missing_are_refused():
+    with pytest.raises(ValueError, match=r"\(a:b \| g\) needs the terms within it too: write \(a \* b \| g\)"):
+        of_effects("(a:b | g)")
+
+
+def test_a_formula_whose_coding_leaves_columns_out_is_refused():
+    """Of three categories without their margins formulae codes 9 columns for 12 cells."""
+    t = table().assign(a=np.resize(["p", "q", "r"], N), b=np.resize(["s", "t"], N), d=np.resize(list("uuvv"), N))
+    for formula in ("y ~ a:b:d", "y ~ x + a:b:d:x", "y ~ C(a, Sum):C(b, Sum):C(d, Sum)"):
+        with pytest.raises(
+            ValueError, match=r"would be coded in \d+ columns, and its terms have \d+: write lower inter"
+        ):
+            Design(describe(formula), t, Environment.capture(0))
+    for formula, p in (("y ~ 0 + a:b:d", 12), ("y ~ a * b * d", 12), ("y ~ a / x", 6), ("y ~ a * b * d - b", 12)):
+        assert len(Design(describe(formula), t, Environment.capture(0)).columns) == p
+    with pytest.raises(ValueError, match="coded in 9 columns, and its terms have 12"):
+        Design(describe("y ~ a:b:d"), t, Environment.capture(0))
 
 
 @pytest.mark.parametrize(
