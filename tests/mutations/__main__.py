@@ -41,10 +41,17 @@ LONGEST = 168.0  #: seconds that the plain tests of a bug take at most; `live` w
 
 
 class Edited(NamedTuple):
-    """The file that a bug is planted in, and what is then in it."""
+    """The file that a bug is planted in, what is then in it, and the first line that differs."""
 
     file: str
     changed: str
+    line: int
+
+    @classmethod
+    def of(cls, file, changed):
+        """With the line found."""
+        both = zip((ROOT / file).read_text(encoding="utf-8").splitlines(), changed.splitlines(), strict=False)
+        return cls(file, changed, 1 + next(k for k, (one, other) in enumerate(both) if one != other))
 
     def text(self, source):
         """What `tests.mutations.live` plants."""
@@ -121,7 +128,7 @@ def main():
             print(f"the tests fail without a bug: {said}")
             return 2
         print(f"without a bug: {said}", flush=True)
-    edits, left, survivors = [Edited(*planted(bug)) for _, bug in chosen], [], 0
+    edits, left, survivors = [Edited.of(*planted(bug)) for _, bug in chosen], [], 0
 
     def report(k, caught, seconds, said):
         number, bug = chosen[k]

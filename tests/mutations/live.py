@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import types
 
 from tests.mutations.matching import PACKAGES, ROOT
@@ -96,7 +97,13 @@ def attempt(bug, tests, functions, printed):
     with open(printed, "w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        if bug.file.endswith(".py") and planted(bug, functions):
+        try:
+            here = bug.file.endswith(".py") and planted(bug, functions)
+        except Exception:
+            traceback.print_exc(file=file)
+            file.flush()
+            os._exit(4)  # nothing was planted, so that nothing has been caught
+        if here:
             import pytest
 
             with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):

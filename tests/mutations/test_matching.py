@@ -2,14 +2,17 @@
 
 import ast
 import json
+import os
+import types
 
 import numpy as np
 import pytest
 
 from pdmp.diagnostics import pooled
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
 from tests.mutations import live, operators
 from tests.mutations import repeated as repeats
-from tests.mutations.__main__ import BUGS
+from tests.mutations.__main__ import BUGS, Edited
 from tests.mutations.bugs import Bug
 from tests.mutations.matching import ROOT, planted, tokens
 from tests.mutations.reached import Reached
@@ -51,6 +54,30 @@ def test_operators_plant_in_functions_that_are_there():
         function.__code__ = before
     (other, *_) = (bug for bug in operators.mutants(ROOT / "pdmp" / "diagnostics" / "events.py") if bug.old == "100")
     assert not live.planted(other, {before: [function]})
+
+
+def test_bugs_of_the_list_are_planted_in_functions_that_are_there():
+    """By the first line that differs, of whatever kind; and what fails before the tests run has caught nothing."""
+    (bug,) = (bug for bug in BUGS if bug.name == "correlated effects: the volume of a block")
+    edited = Edited.of(*planted(bug))
+    lines = edited.changed.splitlines()
+    assert lines[edited.line - 1].strip() == bug.new and (ROOT / bug.file).read_text(encoding="utf-8") != edited.changed
+    function = StandardisedEffects.__dict__["move"]
+    function, before = getattr(function, "__wrapped__", function), None
+    before = function.__code__
+    try:
+        assert live.planted(edited, {before: [function]}) and function.__code__ != before
+    finally:
+        function.__code__ = before
+
+
+def test_what_cannot_be_planted_is_not_caught(tmp_path):
+    """It ends with the code of pytest for what cannot be run, at which the command stops."""
+    child = os.fork()
+    if not child:
+        live.attempt(types.SimpleNamespace(file="pdmp/flow.py"), [], {}, tmp_path / "printed")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+    assert "has no attribute" in (tmp_path / "printed").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
