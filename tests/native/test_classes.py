@@ -1,5 +1,7 @@
 """The machine code against the same methods in plain Python."""
 
+import threading
+
 import numba
 import numpy as np
 import pytest
@@ -302,6 +304,16 @@ def test_what_a_library_tells_numba_later_changes_nothing_that_is_compiled(monke
     assert named_by_methods(Named) == before and before.keys() == {"potential", "add_gradient"}
     assert fingerprints.fingerprint([halved]) != fingerprints.fingerprint([halved], overloaded=False)
     assert not named_by_methods(LogisticRegression)
+
+
+@pytest.mark.exact
+def test_what_cannot_be_hashed_may_be_another_than_when_it_was_compiled(monkeypatch):
+    """As a lock in a cell of a notebook that is run again: whether it has changed cannot be told."""
+    before = named_by_methods(Named)
+    monkeypatch.setitem(globals(), "inlined_half", threading.Lock())
+    assert named_by_methods(Named) == {}
+    monkeypatch.setattr(Named, "_compiled_with", before)
+    check_current(Named)
 
 
 @pytest.mark.exact
