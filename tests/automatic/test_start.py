@@ -69,6 +69,19 @@ def test_a_saddle_is_left_downhill(x):
     np.testing.assert_allclose(path.gaussian.root @ path.gaussian.root.T, np.diag([1 / 32, 1.0]), atol=0.01)
 
 
+def test_a_path_that_cannot_go_on_keeps_what_it_has_found():
+    """At the mode, where the first step leads, gradients nearby cannot be computed; the first Gaussian is the law."""
+    hole = function(
+        lambda a, b: 0.5 * (a * a + b * b),
+        lambda a, b: (math.nan, math.nan) if 1e-6 < abs(a) < 1e-3 else (a, b),
+        initial=[3.0, -1.0],
+    )
+    path = find_path(Evaluations(hole), hole.initial, rng())
+    assert not path.converged
+    np.testing.assert_allclose(path.gaussian.centre, 0.0, atol=1e-6)
+    np.testing.assert_allclose(path.gaussian.root @ path.gaussian.root.T, np.eye(2), rtol=1e-6, atol=1e-6)
+
+
 def test_a_path_enters_an_earlier_one_only_where_its_gaussian_is_right():
     target = Evaluations(GAUSSIAN)
     first = find_path(target, MEAN + 1.0, rng())

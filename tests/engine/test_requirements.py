@@ -15,6 +15,8 @@ import pytest
 
 import pdmp
 from pdmp.engine import requirements
+from pdmp.engine.chain import Budget, Chain
+from pdmp.engine.executors import Contents
 from pdmp.formulas.batches import Recipe
 from pdmp.formulas.design import describe
 from pdmp.native import fingerprints
@@ -103,6 +105,23 @@ def test_another_version_of_a_function_is_refused_by_name(edit, users):
     assert MODULE.count(old) == 1
     text = rf"has another .*users_module\.{name}\b.*, of the file /elsewhere/users_module.py \(here /elsewh.*rest"
     refused(process_of(users.function), There(MODULE.replace(old, new)), text)
+
+
+@pytest.mark.exact
+def test_who_refuses_once_refuses_again(users):
+    """What was refused is not kept as opened, by either of two workers."""
+    old, new, _ = EDITS["body"]
+    there, process = There(MODULE.replace(old, new)), process_of(users.function)
+    start, budget = np.zeros(2), Budget(events=10)
+    sequence = np.random.SeedSequence(0)
+    contents = Contents(Chain(process.resolve(start), 0, start, sequence, budget=budget, warmup=0.0, store="moments"))
+    try:
+        for _ in range(4):
+            with pytest.raises(pdmp.SamplingError, match="has another"):
+                there.submit(contents.parcel.open)
+    finally:
+        contents.close()
+    assert there.opened == [{}, {}]
 
 
 @pytest.mark.exact

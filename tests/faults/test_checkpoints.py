@@ -311,6 +311,16 @@ def test_what_begins_to_change_later_has_no_checkpoint(tmp_path):
 
 
 @pytest.mark.exact
+def test_what_has_begun_to_change_is_known_to_the_next_model(tmp_path):
+    """What the calls of an earlier model changed is added to what those of a new one do, and does not replace it."""
+    function = Keeping(lambda self, x: self.mean and self.state.setdefault(x.tobytes(), 1.0))
+    pdmp.models.from_function(function, 2)
+    function.mean = 1e-12
+    run = sample(function, tmp_path / "run")
+    assert np.array_equal(sample(function, tmp_path / "run").mean(), run.mean())
+
+
+@pytest.mark.exact
 def test_values_of_a_model_may_differ_by_rounding_alone():
     model = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
     found = checkpoints.model_values(model, np.zeros(2))

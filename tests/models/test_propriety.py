@@ -384,6 +384,22 @@ def test_heavy_tails_along_no_axis(dim, rate):
     assert find_improper(make(1.2), np.zeros(dim))[0] is None
 
 
+def test_far_out_is_so_in_units_of_each_coordinate():
+    """What falls off with |x| / scale is seen where all coordinates are as many scales away, however they differ."""
+    seen = []
+
+    def gradient(x):
+        seen.append(x)
+        return x
+
+    search = _Search(target(lambda x: 0.5 * float(x @ x), gradient, 3), np.array([1e12, 1.0, -1e6]), None)
+    assert search.begin()
+    seen.clear()
+    assert not [*search.flat_directions(1e8, np.ones(3))]
+    assert len(seen) == 4
+    assert np.all(np.abs(seen) > 0.9e8 * search.scale)  # but for where the search begins, some scales from 0
+
+
 @pytest.mark.parametrize("dim", [3, 10, 100])
 @pytest.mark.parametrize(
     ("lowest", "says"),
