@@ -1,5 +1,7 @@
 """Rows added to a fit: the law is that of all rows with the priors that the fit had, whatever the coordinates."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -429,6 +431,16 @@ def test_responses_that_do_not_fit():
     np.testing.assert_allclose(model.y, (t.y - t.y[:FIRST].mean()) / t.y[:FIRST].std(ddof=0), rtol=1e-12)
     with pytest.raises(ValueError, match="was not sampled: call `.sample"):
         pdmp.regression("y ~ x", t, sample=False).update(t)
+
+
+def test_imputed_columns_take_no_further_rows(monkeypatch):
+    t = table()
+    t.loc[[3, 7], "x"] = np.nan
+    monkeypatch.setattr(general, "sample", lambda model, **options: SimpleNamespace(info={}))
+    fit = pdmp.regression({"y": "y ~ mi(x)", "x": "x | mi() ~ w"}, t, sample=False, seed=1)
+    sampled = general.sampled(*fit._sampled.args)
+    with pytest.raises(ValueError, match="^update is not for fits with imputed columns: fit all rows, the old and the"):
+        sampled.update(t)
 
 
 def test_draws_of_the_priors_of_any_family():

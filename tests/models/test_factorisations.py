@@ -260,6 +260,18 @@ def test_the_log_densities_are_those_of_scipy():
 
 
 @plain_only
+@pytest.mark.parametrize("shift", [-2_000.0, 2_000.0])
+def test_a_number_added_to_all_scores_changes_no_chance(shift):
+    """Wherever the scores are, though the exponential of each of them is 0, or too large for a number."""
+    model = network("tanh", 2)
+    x = point(model)
+    y = x.copy()
+    y[-3:] += shift  # the offsets of the three classes
+    terms = [[model.term_potential(z, i) for i in range(N)] for z in (x, y)]
+    close(*terms, 1e-10)  # of scores about 2,000 the last digits are 2e-13
+
+
+@plain_only
 @pytest.mark.parametrize("name", ["mf", "bpmf"])
 def test_rotated_factors_predict_the_same(name):
     model, x = MODELS[name](), point(MODELS[name]())

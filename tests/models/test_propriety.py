@@ -820,6 +820,28 @@ def test_a_part_of_a_class_with_the_wrong_sign_is_asked_about():
         check_propriety(Parts(data=-0.1, prior=-1.0))
 
 
+class AllInTerms(pdmp.Model):
+    """A class without a method for its prior, which is in its terms, and one of which falls."""
+
+    def __init__(self):
+        super().__init__(dim=1, n_data=3)
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return -0.5 * abs(x[0]) if i == 0 else abs(x[0])
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        sign = 1.0 if x[0] > 0.0 else -1.0
+        out[0] += -0.5 * sign if i == 0 else sign
+
+
+def test_terms_of_a_class_without_a_prior_may_fall():
+    """Where the prior is among them they may be parts of one density, and only their sum has to grow."""
+    model = AllInTerms()
+    assert find_wrong_sign(model, model.initial) is None and find_improper(model, model.initial)[0] is None
+
+
 @pytest.mark.parametrize(("dim", "power", "share"), [(1, 4, 1e-3), (3, 4, 1e-5), (3, 3, 1e-2), (3, 4, 1e-20)])
 def test_what_falls_beyond_a_barrier_is_named(dim, power, share):
     """U = |x|²/2 - share Σ xᵏ is lowest near 0 up to a barrier, as high as 1/(16 share) for k = 4."""

@@ -1,5 +1,6 @@
 """The hash that decides whether machine code on disk is still valid."""
 
+import collections
 import functools
 import operator
 import os
@@ -302,6 +303,14 @@ def test_an_overload_in_another_file_makes_a_difference(what, monkeypatch):
     assert not hashed(1).startswith(UNIQUE)
 
 
+def test_overloads_are_looked_up_for_what_an_attribute_is(monkeypatch):
+    """Of a library, by the function itself: `np.abs` is numpy.absolute, a name that no instruction has."""
+    asked = []
+    monkeypatch.setattr(fingerprints._Overloads, "found", lambda self, things, *_: asked.extend(things) or [])
+    fingerprint([lambda x: np.abs(x)])
+    assert any(thing is np.absolute for thing in asked)
+
+
 def test_overloads_of_other_names_make_none():
     """Machine code stays valid when a library that overloads functions of its own is imported as well."""
     before = fingerprint([scheduler.advance])
@@ -388,6 +397,22 @@ def test_data_beside_a_cache_in_a_tuple_are_part_of_the_function():
         return fingerprint([f], without=changing)
 
     assert identity(1.0) == identity(1.0) != identity(3.0)
+
+
+def test_what_a_call_makes_of_another_type_is_changed():
+    """A memo that becomes an ordered dictionary of the same entries has another hash, and is left out of it."""
+    state = {"memo": {"x": 1.0}}
+
+    def f(x):
+        state["memo"] = collections.OrderedDict(state["memo"])
+
+    before, hashed = fingerprints.kept(f), fingerprint([f])
+    f(3.0)
+    assert fingerprint([f]) != hashed
+    changing = fingerprints.changed(before, fingerprints.kept(f))
+    found = fingerprint([f], without=changing)
+    state["memo"] = {"x": 1.0}
+    assert fingerprint([f], without=changing) == found
 
 
 def test_helpers_in_other_files_are_followed(monkeypatch):

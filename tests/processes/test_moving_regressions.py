@@ -231,6 +231,24 @@ def test_proposals_have_the_true_rates(law, kind):
 
 
 @PAIRED
+def test_a_coordinate_counts_where_it_is_zero(law, kind):
+    """As it is when it has just been released: its velocity times the known slope is part of the known rate."""
+    process, rng = usual(kind, law), np.random.default_rng(9)
+    x, v = somewhere(process, rng, [1])
+    x[0] = 0.0
+    assert v[0] != 0.0
+    found = []
+    for w in (v, -v):
+        state, rates = state_at(process, x, w), np.zeros(3)
+        process.native.clock(state, KNOWN, 0.0, Late(1e-6))
+        process.native.true_rates(x, w, np.zeros(process.model.dim), rates)
+        state.bounds[KNOWN] = 1.0
+        assert process.native.rate(state, KNOWN, 0.0, None) == pytest.approx(rates[KNOWN], rel=1e-7)
+        found.append(rates[KNOWN])
+    assert max(found) > 0.0
+
+
+@PAIRED
 def test_bounces_and_refreshments(law, kind):
     """Of the coordinates that move, in the metric of S⁻¹: v·g changes its sign, vᵀS⁻¹v is kept."""
     process, rng = usual(kind, law), np.random.default_rng(6)
