@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import io
 import os
 import zipfile
 from dataclasses import replace
@@ -156,6 +157,18 @@ def test_download_of_a_nested_archive(sepsis, tmp_path, web, caplog):
     (tmp_path / "cache" / "pdmp" / "sepsis_survival" / uci.SEPSIS_FILE).write_bytes(b"changed")
     with pytest.raises(ValueError, match="SHA-256"):
         data.sepsis()
+
+
+def test_all_archives_in_an_archive_are_searched():
+    outer = io.BytesIO()
+    with zipfile.ZipFile(outer, "w") as archive:
+        for inside in ("first", "second"):
+            inner = io.BytesIO()
+            with zipfile.ZipFile(inner, "w") as packed:
+                packed.writestr(f"folder/{inside}.csv", inside)
+            archive.writestr(f"{inside}.zip", inner.getvalue())
+    found = [sources.find_in_zip(outer.getvalue(), f"{name}.csv") for name in ("first", "second", "third")]
+    assert found == [b"first", b"second", None]
 
 
 def test_the_licence_is_shown(sepsis, web, monkeypatch):

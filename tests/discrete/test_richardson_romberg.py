@@ -306,6 +306,19 @@ def test_holding_weights_are_the_steps_for_which_each_state_is_held():
     np.testing.assert_allclose(paper.mean(), (2.0 * held @ fine[1:] - gamma @ coarse[1:]) / gamma.sum(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("schedule", [0.1, SCHEDULES["decreasing"][0]], ids=["constant", "decreasing"])
+def test_with_the_papers_weights_a_run_within_a_step_ends_where_it_is(schedule):
+    """Of three events in a step, θ²₂ₖ₊₁, θ¹ₖ₊₁ and θ²₂ₖ₊₂; only after the last one are the states held for a step."""
+    process = discrete.SGRRLD(EXACT, schedule, weights="paper")
+
+    def end(**budget):
+        return pdmp.sample(process, initial=[3.0, 0.0], seed=3, **budget).end[0]
+
+    ends = [end(steps=n) for n in (1, 2, 3)]
+    for n in range(3, 10):
+        assert end(events=n) == pytest.approx(ends[n // 3 - 1], rel=1e-12)
+
+
 def a_run():
     return pdmp.sample(discrete.SGRRLD(EXACT, 0.1), steps=200, initial=MEAN, seed=9, warmup=0.1)
 

@@ -130,6 +130,17 @@ def test_potential_gradient_and_hessian_are_those_by_hand():
     assert np.array_equal(pattern[2 : 2 + G, 2 : 2 + G], np.eye(G, dtype=bool)) and not pattern[:2, 2 + G :].any()
 
 
+def test_hessian_where_two_functionals_have_the_column_of_their_row():
+    """The product of both is then on the diagonal twice, in every row."""
+    p, g = pdmp.Parameters(u=3), np.array([0, 1, 2, 0, 1, 1])
+    rows = pdmp.terms(lambda a, b: np.exp(a) + 0.5 * b * b + a * b, at=[p.u[g], 2.0 * p.u[g] + 1.0])
+    model = sum_of_terms(p, [rows], priors={"u": Normal(0.0, 1.0)})
+    x = np.array([0.3, -0.2, 0.5])
+    expected = 1.0 + np.bincount(g) * (np.exp(x) + 4.0 + 2.0 * 2.0)
+    np.testing.assert_allclose(model.hessian(x), np.diag(expected), rtol=1e-12)
+    np.testing.assert_allclose(model.sparse_hessian(x).toarray(), np.diag(expected), rtol=1e-12)
+
+
 def test_each_row_and_factor_is_its_own():
     start, columns = MODEL.factors()
     total = np.zeros(10)

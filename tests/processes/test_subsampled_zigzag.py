@@ -351,6 +351,11 @@ BAD = {
         "Unknown has no `term_lipschitz`",
     ),
     "thinning": (lambda: pdmp.ZigZag(PROVIDERS["batch"], "grid"), ValueError, "`thinning` must be \"auto\" .*'grid'"),
+    "thinning, an object": (
+        lambda: pdmp.ZigZag(PROVIDERS["batch"], pdmp.thinning.Grid()),
+        ValueError,
+        '`thinning` must be "auto" .*Grid',
+    ),
     "speed zero": (
         lambda: pdmp.ZigZag(MODEL, metric=pdmp.Metric(scales=0.0)),
         ValueError,
