@@ -126,6 +126,21 @@ def test_functions_are_integrated_along_the_arc(gap):
         assert found == pytest.approx(turns * math.tau * (1.0 + 3.0 * radius + 3.0 / 8.0 * radius**2), rel=1e-12)
 
 
+def test_a_function_may_change_what_it_is_given():
+    """The integral along arcs is that of the path, and the path is what it was."""
+    _, dense = paths(k=5)
+    x, v = dense.positions[:-1].copy(), dense.velocities[:-1].copy()
+    before, h = x.copy(), np.diff(dense.times)
+
+    def in_place(y):
+        y *= y
+        return y
+
+    found = integrate_function(in_place, h, x, v, CENTRE)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(found, integrate_function(lambda y: y * y, h, x, v, CENTRE), rtol=1e-14)
+
+
 def test_points_for_a_picture_lie_on_the_curve():
     _, dense = paths()
     fine = dense.refine(dense.times)

@@ -61,6 +61,27 @@ def test_a_run_goes_on(name, tmp_path):
         same(more.extend(events=90), whole)
 
 
+class Placed(Telegraph):
+    """A process with a setting that is found where the first chain begins."""
+
+    place: float
+
+    def __init__(self, place=0.0):
+        super().__init__()
+        self.place = place
+
+    def resolve(self, x):
+        return Placed(float(x[0]))
+
+
+def test_a_process_is_resolved_again_where_it_was(tmp_path):
+    """Chains begin in different places, and the first one is that of the run."""
+    call = {"chains": 2, "seed": 4, "initial": [[1.0, 0.0], [2.0, 0.0]]}
+    run = pdmp.sample(Placed(), events=30, **call)
+    run.save(tmp_path / "short.npz")
+    same(pdmp.load(tmp_path / "short.npz").extend(Placed(), events=60), pdmp.sample(Placed(), events=60, **call))
+
+
 @pytest.mark.parametrize("store", ["grid", "moments"])
 def test_other_stores_go_on(store, tmp_path):
     call = {"chains": 2, "seed": 4, "store": store, "warmup": 0.2} | ({"draws": 20} if store == "grid" else {})

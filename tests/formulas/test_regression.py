@@ -1254,6 +1254,14 @@ def test_groups_of_another_type_are_no_unseen_ones(unseen):
         fit.predict({"x": [1.0, 1.0], "g": [9, 4]}, unseen=unseen)
 
 
+def test_the_first_tilde_is_that_of_the_formula():
+    """Others stand in names between backticks."""
+    t = table().rename(columns={"w": "a~b"})
+    for formula in ("y | weights(e) ~ x + `a~b`", {"y": "y ~ x", "sigma": "~ `a~b`"}):
+        prepared = pdmp.regression(formula, t, sample=False)
+        assert "a~b" in {name.removeprefix("sigma: ") for name in prepared.priors}
+
+
 def test_unseen_groups():
     fit = frozen("c ~ x + offset(2 * x) + (1 | g)", "poisson", exposure="e")
     new = {"x": [1.0, 1.0, 2.0], "g": ["a", "zz", "zz"], "e": [1.0, 1.0, 2.0]}
