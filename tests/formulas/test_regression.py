@@ -31,6 +31,7 @@ from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions.design import Columns
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.remainders import Shells
@@ -532,6 +533,34 @@ def test_a_function_of_whole_columns_that_only_another_table_shows(formula):
         fit.predict(later, draws=2)
     with pytest.raises(ValueError, match="is computed of the whole column"):
         fit.predict(later.assign(g="new"), draws=2)
+
+
+def test_slopes_of_groups_that_a_table_does_not_name_are_looked_at_too():
+    """Those of each term, behind one of intercepts."""
+    t, fit = table(), frozen("y ~ w + (1 | g) + (0 + np.where(x < 50, x, np.mean(x)) | h)")
+    assert len(fit.design.new(t.drop(columns=["g", "h"]), named=False)[0]) == N
+    later = t.assign(x=[60.0, 70.0, *t.x[2:]]).drop(columns=["g", "h"])
+    with pytest.raises(ValueError, match=r"np.where\(.*\)\|h' is computed of the whole column"):
+        fit.design.new(later, named=False)
+
+
+def test_a_number_without_an_axis_is_that_of_every_row():
+    """As numpy has it: an array of shape ()."""
+    t = {"y": [1.0, 2.0, 4.0], "x": np.array([0.0, 1.0, 2.5])}
+    found, expected = (fitting.read_table(t | {"e": e}) for e in (np.array(2.0), np.full(3, 2.0)))
+    pandas.testing.assert_frame_equal(found.astype(float), expected)
+
+
+def test_rows_without_gaps_decide_the_coordinates(monkeypatch):
+    """Correlated effects of fewer complete rows than `GroupIntercepts` asks for are left to sums of terms."""
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
+    monkeypatch.setattr(subsampling, "UNKNOWN_SHARE", np.inf)
+    t = table()
+    t.loc[:5, "w"] = np.nan
+    for rows, kind in ((N - 6, GroupIntercepts), (N - 5, MixedRegression)):
+        monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", rows)
+        assert type(made("c ~ x + w + (x | g)", "poisson", t)[0]) is kind
 
 
 def test_names_with_spaces_and_sums_of_levels():

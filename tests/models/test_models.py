@@ -365,6 +365,14 @@ def test_linear_gaussian_refuses(arguments, message):
         LinearGaussian(*arguments)
 
 
+def test_rows_of_other_labels_are_refused_in_likelihoods():
+    pandas = pytest.importorskip("pandas")
+    A, y = pandas.DataFrame(np.eye(3)[:, :2]), pandas.Series([1.0, 2.0, 3.0])
+    model = LinearGaussian(A, y)
+    with pytest.raises(ValueError, match="`y` has other row labels than `A`"):
+        model.log_likelihood(np.zeros(2), A, y[::-1])
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Skew-normal
 

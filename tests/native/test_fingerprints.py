@@ -303,6 +303,21 @@ def test_an_overload_in_another_file_makes_a_difference(what, monkeypatch):
     assert not hashed(1).startswith(UNIQUE)
 
 
+def test_overloads_have_an_order_that_is_not_that_of_imports():
+    """A worker may import libraries in another one."""
+
+    def found(*names):
+        overloads = fingerprints._Overloads(templates.Registry(), imputils.Registry(), {}, {})
+        for name in names:
+            module = types.ModuleType(name)
+            exec("def overload(x): return lambda x: 1", module.__dict__)
+            overloads._add(module.overload, np.sinc, {})
+        return [entry[0] for entry in overloads.found([np.sinc], ())]
+
+    names = "first_of_ones_own", "second_of_ones_own"
+    assert found(*names) == found(*reversed(names)) == [*names]
+
+
 def test_overloads_are_looked_up_for_what_an_attribute_is(monkeypatch):
     """Of a library, by the function itself: `np.abs` is numpy.absolute, a name that no instruction has."""
     asked = []
