@@ -172,6 +172,19 @@ def test_the_noise_of_an_observation(noise):
     assert memory.means[0]["ray_noises"] == (1.0 if noise == "pooled" else 0.0)
 
 
+@pytest.mark.exact
+def test_the_running_mean_of_noises_forgets():
+    """After many observations a new one has the weight of one of a thousand."""
+    process = pdmp.SBPS(Minibatch(DATA_MODEL, 5), noise="pooled", refresh_rate=0.5)
+    chain = new_chain(process, [1.0, -1.0, 0.0], 9)
+    kernel, memory = chain.process.native, chain.state.memory
+    for _ in range(3_000):
+        kernel.noise(memory, 1.0)
+    assert memory.means[0]["mean_noise"] == pytest.approx(1.0, rel=1e-12)
+    kernel.noise(memory, 2_001.0)
+    assert memory.means[0]["mean_noise"] == pytest.approx(1.0 + 2_000.0 / sbps.NOISE_MEMORY, rel=1e-12)
+
+
 @pytest.mark.release
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS lost:UserWarning")
 def test_pooled_noise_is_worth_several_violations():
