@@ -460,6 +460,11 @@ def test_jumps_are_told_from_kinks_poles_walls_and_steep_slopes():
     for size, at in ((2.0, 0.0), (0.2, 0.3), (-0.5, -0.4)):
         x, jump = found(lambda x, size=size, at=at: np.sum(x**4) + size * (x[0] > at), lambda x: 4.0 * x**3, 3.0)
         assert abs(x[0] - at) < 1e-7 and jump == pytest.approx(abs(size), rel=1e-5) and len(seen) <= 200
+    with np.errstate(all="ignore"):  # a pole, whose line is halved to the end first, hides no jump
+        x, jump = found(
+            lambda x: 0.5 * np.log(abs(x[0])) + 0.3 * (x[0] > 0.4), lambda x: np.array([0.5 / x[0], 0.0]), 1.0
+        )
+    assert abs(x[0] - 0.4) < 1e-7 and jump == pytest.approx(0.3, rel=1e-5)
     assert found(lambda x: 2.0 * (x[0] > 0.0), np.zeros_like, most=17) is None and len(seen) == 17
     for potential, gradient, scale in [
         (lambda x: 0.05 * (x[0] > 0.0), np.zeros_like, 1.0),  # too little to matter

@@ -210,6 +210,16 @@ def test_scopes_that_make_no_graph(scopes, text):
         FactorGraph(scopes, 3)
     with pytest.raises(ValueError, match="`terms` must have a row for each of the 2 factors"):
         FactorGraph([[0], [1, 2]], 3, terms=[[0]])
+    with pytest.raises(ValueError, match="`terms` must have a row for each of the 2 factors, got 3"):
+        FactorGraph([[0], [1, 2]], 3, terms=[[0], [1], [2]])
+
+
+def test_compressed_rows_may_be_empty():
+    """A factor without terms, as one of the prior alone."""
+    rows = np.array([0, 0, 1]), np.array([0])
+    one, other = (FactorGraph([[0], [0, 1]], 2, terms=terms) for terms in (rows, [[], [0]]))
+    np.testing.assert_array_equal(one.term_start, other.term_start)
+    np.testing.assert_array_equal(one.terms, other.terms)
 
 
 def changed(what):

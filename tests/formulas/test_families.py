@@ -285,6 +285,15 @@ def test_the_potential_is_the_density_of_natural_parameters(name, way):
         assert model.total_potential(x) == pytest.approx(model.potential(x), rel=1e-12)
 
 
+def test_predictions_have_the_shape_of_the_draws():
+    data = table(FAMILIES["gaussian"], 24)[["y", "x", "w"]]
+    model = pdmp.regression({"y": "y ~ x", "sigma": "~ w"}, data, sample=False).model
+    draws = np.random.default_rng(0).normal(size=(2, 3, model.dim))
+    found = model.predict(draws)
+    assert found.shape == (2, 3, 24) == model.predict(draws, kind="response", seed=1).shape
+    np.testing.assert_allclose(found[1, 2], model.predict(draws[1, 2]), rtol=1e-12)  # products of other shapes
+
+
 def test_missing_predictors_are_parameters():
     """Against a density by hand; and, of a normal response, what is left when missing values are integrated out."""
     data = table(FAMILIES["gaussian"], 24)[["y", "x", "w", "h"]]

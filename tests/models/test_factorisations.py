@@ -353,6 +353,16 @@ def test_ica_begins_from_directions_without_data_as_from_a_thousandth_of_the_wid
 
 
 @plain_only
+def test_the_inverse_has_the_largest_pivots():
+    """1e-14 is nothing beside the other entries, and is one to divide by only where nothing else is left."""
+    model = ica()
+    w = np.array([[0.0, 1.0, 0.5], [1.0, 0.3, -0.2], [1e-14, 0.7, 1.1]])
+    near = np.where(np.arange(9) == 6, 0.0, w.ravel())
+    close(model.gradient(w.ravel()), model.gradient(near), 1e-10)
+    assert model.potential(w.ravel()) == pytest.approx(model.potential(near), rel=1e-12)
+
+
+@plain_only
 def test_ica_scores_and_starts():
     model, x = ica(), point(ica())
     w = x.reshape(3, 3)

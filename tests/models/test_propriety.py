@@ -953,6 +953,17 @@ def test_a_row_falls_in_the_direction_that_is_asked_for():
         assert _row_falls(row, np.array(v)) == falls
 
 
+def test_what_ends_above_where_it_began_does_not_fall():
+    """Behind a barrier, as far out as it can be computed; without the barrier it does."""
+    for barrier in (1e3, 0.0):
+
+        def potential(x, barrier=barrier):
+            return 0.0 if x[0] < 1.0 else barrier - x[0] if x[0] < 60.0 else math.nan
+
+        search = _Search(target(potential, lambda x: [0.0 if x[0] < 1.0 else -1.0], 1), np.zeros(1), None)
+        assert _falls(search, np.ones(1), 0.0) == (barrier == 0.0)
+
+
 @pytest.mark.exact
 @pytest.mark.parametrize("none", [0, 1])
 def test_a_search_needs_both_points_to_begin_at(none, monkeypatch):
