@@ -1283,6 +1283,14 @@ def test_groups_of_another_type_are_no_unseen_ones(unseen):
         fit.predict({"x": [1.0, 1.0], "g": [9, 4]}, unseen=unseen)
 
 
+def test_a_response_is_read_as_other_tools_write_it():
+    """A power by ^, and a name with spaces in Q(), as on the right of ~."""
+    t = table().rename(columns={"y": "my y"})
+    for formula, y in (("I(e^2) ~ x", t["e"] ** 2), ("Q('my y') ~ x", t["my y"])):
+        model = pdmp.regression(formula, t, sample=False).model
+        np.testing.assert_allclose(model.y, y, rtol=1e-14)
+
+
 def test_the_first_tilde_is_that_of_the_formula():
     """Others stand in names between backticks."""
     t = table().rename(columns={"w": "a~b"})
