@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 import warnings
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -912,6 +912,7 @@ def test_text_of_0_and_1_or_of_words_is_a_category():
         ({"select": {"x": "a"}}, "`select`: the probability of 'x' must be a number, got 'a'"),
         ({"select": {"x": True}}, "`select`: the probability of 'x' must be a number, got True"),
         ({"select": {"x": 1.0}}, "`select`: the probability of 'x' must be between 0 and 1, got 1.0"),
+        ({"select": MappingProxyType({"x": 2.0})}, "`select`: the probability of 'x' must be between 0 and 1, got 2"),
         ({"chain": 3}, "`regression` has no option 'chain'; did you mean 'chains'?"),
         ({"process": 3}, "`regression` has no option 'process'"),
         ({"chains": 0}, "`chains` must be a whole number, at least 1, got 0"),
