@@ -542,6 +542,36 @@ def _check_sides(formula):
     if isinstance(response, Binary | Unary) and "~" in formula:
         left = formula.partition("~")[0].strip()
         raise ValueError(f"a response that is computed is written I({left})")
+    _check_operators(getattr(both, "right", both))
+
+
+def _check_operators(node):
+    """Refuse what formulae does not do: to multiply a sum by itself, and to take away a product in another order."""
+    from formulae.expr import Binary, Grouping
+    from formulae.resolver import Resolver
+
+    while isinstance(node, Grouping):
+        node = node.expression
+    if not isinstance(node, Binary):
+        return
+    _check_operators(node.left)
+    _check_operators(node.right)
+    if node.operator.kind not in ("STAR", "MINUS"):
+        return
+    left, right = (Resolver(side).resolve() for side in (node.left, node.right))
+    own, other = _products(left), _products(right)
+    if node.operator.kind == "STAR" and own == other and len(own) > 1:
+        raise ValueError("a sum that is multiplied by itself is read as the sum: write (x + z)**2")
+    for product in other & _products(left - right) if node.operator.kind == "MINUS" else ():
+        raise ValueError(
+            f"what is taken away, {':'.join(sorted(product))}, stays, as it is written in another order than it has "
+            "there"
+        )
+
+
+def _products(part):
+    """The names of what each term of a model is a product of."""
+    return {frozenset(c.name for c in _parts(term)) for term in getattr(part, "common_terms", [part])} - {frozenset()}
 
 
 def check_functions(formula: str) -> None:
@@ -662,6 +692,7 @@ class Design:
         self._offsets = [term for term in self.model.common_terms if term.kind == "offset"]
         if not self._fixed:
             raise ValueError(f"`formula` must have an intercept or another fixed column, got {self.formula!r}.")
+        self.truths = self._find_truths(table)
         self.columns, self.terms = [], {}
         for term in self._fixed:
             labels = list(term.labels)
@@ -859,9 +890,20 @@ class Design:
         """Levels of a category that have no column."""
         return [level for level in part.levels if f"{term.name}[{level}]" not in self.columns]
 
+    def _find_truths(self, table):
+        """Columns of truth values in products, without an intercept or in effects of groups, where 0 is no baseline."""
+        terms = [term.expr for term in self._groups]
+        whole = any(term.name == "Intercept" for term in self._fixed)
+        terms += [term for term in self._fixed if len(_parts(term)) > 1 or not whole]
+        names = dict.fromkeys(part.name for term in terms for part in _parts(term) if not hasattr(part, "call"))
+        return [name for name in names if name in table and table[name].dtype.kind == "b"]
+
     def baselines(self) -> list[str]:
-        """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
-        said = []
+        """Of categories among the fixed columns: the level that the others are compared with, if there is one.
+
+        And which truth values count as 0 and 1 where a category would have a column for each.
+        """
+        said = [f"{name} counts as 0 and 1: C({name}) is a category" for name in self.truths]
         for term in self._fixed:
             if term.kind == "categoric":
                 without = self._without(term, term.components[0])
@@ -940,6 +982,9 @@ class Design:
                 level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
             shares = self._shares(term, table, level.shape[1]) if level.ndim > 1 else None
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
+            if len(set(labels)) < len(labels):
+                twice = next(label for label in labels if labels.count(label) > 1)
+                raise ValueError(f"`formula`: two groups of {name} are called {twice!r}: rename levels with a colon.")
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
             if not np.all(np.isfinite(values)):

@@ -503,6 +503,47 @@ def test_effects_whose_margins_are_missing_are_refused():
         of_effects("(a:b | g)")
 
 
+def test_what_formulae_does_not_do_is_refused():
+    """Products of a sum with itself, differences that take nothing away, and groups with one name."""
+    t = table()
+    itself = r"multiplied by itself is read as the sum: write \(x \+ z\)\*\*2"
+    for formula, said in (
+        ("y ~ (x + w) * (x + w)", itself),
+        ("y ~ e + ((x + w) * (w + x) | g)", itself),
+        ("y ~ x * w - w:x", "what is taken away, w:x, stays, as it is written in another order"),
+        ("y ~ (x + w + treated)**2 - treated:x", "what is taken away, treated:x, stays"),
+        ("y ~ x + (x * w - w:x | g)", "what is taken away, w:x, stays"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            describe(formula)
+    for formula, columns in (
+        ("y ~ x * w - x:w", ["Intercept", "x", "w"]),
+        ("y ~ (x + w)**2 - 1", ["x", "w", "x:w"]),
+        ("y ~ x - w + I(x - w) + x * x", ["Intercept", "x", "I(x - w)"]),
+        ("y ~ x * (x + w) + (x | g)", ["Intercept", "x", "w", "x:w"]),
+    ):
+        assert Design(describe(formula), t, Environment.capture(0)).columns == columns
+    named = t.assign(p=np.resize(["i:j", "i", "k"], N), q=np.resize(["m", "j:m", "m"], N))
+    with pytest.raises(ValueError, match=r"two groups of p:q are called 'i:j:m': rename levels with a colon"):
+        Design(describe("y ~ x + (1 | p:q)"), named, Environment.capture(0))
+
+
+def test_truth_values_that_would_be_categories_are_said():
+    """In products, without an intercept and in effects of groups; beside an intercept it is the same."""
+    t = table().assign(t=np.arange(N) % 3 == 0, s=np.arange(N) % 4 == 0)
+    for formula, names in (
+        ("y ~ x + t", []),
+        ("y ~ t:x + s", ["t"]),
+        ("y ~ 0 + s + x", ["s"]),
+        ("y ~ x + (s | g) + t:w", ["s", "t"]),
+        ("y ~ C(t):x", []),
+    ):
+        said = Design(describe(formula), t, Environment.capture(0)).baselines()
+        assert [one for one in said if "counts" in one] == [
+            f"{k} counts as 0 and 1: C({k}) is a category" for k in names
+        ]
+
+
 def test_a_formula_whose_coding_leaves_columns_out_is_refused():
     """Of three categories without their margins formulae codes 9 columns for 12 cells."""
     t = table().assign(a=np.resize(["p", "q", "r"], N), b=np.resize(["s", "t"], N), d=np.resize(list("uuvv"), N))
