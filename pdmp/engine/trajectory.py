@@ -685,9 +685,13 @@ def _mean_of(f, u, nodes, weights):
 
 
 def _uniform(a, b):
-    """Numbers in (0, 1) that two numbers of each segment determine, (m,): they are as random."""
-    one, other = (np.ascontiguousarray(values, float).view(np.uint64) for values in (a, b))
-    bits = one * np.uint64(0x9E3779B97F4A7C15) + other  # mixed as by SplitMix64
+    """Numbers in (0, 1) that two numbers of each segment determine, (m,): they are as random.
+
+    In single precision, so that another rounding of a path has the same.
+    """
+    with np.errstate(over="ignore"):
+        one, other = (np.asarray(values).astype(np.float32).view(np.uint32).astype(np.uint64) for values in (a, b))
+    bits = ((one << np.uint64(32)) + other) * np.uint64(0x9E3779B97F4A7C15)  # mixed as by SplitMix64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     bits ^= bits >> np.uint64(31)

@@ -539,10 +539,22 @@ def ridge(x):
     return 0.5 * x @ both @ x, both @ x
 
 
-@pytest.mark.filterwarnings("ignore")  # that it is improper may be seen before the run too
-def test_a_ridge_without_an_end_is_a_failure_that_names_it():
+def test_a_ridge_without_an_end_is_named(monkeypatch):
+    """Of points that are further apart in one direction than floats tell of the other; where a fit fails, too."""
     model = pdmp.models.from_function(ridge, 2)
-    with pytest.raises(
-        pdmp.SamplingError, match=r"along the direction \+1 x\[0\] -0.001 x\[1\]: the density is improper along that"
-    ):
-        pdmp.auto(model, seed=1)
+    x = np.outer(np.linspace(-1e9, 1e9, 40), [1.0, -0.001]) + 1e-3 * rng().standard_normal((40, 2))
+    said = metric.along_ridge(model, x)
+    assert said.startswith(
+        "its points go ever further along the direction +1 x[0] -0.001 x[1]: the density is improper"
+    )
+    assert (
+        metric.escaped(model, x, np.zeros((2, 2))) == said and metric.escaped(model, 1e-9 * x, np.zeros((2, 2))) == ""
+    )
+
+    def singular(*_):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(metric, "residual_gradient", singular)
+    monkeypatch.setattr(metric, "along_ridge", lambda model, x: "along a ridge")
+    with pytest.raises(pdmp.SamplingError, match="failed in window 1: along a ridge"):
+        learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed())
