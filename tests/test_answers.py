@@ -14,8 +14,8 @@ from tests.recorded import difference, read
 CASES = answers.cases()
 #: By ``pytest --full``: runs of some length, beside which the answers to another target or another choice are quick.
 LATER = (
-    *("automatic.tempered two modes, unequal starts", "automatic.tempered Funnel", "automatic.tempered Gaussian"),
-    *("automatic.tempered two modes, warm-up", "automatic.ladder_learnt", "plots.overview of many"),
+    *("automatic.tempered two modes, unequal starts", "automatic.tempered Gaussian"),
+    *("automatic.ladder_learnt", "plots.overview of many"),
     *("formulas_after.inclusion all", "formulas_after.inclusion names", "formulas_after.before sampling gaussian"),
     *("plots.rate and bound with defaults", "runs.arviz of a grid"),
 )

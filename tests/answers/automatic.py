@@ -738,7 +738,6 @@ def asked(run):
 
 for name, options in {
     "two modes": {},
-    "two modes, warm-up": {"warmup": 0.3, "chains": 3},
     "two modes, unequal starts": {"initial": (2.0, -1.0), "target_acceptance": 0.6},
     "Gaussian": {"chains": 1},
     "named": {"store": "grid", "draws": 20},

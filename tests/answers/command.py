@@ -88,9 +88,7 @@ def is_number(text):
 DATA = "--data t.csv --target label --drop z"
 for text in (
     f"sample ZigZag {DATA} --data-passes 4 --chains 2",
-    f"sample BPS {DATA} --gradients 25 --chains 1 --seed 4 --json",
     "sample ZigZag t.csv --target count --above 0.5 --no-intercept --as-is --data-passes 20 --save r.npz",
-    f"compare {DATA} --samplers bps,SGLD --data-passes 20 --seed 3 --out made",
     f"compare {DATA} --samplers BPS --data-passes 15 --quick --json --html page.html",
     f"sample NoSuch {DATA}",
     f"sample BPS {DATA} --rhat 0.9",

@@ -205,7 +205,7 @@ C(a, Sum('q')) + t ; unused + level ; np.log(z) + np.exp(-x / 3) ; log(z) + I(x*
 bs(x, df=5) ; bs(z, df=4, degree=2, intercept=True) ; scale(x) + center(z) ; standardize(x):a
 `a b` + Q('a b'):x ; (x + e)^2 + I(x^2) ; (x + z)^2 ; small + x ; t + t:x ; np.where(t, x, z)
 offset(z) + offset(2 * u) + x ; s(x, k=5) ; s(x, k=5, bs='cr') + z ; s(x, z, k=7) ; s(x, by=a, k=4) + a
-s(x, by=e, k=4) ; s(k, k=4) ; t2(x, z, k=3) ; t2(x, z, k=3, bs='tp', by=t) ; t2(x, z, k=3, by=e) ; gp(x, k=4)
+s(x, by=e, k=4) ; t2(x, z, k=3) ; t2(x, z, k=3, bs='tp', by=t) ; t2(x, z, k=3, by=e) ; gp(x, k=4)
 gp(z, k=5, c=2.5) + x ; mo(k) ; mo(level) + x ; s(x, k=4) + s(z, k=4) + mo(k) + (1 | h) ; x + (1 | g)
 x + (z | g) ; x + (x || g) ; (1 | g / s2) ; (0 + x | g) ; (1 | g:s2) + (0 + z | h) ; x + (1 + x + z | g)
 (a | g) ; (0 + a || g) ; (1 | g) + (x | h) ; (1 | mm(h, h2)) ; x + (1 + z | mm(h, h2, weights=cbind(v, e)))
