@@ -219,10 +219,14 @@ def regression(
     each have at least 10 rows, and a unit of time looks at fewer than a tenth of all rows. A flip there costs an
     addition for each group that shares a row with its own, for which two groupings keep 24 bytes a row.
 
-    Effects of groups are so sampled of any family with one linear predictor and at most two parameters besides, one of
-    your own too, and with what stands beside the response, such as trials, where few of all rows are looked at. Other
-    group effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian
-    Monte Carlo; the notes of the summary say which sampler it was.
+    Gaussian responses of a table in memory with effects of groups are sampled otherwise. Their sum depends on the rows
+    of a group, or of a combination of groups, by a few numbers: where a quarter as many rows or fewer have the sum of
+    all (`pdmp.models.sums_of_squares`), each gradient is of these, by Hamiltonian Monte Carlo, whatever the effects.
+
+    Effects of groups are sub-sampled of any other family with one linear predictor and at most two parameters besides,
+    one of your own too, and with what stands beside the response, such as trials, where few of all rows are looked at.
+    Other group effects, and tables whose rows say too little of a dispersion, are sampled with full gradients, by
+    Hamiltonian Monte Carlo; the notes of the summary say which sampler it was.
 
     References
     ----------

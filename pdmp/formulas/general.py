@@ -51,7 +51,7 @@ from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import Prior
 from pdmp.models.regressions.mixed import GroupColumn, sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
-from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
+from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, spectral_widths
 from pdmp.models.sums_of_terms import SumOfTerms
 
@@ -202,6 +202,9 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
+    rows = innermost(fit.model)
+    if rows.rows_summed < rows.n_data:
+        notes.append(f"each gradient is of {rows.rows_summed:,} rows, which have the sum of all {rows.n_data:,}")
     notes += filter(None, [run.info.get("choice")])
     further = None if fit.coding.imputed else functools.partial(with_rows, extended_model, sampled, origin)
     return fit.replaced(run=run, notes=notes, with_rows=further)

@@ -19,7 +19,7 @@ import pdmp
 from pdmp import cli
 from pdmp.automatic import subsampling
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
-from pdmp.formulas import checks, fitting
+from pdmp.formulas import checks, fitting, general
 from pdmp.formulas import design as design_module
 from pdmp.formulas import fit as fit_module
 from pdmp.formulas import table as table_module
@@ -32,6 +32,7 @@ from pdmp.models.regressions.design import Columns
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.moved_coordinates import innermost
 from pdmp.native import threads
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.remainders import Shells
@@ -460,6 +461,38 @@ def test_functions_of_whole_columns(formula, whole):
     with pytest.raises(ValueError, match="is computed of the whole column") as error:
         fit.predict(t.iloc[:5])
     assert repr(whole) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_gaussian_rows_of_groups_are_summed(monkeypatch):
+    """By cells, where these are few; not with what sub-sampling is for, nor without groups."""
+    rng, n = np.random.default_rng(5), 600
+    t = pandas.DataFrame({"x": rng.standard_normal(n), "w": rng.uniform(0.5, 2.0, n), "g": np.arange(n) % 8})
+    t["h"], t["many"] = np.arange(n) // 8 % 3, np.arange(n) % 150
+    t["y"] = 2.0 + t.x + rng.standard_normal(8)[t.g] + rng.standard_normal(n)
+    for formula, options, count in (
+        ("y ~ x + (1 | g)", {}, 8 + 2 + 1),
+        ("y ~ x + (1 + x | g)", {}, 16 + 2 + 1),
+        ("y ~ x + (1 + x || g) + (1 | h)", {"weights": "w"}, 24 * 3 + 2 + 1),
+        ("y ~ x + (1 | g)", {"offset": "w"}, 8 + 2 + 1),
+        ("y ~ x + (1 | g) + (1 | many)", {}, None),
+        ("y ~ x + (1 | g)", {"tempered": True}, None),
+        ("y ~ x + (1 | g)", {"family": "student_t"}, None),
+        ("y ~ x", {}, None),
+    ):
+        model = pdmp.regression(formula, t, sample=False, **options).model
+        rows = innermost(model)
+        assert getattr(rows, "rows_summed", None) == count, formula
+        if count:
+            x = model.initial + 0.1 * rng.standard_normal(model.dim)
+            whole = rows.some_rows(np.arange(n)).potential(model.natural_draws(x))
+            assert rows.rows_summed < rows.n_data and rows.potential(model.natural_draws(x)) == pytest.approx(
+                whole, rel=1e-11
+            )
+    assert pdmp.regression("y ~ x + (1 | g)", t[:499], sample=False).model.has("data_sums") is False
+    run = SimpleNamespace(info={})
+    monkeypatch.setattr(general, "sample", lambda *_, **__: run)
+    fit = pdmp.regression("y ~ x + (1 | g)", t, seed=1)
+    assert "each gradient is of 11 rows, which have the sum of all 600" in fit.notes
 
 
 def of_effects(formula):
