@@ -76,6 +76,7 @@ INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
+SUMMED = 20_000_000  #: numbers up to which rows are replaced by few with the same sum, of which several copies are made
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 
 
@@ -492,8 +493,8 @@ def make_model(
         if law not in LAWS.values() and not known:
             return None
         if summed and law is LAWS["gaussian"] and of_groups:
-            levels = np.column_stack([g.level for g in of_groups])
-            if Cells.of(levels).are_few(len(table), len(design.columns) + len(of_groups)):
+            levels, width = np.column_stack([g.level for g in of_groups]), len(design.columns) + len(of_groups)
+            if len(table) * width <= SUMMED and Cells.of(levels).are_few(len(table), width):
                 return None
         y, coded = design.read_response(table, environment, family.response)
         notes = [*said, *filter(None, [coded])]

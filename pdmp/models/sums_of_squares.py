@@ -26,14 +26,16 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.expressions.functionals import Functional
-from pdmp.expressions.nodes import Node
+from pdmp.expressions.nodes import FUNCTION, PRODUCT, Node
 from pdmp.expressions.tape import Tape
 from pdmp.native.classes import Compiled, entry
 
 FEWEST = 500  #: rows: the sum of fewer takes microseconds
 FEWER = 4  #: times as many rows must there be as there are in their place
-POINTS = 4  #: at which functionals that rows share are compared
+WIDEST = 200  #: entries of a row: a rotation costs their square
+SPREADS = (0.5, 1.0, 3.0, 30.0, 100.0)  #: of points at which rows are compared, and of their opposites
 ROUNDING = 1e-9  #: share by which what is equal may differ
+KINKED = {"abs", "sign", "kink"}
 
 
 class Squares(NamedTuple):
@@ -69,18 +71,34 @@ def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> 
         return None
     z = several[0]
     first = expression.derivative(z)
-    return z if z in first.depends and z not in first.derivative(z).depends else None
+    quadratic = z in first.depends and z not in first.derivative(z).depends
+    return z if quadratic and is_sum_of_products(expression) else None
+
+
+def is_sum_of_products(node: Node, seen: set[int] | None = None) -> bool:
+    """Whether it is a sum of what data say, each times a smooth function of the functionals alone.
+
+    So is a power of such a sum. Then rows that agree on what is compared at a few points agree everywhere.
+    """
+    seen = set() if seen is None else seen
+    if node.index in seen or not node.depends:
+        return True
+    seen.add(node.index)
+    mixed = bool(node.data())
+    if node.kind == FUNCTION and (mixed or node.args[0] in KINKED):
+        return False
+    if node.kind == PRODUCT and any(part.depends and part.data() and (e < 0 or e != int(e)) for part, e in node.args):
+        return False
+    return all(is_sum_of_products(part, seen) for part in node.parts)
 
 
 def squares_of(expression: Node, data: list[np.ndarray], n: int, m: int, z: int) -> Squares | None:
-    """What rows that are quadratic in functional z are squares of; None if they are of different kinds.
-
-    Losses are smooth in s, so that what agrees at a few random points agrees everywhere.
-    """
+    """What rows that are quadratic in functional z are squares of; None if they are of different kinds."""
     slope = expression.derivative(z)
     tape = Tape([expression, slope, slope.derivative(z)])
     columns = np.array(data).reshape(-1, n)
-    points = np.random.default_rng(0).normal(0.0, 0.5, (POINTS, m))
+    points = np.random.default_rng(0).standard_normal((len(SPREADS), m)) * np.array(SPREADS)[:, None]
+    points = np.concatenate([points, -points])
 
     def values(s, at_z):
         eta = np.repeat(s[:, None], n, axis=1)
@@ -98,9 +116,9 @@ def squares_of(expression: Node, data: list[np.ndarray], n: int, m: int, z: int)
     rest = np.array([values(s, target)[0] for s in points])
     change = rest - rest[0]
     other = int(np.argmax(np.abs(change[1])))
-    size = ROUNDING * np.abs(rest).max()
-    times = change[1] / change[1, other] if abs(change[1, other]) > size else np.zeros(n)
-    if not np.all(np.abs(change - times * change[:, [other]]) <= size):
+    size = ROUNDING * (np.abs(rest).max(axis=1) + np.abs(rest[0]).max())
+    times = change[1] / change[1, other] if abs(change[1, other]) > size[1] else np.zeros(n)
+    if not np.all(np.abs(change - times * change[:, [other]]) <= size[:, None]):
         return None
     constant = math.fsum(rest[0] - times * rest[0, other])
     return Squares(target, np.sqrt(weight), usual, other, math.fsum(times), constant)
@@ -132,7 +150,7 @@ class Cells(NamedTuple):
 
     def are_few(self, n: int, width: int) -> bool:
         """Whether these are few of n."""
-        return n >= FEWEST and FEWER * self.rows(width) <= n
+        return n >= FEWEST and width <= WIDEST and FEWER * self.rows(width) <= n
 
 
 def reduced(functional: Functional, squares: Squares) -> tuple[Functional, np.ndarray] | None:

@@ -16,6 +16,7 @@ RNG = np.random.default_rng(4)
 X = np.column_stack([np.ones(N), RNG.standard_normal((N, 2))])
 LEVEL, OTHER = RNG.integers(0, G, N), RNG.integers(0, 3, N)
 Y, OFFSET, WEIGHT = RNG.normal(3.0, 2.0, N), RNG.standard_normal(N), RNG.uniform(0.3, 3.0, N)
+WIDE = pdmp.Parameters(beta=201, log_sigma=1)
 P = pdmp.Parameters(beta=3, u=G, v=G, w=3, log_sigma=1, shift=1)
 
 
@@ -162,12 +163,21 @@ def test_what_is_no_sum_of_few_squares():
         (lambda y, z, s: 0.5 * (y * s - z) ** 2, [Y], [FIXED, LOG_SIGMA]),
         (lambda y, a, z, s: 0.5 * (y - z) ** 2 * nodes.exp(a * s), [Y, sign], [FIXED, LOG_SIGMA]),
         (lambda y, a, z, s: 0.5 * a * (y - z) ** 2 * nodes.exp(s), [Y, sign], [FIXED, LOG_SIGMA]),
+        # These look alike at points around 0, or where functions have ended.
+        (lambda y, z, s: gaussian(y, z, s) + abs(s - y - 90.0), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: gaussian(y, z, s) + nodes.softplus(s + y * y + 90.0), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: gaussian(y, z, s) + 1.0 / (s * s + y + 9e9), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: s + (y - z) ** 2 * nodes.expit(s + y * y + 90.0), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: 0.5 * (y - z) ** 2 * abs(s + 99.0), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: y * nodes.softplus(s + 40.0) + s + 0.5 * (y - z) ** 2, [Y], [FIXED, LOG_SIGMA]),
+        (gaussian, [Y], [np.hstack([X, np.ones((N, 198))]) @ WIDE.beta, WIDE.log_sigma]),
         (gaussian, [Y], [X.astype(np.float32) @ P.beta, LOG_SIGMA]),
         (gaussian, [Y[:499]], [X[:499] @ P.beta, LOG_SIGMA]),
         (gaussian, [Y], [many, LOG_SIGMA]),
     ):
         rows = pdmp.terms(loss, data, at)
-        model = sum_of_terms(P, [rows], PRIORS)
+        parameters = P if rows.at[0].is_of(P.sizes) else WIDE
+        model = sum_of_terms(parameters, [rows])
         assert model.rows_summed == model.n_data == rows.n and rows.with_the_same_sum() is None
 
 
