@@ -117,6 +117,7 @@ def squares_of(expression: Node, data: list[np.ndarray], n: int, m: int, z: int)
     change = rest - rest[0]
     other = int(np.argmax(np.abs(change[1])))
     size = ROUNDING * (np.abs(rest).max(axis=1) + np.abs(rest[0]).max())
+    size += bends.max(axis=1) * (1e-15 * np.abs(target).max()) ** 2  # squares of what rounding leaves of residuals
     times = change[1] / change[1, other] if abs(change[1, other]) > size[1] else np.zeros(n)
     if not np.all(np.abs(change - times * change[:, [other]]) <= size[:, None]):
         return None

@@ -75,6 +75,53 @@ def test_the_law_is_that_of_effects(d, together, monkeypatch):
     assert np.ptp(differences) < 1e-7 and abs(differences[0]) < 50.0
 
 
+@pytest.mark.parametrize("together, inside", [(5, [0, 2]), (6, [0, 2, 3]), (8, [0, 1, 2, 3, 4]), (0, [])])
+def test_coefficients_that_follow_effects_are_in_their_block(together, inside, monkeypatch):
+    """The intercept, a column that is one of groups, and one that is a little; others are known there.
+
+    The law is the same, and whatever the standard deviation of effects and the coefficients outside are, coordinates
+    of the block are independent N(0, 1).
+    """
+    monkeypatch.setattr(information_module, "TOGETHER", together)
+    rng, n = np.random.default_rng(8), 90
+    level = np.arange(n) % 3
+    X = rng.standard_normal((n, 5))
+    X[:, 0], X[:, 2] = 1.0, np.choose(level, [-1.0, 0.0, 1.0]) + 0.1 * X[:, 2]
+    p = Parameters(beta=5, t=1, u=3)
+    rows = Terms(lambda y, z: (y - z) ** 2, [rng.standard_normal(n)], [X @ p.beta + p.u[level]])
+    base = sum_of_terms(p, [rows], {"beta": Normal(0.0, 2.0), "t": Normal(0.0, 1.5)})
+    none = np.zeros(0, np.int64)
+    sets = [EffectSet(np.array([5]), none, np.arange(6, 9)[:, None])]
+    model = standardised(base, sets, effect_information(base, sets, base.initial, list(range(5))))
+    members = model.coordinate[: model.block_first[1]].tolist() if inside else []
+    assert sorted(members) == sorted([*inside, 6, 7, 8] if inside else [])
+    assert np.flatnonzero(model.is_free).tolist() == [j for j in range(5) if j not in inside]
+    x, v, h = model.initial + 0.3 * rng.standard_normal(model.dim), rng.standard_normal(model.dim), 1e-5
+    slope = (model.potential(x + h * v) - model.potential(x - h * v)) / (2.0 * h)
+    assert model.gradient(x) @ v == pytest.approx(slope, rel=1e-6)
+    differences, usual = [], normal_law_of(base, sets)
+    for _ in range(3):
+        x = model.initial + 0.7 * rng.standard_normal(model.dim)
+        y = model.natural_draws(x)
+        np.testing.assert_allclose(model.coordinates(y), x, rtol=1e-8, atol=1e-8)
+        differences.append(model.potential(x) - usual(y) + np.linalg.slogdet(moved(model, x))[1])
+    assert np.ptp(differences) < 1e-6
+    for shift, spread in ((0.0, 0.0), (2.0, 1.5), (-1.0, -1.0)):
+        x = model.initial.copy()
+        x[np.flatnonzero(model.is_free)] += shift
+        x[5] = spread
+        x[members] = np.cos(np.arange(float(len(members))))
+        hessian = model.hessian(x)[np.ix_(members, members)]
+        assert np.allclose(hessian, np.eye(len(members)), atol=1e-4)
+
+
+def normal_law_of(base, sets):
+    """The potential with independent effects of each set, of widths e^t."""
+    return lambda y: (
+        base.potential(y) - sum(stats.norm.logpdf(y[s.effects], scale=np.exp(y[s.spreads])).sum() for s in sets)
+    )
+
+
 def test_gradients_of_three_correlated_columns():
     """Of which the factor of the last row is a product of two partial correlations."""
     base, sets, _ = normal_rows(groups=3, each=2, d=3)

@@ -28,6 +28,7 @@ STEPS, LAST_STEPS = 60, 10  #: most Newton steps, and those that are left for th
 MOMENTS = 20  #: and EM steps for the law of effects
 POINTS = 2  #: pairs of points around, over which densities are averaged
 FARTHEST = 0.5  #: their largest standard deviation, of coordinates that are standardised
+FOLLOWS = 0.01  #: square of a correlation with an effect, from which on a coefficient follows it
 HALVED = 20  #: how often a step is halved at most
 DECREMENT = 0.02  #: of a Newton step that is the last, in posterior standard deviations
 RELATIVE = 0.1  #: changes of standard deviations by less than this share are the last
@@ -244,7 +245,7 @@ def known_of(
         Coordinates of (β, u, …).
     precision, data : ndarray, shape (n, n)
     """
-    n, members, effects = len(moving), np.zeros(0, np.int64), np.zeros(len(moving), bool)
+    n, effects = len(moving), np.zeros(len(moving), bool)
     places = [np.searchsorted(moving, one.effects) for one in sets]
     for place in places:
         effects[place] = True
@@ -253,13 +254,11 @@ def known_of(
     for k in np.argsort([place.size for place in places], kind="stable"):
         if sum(places[q].size for q in kept) + places[k].size <= TOGETHER:
             kept.append(int(k))
-    size = sum(places[k].size for k in kept)
-    with_others = bool(kept) and size + len(others) <= TOGETHER
-    if kept:
-        members = np.concatenate([*(places[k].reshape(-1) for k in kept), *([others] if with_others else [])])
-    apart = np.flatnonzero(effects)
-    if with_others:
-        apart = np.setdiff1d(apart, members)
+    members = np.concatenate([np.zeros(0, np.int64), *(places[k].reshape(-1) for k in kept)])
+    inside = _followers(precision, members, others)
+    outside, apart = np.setdiff1d(others, inside), np.flatnonzero(effects)
+    if len(inside):
+        members, apart = np.concatenate([members, inside]), np.setdiff1d(apart, members)
     which, column = np.full(n, -1), np.zeros(n, np.int64)
     prior = np.zeros((n, n))
     for k, (place, law) in enumerate(zip(places, laws, strict=True)):
@@ -268,19 +267,21 @@ def known_of(
             prior[np.ix_(row, row)] = own_law
     own = np.diag(precision) - np.diag(data)
     prior[others, others] = own[others]
-    # Effects apart are known given the others, with a mean that falls by `slopes` times these.
-    place_of = np.cumsum(effects) - 1
-    inverse, given = np.linalg.inv(precision), np.linalg.inv(precision[np.ix_(effects, effects)])
-    slopes, coupled = given @ precision[np.ix_(effects, others)], np.zeros((n, len(others)))
+    coupled, columns = np.zeros((n, len(others))), np.arange(len(others))
+    # Effects apart are known given all others, those in a block with others given the ones outside of it.
+    alone, together = (np.setdiff1d(np.arange(n), known) for known in (others, outside))
+    given = {False: np.linalg.inv(precision[np.ix_(together, together)])}
+    given[True] = np.linalg.inv(precision[np.ix_(alone, alone)]) if len(outside) < len(others) else given[False]
 
     def block(rows):
-        left, is_apart = prior[np.ix_(rows, rows)], np.isin(rows[0], apart)
-        within = given[np.ix_(place_of[rows], place_of[rows])] if is_apart else inverse[np.ix_(rows, rows)]
-        information = _positive(_symmetric(np.linalg.inv(within)) - left)
+        is_apart = np.all(np.isin(rows, apart))
+        free, known = (alone, others) if is_apart else (together, outside)
+        at, left = np.searchsorted(free, rows), prior[np.ix_(rows, rows)]
+        information = _positive(_symmetric(np.linalg.inv(given[is_apart][np.ix_(at, at)])) - left)
         scale = np.where(effects[rows], 1.0, 1.0 / np.sqrt(np.maximum(np.diag(left), 1e-300)))
         score = (information + left) @ np.where(effects[rows], y[moving[rows]], 0.0)
-        if is_apart:
-            coupled[rows] = (information + left) @ slopes[place_of[rows]]
+        falls = given[is_apart][at] @ precision[np.ix_(free, known)]  # the mean, with the known ones
+        coupled[rows[:, None], columns[np.isin(others, known)]] = (information + left) @ falls
         return scale, np.where(effects[rows], 0.0, y[moving[rows]]), _symmetric(information), score
 
     def blocks_of(rows):
@@ -290,8 +291,21 @@ def known_of(
 
     blocks = [blocks_of(members[None])] if len(members) else []
     blocks += [blocks_of(place) for k, place in enumerate(places) if k not in kept]
-    coupling = Coupling(moving[others], y[moving[others]], moving[apart], coupled[apart])
+    depends = np.concatenate([members, np.setdiff1d(apart, members)])
+    coupling = Coupling(moving[others], y[moving[others]], moving[depends], coupled[depends])
     return Known(y, blocks, coupling, [np.diag(data)[place] for place in places])
+
+
+def _followers(precision, members, others):
+    """Others that go into the block of some effects: all if there is room, else those that follow the effects most."""
+    room = TOGETHER - len(members)
+    if not len(members) or len(others) <= room:
+        return others if len(members) else others[:0]
+    diagonal = np.diag(precision)
+    shares = precision[np.ix_(members, others)] ** 2 / np.outer(diagonal[members], diagonal[others])
+    most = shares.max(axis=0)
+    first = np.argsort(-most, kind="stable")[:room]
+    return np.sort(others[first[most[first] > FOLLOWS]])
 
 
 def _symmetric(matrix):

@@ -511,6 +511,7 @@ class StandardisedEffects(MovedRows):
         for p in range(n):
             k = self.which[begin + p]
             if k < 0:
+                self.pull_score(begin + p, a[p, p] * by_c[p], by_natural)
                 continue
             for i in range(p, last[p]):
                 value = by_natural[self.coordinate[begin + i]] * s[begin + p] + score[begin + i] * by_c[p]
