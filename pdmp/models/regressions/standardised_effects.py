@@ -236,11 +236,12 @@ class StandardisedEffects(MovedRows):
         initial = np.where(self.is_free > 0.0, start, 0.0)
         initial[self.spread] = [coordinate_of(t) for t in start[self.spread] - self.middle]
         self.is_free[self.spread] = 0.0
-        self.others = np.zeros(0, np.int64) if coupling is None else coupling.others
-        of_coordinates = np.zeros((base.dim, len(self.others)))
+        self.others, of_coordinates = np.zeros(0, np.int64), np.zeros((base.dim, 0))
         if coupling is not None:
-            of_coordinates[coupling.effects] = coupling.by
-            self.score = self.score + (of_coordinates @ coupling.at)[self.coordinate]
+            used = np.any(coupling.by != 0.0, axis=0)
+            self.others, of_coordinates = coupling.others[used], np.zeros((base.dim, int(used.sum())))
+            of_coordinates[coupling.effects] = coupling.by[:, used]
+            self.score = self.score + (of_coordinates @ coupling.at[used])[self.coordinate]
         self.by = of_coordinates[self.coordinate]
         own = self._names(base)
         super().__init__(
