@@ -46,7 +46,8 @@ BUGS = [
         ("coefficients do not feel the scores of effects", MODEL, "by_natural[self.others[j]] -= self.by[e, j] * by_score", "by_natural[self.others[j]] -= 0.0", f"{LAW}[1-apart]"),
         ("partial correlations of unit rows", MODEL, "rest = rest * (1.0 - z * z)", "pass", f"{LAWS}[1.0-3]"),
         ("drawn correlations have the law of two", FIT, "found[names[0]].partial(both.width)", "[found[names[0]]] * len(names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
-        ("coefficients are not taken for known", FOUND, "if is_apart else inverse[np.ix_(rows, rows)]", "if False else inverse[np.ix_(rows, rows)]", f"{TESTS}::test_information_on_effects_is_given_the_coefficients"),
+        ("scores that others follow are not pulled back", MODEL, "self.pull_score(begin + p, a[p, p] * by_c[p], by_natural)", "pass", f"{TESTS}::test_coefficients_that_follow_effects_are_in_their_block"),
+        ("coefficients are not taken for known", FOUND, "np.linalg.inv(precision[np.ix_(together, together)])", "np.linalg.inv(precision)[np.ix_(together, together)]", f"{TESTS}::test_information_on_effects_is_given_the_coefficients"),
         ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, normal)', "normal", NEW, "formulae"),
         ("nested groupings share a law", DESIGN, "key = (term.factor.name, bar) if bar", "key = bar if bar", TERMS, "formulae"),
     ]
