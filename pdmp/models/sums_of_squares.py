@@ -71,32 +71,36 @@ def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> 
         return None
     z = several[0]
     first = expression.derivative(z)
-    quadratic = z in first.depends and z not in first.derivative(z).depends
-    return z if quadratic and is_sum_of_products(expression) else None
+    return z if z in first.depends and z not in first.derivative(z).depends else None
 
 
-def is_sum_of_products(node: Node, seen: set[int] | None = None) -> bool:
+def is_sum_of_products(node: Node, differ: set[int], seen: set[int] | None = None) -> bool:
     """Whether it is a sum of what data say, each times a smooth function of the functionals alone.
 
-    So is a power of such a sum. Then rows that agree on what is compared at a few points agree everywhere.
+    So is a power of such a sum. Then rows that agree on what is compared at a few points agree everywhere. `differ`:
+    which data are not the same in all rows.
     """
     seen = set() if seen is None else seen
     if node.index in seen or not node.depends:
         return True
     seen.add(node.index)
-    mixed = bool(node.data())
+    mixed = bool(node.data() & differ)
     if node.kind == FUNCTION and (mixed or node.args[0] in KINKED):
         return False
-    if node.kind == PRODUCT and any(part.depends and part.data() and (e < 0 or e != int(e)) for part, e in node.args):
-        return False
-    return all(is_sum_of_products(part, seen) for part in node.parts)
+    for part, e in node.args if node.kind == PRODUCT else ():
+        if part.depends and part.data() & differ and (e < 0 or e != int(e)):
+            return False
+    return all(is_sum_of_products(part, differ, seen) for part in node.parts)
 
 
-def squares_of(expression: Node, data: list[np.ndarray], n: int, m: int, z: int) -> Squares | None:
-    """What rows that are quadratic in functional z are squares of; None if they are of different kinds."""
+def squares_of(expression: Node, data: np.ndarray, m: int, z: int) -> Squares | None:
+    """What rows of data (q, n) that are quadratic in functional z are squares of; None if they are of several kinds."""
+    differ = {j for j, column in enumerate(data) if np.any(column != column[0])}
+    if not is_sum_of_products(expression, differ):
+        return None
     slope = expression.derivative(z)
     tape = Tape([expression, slope, slope.derivative(z)])
-    columns = np.array(data).reshape(-1, n)
+    n = data.shape[1]
     points = np.random.default_rng(0).standard_normal((len(SPREADS), m)) * np.array(SPREADS)[:, None]
     points = np.concatenate([points, -points])
 
@@ -104,7 +108,7 @@ def squares_of(expression: Node, data: list[np.ndarray], n: int, m: int, z: int)
         eta = np.repeat(s[:, None], n, axis=1)
         eta[z] = at_z
         with np.errstate(all="ignore"):
-            return tape(columns, eta)
+            return tape(data, eta)
 
     slopes, bends = np.array([values(s, 0.0)[1:] for s in points]).swapaxes(0, 1)
     if not (np.all(np.isfinite(slopes)) and np.all(np.isfinite(bends)) and np.all(bends > 0.0)):
@@ -154,12 +158,9 @@ class Cells(NamedTuple):
         return n >= FEWEST and width <= WIDEST and FEWER * self.rows(width) <= n
 
 
-def reduced(functional: Functional, squares: Squares) -> tuple[Functional, np.ndarray] | None:
-    """Fewer rows of the functional, and their targets, with the same sum of squares; None if they are not fewer."""
+def reduced(functional: Functional, cells: Cells, squares: Squares) -> tuple[Functional, np.ndarray]:
+    """Rows of the functional, and their targets, with the same sum of squares."""
     columns, n, width = functional.columns, len(squares.target), functional.columns.shape[1]
-    cells = Cells.of(columns)
-    if not cells.are_few(n, width):
-        return None
     cell, differ, own = np.broadcast_to(cells.cell, n).copy(), cells.own, len(cells.own)
     order = np.r_[differ, np.setdiff1d(np.arange(width), differ)].astype(np.int64)
     triangles = Triangles(int(cell.max()) + 1, own, width)

@@ -43,7 +43,7 @@ from pdmp.models.priors import (
     log_masses,
     second_derivatives,
 )
-from pdmp.models.sums_of_squares import reduced, squares_of, varying_functional
+from pdmp.models.sums_of_squares import Cells, reduced, squares_of, varying_functional
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, real, refuse_unreal, same_rows
 from pdmp.native.classes import compiled, entry, inlined, readable
@@ -116,14 +116,17 @@ class Terms(Derivatives):
     def with_the_same_sum(self) -> Terms | None:
         """Fewer rows that have the same sum, see `pdmp.models.sums_of_squares`; None if there are none."""
         z = varying_functional(self.at, self.expression, self.n)
-        if z is None or (known := squares_of(self.expression, self.data, self.n, self.m, z)) is None:
+        cells = Cells.of(self.at[z].columns) if z is not None else None
+        if cells is None or not cells.are_few(self.n, self.at[z].columns.shape[1]):
             return None
-        found = reduced(self.at[z], known)
-        if found is None:
+        data = np.array([np.broadcast_to(column, self.n) for column in self.data]).reshape(-1, self.n)
+        known = squares_of(self.expression, data, self.m, z)
+        if known is None:
             return None
-        functional, target = found
-        at = [functional if k == z else f for k, f in enumerate(self.at)]
-        usual, other = ([float(column[i]) for column in self.data] for i in (known.usual, known.other))
+        functional, target = reduced(self.at[z], cells, known)
+        # Offsets are among the data of a row.
+        at = [functional if k == z else Functional(f.columns, f.values, None, f.sizes) for k, f in enumerate(self.at)]
+        usual, other = (data[:, i].tolist() for i in (known.usual, known.other))
         centres = [float(known.target[i]) for i in (known.usual, known.other)]
 
         def loss(target, constant, *rest):

@@ -54,6 +54,8 @@ CASES = {
     "logarithms": (of_log, [Y], [FIXED + P.u[LEVEL], LOG_SIGMA], 6 + 4),
     "two scales": (two, [Y], [FIXED + P.u[LEVEL], LOG_SIGMA, P.shift], 6 + 4),
     "scale first": (lambda y, s, z: gaussian(y, z, s), [Y], [LOG_SIGMA, FIXED + P.u[LEVEL]], 6 + 4),
+    "a scale with an offset": (gaussian, [Y], [FIXED + P.u[LEVEL] + OFFSET, 0.5 * P.log_sigma + 0.7], 6 + 4),
+    "offsets of both": (two, [Y], [FIXED + 3.0, P.log_sigma - 0.4, P.shift + P.log_sigma + 0.2], 4),
     "noise alone": (lambda y, z: 0.5 * (y - z) ** 2, [Y], [FIXED + P.u[LEVEL]], 6 + 4),
 }
 PRIORS = {name: Normal(0.0, 1.5) for name in P.sizes}
@@ -206,7 +208,7 @@ def test_squares_by_hand():
         return 0.5 * a * (y + 1.0 - z) ** 2 * nodes.exp(s) + c * s + d
 
     expression, m = nodes.trace(loss, 4, 2)
-    found = squares_of(expression, [y, a, times, plus], 3, m, 0)
+    found = squares_of(expression, np.array([y, a, times, plus]), m, 0)
     np.testing.assert_allclose(found.target, y + 1.0, rtol=1e-12)
     np.testing.assert_allclose(found.scale, np.sqrt(a / 4.0), rtol=1e-12)
     assert found.usual == 2 and found.other == 1
@@ -228,4 +230,6 @@ def test_cells():
     assert cells.are_few(4 * 12 + 452, 3) and not cells.are_few(499, 3)
     whole = Cells.of(columns[:1])
     assert whole.rows(3) == 4 and len(whole.own) == 0 and whole.cell.tolist() == [0]
-    assert not Cells.of(np.arange(600)[:, None]).are_few(600, 1)
+    many = Cells.of(np.arange(150)[:, None])
+    assert many.rows(1) == 151 and many.are_few(604, 1) and not many.are_few(603, 1)
+    assert many.are_few(1_800, 200) and not many.are_few(9_999, 201)
