@@ -65,7 +65,6 @@ BUGS += [
         ("offsets in no formula", UPDATING, "        offset = offset + linear_offset(table, roles[\"offset\"], roles[\"exposure\"])\n", "        pass\n", LAW),
         ("rows of the second table are one each", KEPT, "of_second = int(rng.hypergeometric(m, n, ROWS))", "of_second = min(m, ROWS) // 2", ALL),
         ("weights of new rows alone", GENERAL, "        weight = np.append(fit.row_weights, weight)\n", "        weight = np.append(np.ones(len(observed.y)), weight)\n", OTHER_LAW),
-        ("cuts in the order drawn", GENERAL, "cuts = np.sort(cuts)", "pass", DRAWN),
         ("draws of intercepts are at zero", FIT, "        natural = values | {\n            name: sum(", "        natural = values | {\n            name: values[name] + 0.0 * sum(", DRAWN),
     ]
 ] + [

@@ -40,11 +40,9 @@ BUGS = [
     Bug(f"correlated effects: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
         ("the volume of a block", MODEL, "total += math.log(root[m + p * n + p])", "total += 0.0", f"{LAW}[2-together]"),
-        ("the volume of the spread", MODEL, "total -= math.log(rise(theta))", "total -= 0.0", f"{LAW}[1-together]"),
         ("the mean does not move with the law", MODEL, "- by_c[p] * mean[begin + q]", "- 0.0 * by_c[p]", f"{LAW}[2-apart]"),
         ("the factor's second column", MODEL, "rest /= math.cosh(min(abs(w), LARGEST_LOG))", "rest /= 1.0", f"{LAW}[2-together]"),
         ("coefficients do not feel the scores of effects", MODEL, "by_natural[self.others[j]] -= self.by[e, j] * by_score", "by_natural[self.others[j]] -= 0.0", f"{LAW}[1-apart]"),
-        ("partial correlations of unit rows", MODEL, "rest = rest * (1.0 - z * z)", "pass", f"{LAWS}[1.0-3]"),
         ("drawn correlations have the law of two", FIT, "found[names[0]].partial(both.width)", "[found[names[0]]] * len(names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("scores that others follow are not pulled back", MODEL, "self.pull_score(begin + p, a[p, p] * by_c[p], by_natural)", "pass", f"{TESTS}::test_coefficients_that_follow_effects_are_in_their_block"),
         ("coefficients are not taken for known", FOUND, "np.linalg.inv(precision[np.ix_(together, together)])", "np.linalg.inv(precision)[np.ix_(together, together)]", f"{TESTS}::test_information_on_effects_is_given_the_coefficients"),

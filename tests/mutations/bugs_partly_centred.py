@@ -9,7 +9,6 @@ LAW = f"{TESTS}::test_the_law_is_that_of_centred_effects"
 BUGS = [
     Bug(f"partly centred: {name}", file, old, new, (test,), *needs)
     for name, file, old, new, test, *needs in [
-        ("no priors of coefficients in gradients", MODEL, "self.base.add_prior_gradient(y, by_natural)", "by_natural[0] += 0.0", LAW),
         ("scores do not fall with coefficients", FOUND, "by = curvature[p:, :p].toarray()", "by = 0.0 * curvature[p:, :p].toarray()", f"{TESTS}::test_information_is_that_of_balanced_groups[many]"),
     ]
 ]  # fmt: skip
