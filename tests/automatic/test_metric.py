@@ -558,3 +558,20 @@ def test_a_ridge_without_an_end_is_named(monkeypatch):
     monkeypatch.setattr(metric, "along_ridge", lambda model, x: "along a ridge")
     with pytest.raises(pdmp.SamplingError, match="failed in window 1: along a ridge"):
         learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed())
+
+
+@pytest.mark.parametrize(("off", "windows"), [(0.04, 1), (0.15, 2)])
+def test_variances_of_the_first_window_replace_those_of_starts(off, windows, monkeypatch):
+    """Above the dimensions of full covariances, if they are a tenth apart: of a normal target they are exact."""
+    monkeypatch.setattr(metric, "DENSE", 2)
+    monkeypatch.setattr(metric, "ENTRIES", 0)  # so that its Hessian is not the metric
+    monkeypatch.setattr(metric, "FIRST_WINDOW", 60)
+    sd = np.array([0.5, 1.0, 4.0, 0.1])
+    target = pdmp.models.Gaussian(np.zeros(4), sd**-2)
+    found = find_starts(target, 3, rng())
+    signs = np.array([1.0, -1.0, 1.0, -1.0])
+    starts = found._replace(gaussian=Gaussian(np.zeros(4), sd * np.exp(0.5 * off * signs)))
+    learnt = learn_metric(target, starts, seed())
+    assert learnt.windows == windows and learnt.settled
+    expected = sd if windows == 2 else sd * np.exp(0.5 * off * signs)
+    np.testing.assert_allclose(np.sqrt(covariance_of(learnt.mass)), expected, rtol=1e-8)

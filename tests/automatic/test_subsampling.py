@@ -108,3 +108,23 @@ def test_a_row_without_a_bound_is_named(monkeypatch):
     rows = pdmp.terms(lambda y, z: 0.5 * (z - y) ** 2 + 1e-9 / (z - 0.7), [np.ones(5)], [np.ones((5, 1)) @ p.z])
     process, said = decided(pdmp.models.sum_of_terms(p, [rows], priors={"z": Normal(0.0, 1.0)}, initial={"z": 1.0}))
     assert process is None and said.startswith("no finite bound for row 0 of <lambda> within")
+
+
+def test_rows_that_have_the_sum_of_all_are_what_a_gradient_costs(monkeypatch):
+    """Of 600 normal responses in 5 groups: 8 rows, which are few, or are compared with single rows."""
+    rng, p = np.random.default_rng(3), pdmp.Parameters(beta=2, u=5, log_sigma=1)
+    X, level, y = (
+        np.column_stack([np.ones(600), rng.standard_normal(600)]),
+        np.arange(600) % 5,
+        rng.standard_normal(600),
+    )
+    rows = pdmp.families.gaussian.rows(y, mu=X @ p.beta + p.u[level], sigma=p.log_sigma)
+    model = pdmp.models.sum_of_terms(p, [rows], {name: Normal(0.0, 1.0) for name in p.sizes})
+    monkeypatch.setattr(subsampling, "FEWEST_ROWS", 500)
+    with pytest.raises(ValueError, match="^8 rows have the same sum as all 600$"):
+        subsampling.of_sum(model, model.mode())
+    monkeypatch.setattr(subsampling, "FEWEST_ROWS", 8)
+    offers = subsampling.of_sum(model, model.mode())
+    assert (
+        offers["all rows"].rows == subsampling.SHARE * 8 and "and 8 have the same sum as all" in offers["all rows"].said
+    )
