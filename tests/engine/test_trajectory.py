@@ -290,22 +290,24 @@ def test_functions_of_one_and_of_many_points(monkeypatch):
 @pytest.mark.parametrize("kind", ["lines", "arcs"])
 @pytest.mark.parametrize("edge", [-1.0, 0.1, 1.7])
 def test_functions_that_jump_are_integrated_without_a_bias(kind, edge):
-    """Of 4,000 segments the time above an edge: its error is that of a random place in each, whatever the nodes are.
+    """Of 4,000 segments that cross an edge just behind the second node: the time above it, up to its own errors.
 
-    Lines of usual lengths 1.5, and arcs around 0 of up to several turns, with the times by a fine grid. The bias of
-    Gauss-Legendre quadrature alone, with three nodes on a line, would be 15 and more of these errors at 1.7.
+    The errors are those of a random place in each segment. Quadrature alone takes the node for half of what it stands
+    for, and would be off by many of them.
     """
     rng, m = np.random.default_rng(3), 4_000
-    h, x, v = rng.exponential(1.5, m), rng.standard_normal((m, 2)), rng.choice([-1.0, 1.0], (m, 2))
-    centre = None if kind == "lines" else np.zeros(2)
-    x[:, 0] = edge - 2.0 * v[:, 0] * rng.random(m)  # that mostly cross it, from where they start within its reach
+    nodes, centre = (module.NODES, None) if kind == "lines" else (module.ARC_NODES, np.zeros(2))
+    h, x, v = rng.uniform(0.9, 1.0, m), rng.standard_normal((m, 2)), np.ones((m, 2)) * 2.0
+    before = (nodes[1] + 0.002) * h
+    x[:, 0] = edge - 2.0 * before if centre is None else (edge - 2.0 * np.sin(before)) / np.cos(before)
     found = segment_integrals(lambda z: 1.0 * (z[0] > edge), h, x, v, centre)
-    fine = (np.arange(4_000) + 0.5) / 4_000
-    u = fine[:, None] * h
-    there = x[:, 0] + u * v[:, 0] if centre is None else x[:, 0] * np.cos(u) + v[:, 0] * np.sin(u)
+    u = ((np.arange(4_000) + 0.5) / 4_000)[:, None] * h
+    there = x[:, 0] + 2.0 * u if centre is None else x[:, 0] * np.cos(u) + 2.0 * np.sin(u)
     expected = h * np.mean(there > edge, axis=0)
     error = float(np.sqrt(np.sum((found - expected) ** 2)))
     assert 0.0 < error < 0.01 * expected.sum() and abs(np.sum(found - expected)) < 3.5 * error
+    quadrature = (module.WEIGHTS if centre is None else module.ARC_WEIGHTS)[2:].sum() * h.sum()
+    assert abs(quadrature - expected.sum()) > 3.5 * error
 
 
 def test_places_on_segments_are_as_random():
