@@ -15,6 +15,7 @@ from pdmp.data import memory
 from pdmp.data.dataset import standardised
 from pdmp.diagnostics.summary import _path_distance
 from pdmp.engine import storage
+from pdmp.native.classes import Compiled
 from pdmp.native.explanations import explained
 from tests.toys import Telegraph
 
@@ -434,3 +435,20 @@ def test_the_family_and_the_columns_of_a_regression_are_named():
             pdmp.regression("y ~ x", {"y": Y, "x": X[:, 0]}, family=bad, sample=False)
     with pytest.raises((TypeError, ValueError), match="^[^\n]*$"):
         pdmp.regression("y ~ x", {"y": Y, "x": np.array(None)}, sample=False)
+
+
+def test_whatever_has_a_constructor_looks_at_its_arguments():
+    """One that only takes them, given by place or by name; numbers and texts are its own matter."""
+
+    class Taker(Compiled):
+        def __init__(self, first, second=None):
+            pass
+
+    Taker(1.0, "text")
+    for args, kwargs, name in (
+        ((1.0, [1j]), {}, "second"),
+        (([1j],), {}, "first"),
+        ((1.0,), {"second": [1j]}, "second"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}`.*complex"):
+            Taker(*args, **kwargs)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import concurrent.futures
 import math
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import discrete
 import pdmp
+from pdmp.models.adapters import function as adapter
 from tests.engine.helpers_run import same
 
 pytestmark = pytest.mark.exact
@@ -173,8 +175,11 @@ def beyond_a_point(x):
     ("function", "reuses"),
     [(InWorkArrays(), True), (in_global_work, True), (beyond_a_point, True), (lambda x: (0.5 * x @ x, x + 0.0), False)],
 )
-def test_a_function_that_works_in_arrays_of_its_own_is_called_by_one_thread_at_a_time(function, reuses, check_gradient):
+def test_a_function_that_works_in_arrays_of_its_own_is_called_by_one_thread_at_a_time(
+    function, reuses, check_gradient, monkeypatch
+):
     """Also where the caller has been at `initial`, so that a call there changes nothing."""
+    monkeypatch.setattr(adapter, "_changing", weakref.WeakKeyDictionary())  # of another case's model of the function
     function(np.zeros(2))
     model = pdmp.models.from_function(function, 2, check_gradient=check_gradient)
     assert model.callback.reuses is reuses

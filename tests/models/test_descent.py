@@ -148,3 +148,18 @@ def test_runs_do_not_search_before_they_start(many, monkeypatch):
 def test_bad_arguments(options):
     with pytest.raises(ValueError, match=f"`{next(iter(options))}`"):
         find_mode(LOGISTIC, **options)
+
+
+def test_it_ends_with_the_first_point_within_the_tolerance(monkeypatch):
+    """Though L-BFGS would go on."""
+    evaluate, within = descent._Search.evaluate, []
+
+    def watched(search, x):
+        try:
+            return evaluate(search, x)
+        finally:
+            within.append(search.error <= search.tolerance)
+
+    monkeypatch.setattr(descent._Search, "evaluate", watched)
+    assert find_mode(LOGISTIC, [2.0, 2.0, -2.0], 0.02, data_passes=100).reached
+    assert len(within) > 2 and within[-1] and not any(within[:-1])

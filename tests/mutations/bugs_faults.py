@@ -33,7 +33,7 @@ BUGS = [
             MAXIMA,
             "            if math.isnan(found):\n                return found\n",
             "",
-            GRADIENTS,
+            "tests/thinning/test_bounds.py",
         ),
         (
             "failing gradient: counts of a loop that raised are left behind",

@@ -284,6 +284,14 @@ def test_the_search_for_the_maximum_narrows_its_bracket(where):
     assert len(walk.asked) == 6 and 0.0 < min(walk.asked) < max(walk.asked) < 1.0
 
 
+@plain_only
+def test_the_search_for_the_maximum_ends_where_a_rate_is_not_finite():
+    """Beside the best point, where a search that went on would pass over it."""
+    walk = Walk(lambda t: 1.0 - (t - 0.52) ** 2 if abs(t - 0.5) < 1e-9 or t in (0.0, 1.0) else math.nan, Maxima(), 1.0)
+    ends = [walk.function(t) for t in (0.0, 0.5, 1.0)]
+    assert math.isnan(walk.bound.search(walk, walk.state, 0.0, 1.0, *ends, None)) and len(walk.asked) == 1
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # No bound given, bad input
 
