@@ -251,6 +251,7 @@ class Anchored:
 
 
 @plain_only
+@pytest.mark.slow
 def test_of_student_t_regressions_other_modes_are_told():
     """Of two clusters that are alike each has a mode; a gaussian law has one, and is not looked at."""
     model = outlying(0.5)
