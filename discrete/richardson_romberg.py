@@ -40,6 +40,7 @@ from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.diagnostics.averages import grid_size, variance
+from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.flow import Still
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
@@ -94,10 +95,10 @@ class RichardsonRombergReport(Report):
         """
         if run.store == "moments" or any(record.length <= 0.0 for record in run.records):
             return []
-        draws = run.draws(min(grid_size(run) or int(run.events.min()), FINE_DRAWS)).reshape(-1, run.dim)
+        draws = run.draws(min(grid_size(run) or int(run.events.min()), FINE_DRAWS))
         with np.errstate(all="ignore"):
-            ratio = variance(run) / draws.var(axis=0)
-            off = np.where((ratio > 0.0) & (run.ess("sd") > SETTLED), np.abs(np.log(ratio)), 0.0)
+            ratio = variance(run) / draws.var(axis=(0, 1))
+            off = np.where((ratio > 0.0) & (draws_ess(draws, "sd") > SETTLED), np.abs(np.log(ratio)), 0.0)
         k = int(np.argmax(off))
         if not off[k] > math.log(FAR):
             return []

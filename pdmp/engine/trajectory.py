@@ -20,6 +20,8 @@ from pdmp.native.explanations import explained_methods
 DENSE_BYTES = 2_000_000_000
 #: Numbers in a block of a path that is read block by block.
 BLOCK = 2_000_000
+#: And of one whose sums need tables of the same size, which should stay in the processor's cache.
+SUMMED = 200_000
 #: As in `recording.fill_grid`: an event that is before a grid point by no more than rounding counts as after it.
 NUDGE = 1.0 + 1e-14
 
@@ -310,7 +312,11 @@ class Trajectory:
         return a, b
 
     def segments(
-        self, a: float | None = None, b: float | None = None, cuts: Sequence[float] | np.ndarray = ()
+        self,
+        a: float | None = None,
+        b: float | None = None,
+        cuts: Sequence[float] | np.ndarray = (),
+        block: int = BLOCK,
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
         """The path over [a, b] in blocks of m segments between events.
 
@@ -320,6 +326,8 @@ class Trajectory:
             By default from the end of the warm-up to the end of the path.
         cuts : sequence of float, optional
             Sorted times within [a, b] at which segments end as well.
+        block : int, optional
+            Numbers in the positions of a block, about.
 
         Yields
         ------
@@ -334,9 +342,12 @@ class Trajectory:
         times = self.times
         inner = times[(times > a) & (times < b)]
         if len(cuts):
-            inner = np.union1d(inner, cuts)
+            cuts = np.asarray(cuts, dtype=float)
+            before = np.searchsorted(inner, cuts)
+            new = np.append(inner, np.inf)[before] != cuts
+            inner = np.insert(inner, before[new], cuts[new])
         knots = np.concatenate([[a], inner, [b]])
-        size = max(BLOCK // self.dim, 1)
+        size = max(block // self.dim, 1)
         for k in range(0, len(knots) - 1, size):
             part = knots[k : k + size + 1]
             x = self._read(part[:-1], "right")
@@ -388,26 +399,43 @@ class Trajectory:
 
         def integrals(h, x, v):
             if f is not None:
-                return np.moveaxis(segment_integrals(f, h, x, v, self.centre), -1, 0)
-            value = h[:, None] * x
+                return [(np.ones(len(h)), np.moveaxis(segment_integrals(f, h, x, v, self.centre), -1, 0))]
+            products = [(h, x)]
             if v is not None:
-                along, across = (part[:, None] for part in _integrals(h, self.centre)[:2])
-                value = value + along * v - across * _bend(x, v, self.centre)
-            return value
+                along, across = _integrals(h, self.centre)[:2]
+                products += [(along, v)] if self.centre is None else [(along, v), (-across, _bend(x, v, self.centre))]
+            return products
 
-        return self._sum_stretches(ends, b, integrals) * (n / (b - a))
+        block = SUMMED if f is None else BLOCK  # as a function is tried with single positions of each
+        return self._sum_stretches(ends, b, lambda *segments: [integrals(*segments)], block)[0] * (n / (b - a))
 
-    def _sum_stretches(self, ends, b, integrals):
-        """Sums of ``integrals(h, x, v)``, (m, ...) of m segments, between each two of `ends`; the path is read to b."""
+    def _sum_stretches(self, ends, b, integrals, block=SUMMED):
+        """Sums over the m segments between each two of `ends`; the path is read to b.
+
+        For each sum ``integrals(h, x, v)`` has a list of weights (m,) and values (m, ...), whose products are added.
+        """
+        from scipy import sparse
+
         n, out, now = len(ends) - 1, None, ends[0]
-        for h, x, v in self.segments(ends[0], b, ends[1:-1]):
-            value = integrals(h, x, v)
+        for h, x, v in self.segments(ends[0], b, ends[1:-1], block):
             until = now + np.cumsum(h)
             which = np.clip(np.searchsorted(ends, until - 0.5 * h) - 1, 0, n - 1)
             begin = np.flatnonzero(np.diff(which, prepend=-1))
+            segments, rows = np.arange(len(h)), np.append(begin, len(h))
+            # A product with a matrix that has a row for each stretch reads the values once, and copies none.
+            found = [
+                sum(
+                    (sparse.csr_matrix((weights, segments, rows)) @ values.reshape(len(h), -1)).reshape(
+                        -1, *values.shape[1:]
+                    )
+                    for weights, values in products
+                )
+                for products in integrals(h, x, v)
+            ]
             if out is None:
-                out = np.zeros((n, *value.shape[1:]))
-            out[which[begin]] += np.add.reduceat(value, begin, axis=0)
+                out = [np.zeros((n, *sums.shape[1:])) for sums in found]
+            for total, sums in zip(out, found, strict=True):
+                total[which[begin]] += sums
             now = until[-1]
         return out
 
@@ -473,7 +501,7 @@ class Trajectory:
             squares, fourth = np.empty((n, self.dim)), np.empty(self.dim)
             for first, last, rows in self._column_blocks(n + 1):
                 h, x, v, bend, which, stretch = self._column_pieces(ends, first, last, rows)
-                two, four = _power_integrals(h, x - centre[first + which], v, bend)
+                two, four = (h * power for power in _power_means(h, x - centre[first + which], v, bend))
                 m = last - first
                 squares[:, first:last] = np.bincount(stretch * m + which, weights=two, minlength=n * m).reshape(n, m)
                 fourth[first:last] = np.bincount(which, weights=four, minlength=m)
@@ -481,10 +509,11 @@ class Trajectory:
 
         def integrals(h, x, v):
             bend = None if self.centre is None else _bend(x, v, self.centre)
-            return np.stack(_power_integrals(h[:, None], x - centre, v, bend), axis=1)
+            two, four = _power_means(h[:, None], x - centre, v, bend)
+            return [(h, two)], [(h, four)]
 
-        found = self._sum_stretches(ends, b, integrals)
-        return found[:, 0] * (n / (b - a)), found[:, 1].sum(axis=0) / (b - a)
+        squares, fourth = self._sum_stretches(ends, b, integrals)
+        return squares * (n / (b - a)), fourth.sum(axis=0) / (b - a)
 
     def _column_pieces(self, ends, first, last, rows):
         """Pieces of the paths of coordinates first … last - 1, whose rows these are, between their events and `ends`.
@@ -620,16 +649,16 @@ def _integrals(s, centre):
     return rise, lag, 0.5 * (lag + swing * rise), 0.5 * rise * rise, 0.5 * (3.0 * lag - swing * rise)
 
 
-def _power_integrals(h, z, v, bend):
-    """∫ z² and ∫ z⁴ over segments of lengths h that start at z with velocities v, arrays; `bend` is None on lines."""
+def _power_means(h, z, v, bend):
+    """Averages of z² and z⁴ over segments of lengths h that start at z with velocities v; `bend` is None on lines."""
     if v is None:
         square = z * z
-        return h * square, h * square * square
+        return square, square * square
     if bend is None:
         w = z + v * h
         square, product = z * z + w * w, z * w
-        return h * (square + product) / 3.0, h * (square * (square + product) - product * product) / 5.0
-    # z(u) = c + r cos(u + s), and the integrals of powers of the cosine.
+        return (square + product) / 3.0, (square * (square + product) - product * product) / 5.0
+    # z(u) = c + r cos(u + s), and the averages of powers of the cosine; those of a segment of length 0 are not used.
     c, r, s = z - bend, np.hypot(bend, v), -np.arctan2(v, bend)
 
     def powers(u):
@@ -637,10 +666,10 @@ def _power_integrals(h, z, v, bend):
         two, four = 0.25 * np.sin(2.0 * u), np.sin(4.0 * u) / 32.0
         return np.array([sine, 0.5 * u + two, sine - sine**3 / 3.0, 0.375 * u + two + four])
 
-    one, two, three, four = powers(s + h) - powers(s)
+    one, two, three, four = (powers(s + h) - powers(s)) / np.where(h > 0.0, h, 1.0)
     return (
-        c * c * h + 2.0 * c * r * one + r * r * two,
-        c**4 * h + 4.0 * c**3 * r * one + 6.0 * c * c * r * r * two + 4.0 * c * r**3 * three + r**4 * four,
+        c * c + 2.0 * c * r * one + r * r * two,
+        c**4 + 4.0 * c**3 * r * one + 6.0 * c * c * r * r * two + 4.0 * c * r**3 * three + r**4 * four,
     )
 
 
