@@ -289,9 +289,9 @@ def reference(
 ) -> Reference:
     r"""Moments and draws of a target from a long run of an exact sampler, checked against another one.
 
-    The Bouncy Particle Sampler runs until R-hat < 1.01 and the effective sample size is at least `ess` for every mean
-    and `ess` / 4 for every standard deviation. Hamiltonian Monte Carlo, which has no event and no bound in common with
-    it, then runs until its effective sample sizes are a quarter of these, and the means of the two must agree.
+    Hamiltonian Monte Carlo runs until R-hat < 1.01 and the effective sample size is at least `ess` for every mean and
+    `ess` / 4 for every standard deviation. The Bouncy Particle Sampler, which has no step and no acceptance in common
+    with it, then runs until its effective sample sizes are a quarter of these, and the means of the two must agree.
 
     A logistic regression is sampled in coordinates z in which its posterior is nearly standard normal: θ = V z with
     VᵀHV = I and VᵀPV = Λ diagonal (a generalised eigenproblem), H the Hessian at the mode and P the prior's precision.
@@ -345,11 +345,11 @@ def reference(
     seed = seed_number("seed", seed)
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
+    first = HMC(target, metric=None if whitened else hessian)
+    one = _long_enough(first, starts, ess, seed, executor, say)
     # On a standard normal, half the rate of the bounces: with fewer refreshments |x| mixes slowly, and so do the
     # standard deviations.
-    first = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
-    one = _long_enough(first, starts, ess, seed, executor, say)
-    second = HMC(target, metric=None if whitened else hessian)
+    second = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
     two = _long_enough(second, starts, ess / 4, seed + 1, executor, say)
     standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
     # In the sampler's coordinates, which are nearly independent: the maximum of d nearly independent z values.
@@ -357,12 +357,12 @@ def reference(
     rhat, smallest = float(np.max(one.rhat())), float(np.min(one.ess()))
     text = (
         f"{type(first).__name__} in {chains} chains of {one.stats['data_passes'] / chains:,.0f} data passes, "
-        f"R-hat {rhat:.3f}, min ESS {smallest:,.0f}; HMC agrees: max |z| = {max_z:.1f}"
+        f"R-hat {rhat:.3f}, min ESS {smallest:,.0f}; {type(second).__name__} agrees: max |z| = {max_z:.1f}"
     )
     if not max_z < LARGEST_Z:
         raise SamplingError(f"The two exact samplers of the reference disagree: max |z| = {max_z:.1f}.", run=one)
-    if one.stats["bound_violations"]:
-        text += f"; {one.stats['bound_violations']} bound violations"
+    if two.stats["bound_violations"]:
+        text += f"; {two.stats['bound_violations']} bound violations of {type(second).__name__}"
     cov = V @ one.cov() @ V.T
     draws = one.draws(min(4_000, max(int(ess / chains), 250))).reshape(-1, model.dim) @ V.T
     return Reference(V @ one.mean(), np.sqrt(np.diag(cov)), cov, draws, rhat, smallest, max_z, text)

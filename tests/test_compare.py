@@ -69,7 +69,7 @@ def test_reference_of_a_known_law():
     assert np.all(np.abs(truth.mean - [3.0, -1.0]) < 5.0 * sd / math.sqrt(truth.ess))
     assert np.all(np.abs(truth.sd / sd - 1.0) < 5.0 / math.sqrt(2.0 * truth.ess / 4.0))
     assert truth.cov[0, 1] == pytest.approx(0.6, abs=0.3)
-    assert truth.draws.shape[1] == 2 and "R-hat" in truth.text and "HMC agrees" in truth.text
+    assert truth.draws.shape[1] == 2 and "R-hat" in truth.text and "BPS agrees" in truth.text
 
 
 def test_reference_of_a_logistic_regression(model, reference):

@@ -192,8 +192,8 @@ class Told:
 def test_the_two_runs_of_a_reference(monkeypatch):
     covariance = np.array([[1.0, 0.6], [0.6, 4.0]])
     model = pdmp.models.Gaussian([3.0, -1.0], np.linalg.inv(covariance))
-    one = Told([3.0, -1.0], [1.0, 4.0], 400.0, rhat=1.004, cov=covariance, violations=2)
-    two = Told([3.1, -0.6], [1.0, 4.0], np.array([100.0, 100.0]))
+    one = Told([3.0, -1.0], [1.0, 4.0], 400.0, rhat=1.004, cov=covariance)
+    two = Told([3.1, -0.6], [1.0, 4.0], np.array([100.0, 100.0]), violations=2)
     runs, seen = [one, two], []
 
     def long_enough(*args):
@@ -207,8 +207,8 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     z = np.random.default_rng(5).standard_normal((3, 2))
     starts = [3.0, -1.0] + 2.0 * z @ np.linalg.cholesky(covariance).T
     (first, at, ess, seed, where, _), (second, same, less, other, there, _) = seen
-    assert type(first) is pdmp.BPS and type(second) is pdmp.HMC
-    np.testing.assert_allclose(second.metric.root @ second.metric.root.T, covariance)
+    assert type(first) is pdmp.HMC and type(second) is pdmp.BPS
+    np.testing.assert_allclose(first.metric.root @ first.metric.root.T, covariance)
     assert first.model is model and second.model is model
     np.testing.assert_allclose(at, starts, rtol=1e-9)
     assert same is at and (ess, less) == (900, 225) and (seed, other) == (5, 6) and where is there is pool
@@ -219,7 +219,8 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     np.testing.assert_allclose(found.cov, covariance)
     assert one.asked == [300] and found.draws.shape == (900, 2)  # `ess` in all, of three chains
     assert found.text == (
-        "BPS in 3 chains of 200 data passes, R-hat 1.004, min ESS 400; HMC agrees: max |z| = 1.8; 2 bound violations"
+        "HMC in 3 chains of 200 data passes, R-hat 1.004, min ESS 400; "
+        "BPS agrees: max |z| = 1.8; 2 bound violations of BPS"
     )
     runs[:] = [Told([3.0, -1.0], [1.0, 4.0], 400.0), Told([3.0, 0.6], [1.0, 4.0], 100.0)]
     with pytest.raises(pdmp.SamplingError, match=r"disagree: max \|z\| = 7.2"):

@@ -237,7 +237,6 @@ def reference_of(target, **options):
 
 
 case(lambda: reference_of(model(), ess=40), "reference of a logistic regression")
-case(lambda: reference_of(target(), ess=1_600.0, seed=3, chains=2, mode=moved([0.1, 0.9])), "reference of a Gaussian")
 
 
 @case

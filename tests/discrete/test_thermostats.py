@@ -177,7 +177,6 @@ def test_by_default_each_variable_of_the_model_is_a_block():
     assert discrete.SGNHT(pdmp.models.sum_of_terms(p, [rows]), 0.2, thermostat="per_block").block.tolist() == [0, 1, 1]
 
 
-
 def test_a_thermostat_for_each_coordinate_is_one_for_each_block_of_one():
     several = path(discrete.MSGNHT(PROVIDER, 0.2, scheme="euler"))
     blocks = path(discrete.SGNHT(PROVIDER, 0.2, thermostat="per_block", blocks=[1, 1, 1]))

@@ -164,7 +164,10 @@ def replaced(bug, source):
         if module is None:
             return False
         names = constants_of(node)
-        values = eval(compile(ast.Expression(node.value), bug.file, "eval"), vars(module))
+        try:
+            values = eval(compile(ast.Expression(node.value), bug.file, "eval"), vars(module))
+        except Exception:  # noqa: BLE001 - the module cannot be imported with it, which a copy shows
+            return False
         for name, new in zip(names, values if len(names) > 1 else [values], strict=True):
             old = getattr(module, name)
             for other in [m for key, m in sys.modules.items() if key.partition(".")[0] in PACKAGES]:

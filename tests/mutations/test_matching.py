@@ -80,6 +80,15 @@ def test_what_cannot_be_planted_is_not_caught(tmp_path):
     assert "has no attribute" in (tmp_path / "printed").read_text(encoding="utf-8")
 
 
+def test_a_constant_that_cannot_be_computed_is_left_to_a_copy():
+    source = (ROOT / "pdmp" / "diagnostics" / "averages.py").read_text(encoding="utf-8")
+    line = "STRETCHES = 1_024"
+    number = source[: source.index(line)].count("\n") + 1
+    changed = source.replace(line, "STRETCHES = 1_024 * None")
+    bug = types.SimpleNamespace(file="pdmp/diagnostics/averages.py", line=number, text=lambda text: changed)
+    assert not live.replaced(bug, source)
+
+
 @pytest.mark.slow
 def test_what_is_planted_is_python():
     wrong = []
