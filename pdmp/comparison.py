@@ -403,12 +403,12 @@ def _long_enough(process, starts, ess, seed, executor, say):
                 if run is None
                 else extend(run, proposals=proposals, executor=executor)
             )
-        rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
+        rhat, mean_ess = float(np.max(run.rhat())), float(np.min(run.ess()))
         say(
             f"reference, {type(process).__name__}: {proposals:,} proposals a chain, "
             f"R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}"
         )
-        if rhat < LARGEST_RHAT and mean_ess >= ess and sd_ess >= ess / 4:
+        if rhat < LARGEST_RHAT and mean_ess >= ess and float(np.min(run.ess("sd"))) >= ess / 4:
             return run
         proposals *= 2
     raise SamplingError(

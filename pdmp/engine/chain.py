@@ -583,9 +583,7 @@ class Chain:
         `last`: after `extend` only. Till then the record has the chain's own rows, which in many dimensions are most of
         its memory.
         """
-        self._store()
-        if len(self.blocks) != 1:
-            self.blocks = [self._joined()]
+        self.join()
         times, kinds, which, xs, vs = self.blocks[0]
         end = self._time(self.stopped)
         grid = self.recording.grid
@@ -620,13 +618,15 @@ class Chain:
         since = float(self.recording.integrals.since[0])
         return self.process.report.accumulated(self.process, self.state, since, end) if end > since else {}
 
-    def _joined(self):
+    def join(self):
+        """Put the blocks that the chain has stored together to one."""
+        self._store()
         if not self.blocks:
             skeleton = self.recording.skeleton
-            return tuple(
-                a[:0].copy() for a in (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
-            )
-        return tuple(np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
+            parts = (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
+            self.blocks = [tuple(part[:0].copy() for part in parts)]
+        elif len(self.blocks) > 1:
+            self.blocks = [tuple(np.concatenate(parts) for parts in zip(*self.blocks, strict=True))]
 
     # -- other Python processes ---------------------------------------------------------------------------------------
 

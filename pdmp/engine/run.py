@@ -62,6 +62,7 @@ from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
+from pdmp.native.threads import each
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
@@ -472,6 +473,8 @@ def _drive(chains, info, executor, progress, file, started, goal):
     info, run = info | {"wall_seconds": perf_counter() - started}, None
     failed = [chain for chain in chains if chain.failure is not None]
     try:
+        for _ in each(Chain.join, [(chain,) for chain in chains]):
+            pass
         run = Run(info, [c.finish(last=True) for c in chains], process=chains[0].process, chains=chains, extend=extend)
         run._known = _known(run.process)
         if broken is None and not failed:

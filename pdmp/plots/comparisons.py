@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pdmp.tuning.competition import Tuning
 
 VERTICES = 150  #: number of events shown of the path with the most frequent events
+CONTOURED = 1_500  #: draws whose density has contours, at most
 CURVE = 200  #: points of a run's error
 #: Costs: their column in the table of a comparison, and what they are called.
 COSTS = {
@@ -247,7 +248,7 @@ def _show_paths(figure, grid, table, labels, colours, chosen):
     centre, width = reference.mean[[i, j]], 4.2 * reference.sd[[i, j]]
     contour = None
     if i != j:
-        sample = reference.draws[:: max(len(reference.draws) // 3_000, 1)][:, [i, j]].T
+        sample = reference.draws[:: math.ceil(len(reference.draws) / CONTOURED)][:, [i, j]].T
         density = gaussian_kde(sample)
         levels = np.quantile(density(sample), [1.0 - m for m in MASSES])
         u, v = (np.linspace(c - w, c + w, 90) for c, w in zip(centre, width, strict=True))

@@ -25,6 +25,7 @@ COLOURS = (
     *("#0072B2", "#D55E00", "#5EAF94", "#5E2843", "#43AFCA", "#794328", "#282894", "#0DCA5E"),
     *("#1A85FF", "#2828E6"),
 )
+SMOOTHED = 2_000  #: draws of which a kernel density is, at most
 MARKERS = "os^DvPX*"  #: of the kinds of event, which have colours too
 DASHES = (0, (4, 1.2))  #: of fixed-step samplers
 STYLE = {
@@ -270,10 +271,11 @@ def sampler_of(run: Run) -> str:
 
 
 def kernel_density(x: np.ndarray, points: np.ndarray) -> np.ndarray | None:
-    """Kernel density of draws; None if they are all the same."""
+    """Kernel density of draws, of at most `SMOOTHED` that are evenly spread; None if they are all the same."""
     from scipy.stats import gaussian_kde
 
     x = x[np.isfinite(x)]
+    x = x[:: math.ceil(len(x) / SMOOTHED)] if len(x) else x
     return gaussian_kde(x)(points) if len(x) > 2 and np.ptp(x) > 0.0 else None
 
 
