@@ -10,7 +10,14 @@ from scipy import sparse
 import pdmp
 from pdmp.factors.bounds import FactorWithin
 from pdmp.factors.graph import FactorGraph
-from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
+from pdmp.factors.sums import (
+    SumFactors,
+    SumPartials,
+    graph_of_sum,
+    local_graph,
+    neighbours_of,
+    quadratic_terms,
+)
 from pdmp.flow import Elliptic, Linear
 from pdmp.models.priors import HalfNormal, Normal, StudentT
 from pdmp.process import DATA, HORIZON
@@ -316,6 +323,20 @@ def test_where_terms_have_few_coordinates_each_has_a_clock():
         regression = pdmp.models.sum_of_terms(p, [rows], {"b": Normal(0.0, 1.0)})
         assert local_graph(regression) is None
         assert not isinstance(pdmp.ZigZag(regression).thinning, Enclosures)
+
+
+def test_which_terms_are_quadratic():
+    """Those whose second derivatives depend on the data alone, of the rows and then of the priors by coordinate."""
+    p = pdmp.Parameters(x=2, s=1)
+    i = np.arange(2)
+    rows = [
+        pdmp.terms(lambda c, a: c * (a - 1.0) ** 2, [[0.7, 1.1]], [p.x[i]]),
+        pdmp.terms(lambda a: np.exp(a), at=[p.x[i]]),
+        pdmp.terms(lambda a, b: a * b + 3.0 * a, at=[p.x[i], p.s]),
+        pdmp.terms(lambda a, b: a * a * b, at=[p.x[i], p.s]),
+    ]
+    model = pdmp.models.sum_of_terms(p, rows, {"x": Normal(0.0, 1.0), "s": StudentT(4.0, 0.0, 1.0)})
+    assert quadratic_terms(model).tolist() == [True] * 2 + [False] * 2 + [True] * 2 + [False] * 2 + [True, True, False]
 
 
 def test_of_quadratic_terms_alone_rates_are_inverted():

@@ -1030,6 +1030,18 @@ def test_the_table_of_a_fit_by_hand():
     assert np.array_equal(fit.some_draws(7), fit.run.x[:, :3].reshape(9, -1)[:7])
 
 
+def test_a_further_group_leaves_the_others_as_they_are():
+    """Of ArviZ's data as it is: what is given comes back in the group, and the draws are what they were."""
+    from pdmp.formulas import exported
+
+    run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), time=9.0, chains=2, seed=1, progress=False)
+    data, y = run.to_arviz(6), np.arange(2.0 * 5 * 3).reshape(2, 5, 3)
+    draws = {name: np.array(values) for name, values in data["posterior"].data_vars.items()}
+    found = exported.with_group(data, "posterior_predictive", {"c": y})
+    assert np.array_equal(found["posterior_predictive"]["c"], y)
+    assert draws and all(np.array_equal(found["posterior"][name], values) for name, values in draws.items())
+
+
 def test_predictive_draws_stand_by_chain_and_draw(monkeypatch):
     """Responses with their noise, by the seed; none where there are more than 20 million of all chains."""
     from pdmp.formulas import exported

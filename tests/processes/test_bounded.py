@@ -477,6 +477,7 @@ def test_a_start_inside_of_half_spaces_is_found():
         ({"lower": 1.0, "upper": [2.0, 1.0, 3.0]}, "`lower` must be below `upper`; in coordinate 1 they are 1 and 1"),
         ({"lower": [1.0, 2.0]}, r"`lower` must be a number or have shape \(3,\), got \(2,\)"),
         ({"lower": np.nan}, "`lower` must be finite, or -inf"),
+        ({"lower": [0.0, np.nan, 0.0]}, "`lower` must be finite, or -inf"),
         ({"upper": -np.inf}, "`upper` must be finite, or inf"),
         ({"upper": "one"}, "`upper` must hold numbers"),
         ({"halfspaces": [([1.0, 0, 0], 1.0), ([0.0, 0.0, 0.0], 1.0)]}, "the normal of number 1 is zero"),
