@@ -20,22 +20,23 @@ the sum depends on such a triangle. Golub & Van Loan (2013), Matrix Computations
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdmp.expressions.functionals import Functional
-from pdmp.expressions.nodes import FUNCTION, PRODUCT, Node
+from pdmp.expressions.nodes import PRODUCT, SUM, VARIABLE, WHERE, Node
 from pdmp.expressions.tape import Tape
 from pdmp.native.classes import Compiled, entry
 
 FEWEST = 500  #: rows: the sum of fewer takes microseconds
 FEWER = 4  #: times as many rows must there be as there are in their place
 WIDEST = 200  #: entries of a row: a rotation costs their square
-SPREADS = (0.5, 1.0, 3.0, 30.0, 100.0)  #: of points at which rows are compared, and of their opposites
-ROUNDING = 1e-9  #: share by which what is equal may differ
-KINKED = {"abs", "sign", "kink"}
+SOMEWHERE = 0.7  #: size of the other functionals where residuals are computed
+ROUNDING = 1e-12  #: share by which what is equal may differ
+Product = tuple[int, tuple[tuple[int, float], ...]]  #: a power of z; functions by the number of their node, and powers
 
 
 class Squares(NamedTuple):
@@ -74,59 +75,117 @@ def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> 
     return z if z in first.depends and z not in first.derivative(z).depends else None
 
 
-def is_sum_of_products(node: Node, differ: set[int], seen: set[int] | None = None) -> bool:
-    """Whether it is a sum of what data say, each times a smooth function of the functionals alone.
+def products_of(node: Node, data: np.ndarray, z: int, centre: np.ndarray) -> dict[Product, np.ndarray] | None:
+    """A loss as a sum of what data say, each times (z - centre)ᵃ and functions of the other functionals.
 
-    So is a power of such a sum. Then rows that agree on what is compared at a few points agree everywhere. `differ`:
-    which data are not the same in all rows.
+    By a and by the nodes and powers of these functions: what the data say of each row, (n,). None for another loss, as
+    one in which data are within a function. Functions that are equal only as numbers count as different.
     """
-    seen = set() if seen is None else seen
-    if node.index in seen or not node.depends:
-        return True
-    seen.add(node.index)
-    mixed = bool(node.data() & differ)
-    if node.kind == FUNCTION and (mixed or node.args[0] in KINKED):
-        return False
-    for part, e in node.args if node.kind == PRODUCT else ():
-        if part.depends and part.data() & differ and (e < 0 or e != int(e)):
-            return False
-    return all(is_sum_of_products(part, differ, seen) for part in node.parts)
+    differ = {j for j, column in enumerate(data) if np.any(column != column[0])}
+    n = data.shape[1]
+
+    def is_common(part):
+        return z not in part.depends and not part.data() & differ
+
+    def of_data(part):
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(Tape([part])(data, np.zeros((max(z, *expression.depends) + 1, n)))[0], n)
+
+    def times(one, other):
+        found: dict[Product, np.ndarray] = {}
+        for (a, powers), x in one.items():
+            for (b, more), y in other.items():
+                exponents = dict(powers)
+                for index, e in more:
+                    exponents[index] = exponents.get(index, 0) + e
+                key = a + b, tuple(sorted((index, e) for index, e in exponents.items() if e))
+                found[key] = found.get(key, 0.0) + x * y
+        return found
+
+    def of_power(part, e):
+        if part.depends and is_common(part):
+            return {(0, ((part.index, e),)): np.ones(n)}
+        if not part.depends:
+            with np.errstate(all="ignore"):
+                return {(0, ()): of_data(part) ** float(e)}
+        inner = of(part)
+        if inner is None or e != int(e) or not 0 < e <= 4:
+            return None
+        return functools.reduce(times, [inner] * int(e))
+
+    def added_up(parts):
+        found: dict[Product, np.ndarray] = {}
+        for factor, inner in parts:
+            if inner is None:
+                return None
+            for key, x in inner.items():
+                found[key] = found.get(key, 0.0) + factor * x
+        return found
+
+    def of(part):
+        if not part.depends:
+            return {(0, ()): of_data(part)}
+        if part.kind == VARIABLE and part.args == z:
+            return {(1, ()): np.ones(n), (0, ()): centre}
+        if part.kind == SUM:
+            constant, terms = part.args
+            return added_up([(constant, {(0, ()): np.ones(n)}), *((c, of(term)) for c, term in terms)])
+        if part.kind == PRODUCT:
+            factors = [of_power(factor, e) for factor, e in part.args]
+            return None if any(factor is None for factor in factors) else functools.reduce(times, factors)
+        if part.kind == WHERE and not part.args[0].depends:
+            test = of_data(part.args[0])
+            return added_up([(test, of(part.args[1])), (1.0 - test, of(part.args[2]))])
+        return of_power(part, 1) if is_common(part) else None
+
+    expression = node
+    return of(expression)
 
 
 def squares_of(expression: Node, data: np.ndarray, m: int, z: int) -> Squares | None:
     """What rows of data (q, n) that are quadratic in functional z are squares of; None if they are of several kinds."""
-    differ = {j for j, column in enumerate(data) if np.any(column != column[0])}
-    if not is_sum_of_products(expression, differ):
-        return None
-    slope = expression.derivative(z)
+    slope, n = expression.derivative(z), data.shape[1]
     tape = Tape([expression, slope, slope.derivative(z)])
-    n = data.shape[1]
-    points = np.random.default_rng(0).standard_normal((len(SPREADS), m)) * np.array(SPREADS)[:, None]
-    points = np.concatenate([points, -points])
 
-    def values(s, at_z):
-        eta = np.repeat(s[:, None], n, axis=1)
+    def values(at_z):
+        eta = np.repeat(SOMEWHERE * np.cos(np.arange(float(m)))[:, None], n, axis=1)
         eta[z] = at_z
         with np.errstate(all="ignore"):
             return tape(data, eta)
 
-    slopes, bends = np.array([values(s, 0.0)[1:] for s in points]).swapaxes(0, 1)
-    if not (np.all(np.isfinite(slopes)) and np.all(np.isfinite(bends)) and np.all(bends > 0.0)):
+    _, slopes, bends = values(0.0)
+    if not (np.all(np.isfinite(slopes)) and np.all(np.isfinite(bends)) and np.all(bends != 0.0)):
         return None
-    target, usual = -slopes[0] / bends[0], int(np.argmax(bends[0]))
-    weight = bends[0] / bends[0, usual]
-    if not (_agree(slopes, -bends * target) and _agree(bends, weight * bends[:, [usual]])):
+    target = -slopes / bends
+    found = products_of(expression, data, z, target)
+    if found is None or any(not np.all(np.isfinite(x)) for x in found.values()) or any(a > 2 for a, _ in found):
         return None
-    rest = np.array([values(s, target)[0] for s in points])
-    change = rest - rest[0]
-    other = int(np.argmax(np.abs(change[1])))
-    size = ROUNDING * (np.abs(rest).max(axis=1) + np.abs(rest[0]).max())
-    size += bends.max(axis=1) * (1e-15 * np.abs(target).max()) ** 2  # squares of what rounding leaves of residuals
-    times = change[1] / change[1, other] if abs(change[1, other]) > size[1] else np.zeros(n)
-    if not np.all(np.abs(change - times * change[:, [other]]) <= size[:, None]):
+    of_power: list[dict] = [{key: x for (b, key), x in found.items() if b == a} for a in range(3)]
+    rounding = ROUNDING * (np.abs(target) + 0.01 * np.abs(target).max())
+    # Of (z - target)² each row has a positive multiple of one function, of z - target nothing.
+    weight, usual = _multiples(of_power[2], n)
+    if weight is None or not np.all(weight > 0.0):
         return None
-    constant = math.fsum(rest[0] - times * rest[0, other])
-    return Squares(target, np.sqrt(weight), usual, other, math.fsum(times), constant)
+    if any(np.any(np.abs(x) > rounding * np.abs(of_power[2].get(key, 0.0))) for key, x in of_power[1].items()):
+        return None
+    # What is left is a multiple of one function, but for a number.
+    left = {key: np.abs(x) > rounding**2 * np.abs(of_power[2].get(key, 0.0)) for key, x in of_power[0].items() if key}
+    times, other = _multiples({key: np.where(more, of_power[0][key], 0.0) for key, more in left.items()}, n)
+    rest = values(target)[0]
+    if times is None or not np.all(np.isfinite(rest)):
+        return None
+    return Squares(target, np.sqrt(weight), usual, other, math.fsum(times), math.fsum(rest - times * rest[other]))
+
+
+def _multiples(columns: dict[Any, np.ndarray], n: int) -> tuple[np.ndarray | None, int]:
+    """What multiple of one row each of n rows is in all columns, (n,), and that row; None if some are of none."""
+    columns = {key: x for key, x in columns.items() if np.any(x != 0.0)}
+    if not columns:
+        return np.zeros(n), 0
+    first, *_ = columns.values()
+    row = int(np.argmax(np.abs(first)))
+    found = first / first[row]
+    return (found if all(_agree(x, found * x[row]) for x in columns.values()) else None), row
 
 
 def _agree(one, other):

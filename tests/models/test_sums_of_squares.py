@@ -5,6 +5,7 @@ import pytest
 
 import pdmp
 from pdmp.expressions import nodes
+from pdmp.expressions.tape import Tape
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Normal
 from pdmp.models.sums_of_squares import Cells, squares_of, varying_functional
@@ -170,7 +171,8 @@ def test_what_is_no_sum_of_few_squares():
         (lambda y, z, s: gaussian(y, z, s) + nodes.softplus(s + y * y + 90.0), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: gaussian(y, z, s) + 1.0 / (s * s + y + 9e9), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: s + (y - z) ** 2 * nodes.expit(s + y * y + 90.0), [Y], [FIXED, LOG_SIGMA]),
-        (lambda y, z, s: 0.5 * (y - z) ** 2 * abs(s + 99.0), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: 0.5 * (y - z) ** 2 + 0.5 * ((1e7 + 1e5 * y - s) / 1e6) ** 2, [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: 0.5 * (y - z) ** 2 * (1.0 + y * y * nodes.exp(-(s * s))), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: y * nodes.softplus(s + 40.0) + s + 0.5 * (y - z) ** 2, [Y], [FIXED, LOG_SIGMA]),
         (gaussian, [Y], [np.hstack([X, np.ones((N, 198))]) @ WIDE.beta, WIDE.log_sigma]),
         (gaussian, [Y], [X.astype(np.float32) @ P.beta, LOG_SIGMA]),
@@ -197,6 +199,44 @@ def test_digits_are_kept_where_responses_are_far_from_0_and_columns_alike():
         x = best + step * np.array([1.0, -50.0, 50.0, 0.1])
         expected = n * x[3] + 0.5 * np.sum((y - table @ x[:3]) ** 2) * np.exp(-2.0 * x[3])
         assert model.potential(x) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        lambda s: nodes.softplus(s - 500.0),
+        lambda s: abs(s - 500.0),
+        lambda s: (s / 1e4) ** 4 - 5.0 * nodes.expit((s - 1_000.0) / 30.0) + 1e3,
+        lambda s: nodes.exp(-0.5 * ((s - 500.0) / 4.0) ** 2),
+    ],
+)
+def test_what_is_far_away_counts(g):
+    """A function that all rows have multiples of, which is flat where parameters begin; and one of the scale."""
+    times = np.random.default_rng(5).exponential(size=N)
+    p = pdmp.Parameters(beta=3, s=1)
+    at = [X @ p.beta, p.s]
+    for loss in (
+        lambda y, d, z, s: gaussian(y, z, 0.0) + d * g(s),
+        lambda y, d, z, s: d * gaussian(y, z, 0.0) * (2.0 + g(s)),
+    ):
+        rows = pdmp.terms(loss, [Y, times], at)
+        model = sum_of_terms(p, [rows])
+        assert model.rows_summed == 4
+        own = Tape([rows.expression])
+        for s in (0.0, 300.0, 497.0, 510.0, 2e3):
+            x = np.array([0.3, -0.2, 0.5, s])
+            expected = own(np.array([Y, times]), np.array([X @ x[:3], np.full(N, s)]))[0].sum()
+            assert model.potential(x) == pytest.approx(expected, rel=1e-11)
+
+
+def test_rows_by_a_test_of_data():
+    """Twice the weight where a datum is positive."""
+    loss = lambda y, z, s: s + nodes.where(y > 0.0, 1.0, 0.5) * (y - z) ** 2 * nodes.exp(-2.0 * s)  # noqa: E731
+    expression, _ = nodes.trace(loss, 1, 2)
+    found = squares_of(expression, Y[None], 2, 0)
+    np.testing.assert_allclose(found.scale**2, np.where(Y > 0.0, 1.0, 0.5), rtol=1e-12)
+    np.testing.assert_allclose(found.target, Y, rtol=1e-12)
+    assert found.times == pytest.approx(N)
 
 
 def test_squares_by_hand():
