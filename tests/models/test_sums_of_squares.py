@@ -57,6 +57,18 @@ CASES = {
     "scale first": (lambda y, s, z: gaussian(y, z, s), [Y], [LOG_SIGMA, FIXED + P.u[LEVEL]], 6 + 4),
     "a scale with an offset": (gaussian, [Y], [FIXED + P.u[LEVEL] + OFFSET, 0.5 * P.log_sigma + 0.7], 6 + 4),
     "offsets of both": (two, [Y], [FIXED + 3.0, P.log_sigma - 0.4, P.shift + P.log_sigma + 0.2], 4),
+    "no data": (
+        lambda z, s: s + 0.5 * (2.0 - z) ** 2 * nodes.exp(-2.0 * s),
+        [],
+        [FIXED + P.u[LEVEL], LOG_SIGMA],
+        6 + 4,
+    ),
+    "powers": (
+        lambda y, a, z, s: 0.5 * a * ((y - z) * (s + 2.0) ** 2) ** 2 + a * (s * s * (1.0 + s)) ** 2,
+        [Y, WEIGHT],
+        [FIXED, LOG_SIGMA],
+        4,
+    ),
     "noise alone": (lambda y, z: 0.5 * (y - z) ** 2, [Y], [FIXED + P.u[LEVEL]], 6 + 4),
 }
 PRIORS = {name: Normal(0.0, 1.5) for name in P.sizes}
@@ -172,6 +184,9 @@ def test_what_is_no_sum_of_few_squares():
         (lambda y, z, s: gaussian(y, z, s) + 1.0 / (s * s + y + 9e9), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: s + (y - z) ** 2 * nodes.expit(s + y * y + 90.0), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: 0.5 * (y - z) ** 2 + 0.5 * ((1e7 + 1e5 * y - s) / 1e6) ** 2, [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: 0.5 * (y - z) ** 2 + (s + y) ** 2, [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: 0.5 * (y - z) ** 2 + nodes.where(y > 0.0, s, s * s), [Y], [FIXED, LOG_SIGMA]),
+        (lambda y, z, s: nodes.where(y > 0.0, 1.0, s * s) * (y - z) ** 2, [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: 0.5 * (y - z) ** 2 * (1.0 + y * y * nodes.exp(-(s * s))), [Y], [FIXED, LOG_SIGMA]),
         (lambda y, z, s: y * nodes.softplus(s + 40.0) + s + 0.5 * (y - z) ** 2, [Y], [FIXED, LOG_SIGMA]),
         (gaussian, [Y], [np.hstack([X, np.ones((N, 198))]) @ WIDE.beta, WIDE.log_sigma]),
@@ -231,7 +246,10 @@ def test_what_is_far_away_counts(g):
 
 def test_rows_by_a_test_of_data():
     """Twice the weight where a datum is positive."""
-    loss = lambda y, z, s: s + nodes.where(y > 0.0, 1.0, 0.5) * (y - z) ** 2 * nodes.exp(-2.0 * s)  # noqa: E731
+
+    def loss(y, z, s):
+        return s + nodes.where(y > 0.0, (y - z) ** 2, 0.5 * (y - z) ** 2) * nodes.exp(-2.0 * s)
+
     expression, _ = nodes.trace(loss, 1, 2)
     found = squares_of(expression, Y[None], 2, 0)
     np.testing.assert_allclose(found.scale**2, np.where(Y > 0.0, 1.0, 0.5), rtol=1e-12)
