@@ -458,7 +458,7 @@ def graph_of_sum(model: SumOfTerms) -> FactorGraph:
 
 def quadratic_terms(model):
     """Of each term and prior, whether it is quadratic: its second derivatives depend on the data alone."""
-    own = model.tapes[:, SECOND, DEPENDENT] == model.tapes[:, SECOND, STOP]
+    own = (model.tapes[:, SECOND, DEPENDENT] == model.tapes[:, SECOND, STOP])[: len(model.kinds_of_rows)]
     rows = np.repeat(own, [model.rows_of(k) for k in range(len(own))])
     return np.concatenate([rows, (model.kinds == NORMAL) | (model.kinds == FLAT)])
 

@@ -339,6 +339,22 @@ def test_which_terms_are_quadratic():
     assert quadratic_terms(model).tolist() == [True] * 2 + [False] * 2 + [True] * 2 + [False] * 2 + [True, True, False]
 
 
+def test_rows_that_few_have_the_sum_of_are_factors_as_they_are():
+    """600 rows of six effects, which six rows have the sum of: rates are those of all rows."""
+    rng = np.random.default_rng(3)
+    level, y, p = np.arange(600) % 6, rng.standard_normal(600), pdmp.Parameters(u=6)
+    rows = pdmp.terms(lambda y, z: 0.5 * (y - z) ** 2, [y], [p.u[level]])
+    model = pdmp.models.sum_of_terms(p, [rows], {"u": Normal(0.0, 1.0)})
+    assert model.rows_summed < 600 and quadratic_terms(model).tolist() == [True] * 606
+    law = pdmp.models.Gaussian(np.bincount(level, y) / 101.0, sparse.diags_array(np.full(6, 101.0)))
+    one, other = (
+        pdmp.sample(pdmp.ZigZag(target, **options), events=60, initial=np.full(6, 0.1), seed=5).trajectories[0]
+        for target, options in ((model, {"thinning": "local"}), (law, {}))
+    )
+    np.testing.assert_allclose(one.times, other.times, rtol=1e-9)
+    assert pdmp.sample(pdmp.LocalBPS(model), events=20, initial=np.zeros(6), seed=1).stats["total_events"] == 20
+
+
 def test_of_quadratic_terms_alone_rates_are_inverted():
     """The same path as that of the Gaussian with this precision, which the built-in model samples."""
     p = pdmp.Parameters(x=4)
