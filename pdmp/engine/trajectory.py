@@ -326,7 +326,7 @@ class Trajectory:
             By default from the end of the warm-up to the end of the path.
         cuts : sequence of float, optional
             Sorted times within [a, b] at which segments end as well.
-        block : int, optional
+        block : int, default 2,000,000
             Numbers in the positions of a block, about.
 
         Yields

@@ -94,6 +94,8 @@ SIGNED_ROWS, SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16, (3.0, 6.0, 12.0, 25.0
 #: Points from which it falls to one side; and how much more it falls at least, from one place to ten times it, where it
 #: falls linearly: a logarithm falls as much again.
 SIGNED_POINTS, LINEAR, FASTER = 4, 3.0, 20.0
+#: Where what has fallen as far as these is looked at once more.
+FURTHER = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e12)
 #: Where it is seen whether U is a straight line; and values of coordinates that single rows of a class may cost.
 STRAIGHT_PLACES, ROW_VALUES = np.array([-1e4, -1e2, -10.0, 0.0, 10.0, 1e2, 1e4]), 20_000
 STRAIGHT = (
@@ -379,7 +381,7 @@ def _falls_whichever_way(search, block, ratio=0.0):
 
 def _falls_from_all(search, v, ratio):
     """Whether U falls in the direction v from every one of some points."""
-    return all(_falls(search, v, ratio) for _ in range(SIGNED_POINTS))
+    return all(_falls(search, v, ratio) for _ in range(SIGNED_POINTS)) and not _rises_further_out(search, v)
 
 
 def _falls_to_one_side(data, whole, steep=False):
@@ -488,6 +490,14 @@ def _falls(search, v, ratio):
     if len(falls) < 3 or not all(fall > LEVEL for fall in falls) or not values[-1] < values[0]:
         return False
     return falls[-1] > ratio * falls[-2]
+
+
+def _rises_further_out(search, v):
+    """Whether U rises beyond where `_falls` looks, as that of data of 100,000 and more does."""
+    p = search.near()
+    values = np.array([search.potential(p + t * search.scale * v) for t in (SIGNED_PLACES[-1], *FURTHER)])
+    with np.errstate(all="ignore"):
+        return bool(np.any(np.diff(values) > 0.0))
 
 
 class _Search:

@@ -96,6 +96,8 @@ class CoordinateSampler(Walls, ExactGradient):
         if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
             require(model, '`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
             thinning = Inversion()
+        elif isinstance(thinning, str) and thinning == "auto" and not model.has("partial_curvature_bounds"):
+            thinning = "grid"  # bounds within a distance are of all coordinates, of which one moves here
         if not isinstance(thinning, (str, Inversion, Affine, Grid, Maxima)):
             raise ValueError(
                 f"`thinning` of pdmp.CoordinateSampler must be a name or an Inversion, Affine, Grid or Maxima of "

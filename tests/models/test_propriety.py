@@ -542,6 +542,21 @@ def test_a_constant_with_the_wrong_sign_is_asked_about():
     assert "falls without end whichever way b goes" in found(lambda y, m, s: -2.5 * np.log1p((y - m) ** 2) + 0.0 * s)
 
 
+@pytest.mark.parametrize(("centre", "spread"), [(1e5, 1.0), (1.7e9, 1e7), (-3e6, 10.0)])
+def test_data_far_from_zero_fall_as_far_as_they_are(centre, spread):
+    """Of all rows, and of a few among others that are near zero; with another sign some fall without end."""
+    c, p = centre + spread * np.random.default_rng(1).standard_normal(40), pdmp.Parameters(m=1)
+    some = np.where(np.arange(40) % 5 == 0, c, c - centre)
+
+    def found(data, sign):
+        rows = pdmp.terms(lambda c, m: sign * 0.5 * ((c - m) / spread) ** 2, [data], [p.m])
+        model = pdmp.models.sum_of_terms(p, [rows], priors={"m": Normal(0.0, 10.0 * abs(centre))})
+        return find_wrong_sign(model, model.initial)
+
+    assert found(c, 1.0) is None and found(some, 1.0) is None
+    assert centre == 1.7e9 or "fall without end" in found(c, -1.0).text
+
+
 def test_arguments_in_the_wrong_order_are_asked_about():
     """Where the loss is a straight line in what depends on parameters, whatever else the model has."""
     rng, n = np.random.default_rng(1), 40
@@ -932,6 +947,7 @@ def test_of_an_improper_posterior_nothing_else_is_said():
 
 def test_a_row_that_goes_up_and_down_looks_once_as_if_it_fell(monkeypatch):
     """From the points of this seed a cosine is lower at each place than at the last; it is looked at again."""
+    monkeypatch.setattr("pdmp.models.propriety.FURTHER", ())
     swings, grows, falls = (
         target(u, lambda x: x, 1) for u in (lambda x: math.cos(x[0]), lambda x: x @ x, lambda x: -x @ x)
     )

@@ -45,6 +45,14 @@ PAIRS = {
 }
 
 
+def test_the_coordinate_sampler_asks_terms_for_no_bounds_that_they_lack():
+    """They have bounds within a distance, of all coordinates."""
+    process = pdmp.CoordinateSampler(sum_of_terms())
+    assert type(process.thinning) is pdmp.thinning.Grid
+    run = pdmp.sample(process, events=30, initial=np.zeros(2), seed=1, progress=False)
+    assert run.stats["total_events"] == 30
+
+
 def asked(method):
     """Attributes of `self.model`, and of what a method calls `model` if that is it."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
