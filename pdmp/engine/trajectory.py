@@ -409,7 +409,7 @@ class Trajectory:
         block = SUMMED if f is None else BLOCK  # as a function is tried with single positions of each
         return self._sum_stretches(ends, b, lambda *segments: [integrals(*segments)], block)[0] * (n / (b - a))
 
-    def _sum_stretches(self, ends, b, integrals, block=SUMMED):
+    def _sum_stretches(self, ends, b, integrals, block):
         """Sums over the m segments between each two of `ends`; the path is read to b.
 
         For each sum ``integrals(h, x, v)`` has a list of weights (m,) and values (m, ...), whose products are added.
@@ -512,7 +512,7 @@ class Trajectory:
             two, four = _power_means(h[:, None], x - centre, v, bend)
             return [(h, two)], [(h, four)]
 
-        squares, fourth = self._sum_stretches(ends, b, integrals)
+        squares, fourth = self._sum_stretches(ends, b, integrals, SUMMED)
         return squares * (n / (b - a)), fourth.sum(axis=0) / (b - a)
 
     def _column_pieces(self, ends, first, last, rows):

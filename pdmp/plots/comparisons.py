@@ -22,6 +22,7 @@ from pdmp.plots.style import (
     of_chain,
     one_axes,
     sampler_of,
+    some_of,
     styled,
 )
 
@@ -248,7 +249,7 @@ def _show_paths(figure, grid, table, labels, colours, chosen):
     centre, width = reference.mean[[i, j]], 4.2 * reference.sd[[i, j]]
     contour = None
     if i != j:
-        sample = reference.draws[:: math.ceil(len(reference.draws) / CONTOURED)][:, [i, j]].T
+        sample = some_of(reference.draws, CONTOURED)[:, [i, j]].T
         density = gaussian_kde(sample)
         levels = np.quantile(density(sample), [1.0 - m for m in MASSES])
         u, v = (np.linspace(c - w, c + w, 90) for c, w in zip(centre, width, strict=True))

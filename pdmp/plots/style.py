@@ -270,12 +270,16 @@ def sampler_of(run: Run) -> str:
     return run.process if isinstance(run.process, str) else type(run.process).__name__
 
 
+def some_of(draws: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of the draws (n, ...), evenly spread over all."""
+    return draws[:: max(math.ceil(len(draws) / most), 1)]
+
+
 def kernel_density(x: np.ndarray, points: np.ndarray) -> np.ndarray | None:
-    """Kernel density of draws, of at most `SMOOTHED` that are evenly spread; None if they are all the same."""
+    """Kernel density of draws, of at most `SMOOTHED` of them; None if they are all the same."""
     from scipy.stats import gaussian_kde
 
-    x = x[np.isfinite(x)]
-    x = x[:: math.ceil(len(x) / SMOOTHED)] if len(x) else x
+    x = some_of(x[np.isfinite(x)], SMOOTHED)
     return gaussian_kde(x)(points) if len(x) > 2 and np.ptp(x) > 0.0 else None
 
 

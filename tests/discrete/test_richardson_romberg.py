@@ -585,6 +585,20 @@ def test_the_loop_runs_in_the_context_of_its_process():
     assert process.seen == ["in", "out"] * (len(process.seen) // 2) and process.seen
 
 
+def test_an_extrapolation_is_judged_where_its_squares_are_known(monkeypatch):
+    """Where effective draws of the standard deviation are enough, however many there are of the mean."""
+    from discrete import richardson_romberg as module
+
+    process = discrete.SGRRLD(pdmp.models.Gaussian([0.0, 0.0], [0.05, 1.0]), 1.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = pdmp.sample(process, steps=1_500, chains=3, seed=1, progress=False)
+    for sd_draws, told in ((module.SETTLED, 0), (module.SETTLED + 1.0, 1)):
+        found = {"sd": np.full(2, sd_draws), "mean": np.full(2, 2_500.0 - sd_draws)}
+        monkeypatch.setattr(module, "draws_ess", lambda draws, method, found=found: found[method])
+        assert len(process.report.doubts(run, None)) == told
+
+
 @pytest.mark.parametrize(("step", "told"), [(0.6, False), (1.1, True)])
 def test_an_extrapolation_that_goes_far_is_told(step, told):
     """Of the second coordinate, in its units: to 0.39 of the fine chain's variance at 1.1, and 0.8 at 0.6."""

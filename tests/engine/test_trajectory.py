@@ -232,6 +232,41 @@ def test_blocks_of_a_long_path(monkeypatch):
     np.testing.assert_allclose(sparse.cov(), dense.cov(), rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.parametrize("centre", [None, np.array([0.3, -0.2, 1.0])], ids=["lines", "arcs"])
+def test_stretches_over_several_blocks(centre, monkeypatch):
+    """Against Simpson's rule between positions, by path and coordinate, for blocks of seven segments and of all."""
+    rng, n = np.random.default_rng(3), 40
+    times, xs, vs = np.sort(rng.uniform(0.0, 9.0, n)), np.zeros((n, 3)), rng.standard_normal((n, 3))
+    x, v, now = np.array([0.4, 0.1, -0.8]), rng.standard_normal(3), 0.0
+    start = x.copy(), v.copy()
+    for k, t in enumerate(times):
+        step, c = t - now, 0.0 if centre is None else centre
+        x = x + step * v if centre is None else c + np.cos(step) * (x - c) + np.sin(step) * v
+        xs[k], v, now = x, vs[k], t
+    path = Trajectory(
+        *(*start, times, np.zeros(n, np.int8), np.zeros(n, np.int64), xs, vs),
+        end=10.0,
+        kind="linear" if centre is None else "elliptic",
+        centre=centre,
+        events=("a", "b"),
+        local=False,
+    )
+    around, ends = np.array([0.1, 0.0, -0.5]), 1.0 + np.arange(9) * (8.5 / 8)
+    knots = np.unique(np.concatenate([ends, times[(times > 1.0) & (times < 9.5)], np.linspace(1.0, 9.5, 2_001)]))
+    h, middle = np.diff(knots), 0.5 * (knots[1:] + knots[:-1])
+    for block in (21, module.SUMMED):
+        monkeypatch.setattr(module, "SUMMED", block)
+        squares, fourth = path.square_stretches(8, around, 1.0, 9.5)
+        means = path.stretches(8, None, 1.0, 9.5)
+        for found, power, shift in ((means, 1, 0.0), (squares, 2, around), (fourth, 4, around)):
+            values = [(path.at(t, side) - shift) ** power for t, side in ((knots[:-1], "right"), (knots[1:], "left"))]
+            pieces = h[:, None] * (values[0] + 4.0 * (path.at(middle) - shift) ** power + values[1]) / 6.0
+            at = [(middle > a) & (middle < b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            sums = np.array([pieces[where].sum(axis=0) for where in at])
+            expected = sums.sum(axis=0) / 8.5 if power == 4 else sums * 8 / 8.5
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
 def test_events_of_a_local_process_that_change_several_coordinates():
     times, which = np.array([1.0, 1.0, 2.5]), np.array([0, 2, 1])
     path = Trajectory(

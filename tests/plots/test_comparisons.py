@@ -13,6 +13,7 @@ from matplotlib import pyplot
 
 from pdmp import plots
 from pdmp.comparison import Comparison, Path, Reference, Verdict
+from pdmp.plots import comparisons, style
 
 pytestmark = pytest.mark.exact
 
@@ -73,6 +74,22 @@ def test_errors_of_a_comparison_by_cost(cost, each, table):
         np.testing.assert_allclose(line.get_xydata(), np.column_stack([passes * each[name], error]))
     (floor,) = [one for one in axes.lines if len(set(one.get_ydata())) == 1 and one.get_color() == "0.55"]
     assert floor.get_ydata()[0] == pytest.approx(0.05)  # the rms error of a mean of 400 draws
+
+
+def test_densities_are_of_draws_from_the_first_to_the_last(table, monkeypatch):
+    """Of chains that are in two places one after the other both are seen, where only some of the draws are smoothed."""
+    from scipy import stats
+
+    seen, density = [], stats.gaussian_kde
+    monkeypatch.setattr(stats, "gaussian_kde", lambda x: seen.append(x) or density(x))
+    monkeypatch.setattr(comparisons, "CONTOURED", 20)
+    plots.compare(table)
+    np.testing.assert_array_equal(seen[0], table.reference.draws[::3].T)
+    x = np.repeat([-5.0, 5.0], 3_000) + np.random.default_rng(1).standard_normal(6_000)
+    low, high = style.kernel_density(x, np.array([-5.0, 5.0]))
+    assert abs(low / high - 1.0) < 0.2
+    assert len(style.some_of(x, 2_000)) == 2_000 and len(style.some_of(x[:5_999], 2_000)) == 2_000
+    assert len(style.some_of(x[:0], 10)) == 0 and len(style.some_of(x[:11], 10)) == 6
 
 
 def test_guides_fall_with_the_square_root(table):
