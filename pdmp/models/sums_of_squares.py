@@ -75,11 +75,25 @@ def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> 
     return z if z in first.depends and z not in first.derivative(z).depends else None
 
 
-def products_of(node: Node, data: np.ndarray, z: int, centre: np.ndarray) -> dict[Product, np.ndarray] | None:
-    """A loss as a sum of what data say, each times (z - centre)ᵃ and functions of the other functionals.
+def products_of(expression: Node, data: np.ndarray, z: int, centre: np.ndarray) -> dict[Product, np.ndarray] | None:
+    """Write the loss of each row as Σ c (z - centre)ᵃ f, the f being functions of the other functionals alone.
 
-    By a and by the nodes and powers of these functions: what the data say of each row, (n,). None for another loss, as
-    one in which data are within a function. Functions that are equal only as numbers count as different.
+    Parameters
+    ----------
+    expression : Node
+        The loss of a row.
+    data : ndarray, shape (q, n)
+    z : int
+        The functional of which powers are taken.
+    centre : ndarray, shape (n,)
+        Of each row.
+
+    Returns
+    -------
+    dict of (int, tuple) to ndarray, shape (n,), or None
+        The factors c of all rows, by the power a and by f: the numbers of the nodes that it is a product of, with their
+        powers. None if data stand within a function. Functions are different here unless they are one node, so that
+        some losses of this form are not recognised, but no other loss is.
     """
     differ = {j for j, column in enumerate(data) if np.any(column != column[0])}
     n = data.shape[1]
@@ -138,7 +152,6 @@ def products_of(node: Node, data: np.ndarray, z: int, centre: np.ndarray) -> dic
             return added_up([(test, of(part.args[1])), (1.0 - test, of(part.args[2]))])
         return of_power(part, 1) if is_common(part) else None
 
-    expression = node
     return of(expression)
 
 
