@@ -244,6 +244,51 @@ def test_what_is_far_away_counts(g):
             assert model.potential(x) == pytest.approx(expected, rel=1e-11)
 
 
+OF_SCALES = (
+    lambda s: s,
+    lambda s: nodes.exp(-2.0 * s),
+    lambda s: nodes.softplus(s - 50.0),
+    lambda s: s * s,
+    lambda s: nodes.exp(-((s - 30.0) ** 2)),
+    lambda s: abs(s - 20.0),
+)
+OF_DATA = (
+    lambda y, d: 1.0,
+    lambda y, d: d,
+    lambda y, d: nodes.where(d > 0.5, 1.0, 3.0),
+    lambda y, d: nodes.where(d > 0.5, d, 2.0 * d),
+    lambda y, d: y,
+)
+
+
+def test_losses_at_random_are_summed_or_left():
+    """Sums of random products, from data of several sizes, at parameters far out: never another sum."""
+    rng, p, summed = np.random.default_rng(7), pdmp.Parameters(beta=3, s=1, t=1), 0
+    at = [X @ p.beta, p.s, p.t]
+    for trial in range(30):
+        f, g = (rng.integers(len(of), size=4) for of in (OF_SCALES, OF_DATA))
+        y, d = 1e4 * (trial % 2) + rng.choice([1.0, 1e3]) * rng.standard_normal(N), rng.exponential(size=N)
+
+        def loss(y, d, z, s, t, f=f, g=g, trial=trial):
+            residual = (y - z) ** 2 if trial % 3 else (y + d - 2.0 * z) ** 2
+            found = 0.5 * OF_DATA[g[0]](y, d) * residual * OF_SCALES[f[0]](s) + OF_DATA[g[1]](y, d) * OF_SCALES[f[1]](s)
+            found += 1e-3 * t * t + d
+            if trial % 4 == 0:
+                found += OF_DATA[g[2]](y, d) * OF_SCALES[f[2]](t) * OF_SCALES[f[1]](s)
+            return found + (s + OF_DATA[g[3]](y, d) * t) ** 2 if trial % 7 == 0 else found
+
+        rows = pdmp.terms(loss, [y, d], at)
+        model = sum_of_terms(p, [rows])
+        summed += model.rows_summed < N
+        for far in (0.3, 10.0, 50.0):
+            x = far * rng.standard_normal(p.dim)
+            values = Tape([rows.expression])(
+                np.array([y, d]), np.array([X @ x[:3], *np.repeat(x[3:, None], N, axis=1)])
+            )
+            assert abs(model.potential(x) - values[0].sum()) <= 1e-10 * np.abs(values[0]).sum()
+    assert 5 <= summed <= 25
+
+
 def test_rows_by_a_test_of_data():
     """Twice the weight where a datum is positive."""
 
