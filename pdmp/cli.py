@@ -266,11 +266,10 @@ def compare(
     typer.echo(headline, err=as_json)
     ess = REFERENCE_ESS / (3 if quick else 1)
     with _executor(executor) as where:
-        reference = comparison.reference(model, ess=ess, seed=seed, mode=mode, executor=where, say=_say)
         table = comparison.compare(
             processes,
             data_passes=data_passes,
-            reference=reference,
+            reference=ess,
             seed=seed,
             test=(dataset.test.X, dataset.test.y),
             names=dataset.names,

@@ -32,6 +32,7 @@ from pdmp.errors import SamplingError, short_runs
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
+from pdmp.native.ahead import Ahead
 from pdmp.native.arguments import count, positive, refuse_unreal, seed_number, told
 from pdmp.native.messages import announcing
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
@@ -277,6 +278,10 @@ class Reference:
     text: str = ""
 
 
+def _silent(text):
+    pass
+
+
 def reference(
     model: Model,
     *,
@@ -332,7 +337,11 @@ def reference(
         raise TypeError(f"`model` must be a model, got {told(model)}; of a function, `pdmp.models.from_function`.")
     ess, chains = positive("ess", ess), count("chains", chains)
     say, executor = say or _silent, check_executor(executor)
-    mode = _mode(model, mode)
+    return _reference(model, ess, seed, chains, _mode(model, mode), executor, say)
+
+
+def _reference(model, ess, seed, chains, mode, executor, say, compiling=None):
+    """`reference`, its arguments checked; `compiling` is called when something begins to compile."""
     hessian = model.hessian(mode)
     target, V = model, np.eye(model.dim)
     whitened = isinstance(model, LogisticRegression)
@@ -345,12 +354,12 @@ def reference(
     seed = seed_number("seed", seed)
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
-    first = HMC(target, metric=None if whitened else hessian)
-    one = _long_enough(first, starts, ess, seed, executor, say)
+    first = HMC(target, metric=np.eye(model.dim) if whitened else hessian)  # dense: as `auto` has it, compiled once
+    one = _long_enough(first, starts, ess, seed, executor, say, compiling)
     # On a standard normal, half the rate of the bounces: with fewer refreshments |x| mixes slowly, and so do the
     # standard deviations.
     second = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
-    two = _long_enough(second, starts, ess / 4, seed + 1, executor, say)
+    two = _long_enough(second, starts, ess / 4, seed + 1, executor, say, compiling)
     standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
     # In the sampler's coordinates, which are nearly independent: the maximum of d nearly independent z values.
     max_z = float(np.max(np.abs(one.mean() - two.mean()) / standard_error))
@@ -389,9 +398,9 @@ def _mode(model, mode):
     return mode
 
 
-def _long_enough(process, starts, ess, seed, executor, say):
+def _long_enough(process, starts, ess, seed, executor, say, compiling=None):
     """Double the run until it has converged and has `ess` effective draws of each mean."""
-    _prepare(process, starts[0], f"reference, {type(process).__name__}", say)
+    _prepare(process, starts[0], f"reference, {type(process).__name__}", say, compiling)
     proposals = 2_000
     run = None
     for _ in range(12):
@@ -593,7 +602,7 @@ def compare(
     processes: Mapping[str, Process | Model | NUTS],
     *,
     data_passes: float,
-    reference: Reference | Run | None = None,
+    reference: Reference | Run | float | None = None,
     seed: int | None = None,
     chains: int = 4,
     test: tuple[ArrayLike, ArrayLike] | None = None,
@@ -613,8 +622,9 @@ def compare(
         warm-up and that of `NUTS` count as data passes, and are no part of the estimates.
     data_passes : float
         For each chain of each sampler; an exact gradient costs one.
-    reference : Reference or Run, optional
-        By default ``pdmp.reference(model)``.
+    reference : Reference, Run or float, optional
+        By default ``pdmp.reference(model)``; a number is its effective draws: ``pdmp.reference(model, ess=reference,
+        seed=seed)``.
     seed : int, optional
     chains : int, default 4
         The table gives averages over chains, each measured by itself.
@@ -669,7 +679,11 @@ def compare(
     if len(names) != model.dim:
         raise ValueError(f"`names` must be {model.dim} names, one for each coordinate, got {len(names)}.")
     test = _check_test(test, model)
-    truth = None if reference is None else as_reference(reference, model.dim)
+    truth, ess, first_seed = None, 3_000, 0
+    if isinstance(reference, (int, float, np.number)):
+        ess, first_seed = positive("reference", reference), seed
+    elif reference is not None:
+        truth = as_reference(reference, model.dim)
     if initial is None:
         mode = _mode(model, None)
         rng = np.random.default_rng([seed, 1])
@@ -681,64 +695,66 @@ def compare(
             raise ValueError(
                 f"`initial` must have shape ({model.dim},) or ({chains}, {model.dim}), got {initial.shape}."
             )
-    if truth is None:
-        truth = globals()["reference"](model, mode=mode, executor=executor, say=say)
-
+    start = initial if initial.ndim == 1 else initial[0]
     rows, errors, draws, paths, verdicts, rms, notes = [], {}, {}, {}, {}, {}, []
     extra = any(not isinstance(process, Process) for process in processes.values())
-    for label, process in processes.items():
-        start = initial if initial.ndim == 1 else initial[0]
-        if not isinstance(process, NUTS):
-            _prepare(process, start, label, say)
-        say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
-        spent, discarded, began = 0.0, warmup, perf_counter()
-        try:
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always", UserWarning)
-                if isinstance(process, NUTS):
-                    points = np.broadcast_to(initial, (chains, model.dim))
-                    chained = process.run(points, data_passes, seed)
-                    found = _of_draws(label, *chained, data_passes, truth, model, test, names)
-                    for part, value in zip((rows, errors, draws, paths, verdicts, rms), found, strict=True):
-                        part.append(value) if isinstance(part, list) else part.update({label: value})
-                    continue
-                if isinstance(process, Model):
-                    process = auto(process, chains=chains, seed=seed, initial=initial)
-                    spent, discarded = process.prepared.gradients / chains, 0.0
-                    if spent >= data_passes:
-                        told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
-                        raise _OnlyWarmup(f"the warm-up alone {told}")
-                prepared = perf_counter() - began if spent else 0.0
-                run = sample(
-                    process,
-                    initial=None if spent else initial,
-                    data_passes=data_passes - spent,
-                    warmup=discarded,
-                    chains=chains,
-                    seed=seed,
-                    covariance=False,
-                    progress=False,
-                    executor=executor,
+    with Ahead(_prepare, {label: (processes[label], start) for label in _from_behind(processes)}) as ahead:
+        if truth is None:
+            truth = _reference(model, ess, first_seed, 4, _mode(model, mode), executor, say, ahead.begin)
+        for label, process in processes.items():
+            ahead.wait(label, lambda text, label=label: say(f"{label}: {text}"))
+            _prepare(process, start, label, say, ahead.begin)
+            say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
+            spent, discarded, began = 0.0, warmup, perf_counter()
+            try:
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always", UserWarning)
+                    if isinstance(process, NUTS):
+                        points = np.broadcast_to(initial, (chains, model.dim))
+                        chained = process.run(points, data_passes, seed)
+                        found = _of_draws(label, *chained, data_passes, truth, model, test, names)
+                        for part, value in zip((rows, errors, draws, paths, verdicts, rms), found, strict=True):
+                            part.append(value) if isinstance(part, list) else part.update({label: value})
+                        continue
+                    if isinstance(process, Model):
+                        process = auto(process, chains=chains, seed=seed, initial=initial)
+                        spent, discarded = process.prepared.gradients / chains, 0.0
+                        if spent >= data_passes:
+                            told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
+                            raise _OnlyWarmup(f"the warm-up alone {told}")
+                    prepared = perf_counter() - began if spent else 0.0
+                    run = sample(
+                        process,
+                        initial=None if spent else initial,
+                        data_passes=data_passes - spent,
+                        warmup=discarded,
+                        chains=chains,
+                        seed=seed,
+                        covariance=False,
+                        progress=False,
+                        executor=executor,
+                    )
+                notes += [f"{label}: {warning.message}" for warning in said]
+                rows.append(_row(label, process, run, truth, model, test, spent, prepared))
+            except SamplingError as error:
+                if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
+                    raise
+                rows.append(_failed(label, process))
+                if isinstance(error, _OnlyWarmup):
+                    verdicts[label] = Verdict("too short", str(error))
+                else:
+                    notes.append(f"{label} failed: {error}")
+                    verdicts[label] = Verdict("failed", "see below")
+                continue
+            verdicts[label] = _verdict_of_run(run, truth, names)
+            at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
+            errors[label], rms[label] = (at, curve), (at, squares)
+            draws[label] = run.draws(DRAWS)
+            paths[label] = _stretch(run)
+            if len(run.copies) > 1:
+                notes.append(
+                    f"{label}: mean, sd and log-loss are extrapolated; ESS, draws and path are its fine chain's."
                 )
-            notes += [f"{label}: {warning.message}" for warning in said]
-            rows.append(_row(label, process, run, truth, model, test, spent, prepared))
-        except SamplingError as error:
-            if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
-                raise
-            rows.append(_failed(label, process))
-            if isinstance(error, _OnlyWarmup):
-                verdicts[label] = Verdict("too short", str(error))
-            else:
-                notes.append(f"{label} failed: {error}")
-                verdicts[label] = Verdict("failed", "see below")
-            continue
-        verdicts[label] = _verdict_of_run(run, truth, names)
-        at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
-        errors[label], rms[label] = (at, curve), (at, squares)
-        draws[label] = run.draws(DRAWS)
-        paths[label] = _stretch(run)
-        if len(run.copies) > 1:
-            notes.append(f"{label}: mean, sd and log-loss are extrapolated; ESS, draws and path are its fine chain's.")
     floor = math.sqrt(2.0 / math.pi / truth.ess)
     notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
     notes += [
@@ -757,14 +773,30 @@ class _OnlyWarmup(SamplingError):
     """A budget that the warm-up spends is too small for a sampler; nothing has failed."""
 
 
-def _silent(text):
-    pass
+def _from_behind(processes):
+    """Labels in the order in which other processes are to compile, while this one comes from the front.
+
+    First what the reference needs second, last what it needs first: HMC, the sampler of models.
+    """
+
+    def place(label):
+        return isinstance(processes[label], Model), not isinstance(processes[label], BPS)
+
+    return sorted(reversed(processes), key=place)
 
 
-def _prepare(process, start, label, say):
-    """Compile what `process` needs, and say so if that is not on disk."""
+def _prepare(process, start, label="", say=_silent, compiling=None):
+    """Compile what `process` needs; if that is not on disk, say so, and call `compiling`."""
+    if isinstance(process, NUTS):
+        return
+
+    def announced(text):
+        say(f"{label}: {text}")
+        if compiling is not None:
+            compiling()
+
     try:
-        with warnings.catch_warnings(), announcing(lambda text: say(f"{label}: {text}")):
+        with warnings.catch_warnings(), announcing(announced):
             warnings.simplefilter("ignore", UserWarning)  # `compare` will report it
             if isinstance(process, Model):
                 process, start = auto(process, chains=1, seed=0, initial=start), None

@@ -73,7 +73,6 @@ def spies(monkeypatch, installed):  # noqa: F811
     """Spies instead of what runs samplers, by name."""
     made = {
         "configured": Spy({"BPS": types.SimpleNamespace()}),
-        "reference": Spy("the reference"),
         "compare": Spy(cli.UserError("seen")),
     }
     for name, spy in made.items():

@@ -62,6 +62,7 @@ def pytest_configure(config):
     if plain is not None:
         os.environ[VARIABLE] = str(int(plain))
     os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
+    os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # each core has its worker already
     seeds.install()
     gc.disable()  # until all is collected: see `pytest_collection_finish`
 

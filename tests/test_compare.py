@@ -138,7 +138,7 @@ def test_extrapolated_row(model, processes, reference, table):
 
 @pytest.mark.exact
 def test_draws_of_a_whitened_reference_have_its_mean_and_covariance(monkeypatch):
-    def short(process, starts, ess, seed, executor, say):
+    def short(process, starts, ess, seed, *_):
         return pdmp.sample(process, initial=starts, chains=len(starts), events=80, warmup=0.2, seed=seed)
 
     monkeypatch.setattr(comparison, "_long_enough", short)
@@ -189,7 +189,9 @@ def test_where_every_sampler_fails_nothing_is_drawn(reference, processes):
         ({"data_passes": 0}, ValueError, "`data_passes` must be positive and finite, got 0"),
         ({"data_passes": math.inf}, ValueError, "`data_passes` must be positive"),
         ({"names": ["a"]}, ValueError, "`names` must be 3 names"),
-        ({"reference": 3}, TypeError, "`reference` must be what pdmp.reference"),
+        ({"reference": "3"}, TypeError, "`reference` must be what pdmp.reference"),
+        ({"reference": 0}, ValueError, "`reference` must be a positive number, got 0"),
+        ({"reference": np.nan}, ValueError, "`reference` must be a positive number, got nan"),
         ({"test": (np.ones((4, 2)), np.ones(4))}, ValueError, r"`test` must be features \(n, 3\)"),
     ],
 )

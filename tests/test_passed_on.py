@@ -13,6 +13,7 @@ import discrete
 import pdmp
 from pdmp import cli, comparison, plots, tuning
 from pdmp.comparison import Comparison, Reference
+from pdmp.native.messages import announce
 from pdmp.plots import comparisons
 from tests.checks import minibatch_law, plain_only
 from tests.commands import Spy, command, here, small, spies  # noqa: F401
@@ -50,9 +51,6 @@ def test_compare_passes_on(quick, ess, passes, small, command, spies):  # noqa: 
     check_model(model)
     check_mode(mode, model)
     assert rest == {} and classes == {"BPS": pdmp.BPS}
-    args, asked = spies["reference"].only
-    assert args == (model,) and asked.pop("mode") is mode and asked.pop("say") is cli._say
-    assert asked == {"ess": ess, "seed": 7, "executor": None}
     (processes,), told = spies["compare"].only
     assert processes is spies["configured"].result or processes == spies["configured"].result
     X, y = told.pop("test")
@@ -63,7 +61,7 @@ def test_compare_passes_on(quick, ess, passes, small, command, spies):  # noqa: 
     assert told.pop("say") is cli._say
     assert told == {
         "data_passes": passes,
-        "reference": "the reference",
+        "reference": ess,
         "seed": 7,
         "names": ("intercept", "a", "b"),
         "title": f"small, {passes:,} data passes a chain",
@@ -206,7 +204,7 @@ def test_the_two_runs_of_a_reference(monkeypatch):
     # Starts are over-dispersed: twice the standard deviation of the posterior around its mode.
     z = np.random.default_rng(5).standard_normal((3, 2))
     starts = [3.0, -1.0] + 2.0 * z @ np.linalg.cholesky(covariance).T
-    (first, at, ess, seed, where, _), (second, same, less, other, there, _) = seen
+    (first, at, ess, seed, where, _, _), (second, same, less, other, there, _, _) = seen
     assert type(first) is pdmp.HMC and type(second) is pdmp.BPS
     np.testing.assert_allclose(first.metric.root @ first.metric.root.T, covariance)
     assert first.model is model and second.model is model
@@ -299,14 +297,13 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
         return real(process, **options)
 
     monkeypatch.setattr(comparison, "sample", spy)
-    monkeypatch.setattr(comparison, "reference", asked)
+    monkeypatch.setattr(comparison, "_reference", asked)
     processes = {"BPS": pdmp.BPS(LAW, thinning="affine"), "SGLD": discrete.SGLD(LAW, step=0.1)}
     said = []
     table = pdmp.compare(processes, data_passes=30, seed=11, chains=3, warmup=0.25, say=said.append)
-    (model,), told = asked.only
-    assert model is LAW and told.pop("say") is not None
-    np.testing.assert_allclose(told.pop("mode"), [1.0, -1.0], atol=1e-8)
-    assert told == {"executor": None}
+    ((model, ess, first, chains, mode, executor, _, begin), _) = asked.only
+    assert model is LAW and (ess, first, chains, executor) == (3_000, 0, 4, None) and begin.__name__ == "begin"
+    np.testing.assert_allclose(mode, [1.0, -1.0], atol=1e-8)
     initial = [1.0, -1.0] + np.random.default_rng([11, 1]).standard_normal((3, 2)) @ np.linalg.cholesky(COVARIANCE).T
     assert [process for process, _ in seen] == list(processes.values())
     for _, options in seen:
@@ -325,7 +322,67 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
         assert table.draws[label].shape == (3, 1_000, 2)
     table = pdmp.compare(processes, data_passes=30, reference=TRUTH, seed=11, initial=[2.0, 2.0])
     assert np.array_equal(seen[-1][1]["initial"], [2.0, 2.0]) and seen[-1][1]["warmup"] == 0.02
-    assert seen[-1][1]["chains"] == 4
+    assert seen[-1][1]["chains"] == 4 and len(asked.calls) == 1
+    # A number is the effective draws of the reference, which then has the seed of the comparison and chains of its own.
+    pdmp.compare(processes, data_passes=30, reference=np.int64(700), seed=11, chains=3, initial=[2.0, 2.0])
+    assert asked.last[0][:4] == (LAW, 700.0, 11, 4)
+    np.testing.assert_allclose(asked.last[0][4], [1.0, -1.0], atol=1e-8)
+
+
+def test_what_other_processes_are_given_to_compile(monkeypatch):
+    """Each process from where it starts, once something has begun to compile; and this one waits for each."""
+    made, said = [], []
+
+    class Others:
+        def __init__(self, function, calls):
+            self.calls = calls
+            made.append(self)
+            assert function is comparison._prepare
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            said.append("end")
+
+        def begin(self):
+            said.append("begin")
+
+        def wait(self, label, say):
+            said.append(f"wait {label}")
+            say("waited")
+
+    def sampled(process, **options):
+        if "events" in options:
+            announce(None)
+        return real(process, **options)
+
+    real = comparison.sample
+    monkeypatch.setattr(comparison, "Ahead", Others)
+    monkeypatch.setattr(comparison, "sample", sampled)
+    processes = {
+        "auto": LAW,
+        "ZigZag": pdmp.ZigZag(LAW, thinning="affine"),
+        "BPS": pdmp.BPS(LAW, thinning="affine"),
+        "SGLD": discrete.SGLD(LAW, step=0.1),
+    }
+    told = []
+    call = {"data_passes": 4_000, "reference": 50, "seed": 11, "chains": 1, "initial": [[2.0, 3.0]]}
+    pdmp.compare(processes, **call, say=told.append)
+    (others,) = made
+    # Of what comes last here first, but BPS is what the reference needs second, and a model's sampler what it begins
+    # with.
+    assert list(others.calls) == ["BPS", "SGLD", "ZigZag", "auto"]
+    for label, (process, start) in others.calls.items():
+        assert process is processes[label] and np.array_equal(start, [2.0, 3.0])
+    # The two samplers of the reference, then each row.
+    expected = ["begin", "begin", "wait auto", "begin", "wait ZigZag", "begin", "wait BPS", "begin", "wait SGLD"]
+    assert said == [*expected, "begin", "end"]
+    assert [text for text in told if text.endswith("waited")] == [f"{label}: waited" for label in processes]
+    del said[:], made[:]
+    with pytest.raises(ZeroDivisionError):
+        pdmp.compare(processes, data_passes=30, reference=TRUTH, seed=11, initial=[2.0, 3.0], say=lambda _: 1 / 0)
+    assert said[-1] == "end" and np.array_equal(made[0].calls["BPS"][1], [2.0, 3.0])
 
 
 def test_what_a_sampler_warns_of_is_a_note_and_where_it_ran_an_error(monkeypatch):

@@ -318,8 +318,8 @@ class Chain:
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
         with readable(names), process.helper_threads(self.state):
-            scheduler.advance(process.native, self.state, self.recording, limits, 0, self.rng)
-            scheduler.settle(process.flow.native, self.state, self.recording, -1.0)
+            scheduler.advance(process.native, self.state, self.recording, limits, 0, self.local, self.rng)
+            self._settle(self.recording, -1.0)
 
     def advance(self, seconds=math.inf, interrupted=None, size=math.inf):
         """Run until the budget is used up, or the event `interrupted` is set.
@@ -357,7 +357,7 @@ class Chain:
                 break
             try:
                 with self.process.helper_threads(self.state):
-                    status = scheduler.advance(native, self.state, self.recording, limits, chunk, self.rng)
+                    status = scheduler.advance(native, self.state, self.recording, limits, chunk, self.local, self.rng)
             except KeyboardInterrupt:  # Ctrl-C, where an executor runs segments in the main thread
                 raise
             except BaseException as error:  # raised by a method of the user's, or for want of memory
@@ -577,6 +577,10 @@ class Chain:
 
     # -- results ----------------------------------------------------------------------------------------------------
 
+    def _settle(self, recording, now):
+        state = self.state
+        scheduler.settle(self.process.flow.native, state.x, state.v, state.moved, recording, now, self.local)
+
     def finish(self, *, last: bool = False):
         """The `Record` of the path so far; the chain is unchanged and can continue.
 
@@ -592,7 +596,7 @@ class Chain:
             grid=grid if last and grid.spacing[0] > 0.0 else copied(grid),  # what spacing it finds may hang on its end
         )
         with np.errstate(all="ignore"):
-            scheduler.settle(self.process.flow.native, self.state, recording, end)
+            self._settle(recording, end)
         return Record(
             x=self.start[0],
             v=self.start[1],
@@ -631,6 +635,11 @@ class Chain:
     # -- other Python processes ---------------------------------------------------------------------------------------
 
     SHARED = ("process", "state", "recording", "blocks")  #: what `carried` does not take as it is
+
+    @property
+    def local(self):
+        """True where coordinates move one by one, else None, as `scheduler.advance` takes it."""
+        return True if len(self.state.moved) > 1 else None
 
     @property
     def first(self):

@@ -99,8 +99,12 @@ def reschedule(keys, heap, place, i, time):
 
 
 @entry
-def advance(process, state, recording, limits, chunk, rng):
-    """Run the process for at most `chunk` candidate times; the status says why it stopped."""
+def advance(process, state, recording, limits, chunk, local, rng):
+    """Run the process for at most `chunk` candidate times; the status says why it stopped.
+
+    `local`: True where coordinates move one by one, else None: numba then leaves out what only they need, a fifth of
+    what there is to compile.
+    """
     keys, heap, place, bounds, counts = state.keys, state.heap, state.place, state.bounds, state.counts
     flow, x, v, moved = process.flow, state.x, state.v, state.moved
     integrals, skeleton, grid = recording.integrals, recording.skeleton, recording.grid
@@ -186,7 +190,7 @@ def advance(process, state, recording, limits, chunk, rng):
         if integrals.marks.shape[0] > 0:
             if now >= integrals.since[0] + (integrals.marked[0] + 1) * integrals.stretch[0]:
                 mark(integrals, flow, x, v, moved, now)
-        if moved.shape[0] == 1:
+        if local is None:
             integrate_all(integrals, flow, x, v, moved[0], now)
             for j in range(x.shape[0]):
                 position = flow.position(j, x[j], v[j], now - moved[0])
@@ -231,15 +235,17 @@ def advance(process, state, recording, limits, chunk, rng):
 
 
 @entry
-def settle(flow, state, recording, now):
-    """Extend the integrals and the grid to the time `now`, before they are read; the state is not moved."""
+def settle(flow, x, v, moved, recording, now, local):
+    """Extend the integrals and the grid to the time `now`, before they are read; the state is not moved.
+
+    Of a state it gets these arrays only, so that it is compiled once for all processes with the same flow.
+    """
     integrals, grid = recording.integrals, recording.grid
-    x, v, moved = state.x, state.v, state.moved
     if grid.rows.shape[0] > 0:
         fill_grid(grid, flow, integrals.since[0], x, v, moved, now)
     if integrals.marks.shape[0] > 0:
         mark(integrals, flow, x, v, moved, now)
-    if moved.shape[0] == 1:
+    if local is None:
         integrate_all(integrals, flow, x, v, moved[0], now)
     else:
         for j in range(x.shape[0]):

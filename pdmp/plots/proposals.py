@@ -104,7 +104,7 @@ def piece(
 
     def step():
         with readable(name), process.helper_threads(state):
-            status = advance(native, state, chain.recording, limits, 1, chain.rng)
+            status = advance(native, state, chain.recording, limits, 1, chain.local, chain.rng)
         if status != CHUNK:
             raise SamplingError(f"{name} stops here, at time {state.now[0]:.6g}: pdmp.sample of it says why.")
         return int(state.heap[0])

@@ -116,7 +116,7 @@ def _integrate(process, flow, work, length, tolerance):
 
 
 @entry
-def _collect(process, state, recording, work, rows, strict, tolerance, candidates, rng):
+def _collect(process, state, recording, work, rows, strict, tolerance, candidates, local, rng):
     """Run the process for at most `candidates` candidate times and store the integrated rates; returns the status."""
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict, False)
     counts, flow = state.counts, process.flow
@@ -124,7 +124,7 @@ def _collect(process, state, recording, work, rows, strict, tolerance, candidate
         if work.done[0] >= work.gaps.shape[0]:
             return CHUNK
         events, thinned, violated = counts[EVENTS], counts[THINNED], counts[VIOLATIONS]
-        status = advance(process, state, recording, limits, 1, rng)
+        status = advance(process, state, recording, limits, 1, local, rng)
         if status != CHUNK:
             return status
         i = state.heap[0]  # the clock of this candidate time: it has not been redrawn yet
@@ -300,6 +300,7 @@ def check_clocks(
                     bool(process.exact_bounds),
                     float(tolerance),
                     10_000,
+                    chain.local,
                     chain.rng,
                 )
     if status != CHUNK:

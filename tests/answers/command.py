@@ -32,9 +32,9 @@ def table(file):
     file.write_text("\n".join(["a,b,label,count,z", *lines]) + "\n")
 
 
-def short(model, *, mode, say, **options):
+def short(model, ess, seed, chains, mode, executor, say, *_):
     """A reference that is written down, from what was asked."""
-    say(" ".join(f"{k} {v}" for k, v in sorted(options.items())))
+    say(f"ess {ess} executor {executor} seed {seed}")
     sd = np.sqrt(np.diag(np.linalg.inv(model.hessian(mode))))
     draws = mode + sd * np.random.default_rng(2).standard_normal((40, model.dim))
     return Reference(mode, sd, np.diag(sd**2), draws, 1.002, 700.0, 1.1, "written down")
@@ -52,13 +52,13 @@ def without_times(text):
 
 def command(text):
     before, columns = os.getcwd(), comparison.Comparison.COLUMNS
-    replaced = comparison.registered, comparison.reference, comparison._seconds
+    replaced = comparison.registered, comparison._reference, comparison._seconds
     out, err, code = io.StringIO(), io.StringIO(), None
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
             table(pathlib.Path("t.csv"))
-            comparison.registered, comparison.reference, comparison._seconds = declared, short, lambda value: "0.00"
+            comparison.registered, comparison._reference, comparison._seconds = declared, short, lambda value: "0.00"
             comparison.Comparison.COLUMNS = columns | {"seconds": ("time", "s", lambda value: "0.00")}
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pdmp.errors.short_runs():
                 cli.main(shlex.split(text))
@@ -66,7 +66,7 @@ def command(text):
             code = stop.code
         finally:
             os.chdir(before)
-            comparison.registered, comparison.reference, comparison._seconds = replaced
+            comparison.registered, comparison._reference, comparison._seconds = replaced
             comparison.Comparison.COLUMNS = columns
         files = sorted(path.name for path in pathlib.Path(folder).rglob("*"))
         written = {}

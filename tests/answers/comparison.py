@@ -221,7 +221,7 @@ def reference_of(target, **options):
     """A reference that needs few draws, from starts and samplers as they are."""
     before, asked = comparison._long_enough, []
 
-    def short(process, starts, ess, seed, executor, say):
+    def short(process, starts, ess, seed, executor, *_):
         setting = {name: getattr(process, name) for name in ("refresh_rate",) if hasattr(process, name)}
         asked.append([type(process).__name__, starts, ess, seed, executor, setting])
         with pdmp.errors.short_runs():
