@@ -281,6 +281,29 @@ report()
     assert second["compiled"] == []
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")
+def test_another_process_compiles_for_a_comparison(tmp_path):
+    """What it has compiled is found; it does not run the script, and it is not there where all is on disk."""
+    (tmp_path / "script.py").write_text("""
+import numpy as np
+import pdmp
+from pdmp.native.ahead import Ahead
+
+print("the script")
+law = pdmp.models.Gaussian([0.0, 0.0], [1.0, 2.0])
+truth = pdmp.comparison.Reference(np.zeros(2), np.ones(2), np.eye(2), np.zeros((9, 2)), 1.0, 1e3)
+processes = {"BPS": pdmp.BPS(law), "ZigZag": pdmp.ZigZag(law)}
+leave = Ahead.__exit__
+Ahead.__exit__ = lambda self, *_: [print("others made", sorted(self._begun)), leave(self)] and None
+pdmp.compare(processes, reference=truth, data_passes=50, seed=1, say=print)
+""")
+    environment = {"NUMBA_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": ROOT, "LOKY_MAX_CPU_COUNT": 2}
+    first, second = (python("script.py", cwd=tmp_path, **environment) for _ in range(2))
+    assert first.count("the script\n") == second.count("the script\n") == 1
+    assert re.findall(r"(\w+): compiling \(once", first) == ["BPS"] and "compiling" not in second
+    assert "others made ['ZigZag']" in first and "others made []" in second
+
+
 def test_what_compiles_says_how_long_it_took_last_time(tmp_path):
     """After an edit, as code that is found on disk does not compile; a damaged record of times is as good as none."""
     (tmp_path / "script.py").write_text("""
