@@ -16,7 +16,6 @@ from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.modes import NAMED, hidden_modes
 from pdmp.automatic.row_modes import beside, modes_of_rows
 from pdmp.automatic.start import DENSE, Evaluations, draw_by_importance, find_starts
-from pdmp.automatic.tempering.preparing import tempered as prepared
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_memory, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target, improper, suspected
@@ -152,6 +151,8 @@ def auto(
     check_memory(target, chains, None, False)
     spent = check_propriety(target, initial)
     if tempered:
+        from pdmp.automatic.tempering.preparing import tempered as prepared
+
         ready = prepared(
             target, chains, [for_starts, for_metric, for_modes, *root.spawn(1)], initial, target_acceptance
         )
