@@ -167,6 +167,7 @@ def summarise(run):
     few = None if seen.store == "moments" else diagnostic_draws(seen)
     heavy = {} if few is None else tails_of(seen, few, hardly, ess)
     found = find_warnings(seen, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
+    found += copies_warning(run)
     found += _natural_tails(run, natural, rows[run.dim :])
     notes += [UNSEEN] if seen.store == "moments" else []
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
@@ -494,6 +495,23 @@ def short_warning(run):
         return []
     more = ": averages can be off by a posterior standard deviation. Sample longer, and look at `run.summary()`."
     return [f"{few} of {names[worst]} ({least:.2g}){more}"]
+
+
+def copies_warning(run):
+    """A sentence if chains have the same path to the last bit, so that they are pooled as if they were independent."""
+    seen: dict[bytes, int] = {}
+    for k, record in enumerate(run.records):
+        if not np.any(_moved(record, run.dim)):
+            continue
+        sums = record.integrals
+        path = sums.centre.tobytes() + sums.first.tobytes() + sums.second.tobytes()
+        if path in seen:
+            return [
+                f"chains {seen[path]} and {k} have the same path: what the process draws does not come from the `rng` that "
+                "its methods are given, or it draws nothing. Chains that are no others say nothing of the errors."
+            ]
+        seen[path] = k
+    return []
 
 
 def _moved(record, d):

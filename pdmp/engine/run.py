@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.averages import looked_at
 from pdmp.diagnostics.mode_shares import share_doubts
-from pdmp.diagnostics.summary import anchor_warning, short_warning, step_warning, tail_warning
+from pdmp.diagnostics.summary import anchor_warning, copies_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Chain
@@ -481,6 +481,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
             shortfall = None if goal is None else goal.shortfall(run)
             seen = looked_at(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(seen), *anchor_warning(run)]
+            texts += copies_warning(run)
             looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
             info["wrong_gradient"] = next(filter(None, (look(seen) for look in looks)), [])
             texts += info["wrong_gradient"]

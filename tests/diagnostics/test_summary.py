@@ -12,6 +12,7 @@ import pdmp
 from pdmp.diagnostics import ess, ksd, pooled, rhat, scores
 from pdmp.diagnostics.pooled import quantiles
 from pdmp.diagnostics.summary import (
+    copies_warning,
     natural_draws,
     natural_rows,
     sd_errors,
@@ -136,6 +137,38 @@ def test_a_run_that_is_long_enough_says_nothing_and_one_with_a_goal_says_it_once
     assert not any("fewer than" in text for text in quiet.said)
     with pytest.warns(UserWarning, match="fewer than 30"):  # and only within
         pdmp.sample(pdmp.BPS(model), events=14, seed=1)
+
+
+class Turning(pdmp.Process):
+    """Turns back at given distances, which no random number decides."""
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    def initial_velocity(self, x, rng):
+        return np.ones(1)
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + 1.0 + 0.5 * np.sin(now), pdmp.CERTAIN
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        return 0
+
+
+def test_chains_that_are_copies():
+    """They would be pooled as if each said something new; the third of these begins elsewhere."""
+    with pytest.warns(UserWarning, match="chains 0 and 2 have the same path: what the process draws"):
+        run = pdmp.sample(Turning(), initial=[[0.0], [1.0], [0.0]], chains=3, events=100, seed=1)
+    assert any("chains 0 and 2 have the same path" in text for text in run.summary().warnings)
+    others = pdmp.sample(Turning(), initial=[[0.0], [1.0]], chains=2, events=100, seed=1)
+    assert copies_warning(others) == []
+    # What has not moved is told of otherwise.
+    law = pdmp.models.from_function(lambda x: (0.25 * float(x @ x) ** 2, float(x @ x) * x), 2)
+    still = pdmp.sample(discrete.MALA(law, step=0.5), steps=50, chains=2, seed=1, initial=[100.0, 0.0])
+    assert copies_warning(still) == []
 
 
 def test_chains_that_never_left_where_they_began():
