@@ -411,6 +411,17 @@ def test_a_global_process_has_one_clock_for_all_walls():
 
 
 @plain_only
+def test_one_clock_for_all_walls_turns_the_coordinate_that_is_at_one():
+    """A local process, whose events change one coordinate each: the walls are those of the last."""
+    process = pdmp.Bounded(pdmp.FactorisedBoomerang(MODEL, thinning="grid"), upper=[np.inf, np.inf, 0.5])
+    assert process.local and process.one_clock
+    path = pdmp.sample(process, events=100, initial=START, seed=1).trajectories[0]
+    last = path.positions[:, 2]
+    assert np.sum(last == 0.5) > 5 and last.max() == 0.5
+    assert path.at(np.linspace(0.0, path.end, 1_000))[:, 2].max() <= 0.5
+
+
+@plain_only
 def test_events_of_a_local_process_touch_a_bounded_number_of_coordinates():
     process, x = bounded("local ZigZag")
     chain = run_chain(process, x, 5, events=300, store="skeleton")

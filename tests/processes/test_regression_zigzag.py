@@ -126,6 +126,16 @@ def test_the_law_of_crossed_groups_is_that_of_mixed_regression(groupings, slope)
     np.testing.assert_allclose(found, 0.0, atol=1e-8)
 
 
+def test_natural_parameters_of_correlated_effects_lead_back_to_them():
+    model = regression(NormalLaw, 3, n=40, slopes=1, eta=2.0)
+    x = model.initial + 0.5 * np.random.default_rng(0).standard_normal((5, model.dim))
+    natural = model.constrain(x)
+    assert np.abs(natural[model.correlation_name]).max() > 0.3
+    again = model.constrain(model.unconstrained(natural))
+    for name, value in natural.items():
+        np.testing.assert_allclose(again[name], value, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_rates_balance_the_flow(name):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x)."""
@@ -399,6 +409,21 @@ def test_bounds_hold_whatever_flips_in_between(model):
                     ratio = max(ratio, (far.max() / process.typical_reach) ** 2)
                 assert total * ratio <= data * (1.0 + 1e-9)
     assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_the_size_of_effects_changes_with_them_and_with_their_mean(k):
+    """Where all are on one side of it, and it moves away from them, which is the most that they can."""
+    model = regression(NormalLaw, 3, n=40, slopes=1)
+    process = RegressionZigZag(model)
+    x, v, h = process.anchor.copy(), -process.speed, 1e-3
+    x[model.means[k]] += 100.0 * process.speed[model.means[k]]
+    v[model.means[k]] *= -1.0
+    state, native = state_at(process, x, v, 0.0), process.native
+    most = native.root_pace(state, k, 0.0, h)
+    before, after = (math.sqrt(native.square_sum(state, k, now)) for now in (0.0, h))
+    assert 0.7 * most < (after - before) / h <= most * (1.0 + 1e-9)
+    assert most > 1.5 * native.root_of_speeds[k]  # the means have their part in it
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,21 @@ class InfiniteBeyond(Gamma):
             out[0, 2] += 2.0 * v[0] * v[0] / (x[0] * x[0])
 
 
-@pytest.mark.parametrize("model", [Gamma, InfiniteBeyond])
+class SteepBeyond(Gamma):
+    """The same, where beyond 0 the slope alone tells that nothing is there."""
+
+    @pdmp.compiled
+    def add_prior_parts(self, x, v, out):
+        if x[0] <= 0.0:
+            out[0, 2] += math.inf
+        elif v[0] < 0.0:
+            out[0, 0] += v[0] * (1.0 - 2.0 / x[0])
+        else:
+            out[0, 1] += v[0] * (1.0 - 2.0 / x[0])
+            out[0, 2] += 2.0 * v[0] * v[0] / (x[0] * x[0])
+
+
+@pytest.mark.parametrize("model", [Gamma, InfiniteBeyond, SteepBeyond])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_cell_of_convex_and_concave_parts_ends_before_a_wall(sampler, model):
     run = pdmp.sample(SAMPLERS[sampler](model(), thinning=ConcaveConvex()), events=300, seed=1)
