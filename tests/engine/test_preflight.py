@@ -85,6 +85,10 @@ def bounded_later(self, state, i, now, rng):
     return now + rng.standard_exponential() / 2.0, pdmp.CERTAIN if now < self.late else 2.0
 
 
+def lost_behind_a_horizon(self, state, i, now, rng):
+    return (self.late, pdmp.HORIZON) if now < self.late else (np.nan, pdmp.CERTAIN)
+
+
 def silent_jump(self, state, i, now, rng):
     state.v[i] = -state.v[i]
 
@@ -995,6 +999,11 @@ def test_a_bound_without_a_rate_that_shows_itself_late_ends_the_run():
     chain = new_chain(mine(clock=bounded_later)(late=3.0), [0.0, 0.0], 1, time=50.0)
     assert chain.advance().failure is not None
     assert "returned the bound 2, but the class has no `rate`" in chain.failure[0]
+
+
+def test_a_clock_that_fails_behind_a_horizon_is_not_told_that_it_needs_a_rate():
+    chain = new_chain(mine(clock=lost_behind_a_horizon)(late=3.0), [0.0, 0.0], 1, time=50.0)
+    assert chain.advance().failure[0] == "the gradient or the rate of Mine is not finite"
 
 
 @pytest.mark.slow

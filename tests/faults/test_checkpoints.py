@@ -547,6 +547,24 @@ def test_two_runs_of_one_process_do_not_write_one_checkpoint(tmp_path):
 
 
 @pytest.mark.exact
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_a_lock_that_the_run_before_removes_before_it_is_locked_is_made_anew(tmp_path, monkeypatch):
+    """Another run would make one of its own, and write the same file."""
+    tried, lockf = [], checkpoints.fcntl.lockf
+
+    def removed_at_first(lock, how):
+        if not tried:
+            os.unlink(tmp_path / "run.lock")
+        tried.append(lock)
+        lockf(lock, how)
+
+    monkeypatch.setattr(checkpoints.fcntl, "lockf", removed_at_first)
+    file = checkpoints.Checkpoint(tmp_path / "run", {}, 1, Telegraph(), np.zeros(1))
+    assert len(tried) == 2 and os.path.samestat(os.stat(tmp_path / "run.lock"), os.fstat(file._lock))
+    file.release()
+
+
+@pytest.mark.exact
 @pytest.mark.skipif(os.name != "posix", reason="links and modes of POSIX")
 def test_links_are_not_followed_and_modes_are_the_usual_ones(tmp_path):
     victim = tmp_path / "victim"

@@ -387,6 +387,24 @@ def test_a_gradient_that_is_not_a_number_ends_the_run(where):
     assert caught.value.run.stats["total_events"] > 0
 
 
+@plain_only
+@pytest.mark.exact
+def test_a_gradient_that_is_not_a_number_on_a_second_path_ends_the_run():
+    """Not where the first ends, of one step, but where the shorter ones lead."""
+
+    def both(x):
+        seen.append(abs(x[0]))
+        return 50.0 * x[0] ** 2, 100.0 * x if seen[-1] == 0.05 or seen[-1] > 0.1 else np.full(1, math.nan)
+
+    seen = []
+    model = pdmp.models.from_function(both, 1, initial=[0.05], check_gradient=False)
+    process, state, rng = resolved(model, [0.05], step=0.5, duration=0.1)
+    state.counts[ADAPTING] = 0
+    assert process.jump(state, 0, 0.0, rng) == -1
+    first, second = seen[len(seen) - seen[::-1].index(0.05) :][:2]
+    assert first > 0.1 > second
+
+
 @pytest.mark.exact
 def test_divergences_are_rejected_counted_and_said():
     narrow = pdmp.models.Gaussian([0.0], [1e6])
