@@ -181,6 +181,13 @@ def test_powers_are_those_of_python(text):
     np.testing.assert_allclose(model.y, given.y + given.x**2, rtol=1e-12)
 
 
+def test_powers_in_curly_brackets_before_other_terms():
+    given = pandas.DataFrame({"y": [1.0, 3.0, 2.0, 5.0], "x": [0.5, -1.0, 1.5, 2.0], "w": [1.0, 3.0, 2.5, 0.5]})
+    model, *_ = made("y ~ {2**-x**2} + np.exp(-w**2)", data=given)
+    expected = np.column_stack([2.0 ** -(given.x**2), np.exp(-(given.w**2))])
+    np.testing.assert_allclose(original(model)[:, 1:], expected, rtol=1e-12)
+
+
 def test_truth_values_are_numbers():
     """Their sum is no "or"."""
     t = pandas.DataFrame(whole_numbers()).assign(flag=np.arange(N) % 2 == 0)

@@ -488,8 +488,12 @@ def test_a_hessian_by_differences_is_symmetric_at_any_scale():
 @pytest.mark.parametrize("wrong", [lambda x: np.abs(x) > 0.2, lambda x: np.abs(x) < 0.2], ids=["further", "nearer"])
 def test_slopes_of_an_adapter_are_compared_at_two_distances(wrong):
     model = from_function(lambda x: (0.5 * x @ x, x * (1.0 + 0.5 * wrong(x))), 2, check_gradient=False)
-    with pytest.warns(UserWarning, match="^the gradient is not the slope of its log density: coordinate x.[01]. of it"):
+    with pytest.warns(
+        UserWarning, match="^the gradient is not the slope of its log density: coordinate x.[01]. of it"
+    ) as caught:
         model.warn_of_wrong_slopes("the gradient")
+    told, slope = map(float, re.search(r"is (\S+), and the slope (\S+)\. Look", str(caught[0].message)).groups())
+    assert told == pytest.approx(1.5 * slope, rel=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_function(lambda x: (0.5 * x @ x, x), 2, check_gradient=False).warn_of_wrong_slopes("the gradient")
@@ -805,6 +809,9 @@ def test_points_are_checked():
     model = linear_gaussian()
     with pytest.raises(ValueError, match=r"`x` must have shape \(4,\), got \(3,\)"):
         model.potential(np.zeros(3))
+    for shape in ((1, 4), (4, 1), (2, 2)):  # of four numbers all the same
+        with pytest.raises(ValueError, match=re.escape(f"`x` must have shape (4,), got {shape}")):
+            model.potential(np.zeros(shape))
     with pytest.raises(ValueError, match="`rows` must lie in 0 … 39"):
         model.term_gradients(np.zeros(4), [40])
 

@@ -107,10 +107,12 @@ def make(kind, folder):
         return pdmp.models.LogisticRegression(np.load(folder / "X.npy", mmap_mode="r"), 2.0 * LABELS - 1.0)
     if kind == "offset":
         return pdmp.models.PoissonRegression(FEATURES, counts, offset=0.1 * FEATURES[:, 0])
+    if kind == "negative binomial":  # whose second derivatives depend on the responses
+        return pdmp.models.NegativeBinomialRegression(FEATURES, counts)
     return pdmp.models.PoissonRegression(sparse.csr_array(FEATURES * (FEATURES > 0.0)), counts)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "float32", "file", "offset", "sparse"])
+@pytest.mark.parametrize("kind", ["logistic", "float32", "file", "offset", "negative binomial", "sparse"])
 def test_gradients_and_hessians(kind, tmp_path, on):
     on(1)
     model = make(kind, tmp_path)

@@ -79,7 +79,7 @@ def told(**values):
 def test_coordinates_that_hang_together(monkeypatch):
     """The two most correlated, of either sign; then what is most correlated with any of those that were chosen."""
     x = np.random.default_rng(0).standard_normal((2, 4_000, 5))
-    for k, of, rho in ((1, 0, -0.9), (2, 1, 0.7), (3, 0, 0.66)):
+    for k, of, rho in ((1, 0, -0.9), (2, 1, 0.7), (3, 0, 0.66), (4, 2, 0.5)):
         x[..., k] = rho * x[..., of] + np.sqrt(1.0 - rho * rho) * x[..., k]
     monkeypatch.setattr(style, "draws_of", lambda run, most: x)
     run = SimpleNamespace(dim=5)
@@ -92,6 +92,7 @@ def test_coordinates_that_hang_together(monkeypatch):
         chosen.add(max(rest, key=lambda k: max(correlation[k, j] for j in chosen)))
         assert style.most_correlated(run, most) == sorted(chosen)
     assert correlation[1, 2] > correlation[0, 3] > correlation[0, 2]  # the third by the second, not by the first
+    assert correlation[0, 3] > correlation[2, 4] > correlation[2, 3]  # the fourth by the first, not by the third
 
 
 def test_the_coordinates_with_the_fewest_effective_draws():
