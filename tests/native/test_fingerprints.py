@@ -581,6 +581,26 @@ def test_what_functions_of_an_installed_package_are_given(name, what, tmp_path, 
     assert (hashed() == hashed(**{what: 2.0})) == (name == "pandas")
 
 
+@pytest.mark.parametrize("name", ["package_of_ones_own", "pandas"])
+def test_what_compiled_functions_of_a_package_name_tells_workers_apart(name, tmp_path, monkeypatch):
+    """It is in their machine code, whatever the version."""
+    place = tmp_path / name / "__init__.py"
+    place.parent.mkdir()
+    place.write_text(text := "def g(x): return K * x\ng.__compiled__ = True\n")
+    monkeypatch.setattr(fingerprints, "_INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr(fingerprints, "_BEGUN", 2e12)  # its files are older than this process
+    fingerprints._files.cache_clear()
+
+    def told(number):
+        module = types.ModuleType(name)
+        module.__version__, module.__file__, module.K = "1.0", str(place), number
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(text, place, "exec"), module.__dict__)
+        return fingerprints.parts([module.g])
+
+    assert told(1.0) == told(1.0) != told(2.0)
+
+
 @pytest.mark.slow
 def test_what_cannot_be_hashed_is_of_this_process_alone():
     lock = threading.Lock()

@@ -1,5 +1,7 @@
 """What happens when numba changes its private parts, that fingerprints reach all that it compiles, shipped code."""
 
+import collections
+
 import numba
 import numpy as np
 import pytest
@@ -115,6 +117,15 @@ print(sorted(f"{f.__module__}.{f.__qualname__}" for f in compiled if f.__code__ 
 """)
     folders = {"PYTHONPATH": pdmp.__path__[0][: -len("/pdmp")], "NUMBA_CACHE_DIR": tmp_path / "cache"}
     assert python(tmp_path / "script.py", cwd=tmp_path, **folders).strip() == "[]"
+
+
+@pytest.mark.exact
+def test_named_tuples_of_one_name_have_machine_code_of_their_own():
+    """Two modules may have a class of that name; code that makes one must not be loaded for the other."""
+    one, other = (collections.namedtuple("Seen", "flips", module=module) for module in ("first", "second"))
+    kinds = [numba.typeof(cls(1.0)) for cls in (one, other)]
+    assert str(kinds[0]) == str(kinds[1])
+    assert numba_internals._described(kinds[0]) != numba_internals._described(kinds[1])
 
 
 V4, V3 = ("x86-64-v4", "-prefer-256-bit"), ("x86-64-v3", "")
