@@ -507,8 +507,8 @@ def copies_warning(run):
         path = sums.centre.tobytes() + sums.first.tobytes() + sums.second.tobytes()
         if path in seen:
             return [
-                f"chains {seen[path]} and {k} have the same path: what the process draws does not come from the `rng` that "
-                "its methods are given, or it draws nothing. Chains that are no others say nothing of the errors."
+                f"chains {seen[path]} and {k} have the same path: what the process draws does not come from the `rng` "
+                "that its methods are given, or it draws nothing. Chains that are no others say nothing of the errors."
             ]
         seen[path] = k
     return []

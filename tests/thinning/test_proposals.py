@@ -229,8 +229,8 @@ def test_a_proposal_is_accepted_with_the_probability_rate_over_bound(uniform, ac
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, 1, True, False)
     # The first candidate is of clock 0, at the same time and of smaller index; it is always an event.
     arguments = chain.process.native, chain.state, chain.recording, limits
-    assert plain(advance)(*arguments, 1, Fixed(uniform)) == CHUNK and chain.state.counts[EVENTS] == 1
-    assert plain(advance)(*arguments, 1, Fixed(uniform)) == CHUNK
+    assert plain(advance)(*arguments, 1, chain.local, Fixed(uniform)) == CHUNK and chain.state.counts[EVENTS] == 1
+    assert plain(advance)(*arguments, 1, chain.local, Fixed(uniform)) == CHUNK
     assert chain.state.counts[EVENTS] == 1 + accepted
 
 
