@@ -14,7 +14,6 @@ import builtins
 import copy
 import difflib
 import dis
-import hashlib
 import inspect
 import math
 import numbers
@@ -47,15 +46,15 @@ from pdmp.native.classes import (
     lookup_order,
     named_by_methods,
 )
-from pdmp.native.fingerprints import fingerprint, is_standard
+from pdmp.native.fingerprints import PIECES_ABOVE, array_digest, fingerprint, is_standard
 from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved, missing_rate
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
-#: Of an array in a field of a user's object, all of which is looked at to see whether it has changed; of one of ours.
-COMPARED_BYTES, COMPARED_OURS = 100_000_000, 10_000_000
+#: Of an array in a field of a user's object, all of which is looked at to see whether it has changed.
+COMPARED_BYTES = 100_000_000
 HASHED = (np.ndarray, int, float)  #: what a field holds that is looked at for that
 #: Estimates of the gradient at one point whose mean is compared with it, at most and at least; by how many standard
 #: errors it is wrong; and how far from the start these points are.
@@ -115,7 +114,7 @@ def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
         check_replaced(type(part))
-        if isinstance(part, FunctionModel):
+        if hasattr(part, "check_unchanged"):
             part.check_unchanged()
         if not is_trusted(type(part).__module__):
             check_attributes(part)
@@ -489,9 +488,11 @@ def contents(process, of_ours=False):
             value = getattr(part, field, None)
             values = value if isinstance(value, tuple) else (value,)
             if field not in volatile:
-                most = COMPARED_OURS if ours else COMPARED_BYTES
+                most = PIECES_ABOVE if ours else COMPARED_BYTES
                 known = [
-                    _digest(a, most) if isinstance(a, np.ndarray) else repr(a) for a in values if isinstance(a, HASHED)
+                    array_digest(a, most) if isinstance(a, np.ndarray) else repr(a)
+                    for a in values
+                    if isinstance(a, HASHED)
                 ]
                 others = () if ours else [a for a in values if not isinstance(a, (*HASHED, Compiled))]
                 found.append((f"`{field}` of {name}", [*known, fingerprint(others)] if others else known))
@@ -499,14 +500,6 @@ def contents(process, of_ours=False):
             named = named_by_methods(cls).items()
             found += [(f"what `{method}` of {name} names outside of it", known) for method, known in named]
     return found
-
-
-def _digest(array, most):
-    """A digest of an array; of one of more bytes than `most` of a thousand pieces of it."""
-    flat = array.ravel(order="K")  # without a copy, whichever axis comes first
-    if flat.nbytes > most:
-        flat = np.concatenate([flat[k : k + 1_000] for k in np.linspace(0, len(flat) - 1_000, 1_000).astype(int)])
-    return hashlib.blake2b(flat.tobytes()).digest()
 
 
 def _rehearse(process, chain):

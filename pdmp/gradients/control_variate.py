@@ -21,6 +21,7 @@ from pdmp.models.numerical import data_gradient, row_chunks
 from pdmp.models.propriety import unlike_a_density
 from pdmp.native.arguments import one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry, larger
+from pdmp.native.fingerprints import arrays_of
 from pdmp.native.threads import each
 from pdmp.process import DATA
 
@@ -172,8 +173,17 @@ class ControlVariate(Provider):
         gradients = np.array([data_gradient(model, a) for a in points])
         self.points, self.gradients = points, gradients
         self.anchor, self.anchor_gradient = points[0], gradients[0]
+        self._data = arrays_of(model.native)
         self._set_anchors()
         self.has_variance = self.size >= 2
+
+    def check_unchanged(self) -> None:
+        """Raise a `ValueError` if the gradient at the anchor is of other data than the model has by now."""
+        if arrays_of(self.model.native) != self._data:
+            raise ValueError(
+                f"what {type(self.model).__name__} holds has changed since its ControlVariate was made, whose gradient "
+                "of all data at the anchor is that of the old ones: make it anew."
+            )
 
     def _set_anchors(self):
         kind = Anchors if self.renew or len(self.points) > 1 else Anchor

@@ -34,6 +34,7 @@ from pdmp.errors import OURS
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
+PIECES_ABOVE = 10_000_000  #: bytes of an array of which pieces tell whether it has changed
 
 _PROCESS, _BEGUN = os.urandom(16), time.time()
 _MISSING = object()
@@ -243,6 +244,21 @@ def kept(function):
     walk = _Kept(("pdmp",))
     walk.value(function)
     return walk.places
+
+
+def array_digest(array, most):
+    """A digest of an array; of one of more bytes than `most` of a thousand pieces of it."""
+    flat = array.ravel(order="K")  # without a copy, whichever axis comes first
+    if flat.nbytes > most:
+        flat = np.concatenate([flat[k : k + 1_000] for k in np.linspace(0, len(flat) - 1_000, 1_000).astype(int)])
+    return hashlib.blake2b(flat.tobytes()).digest()
+
+
+def arrays_of(native):
+    """A digest of each array in a named tuple of fields, and in those in it."""
+    if isinstance(native, np.ndarray):
+        return [array_digest(native, PIECES_ABOVE)]
+    return [found for part in native for found in arrays_of(part)] if isinstance(native, tuple) else []
 
 
 def changed(before, after):

@@ -29,6 +29,7 @@ from pdmp.engine.chain import Chain
 from pdmp.flow import Linear
 from pdmp.interfaces.report import Report
 from pdmp.native.classes import check_attributes, holds_generator
+from pdmp.native.fingerprints import array_digest
 from pdmp.native.velocities import dot
 from pdmp.process import Prepared, count_data
 from pdmp.thinning import Bound, affine_proposal
@@ -1334,9 +1335,9 @@ def test_what_a_density_is_and_what_a_sign_may_be_are_told_apart(monkeypatch):
 def test_any_entry_of_a_large_array_is_looked_at(entry):
     """In pieces of a thousand, of which the last ends with the array."""
     array = np.arange(10_000.0)
-    before = preflight._digest(array, 1_000), preflight._digest(array, 10**6)
+    before = array_digest(array, 1_000), array_digest(array, 10**6)
     array[entry] += 1.0
-    assert preflight._digest(array, 1_000) != before[0] and preflight._digest(array, 10**6) != before[1]
+    assert array_digest(array, 1_000) != before[0] and array_digest(array, 10**6) != before[1]
 
 
 class LastOfMany(Walls):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import math
+import pickle
+import random
 import threading
 import weakref
 
@@ -168,6 +170,35 @@ def beyond_a_point(x):
     if x[0] > 0.05:
         KEPT["work"] += 1.0
     return 0.5 * x @ x, x.copy()
+
+
+def common_numbers(x):
+    """A simulated likelihood, of the same random numbers in each call."""
+    np.random.seed(7)  # noqa: NPY002
+    shift = np.random.normal(size=2)  # noqa: NPY002
+    return 0.5 * (x - shift) @ (x - shift), x - shift
+
+
+def common_numbers_of_python(x):
+    random.seed(7)
+    shift = random.gauss(0.0, 1.0)
+    return 0.5 * (x - shift) @ (x - shift), x - shift
+
+
+@pytest.mark.parametrize("function", [common_numbers, common_numbers_of_python])
+def test_a_function_with_the_generator_of_all_threads_is_called_by_one_at_a_time(function):
+    """Else another chain's call would draw from it in between; and it is left where the caller had it."""
+    for _ in range(2):  # the second time where the first has left the generator
+        assert pdmp.models.from_function(function, 2, check_gradient=False).callback.reuses
+    asked = [np.random.get_state(legacy=False), random.getstate()]  # noqa: NPY002
+    with adapter._shared_randomness() as drawn:
+        function(np.zeros(2))
+    assert drawn
+    now = [np.random.get_state(legacy=False), random.getstate()]  # noqa: NPY002
+    assert pickle.dumps(now) == pickle.dumps(asked)
+    with adapter._shared_randomness() as drawn:
+        np.random.default_rng(7).random()
+    assert not drawn
 
 
 @pytest.mark.parametrize("check_gradient", [True, False])

@@ -379,3 +379,46 @@ def test_a_lipschitz_constant_that_is_no_number_is_not_left_out(monkeypatch):
         monkeypatch.setattr(control_variate, "each", lambda part, chunks, parts=parts: parts)
         largest = provider._bound_terms(np.zeros(0))
         assert math.isnan(largest[j]) and largest[1 - j] == (3.0, 2.5)[1 - j]
+
+
+class Counts(pdmp.Model):
+    """Normal data, (y - x)² / 2, in an array that its owner may change."""
+
+    y: np.ndarray
+
+    def __init__(self, y):
+        super().__init__(1, n_data=len(y))
+        self.y = y
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (self.y[i] - x[0]) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += x[0] - self.y[i]
+
+    @pdmp.compiled
+    def term_lipschitz(self, i, scale, out):
+        out[0] = scale[0]
+
+
+@pytest.mark.parametrize("largest", [10_000_000, 1_000])
+@pytest.mark.parametrize("entry", [0, 1_999])
+def test_an_anchor_of_data_that_were_changed_is_refused(entry, largest, monkeypatch):
+    """Its gradient is that of the data as they were; also where only pieces of them are looked at."""
+    monkeypatch.setattr("pdmp.native.fingerprints.PIECES_ABOVE", largest)
+    y = np.linspace(-1.0, 2.0, 2_000)
+    model = Counts(y)
+    provider = ControlVariate(model, size=5, anchor=[0.5])
+    made = discrete.SGLD(provider, step=1e-4), discrete.SGLD(provider.rescaled(2.0), step=1e-4)
+    for process in made:
+        pdmp.sample(process, steps=2, seed=1, store="moments")
+    y[entry] += 3.0
+    for process in made:
+        with pytest.raises(ValueError, match="what Counts holds has changed since its ControlVariate was made"):
+            pdmp.sample(process, steps=2, seed=1, store="moments")
+    anew = discrete.SGLD(ControlVariate(model, size=5, anchor=[0.5]), step=1e-4)
+    pdmp.sample(anew, steps=2, seed=1, store="moments")
+    y[entry] -= 3.0
+    pdmp.sample(made[0], steps=2, seed=1, store="moments")

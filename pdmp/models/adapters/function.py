@@ -12,6 +12,8 @@ import ctypes
 import functools
 import hashlib
 import math
+import pickle
+import random
 import threading
 import weakref
 from collections.abc import Callable
@@ -78,6 +80,27 @@ def pointer(typing_context, address):
         return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
     return types.voidptr(types.intp), generate
+
+
+@contextlib.contextmanager
+def _shared_randomness():
+    """A list that is not empty if the generators that threads share are drawn from within, NumPy's or Python's.
+
+    They are put back to where they were.
+    """
+
+    def states():
+        return np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002 - what a user's function may draw from
+
+    found, (numpys, pythons) = [], states()
+    np.random.random(), random.random()  # noqa: NPY002 - else they may be where each call leaves them
+    before = pickle.dumps(states())
+    try:
+        yield found
+    finally:
+        found += [True] * (pickle.dumps(states()) != before)
+        np.random.set_state(numpys)  # noqa: NPY002
+        random.setstate(pythons)
 
 
 class Callback:
@@ -211,12 +234,13 @@ class FunctionModel(Model):
         if not ready:
             # Work arrays hold at `initial` what they held if the caller has been there, and caches what was asked.
             fresh = 0.1 + 1e-3 * np.random.default_rng(list(hashlib.sha256(repr(before).encode()).digest())).random()
-            self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))
+            with _shared_randomness() as drawn:
+                self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))
             changing = changed(before, kept(potential_and_gradient))
             with contextlib.suppress(TypeError):  # what has no weak references
                 changing |= _changing.get(potential_and_gradient, changing)
                 _changing[potential_and_gradient] = changing
-            self.callback.changing, self.callback.reuses = changing, self.callback.reuses or bool(changing)
+            self.callback.changing, self.callback.reuses = changing, self.callback.reuses or bool(changing or drawn)
 
     @property
     def address(self):
