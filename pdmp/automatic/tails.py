@@ -68,6 +68,10 @@ class _Out:
         self.gradients += 1
         return self.model.gradient(x)
 
+    def potential(self, x):
+        """U(x)."""
+        return self.model.potential(x)
+
     def heavy(self, places):
         """Those of the coordinates along which it is finite, {place: power}."""
         return {int(j): value for j in places if (value := self.power([j])) < math.inf}

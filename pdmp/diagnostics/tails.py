@@ -35,6 +35,8 @@ TAILS, TAIL_DRAWS = 20, 1_000  #: coordinates whose tails are looked at, at most
 SETTLED = 50.0  #: effective draws from which on draws say something of a tail
 DISTANCES = (1e4, 1e6)  #: in multiples of the median distance from the median
 AGREEMENT = 0.02  #: relative difference between both up to which a tail is a power
+#: Nats that U may rise above that of a power tail which begins where draws are: so much less mass is in this one.
+UNSEEN = 35.0
 RAYS = 4  #: rays in which all coordinates grow, to both sides
 #: In median distances from the median: how far the farthest draw is, at least, where all else is integrated out; 1,000
 #: draws of a normal law come to 5, of one with exponential tails to 10, and of t₂ to 39.
@@ -53,7 +55,7 @@ def heavy_tails(draws, places, ess, model=None):
     ess : ndarray, shape (d,), or None
         Effective draws; None: draws are not asked.
     model : Model, optional
-        With ``gradient(x)``, on the whole space; without it draws alone are asked.
+        With ``gradient(x)`` and ``potential(x)``, on the whole space; without it draws alone are asked.
     """
     rests, centre, scale, far = (np.concatenate(each) for each in zip(*map(_extent, blocks(draws)), strict=True))
     places = places[np.argsort(-far[places], kind="stable")[:TAILS]]
@@ -126,7 +128,10 @@ def tail_indices(model, centre, scale, places):
 
 
 def power(model, centre, ray, most=math.inf):
-    """r ∂U/∂r far out on a ray, infinite where it is above `most` or not the same at both distances."""
+    """r ∂U/∂r far out on a ray, infinite where it is above `most`, not the same at both distances, or has no mass.
+
+    So is the tail of a bounded likelihood of many data times a prior with heavy tails: it begins too far down.
+    """
     found = []
     for distance in DISTANCES:
         try:
@@ -137,4 +142,8 @@ def power(model, centre, ray, most=math.inf):
         if not (math.isfinite(found[-1]) and found[-1] <= most):
             return math.inf
     near, far = found
-    return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf
+    if not abs(far - near) <= AGREEMENT * abs(far):
+        return math.inf
+    with np.errstate(all="ignore"):
+        below = model.potential(centre + DISTANCES[0] * ray) - model.potential(centre + ray)
+    return math.inf if below > far * math.log(DISTANCES[0]) + UNSEEN else far

@@ -49,6 +49,30 @@ def light(x):
     return np.sqrt(1.0 + x * x)
 
 
+@pytest.mark.parametrize(("height", "index"), [(0.0, 1.0), (16.0, 1.0), (18.0, math.inf), (500.0, math.inf)])
+def test_a_tail_that_holds_no_mass_has_no_index(height, index):
+    """A bounded likelihood, of height (1 - cos 2 arctan x), with a Cauchy prior: its tail begins 2 height further down."""
+
+    def f(x):
+        angle = 2.0 * np.arctan(x[0])
+        slope = height * np.sin(angle) * 2.0 / (1.0 + x[0] ** 2) + 2.0 * x[0] / (1.0 + x[0] ** 2)
+        return height * (1.0 - np.cos(angle)) + np.log1p(x[0] ** 2), np.array([slope])
+
+    model = pdmp.models.from_function(f, 1)
+    for centre in (0.0, 1e-3):
+        own, shared = tail_indices(model, np.array([centre]), np.array([1.0]), [0])
+        # From a median distance on: the likelihood has risen by its height there, and the prior by log 2.
+        if height not in (16.0, 18.0):
+            assert own == [shared] == pytest.approx([index], abs=1e-3)
+    away = [tail_indices(model, np.zeros(1), np.full(1, scale), [0])[1] for scale in (1e-2, 1e2)]
+    rises = [2.0 * height + 2.0 * math.log(scale) for scale in (1e-2, 1e2)]
+    assert [found == math.inf for found in away] == [rises[0] > 35.0, False]
+
+
+def test_a_tail_that_many_share_is_seen_though_its_middle_is_far_from_where_draws_are():
+    assert tail_indices(joint(1.5, 400), np.zeros(400), np.ones(400), [])[1] == pytest.approx(1.5, abs=1e-2)
+
+
 @pytest.mark.parametrize("df", [1.0, 1.5, 3.0])
 def test_indices_of_power_laws(df):
     centre, scale = np.array([0.3, -0.2, 5.0]), np.array([1.0, 2.0, 3.0])
