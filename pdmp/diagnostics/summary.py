@@ -211,7 +211,8 @@ def _natural_tails(run, columns, rows):
     if not columns or run.info.get("improper"):
         return []
     x = np.stack(list(columns.values()), axis=-1)
-    heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]))
+    # Two errors: they may be many, and no gradient bears it out. Effects of few groups looked heavy by chance.
+    heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]), errors=2.0)
     at = quantiles(SHOWN, x, [r.length for r in run.records])
     return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")
 

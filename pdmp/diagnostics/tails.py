@@ -43,7 +43,7 @@ RAYS = 4  #: rays in which all coordinates grow, to both sides
 REMOTE = 15.0
 
 
-def heavy_tails(draws, places, ess, model=None):
+def heavy_tails(draws, places, ess, model=None, errors=1.0):
     """Coordinates that seem to have no variance, with their tail indices: {place: α}.
 
     Parameters
@@ -56,6 +56,8 @@ def heavy_tails(draws, places, ess, model=None):
         Effective draws; None: draws are not asked.
     model : Model, optional
         With ``gradient(x)`` and ``potential(x)``, on the whole space; without it draws alone are asked.
+    errors : float
+        Of a shape that is fitted to draws: by how many it must be above the limit.
     """
     rests, centre, scale, far = (np.concatenate(each) for each in zip(*map(_extent, blocks(draws)), strict=True))
     places = places[np.argsort(-far[places], kind="stable")[:TAILS]]
@@ -91,7 +93,7 @@ def heavy_tails(draws, places, ess, model=None):
                 continue
             effective = min(effective, x.size)
             tail = min(0.2 * effective, 3.0 * math.sqrt(effective))
-            if k - (1.0 + k) / math.sqrt(tail) > NO_VARIANCE:
+            if k - errors * (1.0 + k) / math.sqrt(tail) > NO_VARIANCE:
                 found[int(j)] = 1.0 / k
     return dict(sorted(found.items()))
 

@@ -808,13 +808,15 @@ class _Search:
             k = int(np.argmax(bends))
             found.append((bends[k], j, 1.0 if abs(up[k]) > abs(down[k]) else -1.0, np.flatnonzero(bends > NARROWER)))
         self.last = self.count + self.most
-        for _, j, side, rest in sorted(found, key=lambda f: -f[0]):
+        for _, j, narrow, rest in sorted(found, key=lambda f: -f[0]):
             if len(rest) == 0 or self.count > self.last:
                 break
             if self.flat is not None and not self.flat[j]:
                 continue
-            how = self.falls_too_slowly(j, side, rest)
-            if how is not None:
+            for side in (narrow, -narrow):
+                how = self.falls_too_slowly(j, side, rest)
+                if how is None:
+                    continue
                 return Improper(
                     f"the posterior is improper where {self.names()[j]} → {'-' if side < 0.0 else ''}∞: its density "
                     f"{how}; give it a proper prior.",

@@ -51,7 +51,7 @@ def light(x):
 
 @pytest.mark.parametrize(("height", "index"), [(0.0, 1.0), (16.0, 1.0), (18.0, math.inf), (500.0, math.inf)])
 def test_a_tail_that_holds_no_mass_has_no_index(height, index):
-    """A bounded likelihood, of height (1 - cos 2 arctan x), with a Cauchy prior: its tail begins 2 height further down."""
+    """A bounded likelihood, height (1 - cos 2 arctan x), with a Cauchy prior: its tail begins 2 height further down."""
 
     def f(x):
         angle = 2.0 * np.arctan(x[0])
@@ -266,6 +266,19 @@ def test_a_natural_parameter_without_a_variance_is_said(n, said):
     if said:
         at = ", ".join(f"{q:.3g}" for q in np.quantile(spread, [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen"))
         assert "those of draws of `run.constrain`: 5, 25, 50" in found[0] and found[0].endswith(f"are below {at}.")
+
+
+def test_draws_alone_must_be_further_above_the_limit():
+    """Natural parameters may be many, and no gradient bears out what draws say: two errors."""
+    draws = np.random.default_rng(12).standard_t(1.6, (4, 500, 1))
+    says = [list(heavy_tails(draws, np.arange(1), np.array([2_000.0]), errors=e)) for e in (1.0, 1.3, 2.0, 0.0)]
+    assert says == [[0], [0], [], [0]]
+    seen = []
+    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pdmp.diagnostics.summary.heavy_tails", lambda *_, **told: seen.append(told) or {})
+        assert _natural_tails(run, {"sd": draws[:, :, 0]}, [{"ess": 2_000.0}]) == []
+    assert seen == [{"errors": 2.0}]
 
 
 def test_quantiles_without_a_variance_count_chains_by_their_lengths():

@@ -110,6 +110,57 @@ def test_minus_a_log_density_for_a_log_density():
         check_propriety(model)
 
 
+def flat_spread(n, d):
+    """n rows of d coefficients and log σ, all with flat priors (of σ): proper from n = d + 2 on."""
+    rng = np.random.default_rng(n)
+    A, y = rng.normal(size=(n, d)), rng.normal(size=n)
+
+    def parts(x):
+        error = y - A @ x[:-1]
+        return error, math.exp(-2.0 * min(max(x[-1], -150.0), 150.0))
+
+    def slopes(x):
+        error, weight = parts(x)
+        return np.append(-weight * A.T @ error, n - 1.0 - weight * error @ error)
+
+    return target(lambda x: 0.5 * parts(x)[1] * np.sum(parts(x)[0] ** 2) + (n - 1.0) * x[-1], slopes, d + 1)
+
+
+def flat_groups(n):
+    """n observed effects, their mean and log τ, with flat priors of both (of τ): proper from three on (Gelman 2006)."""
+    y = np.random.default_rng(1).normal(0.0, 2.0, n)
+
+    def parts(x):
+        away = x[:n] - x[n]
+        return away, math.exp(-2.0 * min(max(x[n + 1], -150.0), 150.0))
+
+    def slopes(x):
+        away, weight = parts(x)
+        last = [-weight * away.sum(), n - 1.0 - weight * away @ away]
+        return np.concatenate([x[:n] - y + weight * away, last])
+
+    def potential(x):
+        away, weight = parts(x)
+        return 0.5 * np.sum((x[:n] - y) ** 2) + 0.5 * weight * away @ away + (n - 1.0) * x[n + 1]
+
+    return target(potential, slopes, n + 2)
+
+
+@pytest.mark.parametrize(
+    ("improper", "proper", "name"),
+    [
+        (flat_spread(3, 2), flat_spread(4, 2), "x[2]"),
+        (flat_spread(5, 4), flat_spread(6, 4), "x[4]"),
+        (flat_groups(2), flat_groups(3), "x[3]"),
+    ],
+)
+def test_a_spread_without_end_is_named(improper, proper, name):
+    """What it widens has less and less mass for each width, and more widths: integrated out, it is level."""
+    found, _ = find_improper(improper, improper.initial)
+    assert f"improper where {name} → ∞: its density does not fall off there once all else" in found.text
+    assert find_improper(proper, proper.initial)[0] is None
+
+
 IMPROPER = {
     "flat": (
         target(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2, variables={"a": (), "b": ()}),
