@@ -21,6 +21,7 @@ from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import each
 
+COARSEST = 0.01  #: relative resolution of U that no arithmetic is coarser than
 #: What methods of the past are called.
 MOVED = {
     name.rpartition(".")[2]: f"pdmp.models.{name}(model, ...)"
@@ -138,6 +139,20 @@ class Model(Compiled):
         take_whole_target(cls, Model)
         super().__init_subclass__(**kwargs)
         check_model_class(cls, Model)
+
+    def _keeps(self, attribute):
+        value = getattr(self, attribute, None)
+        if attribute in ("dim", "n_data"):
+            return isinstance(value, (int, np.integer))
+        if attribute in ("variables", "transforms"):
+            return isinstance(value, Mapping)
+        if attribute == "initial":
+            return np.shape(value) == (self.dim,)
+        if attribute == "divisible":
+            return isinstance(value, (bool, np.bool_))
+        if attribute == "resolution":  # relative, of the numbers that U is computed in
+            return isinstance(value, float) and 0.0 < value < COARSEST
+        return True
 
     # -- compiled: what a model defines ---------------------------------------------------------------------------
 

@@ -826,3 +826,40 @@ def test_a_minimum_at_infinity_is_not_a_mode():
     X = np.array([[1.0, 0.9], [2.0, 2.2], [-1.0, -1.1], [-1.5, -1.0]])
     model = pdmp.models.LogisticRegression(X, [1.0, 1.0, 0.0, 0.0], prior_scale=np.inf)
     assert model.mode() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [
+        ("initial", 7.0, np.zeros(2)),
+        ("initial", np.zeros(3), [1.0, 2.0]),
+        ("variables", 7.0, {"a": (2,)}),
+        ("transforms", np.ones(2), {}),
+        ("n_data", 2.5, 0),
+        ("dim", np.array([2.0]), np.int64(2)),
+        ("divisible", 1.0, False),
+        ("resolution", 7.0, 1e-7),
+        ("resolution", 1, 1e-3),
+        ("resolution", 0.0, 2.0**-52),
+    ],
+)
+def test_what_every_model_needs_is_not_hidden(name, wrong, right):
+    """By a field of a class of one's own that has the same name, and means another thing."""
+
+    class Bowl(pdmp.Model):
+        def __init__(self, value):
+            super().__init__(2)
+            setattr(self, name, value)
+
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * (x[0] * x[0] + x[1] * x[1])
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += x[0]
+            out[1] += x[1]
+
+    with pytest.raises(TypeError, match=f"Bowl sets `self.{name}`, which hides what every model needs under this name"):
+        Bowl(wrong)
+    assert Bowl(right).potential(np.ones(2)) == 1.0
