@@ -442,8 +442,8 @@ def _drive(chains, info, executor, progress, file, started, goal):
                     bar.update(chains)
                 going = goal is not None and goal.go_on(chains, info)
                 bar.update(chains)
-        except KeyboardInterrupt:
-            pass  # the chains that have not stopped are marked as interrupted
+        except KeyboardInterrupt as error:
+            broken = error if compiling else None  # else the chains that have not stopped are marked as interrupted
         except BaseException as error:  # noqa: BLE001 - raised below, after the other chains have stopped
             broken = error
         finally:

@@ -68,7 +68,7 @@ class Ahead:
         with self._lock:
             self._left.clear()
         if self._pool is not None:
-            self._pool.shutdown(wait=False, kill_workers=True)
+            self._pool.shutdown(kill_workers=True)
 
     def begin(self) -> None:
         """Start the other processes, unless they run, or there is nothing left for them, or no core."""

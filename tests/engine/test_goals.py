@@ -446,6 +446,19 @@ def test_a_finished_checkpoint_goes_on_to_another_goal(first, tmp_path):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_what_ends_a_compilation_is_raised(error, monkeypatch):
+    """Nothing has been sampled that could be kept."""
+
+    def ended(self):
+        raise error
+
+    monkeypatch.setattr(chain_module.Chain, "compile", ended)
+    with pytest.raises(error):
+        pdmp.sample(Walls(), events=5, seed=5)
+
+
+@pytest.mark.exact
 def test_ctrl_c_at_a_look(tmp_path, monkeypatch):
     one = pdmp.sample(Walls(), ess=700, chains=2, seed=5)
     go_on, looks = Goal.go_on, []
