@@ -190,7 +190,11 @@ def natural_draws(run, names, draws):
 
 
 def natural_rows(run, columns):
-    """Rows of `natural_draws`: their ESS is ArviZ's of these draws, and mcse is sd / √ESS."""
+    """Rows of `natural_draws`: their ESS is ArviZ's of these draws, and mcse is sd / √ESS.
+
+    Of each chain there are as many draws, and it counts by its length: where lengths differ, a mean is as uncertain as
+    the weighted sum of the chains' means.
+    """
     if not columns:
         return []
     x = np.stack(list(columns.values()), axis=-1)
@@ -200,6 +204,9 @@ def natural_rows(run, columns):
     sd = np.sqrt(weights @ ((x - mean) ** 2).mean(axis=1))
     with np.errstate(all="ignore"):
         ess = draws_ess(x, "mean")
+        if lengths.max() > UNEQUAL * lengths.min():
+            each = [w**2 / draws_ess(one[None], "mean") for w, one in zip(weights, x, strict=True) if w > 0.0]
+            ess = np.minimum(ess, 1.0 / sum(each))  # the first is smaller where chains are not in the same place
         found = (mean, sd, *quantiles(ENDS, x, lengths), sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
     return [
         dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)

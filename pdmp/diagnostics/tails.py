@@ -56,7 +56,7 @@ def heavy_tails(draws, places, ess, model=None, errors=1.0):
         Effective draws; None: draws are not asked.
     model : Model, optional
         With ``gradient(x)`` and ``potential(x)``, on the whole space; without it draws alone are asked.
-    errors : float
+    errors : float, default 1.0
         Of a shape that is fitted to draws: by how many it must be above the limit.
     """
     rests, centre, scale, far = (np.concatenate(each) for each in zip(*map(_extent, blocks(draws)), strict=True))

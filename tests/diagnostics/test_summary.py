@@ -45,13 +45,20 @@ def test_rows_of_natural_parameters_weigh_chains_by_their_lengths():
     assert [row["name"] for row in rows] == ["sigma", "rho[0]", "rho[1]"]
     w = np.repeat(lengths / lengths.sum() / 90, 90)
     for row, x in zip(rows, (natural["sigma"], natural["rho"][..., 0], natural["rho"][..., 1]), strict=True):
-        flat, effective = x.ravel(), ess(x[..., None])[0]
+        flat, alone = x.ravel(), [ess(one[None, :, None])[0] for one in x]
+        # Each chain's mean is as uncertain as its own draws say, and they differ: those of sigma by more than that.
+        weighted = 1.0 / sum(h**2 / n for h, n in zip(lengths / lengths.sum(), alone, strict=True))
+        effective = min(weighted, ess(x[..., None])[0])
+        assert (effective < weighted) == (row["name"] == "sigma")
         sd = np.sqrt(w @ (flat - w @ flat) ** 2)
         assert (row["mean"], row["sd"]) == pytest.approx((w @ flat, sd))
         assert (row["ess"], row["mcse"]) == pytest.approx((effective, sd / np.sqrt(effective)))
         assert row["rhat"] == pytest.approx(rhat(x[..., None])[0])
         for name, q in (("2.5%", 0.025), ("97.5%", 0.975)):  # within the weight of a draw
             assert w[flat < row[name]].sum() <= q + w.max() and w[flat <= row[name]].sum() >= q - w.max()
+    run.records = [SimpleNamespace(length=h) for h in (2.0, 3.0, 2.5)]  # nearly equal: as of one sample
+    for row, x in zip(rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))[1:], natural["rho"].T, strict=True):
+        assert row["ess"] == pytest.approx(ess(x.T[..., None])[0])
     for info, transforms, count in (({}, {}, 0), ({"constrains": True}, {}, 3)):
         run.info, run.transforms = info, transforms
         assert len(rows_of(run, ["log sigma", "mu"], np.zeros((3, 90, 4)))) == count

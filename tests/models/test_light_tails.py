@@ -95,6 +95,9 @@ class Counted:
         self.count += 1
         return self.model.gradient(x)
 
+    def potential(self, x):
+        return self.model.potential(x)
+
 
 @pytest.mark.parametrize(
     ("make", "groups", "indices"),
