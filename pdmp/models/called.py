@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from pdmp.native.addresses import VECTOR, Method, record_of, unpacked
+from pdmp.native.addresses import Method, record_of, unpacked
 from pdmp.native.classes import Compiled, compiled, entry
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def _standardise(fields, x, z):
     unpacked(fields).standardise(x, z)
 
 
-POTENTIAL = Method(1, _total_potential, types.float64, VECTOR)
-GRADIENT = Method(2, _add_gradient, types.none, VECTOR, VECTOR)
-BOTH = Method(3, _potential_and_gradient, types.float64, VECTOR, VECTOR)
-NATURAL = Method(4, _natural, types.none, VECTOR, VECTOR)
-STANDARDISE = Method(5, _standardise, types.none, VECTOR, VECTOR)
+POTENTIAL = Method(1, _total_potential, types.float64, 1)
+GRADIENT = Method(2, _add_gradient, types.none, 2)
+BOTH = Method(3, _potential_and_gradient, types.float64, 2)
+NATURAL = Method(4, _natural, types.none, 2)
+STANDARDISE = Method(5, _standardise, types.none, 2)
 _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
 _there, _back = STANDARDISE.call, NATURAL.call
 

@@ -58,13 +58,15 @@ class Method:
         Its place in the record, from 1 on.
     function : callable
         ``function(fields, *arguments)``, which calls it as ``unpacked(fields).name(*arguments)``.
-    returns, *kinds : numba types
-        Of what it returns, and of its arguments.
+    returns : numba type
+    vectors : int
+        1 or 2: its arguments are so many vectors, contiguous and of the same length.
     """
 
-    def __init__(self, place: int, function: Callable, returns: types.Type, *kinds: types.Type) -> None:
+    def __init__(self, place: int, function: Callable, returns: types.Type, vectors: int) -> None:
         self.place = place
-        self.fill, self.call = _filling(function, returns, kinds), _calling(returns, kinds, place)
+        self.fill = _filling(_by_pointers(function, vectors), returns, vectors)
+        self.call = _calling(returns, vectors, place)
         if PLAIN:
             self.call = lambda record, arguments: function(record, *arguments)
 
@@ -86,7 +88,35 @@ def _fields_of(pointer):
 unpacked: Any = (lambda native: native) if PLAIN else _fields_of
 
 
-def _filling(function, returns, kinds):
+@intrinsic
+def _vector(typing_context, pointer, n):
+    """The contiguous vector of n numbers at a pointer."""
+    from numba.np.arrayobj import populate_array  # not with `import pdmp`: it takes a tenth of that
+
+    def generate(context, builder, signature, args):
+        array, size = context.make_array(VECTOR)(context, builder), context.get_constant(types.intp, 8)
+        populate_array(array, args[0], shape=[args[1]], strides=[size], itemsize=size, meminfo=None)
+        return array._getvalue()
+
+    return VECTOR(pointer, n), generate
+
+
+def _by_pointers(function, vectors):
+    """The function of the fields, the length of the vectors, and where each begins: five words, for seven an array."""
+    given = internal_inlined(function)
+
+    def of_one(fields, n, x):
+        return given(fields, _vector(x, n))
+
+    def of_two(fields, n, x, y):
+        return given(fields, _vector(x, n), _vector(y, n))
+
+    made = of_one if vectors == 1 else of_two
+    made.__name__ = function.__name__
+    return made
+
+
+def _filling(function, returns, vectors):
     """An entry (native, record) -> (address, words of a record): it stores the fields, if the record has room."""
 
     @intrinsic
@@ -96,7 +126,7 @@ def _filling(function, returns, kinds):
             pointer = types.CPointer(kind)
             flags = Flags()
             flags.error_model, flags.nrt = "numpy", False
-            made = context.compile_subroutine(builder, function, returns(pointer, *kinds), flags=flags)
+            made = context.compile_subroutine(builder, function, returns(pointer, *_words(vectors)), flags=flags)
             array = context.make_array(signature.args[1])(context, builder, args[1])
             fields = builder.gep(array.data, [context.get_constant(types.intp, PLACES)])
             word = fields.type.pointee
@@ -129,9 +159,14 @@ def _unowned(context, builder, kind, value):
     return value
 
 
-def _calling(returns, kinds, place):
+def _words(vectors):
+    """Types of the length of the vectors, and of the pointers to them."""
+    return (types.intp, *[types.CPointer(types.float64)] * vectors)
+
+
+def _calling(returns, vectors, place):
     """An intrinsic (record, arguments) that calls what is at this place."""
-    expected = (types.voidptr, *kinds)
+    expected, kinds = (types.voidptr, *_words(vectors)), (VECTOR,) * vectors
 
     @intrinsic
     def call(typing_context, record, arguments):
@@ -140,7 +175,9 @@ def _calling(returns, kinds, place):
             made = context.call_conv.get_function_type(returns, expected)
             at = builder.gep(words, [context.get_constant(types.intp, place)])
             function = builder.inttoptr(builder.load(at), made.as_pointer())
-            given = [builder.inttoptr(builder.load(words), cgutils.voidptr_t), *cgutils.unpack_tuple(builder, args[1])]
+            arrays = [context.make_array(VECTOR)(context, builder, a) for a in cgutils.unpack_tuple(builder, args[1])]
+            given = [builder.inttoptr(builder.load(words), cgutils.voidptr_t), arrays[0].nitems]
+            given += [array.data for array in arrays]
             status, answer = context.call_conv.call_function(builder, function, returns, expected, given)
             with cgutils.if_unlikely(builder, status.is_error):
                 context.call_conv.return_status_propagate(builder, status)
