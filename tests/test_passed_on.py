@@ -1,5 +1,6 @@
 """What `compare`, `sample` and `tune` pass on, by spies, and numbers of a comparison that were computed by hand."""
 
+import concurrent.futures
 import math
 import types
 import warnings
@@ -324,8 +325,12 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
     assert np.array_equal(seen[-1][1]["initial"], [2.0, 2.0]) and seen[-1][1]["warmup"] == 0.02
     assert seen[-1][1]["chains"] == 4 and len(asked.calls) == 1
     # A number is the effective draws of the reference, which then has the seed of the comparison and chains of its own.
-    pdmp.compare(processes, data_passes=30, reference=np.int64(700), seed=11, chains=3, initial=[2.0, 2.0])
-    assert asked.last[0][:4] == (LAW, 700.0, 11, 4)
+    # Where the rows run, the reference runs too, and both say what they do.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        where = {"initial": [2.0, 2.0], "executor": pool, "say": said.append}
+        pdmp.compare(processes, data_passes=30, reference=np.int64(700), seed=11, chains=3, **where)
+    assert asked.last[0][:4] == (LAW, 700.0, 11, 4) and asked.last[0][5] is seen[-1][1]["executor"] is pool
+    assert asked.last[0][6] == where["say"]
     np.testing.assert_allclose(asked.last[0][4], [1.0, -1.0], atol=1e-8)
 
 
@@ -379,6 +384,9 @@ def test_what_other_processes_are_given_to_compile(monkeypatch):
     expected = ["begin", "begin", "wait auto", "begin", "wait ZigZag", "begin", "wait BPS", "begin", "wait SGLD"]
     assert said == [*expected, "begin", "end"]
     assert [text for text in told if text.endswith("waited")] == [f"{label}: waited" for label in processes]
+    which = ["reference, HMC", "reference, BPS", *processes]
+    compiling = "compiling (once; the machine code is kept on disk)"
+    assert [text for text in told if "compiling" in text] == [f"{what}: {compiling}" for what in which]
     del said[:], made[:]
     with pytest.raises(ZeroDivisionError):
         pdmp.compare(processes, data_passes=30, reference=TRUTH, seed=11, initial=[2.0, 3.0], say=lambda _: 1 / 0)

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import types
 from types import SimpleNamespace
 
 import numpy as np
@@ -176,6 +177,22 @@ def test_chains_that_are_copies():
     law = pdmp.models.from_function(lambda x: (0.25 * float(x @ x) ** 2, float(x @ x) * x), 2)
     still = pdmp.sample(discrete.MALA(law, step=0.5), steps=50, chains=2, seed=1, initial=[100.0, 0.0])
     assert copies_warning(still) == []
+
+
+def test_copies_behind_a_chain_that_rests_and_in_some_coordinates_only():
+    zero, squares = np.zeros(2), ([0.0, 0.0], [2.0, 0.0], [2.0, 0.0])
+    sums = [types.SimpleNamespace(centre=zero, first=zero, second=np.array(two)) for two in squares]
+    records = [types.SimpleNamespace(length=1.0, integrals=part) for part in sums]
+    assert "chains 1 and 2 have" in copies_warning(types.SimpleNamespace(records=records, dim=2))[0]
+
+
+def test_a_mirrored_path_is_another_one():
+    """Its squares have the same integrals."""
+    zero, one = np.zeros(1), np.ones(1)
+    sums = [types.SimpleNamespace(centre=zero, first=first, second=2.0 * one) for first in (one, -one, one)]
+    records = [types.SimpleNamespace(length=1.0, integrals=part) for part in sums]
+    assert copies_warning(types.SimpleNamespace(records=records[:2], dim=1)) == []
+    assert "chains 0 and 2 have" in copies_warning(types.SimpleNamespace(records=records, dim=1))[0]
 
 
 def test_chains_that_never_left_where_they_began():

@@ -49,16 +49,20 @@ def light(x):
     return np.sqrt(1.0 + x * x)
 
 
-@pytest.mark.parametrize(("height", "index"), [(0.0, 1.0), (16.0, 1.0), (18.0, math.inf), (500.0, math.inf)])
-def test_a_tail_that_holds_no_mass_has_no_index(height, index):
-    """A bounded likelihood, height (1 - cos 2 arctan x), with a Cauchy prior: its tail begins 2 height further down."""
+def bounded(height):
+    """A bounded likelihood, height (1 - cos 2 arctan x), and a Cauchy prior: its tail begins 2 height further down."""
 
     def f(x):
         angle = 2.0 * np.arctan(x[0])
         slope = height * np.sin(angle) * 2.0 / (1.0 + x[0] ** 2) + 2.0 * x[0] / (1.0 + x[0] ** 2)
         return height * (1.0 - np.cos(angle)) + np.log1p(x[0] ** 2), np.array([slope])
 
-    model = pdmp.models.from_function(f, 1)
+    return pdmp.models.from_function(f, 1)
+
+
+@pytest.mark.parametrize(("height", "index"), [(0.0, 1.0), (16.0, 1.0), (18.0, math.inf), (500.0, math.inf)])
+def test_a_tail_that_holds_no_mass_has_no_index(height, index):
+    model = bounded(height)
     for centre in (0.0, 1e-3):
         own, shared = tail_indices(model, np.array([centre]), np.array([1.0]), [0])
         # From a median distance on: the likelihood has risen by its height there, and the prior by log 2.
@@ -67,6 +71,24 @@ def test_a_tail_that_holds_no_mass_has_no_index(height, index):
     away = [tail_indices(model, np.zeros(1), np.full(1, scale), [0])[1] for scale in (1e-2, 1e2)]
     rises = [2.0 * height + 2.0 * math.log(scale) for scale in (1e-2, 1e2)]
     assert [found == math.inf for found in away] == [rises[0] > 35.0, False]
+
+
+@pytest.mark.parametrize(("height", "index"), [(21.5, 1.0), (22.7, math.inf)])
+def test_how_far_down_a_tail_may_begin(height, index):
+    """At 1e4 median distances of 0.01 the density has fallen by 2 height + 2 log 100, a tail that begins where draws
+    are by 2 log 1e4: 35 nats lie between at a height of 22.1."""
+    assert tail_indices(bounded(height), np.zeros(1), np.full(1, 1e-2), [])[1] == pytest.approx(index, abs=1e-3)
+
+
+def test_what_overflows_far_out_is_not_told():
+    """exp(-x), in a likelihood that is bounded all the same."""
+
+    def f(x):
+        p = 1.0 / (1.0 + np.exp(-x[0]))
+        return p + np.log1p(x[0] ** 2), np.array([p * (1.0 - p) + 2.0 * x[0] / (1.0 + x[0] ** 2)])
+
+    own, shared = tail_indices(pdmp.models.from_function(f, 1), np.zeros(1), np.ones(1), [0])
+    assert own == [shared] == pytest.approx([1.0], abs=1e-3)
 
 
 def test_a_tail_that_many_share_is_seen_though_its_middle_is_far_from_where_draws_are():

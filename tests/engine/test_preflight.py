@@ -1340,6 +1340,22 @@ def test_any_entry_of_a_large_array_is_looked_at(entry):
     assert array_digest(array, 1_000) != before[0] and array_digest(array, 10**6) != before[1]
 
 
+class Tabled(Walls):
+    """With a table of the user's."""
+
+    table: np.ndarray
+
+
+@pytest.mark.exact
+def test_all_of_a_users_array_of_some_megabytes_is_looked_at():
+    """Of one of ours only pieces are, as nothing of ours writes to its fields."""
+    process = Tabled(2)
+    process.table = np.zeros(3_000_000)
+    before = preflight.contents(process)
+    process.table[2_000] = 1.0
+    assert "`table` of Tabled is written to" in preflight.written_to(process, before)
+
+
 class LastOfMany(Walls):
     """Of sixty clocks, more than are rehearsed, the last returns a kind of event that there is not."""
 

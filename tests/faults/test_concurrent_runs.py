@@ -199,6 +199,11 @@ def test_a_function_with_the_generator_of_all_threads_is_called_by_one_at_a_time
     with adapter._shared_randomness() as drawn:
         np.random.default_rng(7).random()
     assert not drawn
+    with pytest.raises(ZeroDivisionError), adapter._shared_randomness():
+        function(np.zeros(2))
+        raise ZeroDivisionError  # by the user's function
+    now = [np.random.get_state(legacy=False), random.getstate()]  # noqa: NPY002
+    assert pickle.dumps(now) == pickle.dumps(asked)
 
 
 @pytest.mark.parametrize("check_gradient", [True, False])

@@ -418,7 +418,37 @@ def test_an_anchor_of_data_that_were_changed_is_refused(entry, largest, monkeypa
     for process in made:
         with pytest.raises(ValueError, match="what Counts holds has changed since its ControlVariate was made"):
             pdmp.sample(process, steps=2, seed=1, store="moments")
+    with pytest.raises(ValueError, match="what Counts holds has changed"):  # in other units it is the same gradient
+        provider.rescaled(3.0).check_unchanged()
     anew = discrete.SGLD(ControlVariate(model, size=5, anchor=[0.5]), step=1e-4)
     pdmp.sample(anew, steps=2, seed=1, store="moments")
     y[entry] -= 3.0
     pdmp.sample(made[0], steps=2, seed=1, store="moments")
+
+
+class Shifted(Counts):
+    """Of data with a known shift each, (y - shift - x)² / 2."""
+
+    shift: np.ndarray
+
+    def __init__(self, y, shift):
+        super().__init__(y)
+        self.shift = shift
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (self.y[i] - self.shift[i] - x[0]) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += x[0] + self.shift[i] - self.y[i]
+
+
+@pytest.mark.parametrize("changed", ["y", "shift"])
+def test_each_array_of_a_model_is_that_of_its_anchor(changed):
+    model = Shifted(np.linspace(-1.0, 2.0, 20), np.linspace(0.0, 0.5, 20))
+    provider = ControlVariate(model, size=5, anchor=[0.5])
+    provider.check_unchanged()
+    getattr(model, changed)[7] += 3.0
+    with pytest.raises(ValueError, match="what Shifted holds has changed"):
+        provider.check_unchanged()

@@ -3,7 +3,10 @@
 import concurrent.futures
 import os
 import pathlib
+import pickle
+import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +28,14 @@ def note(folder, label, fails=False):
 def noted(folder):
     """Labels in the order of the calls."""
     return [path.name.partition(" ")[2] for path in sorted(folder.iterdir())]
+
+
+def until(done, seconds=60):
+    """Return when `done()` is true; a failure if it does not become so."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -78,8 +89,7 @@ def test_each_process_has_a_core(monkeypatch, number, left, started):
 
 
 def wait_for(folder, label):
-    while not pathlib.Path(folder, label).exists():
-        time.sleep(0.01)
+    until(pathlib.Path(folder, label).exists, seconds=120)  # longer than any test waits
 
 
 def test_what_another_process_is_making_is_waited_for(cores, tmp_path):
@@ -93,19 +103,27 @@ def test_what_another_process_is_making_is_waited_for(cores, tmp_path):
         assert list(others._left) == []
         (tmp_path / "a").touch()
         done.result(60)
-        others.wait("a", said.append)
         assert said == ["compiling, in another process"]
+        others.wait("a", said.append)  # which takes no time any more
+        assert len(said) == 1
 
 
-def test_what_fails_elsewhere_is_not_told_and_the_next_is_made(cores, tmp_path):
-    calls = {"a": (str(tmp_path), "a", True), "b": (str(tmp_path), lambda: None), "c": (str(tmp_path), "c")}
+@pytest.mark.parametrize("make", [lambda: lambda: None, threading.Lock], ids=["function", "lock"])
+def test_what_fails_elsewhere_is_not_told_and_the_next_is_made(make, cores, tmp_path):
+    calls = {"a": (str(tmp_path), "a", True), "b": (str(tmp_path), make()), "c": (str(tmp_path), "c")}
     with Ahead(note, calls) as others:
         others.begin()
-        while others._left:
-            time.sleep(0.01)
+        until(lambda: not others._left)
         others.wait("c", print)
         assert list(others._begun) == ["a", "c"]  # "b" could not be sent
     assert noted(tmp_path) == ["a", "c"]
+
+
+def test_what_another_process_warns_of_is_told_by_this_one_only():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ahead._make(pickle.dumps((warnings.warn, ("said", RuntimeWarning))))
+    assert said == []
 
 
 def test_much_data_is_not_sent(cores, tmp_path, monkeypatch):

@@ -647,3 +647,25 @@ def test_what_has_been_imported_besides_does_not_tell_workers_apart():
             print([name for name in one if one[name] != other.get(name)])
     """
     assert python("-c", program, NUMBA_DISABLE_JIT=1) == "[]\n[]\n"
+
+
+def test_of_an_array_above_the_limit_only_pieces_are_looked_at():
+    """Of a thousand entries every 3,002 here, so that many gigabytes take no longer; the limit is in bytes."""
+    array = np.zeros(3_000_000)
+    assert array.size < fingerprints.PIECES_ABOVE < array.nbytes < 10**9
+    before = [fingerprints.array_digest(array, most) for most in (fingerprints.PIECES_ABOVE, 10**9)]
+    array[2_000] = 1.0
+    after = [fingerprints.array_digest(array, most) for most in (fingerprints.PIECES_ABOVE, 10**9)]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False]
+
+
+def test_arrays_of_fields_within_fields_are_looked_at():
+    inner = collections.namedtuple("Inner", "a n")(np.arange(3.0), 2)
+    outer = collections.namedtuple("Outer", "x inner y")(np.zeros(2), inner, np.ones(4))
+    before = fingerprints.arrays_of(outer)
+    for k, array in enumerate((outer.x, inner.a, outer.y)):
+        array[-1] += 1.0
+        assert [a == b for a, b in zip(before, fingerprints.arrays_of(outer), strict=True)] == [
+            j != k for j in range(3)
+        ]
+        array[-1] -= 1.0
