@@ -259,6 +259,8 @@ class Reference:
         only one.
     text : str
         How it was made, in one line.
+    sd_ess : float
+        Smallest effective sample size of a standard deviation; NaN: a quarter of `ess`, as `pdmp.reference` demands.
 
     Examples
     --------
@@ -276,6 +278,7 @@ class Reference:
     ess: float
     max_z: float = math.nan
     text: str = ""
+    sd_ess: float = math.nan
 
 
 def _silent(text):
@@ -433,9 +436,11 @@ def as_reference(given, dim):
         if given.dim != dim:
             raise ValueError(f"`reference` has dimension {given.dim}, the target {dim}.")
         rhat, ess = float(np.max(given.rhat())), float(np.min(given.ess()))
+        sd_ess = float(np.min(effective_draws(given, of=["sd"])["sd"]))
+        _check_known(ess)
         draws = given.draws(min(DRAWS, int(given.events.min()))).reshape(-1, dim)
         text = f"the run given, R-hat {rhat:.3f}, min ESS {ess:,.0f}"
-        return Reference(given.mean(), given.sd(), given.cov(), draws, rhat, ess, text=text)
+        return Reference(given.mean(), given.sd(), given.cov(), draws, rhat, ess, text=text, sd_ess=sd_ess)
     if not isinstance(given, Reference):
         raise TypeError(
             "`reference` must be what pdmp.reference(model) returns, or the Run of a sampler that is to be the "
@@ -443,7 +448,14 @@ def as_reference(given, dim):
         )
     if given.mean.shape != (dim,):
         raise ValueError(f"`reference` has dimension {len(given.mean)}, the target {dim}.")
+    _check_known(given.ess)
     return given
+
+
+def _check_known(ess):
+    """Raise a `ValueError` unless effective draws are known: nothing can be judged by what may be off by anything."""
+    if not ess > 0.0:
+        raise ValueError("`reference` has too few draws to say how many effective ones they are: sample longer.")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -884,8 +896,9 @@ def _verdict(mean, sd, error, sd_ess, rhat, truth, names):
     with np.errstate(all="ignore"):
         off = np.array([np.abs(mean - truth.mean) / truth.sd, np.abs(sd / truth.sd - 1.0)])
         own = np.array([error / truth.sd, np.sqrt(0.5 / sd_ess)])
-        # The reference's own errors too; it has at least a quarter as many effective draws of its sds.
-        z = off / np.sqrt(own**2 + [[1.0 / truth.ess], [2.0 / truth.ess]])
+        # The reference's own errors too.
+        sd_ess = 0.25 * truth.ess if math.isnan(truth.sd_ess) else truth.sd_ess
+        z = off / np.sqrt(own**2 + [[1.0 / truth.ess], [0.5 / sd_ess]])
     worst = int(np.argmax(np.nan_to_num(rhat, nan=np.inf)))
     if not rhat[worst] <= JUDGED_RHAT:
         return Verdict("too short", f"R-hat of {names[worst]} is {rhat[worst]:.3g}")

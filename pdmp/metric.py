@@ -169,9 +169,7 @@ class _Scaled(Compiled):
             pulled=np.zeros(d),
             scratch=np.zeros((2, d)),
             root=self.root.copy(),
-            columns=np.array(self.root.T, order="C")
-            if self.root.ndim == 2
-            else np.zeros((0, 0)),  # never the same memory
+            columns=np.array(self.root.T, order="C") if self.root.ndim == 2 else np.zeros((0, 0)),
             centre=np.array(x, dtype=float),
             first=np.zeros(d),
             second=np.zeros(self.root.shape),

@@ -10,6 +10,7 @@ from scipy import sparse
 
 import discrete
 import pdmp
+from pdmp.engine.storage import leaves
 from pdmp.metric import check_metric, covariance_of, differences, mean_curvature
 from pdmp.models.priors import Normal
 from pdmp.models.regressions.likelihoods import PoissonLaw
@@ -97,6 +98,19 @@ KEPT = {
 def test_every_form_is_the_same_matrix_in_every_sampler(sampler):
     for given, covariance in FORMS.values():
         np.testing.assert_allclose(KEPT[sampler](given), covariance, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("sampler", [partial(pdmp.HMC, step=0.1), pdmp.BPS, partial(pdmp.BPS, velocities="gaussian")])
+@pytest.mark.parametrize("metric", ["dense", "diagonal", "fortran"])
+def test_what_a_chain_learns_is_its_own(metric, sampler, d):
+    """No other chain has the same memory, nor has the process; of a matrix of one row a transpose is no copy."""
+    given = np.asfortranarray(np.eye(d)) if metric == "fortran" else metric
+    process = sampler(pdmp.models.Gaussian(np.zeros(d), np.eye(d)), metric=given).resolve(np.zeros(d))
+    chains = [process.begin(np.zeros(d), np.random.default_rng(k)) for k in (1, 2)]
+    first, second = ([a for a in leaves(chain) if isinstance(a, np.ndarray)] for chain in chains)
+    assert len(first) > 10
+    assert not any(np.shares_memory(a, b) for a in first for b in (*second, process.metric.root) if a.size and b.size)
 
 
 def test_speeds_and_standard_deviations():

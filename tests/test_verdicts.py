@@ -245,3 +245,31 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(call, small, co
         code, _, err = command(f"{call} {where}")
         assert code == 2 and says in err and f"--{name}" in err
     assert not spies["compare"].calls and not spies["sample"].calls
+
+
+@pytest.mark.parametrize(("sd_ess", "word"), [(math.nan, "biased"), (2.5e7, "biased"), (60.0, "fine"), (200.0, "fine")])
+def test_a_reference_may_know_its_sds_less_well_than_its_means(sd_ess, word):
+    """An sd off by 12 %: of 60 and 200 effective draws its error is 9 and 5 %; by default they are a quarter of all."""
+    truth = Reference(TRUTH.mean, TRUTH.sd, TRUTH.cov, TRUTH.draws, 1.0, 1e8, sd_ess=sd_ess)
+    values = [(GOOD | {"sd": np.array([0.88, 0.5])})[name] for name in ("mean", "sd", "error", "sd_ess", "rhat")]
+    assert comparison._verdict(*values, truth, NAMES).word == word
+
+
+def test_a_run_as_the_reference_knows_its_sds_by_its_own_draws():
+    law = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
+    run = pdmp.sample(pdmp.BPS(law, thinning="affine", refresh_rate=0.05), time=400.0, chains=2, seed=3)
+    found = comparison.as_reference(run, 2)
+    expected = pdmp.diagnostics.effective_draws(run, of=["sd"])["sd"].min()
+    assert found.sd_ess == expected != pytest.approx(0.25 * found.ess)
+
+
+def test_a_reference_of_unknown_worth_is_refused():
+    """Errors in its units would be NaN, of which none is large: every sampler was fine."""
+    unknown = Reference(TRUTH.mean, TRUTH.sd, TRUTH.cov, TRUTH.draws, 1.0, math.nan)
+    with pytest.raises(ValueError, match="`reference` has too few draws to say how many effective ones they are"):
+        comparison.as_reference(unknown, 2)
+    law = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
+    with pdmp.errors.short_runs():
+        run = pdmp.sample(pdmp.BPS(law, thinning="affine"), events=2, seed=3)
+    with pytest.raises(ValueError, match="`reference` has too few draws"):
+        comparison.as_reference(run, 2)
