@@ -48,6 +48,7 @@ LARGEST_Z = 5.0  #: largest difference of the two samplers of a reference, in st
 LARGEST_BIAS = 0.1  #: of a mean in posterior sds, and of an sd relative to it: what is off by more is biased
 BIAS_Z = 4.0  #: if it is also off by more than so many standard errors
 RESOLVED = 0.1  #: largest Monte Carlo error of a mean, in posterior sds, at which a sampler is judged
+SAME_LAW = 1e-3  #: relative difference of what the potentials of one posterior grow by, written in two ways
 JUDGED_RHAT = 1.05  #: largest R-hat at which it is
 
 
@@ -452,6 +453,21 @@ def as_reference(given, dim):
     return given
 
 
+def _check_same_law(given, model, truth):
+    """Raise a `ValueError` if a run is of another posterior than the target, by a difference of their potentials."""
+    other = getattr(given.process, "model", None) if isinstance(given, Run) else None
+    if other is None or other is model:
+        return
+    x, y = truth.mean, truth.mean + truth.sd
+    values = np.array([[one.potential(y), one.potential(x)] for one in (other, model)])
+    theirs, ours = values[:, 0] - values[:, 1]
+    if abs(theirs - ours) > SAME_LAW * (1.0 + abs(theirs) + abs(ours) + 1e-3 * np.abs(values).max()):
+        raise ValueError(
+            f"`reference` is a run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, and "
+            f"that of the target by {ours:.6g}."
+        )
+
+
 def _check_known(ess):
     """Raise a `ValueError` unless effective draws are known: nothing can be judged by what may be off by anything."""
     if not ess > 0.0:
@@ -696,6 +712,7 @@ def compare(
         ess, first_seed = positive("reference", reference), seed
     elif reference is not None:
         truth = as_reference(reference, model.dim)
+        _check_same_law(reference, model, truth)
     if initial is None:
         mode = _mode(model, None)
         rng = np.random.default_rng([seed, 1])

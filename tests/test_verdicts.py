@@ -273,3 +273,21 @@ def test_a_reference_of_unknown_worth_is_refused():
         run = pdmp.sample(pdmp.BPS(law, thinning="affine"), events=2, seed=3)
     with pytest.raises(ValueError, match="`reference` has too few draws"):
         comparison.as_reference(run, 2)
+
+
+def test_a_run_of_another_posterior_is_no_reference():
+    """One that is written in another way is, and one that was loaded, of which no model is known."""
+    law = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
+    same = pdmp.models.from_function(
+        lambda x: (0.5 * (x[0] - 1.0) ** 2 + 2.0 * (x[1] + 1.0) ** 2 + 1e5, np.array([x[0] - 1.0, 4.0 * (x[1] + 1.0)])),
+        2,
+    )
+    other = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.1])
+    run = pdmp.sample(pdmp.BPS(law, thinning="affine"), time=200.0, chains=2, seed=3)
+    call = {"data_passes": 20, "chains": 2, "seed": 1, "initial": [0.0, 0.0]}
+    for model in (law, same):
+        pdmp.compare({"HMC": pdmp.HMC(model, step=0.1)}, reference=run, **call)
+    with pytest.raises(ValueError, match="run of another posterior: from its mean to an sd beyond its U grows"):
+        pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
+    run.process = "BPS"
+    pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
