@@ -463,8 +463,8 @@ def _check_same_law(given, model, truth):
     theirs, ours = values[:, 0] - values[:, 1]
     if abs(theirs - ours) > SAME_LAW * (1.0 + abs(theirs) + abs(ours) + 1e-3 * np.abs(values).max()):
         raise ValueError(
-            f"`reference` is a run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, and "
-            f"that of the target by {ours:.6g}."
+            f"`reference` is a run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, "
+            f"and that of the target by {ours:.6g}."
         )
 
 
