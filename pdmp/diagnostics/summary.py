@@ -25,6 +25,7 @@ WARM = 1.3
 FEW = 400.0
 SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95)  #: probabilities below the quantiles of what has no variance
 ENDS = (0.025, 0.975)  #: probabilities below the ends of the intervals
+NO_CHANCE = 30  #: events of two chains from which on their paths are not the same by chance, as of walks on a lattice
 UNEQUAL = 1.5  #: times the shortest chain from which the longest is said to be of another length
 LARGE = 1.05  #: R-hat above which a summary warns
 SEPARATE, SETTLED = 1.2, 50.0  #: R-hat above which chains may be in separate modes, if each has so many effective draws
@@ -509,7 +510,7 @@ def copies_warning(run):
     """A sentence if chains have the same path to the last bit, so that they are pooled as if they were independent."""
     seen: dict[bytes, int] = {}
     for k, record in enumerate(run.records):
-        if not np.any(_moved(record, run.dim)):
+        if run.events[k] < NO_CHANCE or not np.any(_moved(record, run.dim)):
             continue
         sums = record.integrals
         path = sums.centre.tobytes() + sums.first.tobytes() + sums.second.tobytes()

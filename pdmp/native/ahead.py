@@ -92,10 +92,8 @@ class Ahead:
                 try:
                     _Pickler(file).dump((self.function, self._left.pop(label)))
                     future = self._begun[label] = self._pool.submit(_make, file.getvalue())
-                except (pickle.PicklingError, AttributeError, TypeError):
-                    continue  # cannot be sent
-                except RuntimeError:  # the processes have ended
-                    return
+                except Exception:  # noqa: BLE001 - it cannot be sent, or the processes have ended
+                    continue
         if future is not None:
             future.add_done_callback(self._next)
 

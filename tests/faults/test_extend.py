@@ -37,7 +37,7 @@ def same(one, other):
 
 
 def test_of_large_arrays_pieces_tell_whether_they_have_changed(monkeypatch):
-    monkeypatch.setattr(preflight, "COMPARED_OURS", 1_000)
+    monkeypatch.setattr(preflight, "PIECES_ABOVE", 1_000)
     X = np.random.default_rng(0).standard_normal((400, 5))
     for order in "CF":
         model = pdmp.models.LinearGaussian(np.array(X, order=order), X[:, 0])
