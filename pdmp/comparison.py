@@ -438,7 +438,7 @@ def as_reference(given, dim):
             raise ValueError(f"`reference` has dimension {given.dim}, the target {dim}.")
         rhat, ess = float(np.max(given.rhat())), float(np.min(given.ess()))
         sd_ess = float(np.min(effective_draws(given, of=["sd"])["sd"]))
-        _check_known(ess)
+        _check_known(ess, sd_ess)
         draws = given.draws(min(DRAWS, int(given.events.min()))).reshape(-1, dim)
         text = f"the run given, R-hat {rhat:.3f}, min ESS {ess:,.0f}"
         return Reference(given.mean(), given.sd(), given.cov(), draws, rhat, ess, text=text, sd_ess=sd_ess)
@@ -460,7 +460,8 @@ def _check_same_law(given, model, truth):
         return
     x, y = truth.mean, truth.mean + truth.sd
     values = np.array([[one.potential(y), one.potential(x)] for one in (other, model)])
-    theirs, ours = values[:, 0] - values[:, 1]
+    with np.errstate(invalid="ignore"):  # both infinite, where nothing is said
+        theirs, ours = values[:, 0] - values[:, 1]
     if abs(theirs - ours) > SAME_LAW * (1.0 + abs(theirs) + abs(ours) + 1e-3 * np.abs(values).max()):
         raise ValueError(
             f"`reference` is a run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, "
@@ -468,9 +469,9 @@ def _check_same_law(given, model, truth):
         )
 
 
-def _check_known(ess):
+def _check_known(*effective):
     """Raise a `ValueError` unless effective draws are known: nothing can be judged by what may be off by anything."""
-    if not ess > 0.0:
+    if not all(ess > 0.0 for ess in effective):
         raise ValueError("`reference` has too few draws to say how many effective ones they are: sample longer.")
 
 

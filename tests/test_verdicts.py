@@ -263,7 +263,7 @@ def test_a_run_as_the_reference_knows_its_sds_by_its_own_draws():
     assert found.sd_ess == expected != pytest.approx(0.25 * found.ess)
 
 
-def test_a_reference_of_unknown_worth_is_refused():
+def test_a_reference_of_unknown_worth_is_refused(monkeypatch):
     """Errors in its units would be NaN, of which none is large: every sampler was fine."""
     unknown = Reference(TRUTH.mean, TRUTH.sd, TRUTH.cov, TRUTH.draws, 1.0, math.nan)
     with pytest.raises(ValueError, match="`reference` has too few draws to say how many effective ones they are"):
@@ -272,6 +272,11 @@ def test_a_reference_of_unknown_worth_is_refused():
     with pdmp.errors.short_runs():
         run = pdmp.sample(pdmp.BPS(law, thinning="affine"), events=2, seed=3)
     with pytest.raises(ValueError, match="`reference` has too few draws"):
+        comparison.as_reference(run, 2)
+    run = pdmp.sample(pdmp.BPS(law, thinning="affine"), time=400.0, chains=2, seed=3)
+    comparison.as_reference(run, 2)
+    monkeypatch.setattr(comparison, "effective_draws", lambda *_, **__: {"sd": np.array([np.nan, 90.0])})
+    with pytest.raises(ValueError, match="`reference` has too few draws"):  # known in the means alone
         comparison.as_reference(run, 2)
 
 

@@ -517,7 +517,8 @@ def copies_warning(run):
         if path in seen:
             return [
                 f"chains {seen[path]} and {k} have the same path: what the process draws does not come from the `rng` "
-                "that its methods are given, or it draws nothing. Chains that are no others say nothing of the errors."
+                "that its methods are given, or it draws nothing. They count as one chain; R-hat, effective draws "
+                "and errors are of copies."
             ]
         seen[path] = k
     return []

@@ -146,6 +146,9 @@ def power(model, centre, ray, most=math.inf):
     near, far = found
     if not abs(far - near) <= AGREEMENT * abs(far):
         return math.inf
-    with np.errstate(all="ignore"):
-        below = model.potential(centre + DISTANCES[0] * ray) - model.potential(centre + ray)
+    try:
+        with np.errstate(all="ignore"):
+            below = model.potential(centre + DISTANCES[0] * ray) - model.potential(centre + ray)
+    except Exception:  # noqa: BLE001 - as above
+        return far
     return math.inf if below > far * math.log(DISTANCES[0]) + UNSEEN else far

@@ -91,6 +91,19 @@ def test_what_overflows_far_out_is_not_told():
     assert own == [shared] == pytest.approx([1.0], abs=1e-3)
 
 
+def test_a_potential_that_cannot_be_computed_far_out_leaves_a_tail_what_it_is():
+    """As of a function of the user's that fails there; its gradient says the power."""
+
+    class Half:
+        def gradient(self, x):
+            return 2.5 * x / (1.5 + x @ x)
+
+        def potential(self, x):
+            raise ValueError("too far")
+
+    assert tail_indices(Half(), np.zeros(1), np.ones(1), [0])[0] == pytest.approx([1.5], abs=1e-3)
+
+
 def test_a_tail_that_many_share_is_seen_though_its_middle_is_far_from_where_draws_are():
     assert tail_indices(joint(1.5, 400), np.zeros(400), np.ones(400), [])[1] == pytest.approx(1.5, abs=1e-2)
 
