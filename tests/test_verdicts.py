@@ -292,7 +292,10 @@ def test_a_run_of_another_posterior_is_no_reference():
     call = {"data_passes": 20, "chains": 2, "seed": 1, "initial": [0.0, 0.0]}
     for model in (law, same):
         pdmp.compare({"HMC": pdmp.HMC(model, step=0.1)}, reference=run, **call)
-    with pytest.raises(ValueError, match="run of another posterior: from its mean to an sd beyond its U grows"):
+    near, far = run.mean(), run.mean() + run.sd()
+    theirs, ours = (one.potential(far) - one.potential(near) for one in (law, other))
+    says = f"run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, and that of the target by"
+    with pytest.raises(ValueError, match=f"{says} {ours:.6g}"):
         pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
     run.process = "BPS"
     pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
