@@ -294,8 +294,8 @@ def test_a_run_of_another_posterior_is_no_reference():
         pdmp.compare({"HMC": pdmp.HMC(model, step=0.1)}, reference=run, **call)
     near, far = run.mean(), run.mean() + run.sd()
     theirs, ours = (one.potential(far) - one.potential(near) for one in (law, other))
-    says = f"run of another posterior: from its mean to an sd beyond its U grows by {theirs:.6g}, and that of the target by"
-    with pytest.raises(ValueError, match=f"{says} {ours:.6g}"):
+    says = f"from its mean to an sd beyond its U grows by {theirs:.6g}, and that of the target by {ours:.6g}"
+    with pytest.raises(ValueError, match=f"run of another posterior: {says}"):
         pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
     run.process = "BPS"
     pdmp.compare({"HMC": pdmp.HMC(other, step=0.1)}, reference=run, **call)
