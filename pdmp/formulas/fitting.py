@@ -193,9 +193,11 @@ def regression(
         For a formula, a table, a link or a prior that does not fit: the text names the column or the parameter, or says
         what to write in place of a term of another tool, such as ``te(x, z)``; for a standard
         deviation that the data cannot tell from another, such as that of a group for each row from sigma, where neither
-        has a prior in `priors`; for data that change while they are read, and a `folder` that a worker cannot open.
+        has a prior in `priors`; for data that change while they are read.
+    FileNotFoundError
+        For data, or a `folder`, that are not there, also for a worker of a Dask cluster.
     RuntimeError
-        If a pass over the data has lost worker after worker of a Dask cluster.
+        If a pass over the data has lost worker after worker of a Dask cluster, or for an hour all of them.
 
     See Also
     --------

@@ -13,6 +13,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import sleep
 from typing import Any, NamedTuple
 
 from pdmp.data.formats import layout
@@ -311,7 +312,7 @@ class Workers:
     """
 
     def __init__(self, client: Any, passes: Passes | None = None) -> None:
-        self._client, self.passes = client, passes or Passes()
+        self._client, self.passes, self._had = client, passes or Passes(), False
 
     @property
     def spread(self) -> int:
@@ -319,9 +320,15 @@ class Workers:
         return sum(worker["nthreads"] for worker in self._workers().values())
 
     def _workers(self):
-        workers = workers_of(self._client)
-        if not workers:
+        """What is known of each; where all have died since the last pass, of those that start again."""
+        workers, watch = workers_of(self._client), Watch(self._client)
+        if not (workers or self._had):
             raise ValueError("`executor`: the Dask cluster has no workers.")
+        self._had = True
+        while not workers:
+            sleep(0.1)
+            watch.watch()
+            workers = workers_of(self._client)
         return workers
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
@@ -330,9 +337,11 @@ class Workers:
         Raises
         ------
         ValueError
+            If there are no workers at the first pass.
+        FileNotFoundError
             If a worker cannot open the folder.
         RuntimeError
-            If a task has lost worker after worker, or the cluster its scheduler.
+            If a task has lost worker after worker, or the cluster its scheduler, or for long all workers.
         SamplingError
             If a worker has another version of what computes.
         """
@@ -381,7 +390,8 @@ def _run(function, shared, *item):
     try:
         return function(common, *item)
     except FileNotFoundError as error:
-        raise ValueError(
+        # Not a `ValueError`, as of a process whose bounds do not apply, in whose place another would be taken.
+        raise FileNotFoundError(
             f"`folder`: a worker cannot open {error.filename!r}; all workers must share the file system that it is on."
         ) from None
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from pdmp.native.addresses import Method, record_of, unpacked
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry, inlined
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -47,28 +47,42 @@ _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
 _there, _back = STANDARDISE.call, NATURAL.call
 
 
+# A second call, of what makes the first, costs a leapfrog step of a small target a third: these are part of the caller.
+@inlined
+def _potential_at(record, x):
+    return _potential(record, (x,))
+
+
+@inlined
+def _gradient_at(record, x, out):
+    _gradient(record, (x, out))
+
+
+@inlined
+def _both_at(record, x, out):
+    return _both(record, (x, out))
+
+
+@inlined
+def _standardised(record, x, z):
+    _there(record, (x, z))
+
+
+@inlined
+def _naturally(record, z, x):
+    _back(record, (z, x))
+
+
 @entry
 def total_potential(record, x):
     """U(x) of the model that has this record."""
-    return _potential(record, (x,))
+    return _potential_at(record, x)
 
 
 @entry
 def add_gradient(record, x, out):
     """Add ∇U(x) of the model that has this record to `out`."""
-    _gradient(record, (x, out))
-
-
-@entry
-def standardise(record, x, z):
-    """Write (t, z) at x of the model that has this record."""
-    _there(record, (x, z))
-
-
-@entry
-def natural(record, z, x):
-    """Write x at (t, z)."""
-    _back(record, (z, x))
+    _gradient_at(record, x, out)
 
 
 class Called(Compiled):
@@ -95,7 +109,7 @@ class Called(Compiled):
     def standardise(self, x, z):
         """Write what is x in the coordinates of the model into z."""
         if self.moved:
-            standardise(self.record, x, z)
+            _standardised(self.record, x, z)
         else:
             for j in range(x.shape[0]):
                 z[j] = x[j]
@@ -104,22 +118,22 @@ class Called(Compiled):
     def natural(self, z, x):
         """The way back."""
         if self.moved:
-            natural(self.record, z, x)
+            _naturally(self.record, z, x)
         else:
             for j in range(z.shape[0]):
                 x[j] = z[j]
 
     @compiled
     def total_potential(self, x):
-        return total_potential(self.record, x)
+        return _potential_at(self.record, x)
 
     @compiled
     def add_gradient(self, x, out):
-        add_gradient(self.record, x, out)
+        _gradient_at(self.record, x, out)
 
     @compiled
     def potential_and_gradient(self, x, out):
         if self.separate:
             self.add_gradient(x, out)
             return self.total_potential(x)
-        return _both(self.record, (x, out))
+        return _both_at(self.record, x, out)

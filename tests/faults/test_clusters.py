@@ -270,7 +270,7 @@ def deadly(x, path, home):
 @plain_only
 @pytest.mark.slow
 def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
-    """One in the set-up, one in a chain: draws are those without a cluster."""
+    """One in the set-up, all before a process is chosen, one in a chain: draws are those without a cluster."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 20)
     folder, died = parts(tmp_path / "t", 60, 2, 3), str(tmp_path / "died")
     (tmp_path / "shared").mkdir()
@@ -287,7 +287,19 @@ def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
     bomb = functools.partial(deadly, path=died, home=os.getpid())  # noqa: F841 - the formula names it
     one = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options)
     monkeypatch.setattr(executors.Cluster, "_send", killing)
-    more = {"executor": Segments(client, 0.1), "folder": tmp_path / "shared"}
+    choose, alone = fitting.subsampled, []
+
+    def without_workers(*args):
+        for pid in client.run(os.getpid).values():
+            os.kill(pid, signal.SIGKILL)
+        while client.scheduler_info()["workers"]:
+            time.sleep(0.01)
+        alone.append(1)
+        return choose(*args)
+
+    monkeypatch.setattr(fitting, "subsampled", without_workers)
+    more = {"executor": Segments(client, 0.02), "folder": tmp_path / "shared"}
     found = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options, **more)
-    assert os.path.exists(died) and len(sent) > 3
+    assert os.path.exists(died) and len(sent) > 3 and alone
+    assert str(one.summary()) == str(found.summary())
     assert np.array_equal(one["x0"], found["x0"]) and np.array_equal(one["bomb(x1)"], found["bomb(x1)"])

@@ -459,7 +459,7 @@ def test_workers_without_the_folder(tmp_path, monkeypatch):
 
     (tmp_path / "shared").mkdir()
     monkeypatch.setattr(Cluster, "run", elsewhere)
-    with pytest.raises(ValueError, match="`folder`: a worker cannot open .*; all workers must share"):
+    with pytest.raises(FileNotFoundError, match="`folder`: a worker cannot open .*; all workers must share"):
         made_by("c ~ x", "poisson", folder, {}, client=Cluster(), folder=tmp_path / "shared")
 
 
@@ -558,6 +558,31 @@ def test_a_pass_that_waits_for_workers_says_so_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
+
+
+def test_a_pass_waits_for_workers_that_have_died_since_the_last(monkeypatch):
+    """That there are none is no reason for another process: only of the first pass it is an error."""
+    monkeypatch.setattr(executors, "ALONE_SECONDS", 0.0)
+    client = Cluster(())
+    workers = sources.Workers(client)
+    with pytest.raises(ValueError, match="`executor`: the Dask cluster has no workers"):
+        list(workers.map(operator.add, 2, [(1,)]))
+    client.names = ("a", "b")
+    assert list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
+    asked, there = [], client.scheduler_info
+
+    def dead(n_workers):
+        asked.append(n_workers)
+        return {"workers": {}} if len(asked) < 6 else there(n_workers)
+
+    monkeypatch.setattr(client, "scheduler_info", dead)
+    with pytest.warns(UserWarning, match="no workers. What is left waits for one") as said:
+        assert workers.spread == 4 and list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
+    assert len(said) == 1 and len(asked) >= 6
+    monkeypatch.setattr(executors, "LONGEST_ALONE", 0.0)
+    monkeypatch.setattr(client, "scheduler_info", lambda n_workers: {"workers": {}})
+    with pytest.raises(RuntimeError, match="the Dask cluster has had no workers for"):
+        list(workers.map(operator.add, 2, [(1,)]))
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["a mode", "none"])
