@@ -468,8 +468,9 @@ def describe(formula: str) -> Described:
                 raise ValueError(
                     "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
                 )
-            within = [model_description(f"0 + ({bar.text})").group_terms for bar in found]
+            within = [_distinct(model_description(f"0 + ({bar.text})").group_terms) for bar in found]
             _check_effects(within)
+            model.common_terms, model.group_terms = map(_distinct, (model.common_terms, model.group_terms))
             brackets = {(term.expr.name, term.factor.name): k for k, terms in enumerate(within) for term in terms}
             correlated = {name: k for name, k in brackets.items() if not found[k].independent}
             numeric = [
@@ -567,6 +568,20 @@ def _check_operators(node):
             f"what is taken away, {':'.join(sorted(product))}, stays, as it is written in another order than it has "
             "there"
         )
+
+
+def _distinct(terms):
+    """The terms without those that are earlier ones in another order, as z:x is x:z."""
+    first = {}
+    for term in terms:
+        first.setdefault(_meaning(term), term)
+    return [*first.values()]
+
+
+def _meaning(term):
+    """What a term is a product of, and what the one it varies over is, in any order."""
+    sides = getattr(term, "expr", term), getattr(term, "factor", None)
+    return tuple(frozenset(part.name for part in _parts(one)) or getattr(one, "name", "") for one in sides)
 
 
 def _products(part):
@@ -1277,13 +1292,13 @@ def _check_effects(within):
     """Refuse an effect that stands in two brackets."""
     seen = set()
     for terms in within:
-        for key in {(term.expr.name, term.factor.name) for term in terms}:
-            if key in seen:
-                name = "1" if key[0] == "Intercept" else key[0]
+        for term in terms:
+            if _meaning(term) in seen:
+                name = "1" if term.expr.name == "Intercept" else term.expr.name
                 raise ValueError(
-                    f"the effect ({name} | {key[1]}) stands in two brackets: leave one out, by 0 + if need be"
+                    f"the effect ({name} | {term.factor.name}) stands in two brackets: leave one out, by 0 + if need be"
                 )
-            seen.add(key)
+        seen |= {*map(_meaning, terms)}
 
 
 def _refuse_members(parts):

@@ -1186,6 +1186,8 @@ MISTAKES = [
     ("y ~ (x | g | h)", {}, r"\(x \| g \| h\) has two bars: effects of two groupings are \(x \| g\) \+ \(x \| h\)"),
     ("y ~ x + (x | g) + (1 | g)", {}, r"the effect \(1 \| g\) stands in two brackets: leave one out"),
     ("y ~ (0 + x || g) + (x | g)", {}, r"the effect \(x \| g\) stands in two brackets"),
+    ("y ~ (0 + x:w | g) + (0 + w:x | g)", {}, r"the effect \(w:x \| g\) stands in two brackets"),
+    ("y ~ (1 | g:h) + (1 | h:g)", {}, r"the effect \(1 \| h:g\) stands in two brackets"),
     ("y ~ offset(x):w", {}, r"offset\(...\) stands alone between \+: a product is offset\(x \* z\)"),
     ("y ~ bs(x, df=5, df=6)", {}, r"bs\(...\) is given 'df' twice"),
     ("y ~ np.clip(x, a_min=0, a_min=np.exp(w, out=None))", {}, r"clip\(...\) is given 'a_min' twice"),

@@ -523,6 +523,7 @@ def of_effects(formula):
         ("(a * b | g)", "1 a[q] a[r] b[t] a[q]:b[t] a[r]:b[t]"),
         ("(a + a:b | g)", "1 a[q] a[r] a[p]:b[t] a[q]:b[t] a[r]:b[t]"),
         ("(0 + a:b | g)", "a[p]:b[s] a[p]:b[t] a[q]:b[s] a[q]:b[t] a[r]:b[s] a[r]:b[t]"),
+        ("(0 + x:a + a:x | g)", "x:a[p] x:a[q] x:a[r]"),
     ],
 )
 def test_levels_of_effects_have_the_columns_that_others_leave_open(formula, names):
@@ -536,6 +537,18 @@ def test_levels_of_effects_have_the_columns_that_others_leave_open(formula, name
                 column, _, level = part.rstrip("]").partition("[")
                 expected = expected * ((t[column] == level) if level else t[column])
         np.testing.assert_allclose(value, expected)
+
+
+@pytest.mark.parametrize(
+    "twice, once",
+    [("a:b + b:a", "a:b"), ("a * b + b:a", "a * b"), ("x:a + a:x - 1", "x:a - 1"), ("(x + w)**2 + w:x", "(x + w)**2")],
+)
+def test_a_product_in_another_order_is_the_same_term(twice, once):
+    """Its columns are there once, by the name that stands first."""
+    t = table().assign(a=np.resize(["p", "q", "r"], N), b=np.resize(["s", "t", "t", "s", "s"], N))
+    found, expected = (Design(describe(f"y ~ {one}"), t, Environment.capture(0)) for one in (twice, once))
+    assert found.columns == expected.columns and len(set(found.columns)) == len(found.columns)
+    np.testing.assert_array_equal(found.X, expected.X)
 
 
 def test_effects_whose_margins_are_missing_are_refused():
