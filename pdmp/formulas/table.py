@@ -68,8 +68,9 @@ def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) ->
     elif hasattr(data, "to_pandas"):
         try:
             table = data.to_pandas()
-        except TypeError as error:  # likewise
-            raise ValueError(f"{asked} cannot be read by pandas: {one_line(error)}") from None
+        except Exception as error:  # of a column of a type that pandas has not, named or not
+            said = f"{asked} cannot be read by pandas: {one_line(error).rstrip('.')}. Leave out columns of other types."
+            raise ValueError(said) from None
     else:
         table = _from_any(data, asked)
     check_repeated(table.columns)
