@@ -488,6 +488,7 @@ def test_dictionaries_of_arrow_are_categories(tmp_path):
 
 def test_a_table_that_pandas_cannot_take_is_said_in_a_line():
     """Such as one of Polars with whole numbers of 128 bits, which the formula need not name."""
+    pyarrow = pytest.importorskip("pyarrow")
 
     class Wide:
         def to_pandas(self):
