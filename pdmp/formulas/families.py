@@ -44,11 +44,9 @@ INSTEAD = {
     "asym_laplace": _QUANTILES,
     "asymmetriclaplace": _QUANTILES,
     "laplace": "'student_t' is robust as well",
-    "exgaussian": "'skew_normal' is skewed as well",
     "shifted_lognormal": "'lognormal' is the law of times less a shift that is known",
     "wiener": "'lognormal' is a law of the times, whatever the decisions",
     "cox": "'weibull' and 'exponential' have proportional hazards",
-    "geometric": "'negative_binomial' with alpha = 1 is that law: give alpha a narrow prior there",
     "hurdle_lognormal": "the law is a product: 'bernoulli' of what is above 0, and 'lognormal' of the rows where it is",
 }
 #: Families of categories without an order, whose predictors are those of the data: what makes them of names.

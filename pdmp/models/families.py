@@ -13,8 +13,9 @@ censoring); Ferrari & Cribari-Neto (2004), Journal of Applied Statistics 31, eq.
 34, eq. 1 (inflation); Mullahy (1986), Journal of Econometrics 33 (hurdles); McCullagh (1980), JRSS B 42, section 1.2
 (cumulative); Tutz (1990), British Journal of Mathematical and Statistical Psychology 43 (sratio); Agresti (2010),
 Analysis of Ordinal Categorical Data, section 4.1 (acat); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4
-(skew normal); Tweedie (1957), Annals of Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord
-& Novick, ch. 17 (item response); Fisher & Lee (1992), Biometrics 48, section 2 (von Mises).
+(skew normal); Hohle (1965), Journal of Experimental Psychology 69 (ex-Gaussian); Tweedie (1957), Annals of Mathematical
+Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response); Fisher & Lee (1992),
+Biometrics 48, section 2 (von Mises).
 """
 
 from __future__ import annotations
@@ -528,6 +529,12 @@ def _skew_normal(y, z, a, b):
     return a + 0.5 * u**2 - log_ndtr(b * u)
 
 
+def _exgaussian(y, z, a, b):
+    """By the mean z of all, log sd a of the normal part and log mean b of the exponential one."""
+    u = (y - z) * exp(-b)
+    return b + u + 1.0 - 0.5 * exp(2.0 * (a - b)) - log_ndtr((y - z) * exp(-a) + exp(b - a) - exp(a - b))
+
+
 def _inflated(y, w, surprise, loss):
     """With P(y = 0) = expit(w) besides; `surprise` is minus the log chance of 0 without."""
     return softplus(w) + where(y == 0.0, surprise - softplus(w + surprise), loss)
@@ -892,6 +899,15 @@ negative_binomial = Family(
     **COUNT,
     priors=ALPHA,
 )
+#: How many fail before the first that does not: the negative binomial law of alpha 1.
+geometric = Family(
+    "geometric",
+    lambda y, z: (y + 1.0) * softplus(z) - y * z,
+    draw=lambda rng, mu: _draw_count(rng, mu * rng.standard_exponential(np.shape(mu))),
+    mean=lambda mu: mu,
+    links={"mu": "log"},
+    response="count",
+)
 
 
 def _of_zeros(kind, zi, base, surprise, chance, draw=None, mean=None):
@@ -997,6 +1013,18 @@ skew_normal = Family(
     constant=lambda y: math.log(2.0) - HALF_LOG_2PI,
     priors=SIGMA | {"alpha": Normal(0.0, 4.0)},
     units=("mu", "sigma"),
+)
+#: A normal number and an exponential one, of mean beta, added; mu is the mean of the sum.
+exgaussian = Family(
+    "exgaussian",
+    _exgaussian,
+    draw=lambda rng, mu, sigma, beta: (
+        mu + sigma * rng.standard_normal(np.shape(mu)) + beta * (rng.standard_exponential(np.shape(mu)) - 1.0)
+    ),
+    mean=lambda mu, sigma, beta: mu,
+    links={"mu": "identity", "sigma": "log", "beta": "log"},
+    priors=SIGMA | {"beta": HalfStudentT(4.0, 1.0)},
+    units=("mu", "sigma", "beta"),
 )
 #: mu is the direction that angles y have on average: as tan(mu / 2) = z, cos(y - mu) is rational in z.
 von_mises = Family(

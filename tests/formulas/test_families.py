@@ -423,6 +423,7 @@ UNITS = {
     "gaussian": ({"Intercept", "x", "1|g", "sd(g)"}, {"sigma: Intercept"}),
     "student_t": ({"Intercept", "x", "1|g", "sd(g)", "sigma"}, set()),
     "skew_normal": ({"Intercept", "x", "1|g", "sd(g)", "sigma"}, set()),
+    "exgaussian": ({"Intercept", "x", "1|g", "sd(g)", "sigma", "beta"}, set()),
     "gamma": (set(), {"Intercept"}),
     "weibull": (set(), {"Intercept"}),
     "lognormal": (set(), {"Intercept"}),
@@ -487,6 +488,8 @@ MEANS = {
     "hurdle_gamma": lambda z, a, w: expit(-w) * exp(z),
     "zero_inflated_binomial": lambda z, w: expit(-w) * np.array([7, 2]) * expit(z),
     "von_mises": lambda z, a: 2.0 * np.arctan(z),
+    "exgaussian": lambda z, s, b: z,
+    "geometric": lambda z: exp(z),
 }
 
 

@@ -69,6 +69,8 @@ ORACLES = {
     "inverse_gaussian": lambda y, z, a: stats.invgauss.logpdf(y, exp(z - a), scale=exp(a)),
     "beta": lambda y, z, a: stats.beta.logpdf(y, exp(a) * expit(z), exp(a) * expit(-z)),
     "skew_normal": lambda y, z, a, b: stats.skewnorm.logpdf(y, b, z, exp(a)),
+    "exgaussian": lambda y, z, a, b: stats.exponnorm.logpdf(y, exp(b - a), z - exp(b), exp(a)),
+    "geometric": lambda y, z: stats.geom.logpmf(y + 1, expit(-z)),
     "von_mises": lambda y, z, a: stats.vonmises.logpdf(y, exp(a), 2.0 * np.arctan(z)),
     "weibull": lambda y, z, a: stats.weibull_min.logpdf(y, exp(a), scale=exp(z)),
     "exponential": lambda y, z: stats.expon.logpdf(y, scale=exp(z)),

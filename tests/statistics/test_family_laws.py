@@ -26,7 +26,7 @@ MANY = dict.fromkeys(
 )
 MEANS, VARIANCES = 0.2, 0.3  #: what 4 standard errors are at most, in posterior standard deviations and variances
 #: Of parameters beside mu: values on the scale of their links.
-TRUE = {"sigma": -0.3, "nu": 1.6, "alpha": 0.9, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7, "kappa": 0.8}
+TRUE = dict(sigma=-0.3, nu=1.6, alpha=0.9, shape=0.7, phi=2.0, zi=-0.7, hu=-0.7, kappa=0.8, beta=0.2)
 SKEW = 3.0  #: of the skew normal, far from 0, where its information is singular
 CUTS = np.array([-1.0, 0.2, 1.3])
 SCALE = 2.5  #: of the normal priors
@@ -183,7 +183,7 @@ def agree(process, x, weights):
 ALL = [*FAMILIES, "bradley_terry"]
 #: Each with the loss of another, but for a link, a constant or a part that has its own law.
 TWINS = (
-    *("bernoulli", "lognormal", "exponential", "cumulative_probit", "sratio", "mixture_poisson"),
+    *("bernoulli", "lognormal", "exponential", "cumulative_probit", "sratio", "mixture_poisson", "geometric"),
     *("zero_inflated_negative_binomial", "hurdle_negative_binomial", "zero_inflated_binomial", "hurdle_gamma"),
 )
 
