@@ -41,7 +41,8 @@ INSTEAD = {
     "cs": "an effect that is the same for all categories is {0}",
     "ar": "add the response before, shifted by a row, as a column",
     "arma": "add the response before, shifted by a row, as a column",
-    "gr": "effects of groups have one law: (1 | {0})",
+    "gr": "effects of all groups have one standard deviation, (1 | {0}), or one for each level of a column that is the "
+    "same in all rows of a group, (0 + {by} || {0})",
     "mvbind": "responses with independent errors are fits of their own, {0} ~ … and {1} ~ …; where they correlate, {0} "
     "is also a column in the formula of {1}",
     "lo": "a smooth curve is s({0})",
@@ -302,7 +303,7 @@ def column_of(text: str) -> str:
 def _filled(template, given):
     """The words with the arguments of the call, as far as there are some."""
     plain = [one for one in given if "=" not in one] or ["x"]
-    return template.format(*plain, *["z"] * 2)
+    return template.format(*plain, *["z"] * 2, **({"by": "a"} | dict(keywords(given))))
 
 
 def read_call(text: str) -> tuple[str, list[str]] | None:

@@ -41,7 +41,7 @@ HERDS = "incidence | trials(size) ~ period + (1 | herd)"
 BRMS = [
     Example(EPILEPSY, "poisson"),
     Example(f"{EPILEPSY} + (1 | obs)", "poisson"),
-    Example("count ~ Trt + (1 | gr(patient, by=Trt))", "poisson", ("count ~ Trt + (1 | patient)", "poisson")),
+    Example("count ~ Trt + (1 | gr(patient, by=Trt))", "poisson", ("count ~ Trt + (0 + Trt || patient)", "poisson")),
     Example("count | rate(t) ~ x", "negbinomial", ("count | rate(t) ~ x", "negative_binomial")),
     Example("count ~ x + offset(log(t))", "poisson"),
     Example("count | trunc(ub=50) ~ x", "poisson", ("count ~ x", "poisson")),
