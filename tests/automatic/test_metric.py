@@ -160,6 +160,14 @@ def test_directions_are_combined():
     np.testing.assert_allclose(alone.transform(np.eye(6)), scale * further.transform(np.eye(6)))
 
 
+def test_of_many_directions_those_are_kept_that_are_farthest_from_what_they_were(monkeypatch):
+    """One that is a tenth as wide before one that is half as wide again."""
+    monkeypatch.setattr(metric, "RANK", 1)
+    wide, narrow = (LowRank(np.ones(4), np.eye(4)[k : k + 1], np.array([g])) for k, g in ((0, 0.5), (2, -0.9)))
+    for found in (metric.combined(wide, narrow), metric.combined(narrow, wide)):
+        np.testing.assert_allclose(found.transform(np.eye(4)), np.diag([1.0, 1.0, 0.1, 1.0]), atol=1e-12)
+
+
 class Ridge(Model):
     """U = Σ xⱼ² cosh(x₀) / 2 + x₀² / 2: an arrow, whose mean over x₀ is not its value at 0; not definite far out."""
 

@@ -9,6 +9,7 @@ import pdmp
 from pdmp.models.priors import HalfNormal, Normal
 from pdmp.process import HORIZON
 from pdmp.processes.regression_boomerang import KNOWN, ROW
+from pdmp.processes.regression_bps import LONGEST
 from pdmp.processes.row_zigzag import RowZigZag
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.processes.helpers_regression_boomerang import remainders, state_at
@@ -37,6 +38,21 @@ def process():
 def somewhere(rng):
     sd = process().reference.sd
     return process().anchor + 0.7 * sd * rng.standard_normal(len(sd)), process().velocity(None, rng)
+
+
+def test_the_derivative_of_a_prior_rises_at_most_so_fast():
+    """That of a log scale is steepest where it is highest: upwards at the end of a stretch, downwards at its begin."""
+    own = process()
+    j, prior = own.dim - 1, own.model.native
+    for v in (0.3, -0.3):
+        state = state_at(own, own.anchor, np.append(np.zeros(j), v))
+        x = own.anchor[j] + 0.2 * v
+        part, rise = own.native.line_of_prior(state, j, 0.2)
+        assert part == pytest.approx(v * prior.derivative_of_prior(j, x), rel=1e-12)
+        highest = x + max(v, 0.0) * LONGEST
+        assert rise == pytest.approx(v**2 * prior.curvature_bound_of_prior_until(j, highest), rel=1e-12)
+        slopes = [prior.derivative_of_prior(j, x + v * t) for t in np.linspace(0.0, LONGEST, 50)]
+        assert np.all(np.diff(slopes) * v <= rise * LONGEST / 49 * (1.0 + 1e-9))
 
 
 def test_rates_balance_the_flow():
