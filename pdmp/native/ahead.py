@@ -71,14 +71,17 @@ class Ahead:
             self._pool.shutdown(kill_workers=True)
 
     def begin(self) -> None:
-        """Start the other processes, unless they run, or there is nothing left for them, or no core."""
+        """Start the other processes, unless they run, or cannot, or there is nothing left for them, or no core."""
         # Unlike the pools of the standard library, these processes do not run the user's script again.
         from joblib import cpu_count
         from joblib.externals.loky import ProcessPoolExecutor
 
         workers = min(cpu_count() - 1, len(self._left))
         if self._pool is None and workers > 0:
-            self._pool = ProcessPoolExecutor(max_workers=workers)
+            try:
+                self._pool = ProcessPoolExecutor(max_workers=workers)
+            except (OSError, ImportError, NotImplementedError):  # where semaphores are forbidden
+                return
             for _ in range(workers):
                 self._next()
 

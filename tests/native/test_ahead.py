@@ -63,6 +63,21 @@ def test_nothing_begins_by_itself(cores, tmp_path):
     assert noted(tmp_path) == []
 
 
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), NotImplementedError(), ImportError()])
+def test_where_no_process_can_start_everything_is_left_to_this_one(cores, tmp_path, monkeypatch, error):
+    """As in a container without shared memory, where a semaphore cannot be made."""
+
+    def refuses(max_workers):
+        raise error
+
+    monkeypatch.setattr("joblib.externals.loky.ProcessPoolExecutor", refuses)
+    with Ahead(note, {"a": (str(tmp_path), "a"), "b": (str(tmp_path), "b")}) as others:
+        others.begin()
+        others.wait("a", lambda said: pytest.fail(said))
+        others.wait("b", lambda said: pytest.fail(said))
+    assert noted(tmp_path) == []
+
+
 @pytest.mark.parametrize(("number", "left", "started"), [(1, 3, 0), (2, 3, 1), (4, 2, 2), (4, 9, 3)])
 def test_each_process_has_a_core(monkeypatch, number, left, started):
     """This one has a core too, and no process is without a call."""
