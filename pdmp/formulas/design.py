@@ -23,7 +23,7 @@ from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
-from pdmp.formulas.table import check_names, complete_rows, import_pandas, numbers
+from pdmp.formulas.table import check_names, complete_rows, import_pandas, numbers, places
 from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
@@ -840,7 +840,7 @@ class Design:
                 codes, labels = pandas.factorize(self._values(component, table), sort=True)
 
                 def again(rows, component=component, labels=labels):
-                    return _codes([self._values(component, rows)], [(label,) for label in labels], pandas)
+                    return places(labels, self._values(component, rows))
 
                 if not self.is_by_rows(codes, again, table):
                     return term.name
@@ -993,7 +993,7 @@ class Design:
             levels = self._levels[name]
             level = np.full(n, -1, np.int32)
             if named:
-                each = [_codes(parts, levels, pandas) for parts in members]
+                each = [_codes(parts, levels) for parts in members]
                 level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
             shares = self._shares(term, table, level.shape[1]) if level.ndim > 1 else None
             labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
@@ -1053,7 +1053,7 @@ class Design:
                         f"`new`: the groups of {name!r} are {_held(pandas.Index(part))}, and {_held(ours)} in the data "
                         "of the fit."
                     )
-            unseen = _codes(parts, levels, pandas) < 0
+            unseen = _codes(parts, levels) < 0
             found._levels[name] = (*levels, *sorted(set(zip(*(part[unseen].tolist() for part in parts), strict=True))))
         return found
 
@@ -1200,11 +1200,11 @@ class Design:
                 np.asarray(values, float) if not self.has_plain_response else self.evaluate_response(table, environment)
             )
             return check_response(np.concatenate([before, found]), name, kind)[len(before) :]
-        codes = import_pandas().Index(self.response_labels).get_indexer(np.asarray(values))
+        codes = places(self.response_labels, np.asarray(values))
         if np.any(codes < 0):
             odd = np.asarray(values)[int(np.argmax(codes < 0))]
             raise ValueError(
-                f"`new`: the response {name!r} is {odd!r} in some row, and the fit has seen "
+                f"`new`: the response {name!r} is {_plain(odd)!r} in some row, and the fit has seen "
                 f"{', '.join(map(str, self.response_labels))} only: fit all rows."
             )
         return codes.astype(float)
@@ -1347,11 +1347,9 @@ def _plain(label):
     return label.item() if hasattr(label, "item") else label
 
 
-def _codes(parts, levels, pandas):
+def _codes(parts, levels):
     """Place of each row among `levels`, tuples of one label for each part; -1 for others."""
-    if len(parts) == 1:
-        return pandas.Index([one[0] for one in levels]).get_indexer(pandas.Index(parts[0])).astype(np.int32)
-    return pandas.MultiIndex.from_tuples(levels).get_indexer(pandas.MultiIndex.from_arrays(parts)).astype(np.int32)
+    return places([one[0] for one in levels] if len(parts) == 1 else levels, *parts)
 
 
 def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:

@@ -41,6 +41,7 @@ from pdmp.formulas.table import (
     import_pandas,
     linear_offset,
     numbers,
+    places,
     read_table,
     weigh,
 )
@@ -509,7 +510,7 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
                 f"the response {design.response!r} is {gone or 'another'} in rows with missing values only."
             )
         design.response_labels = np.asarray(labels)
-        codes = import_pandas().Index(labels).get_indexer(np.asarray(column)).astype(float)
+        codes = places(labels, np.asarray(column)).astype(float)
         return codes, f"categories of {design.response} are compared with {labels[0]}"
     if family.is_counted:
         design.response_labels = None

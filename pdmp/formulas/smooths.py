@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.data.formats import is_number, listed
-from pdmp.formulas.table import import_pandas, numbers
+from pdmp.formulas.table import import_pandas, numbers, places
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
 
@@ -305,7 +305,7 @@ class Monotonic:
     def _read(self, table, asked):
         name = self.said.columns[0]
         if self.labels is not None:
-            x = import_pandas().Index(self.labels).get_indexer(table[name].to_numpy()).astype(float)
+            x = places(self.labels, table[name].to_numpy()).astype(float)
         else:
             x = numbers(table, name, asked)
             odd = x[x != np.floor(x)] if asked == "`formula`" else ()  # of new rows in between, on a line

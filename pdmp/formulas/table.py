@@ -215,6 +215,32 @@ def _from_any(data, asked):
         ) from None
 
 
+def places(labels: Sequence, *columns: Any) -> np.ndarray:
+    """Where the label of each row is among `labels`, or -1, as int32: a value of one column, or a tuple of one of each.
+
+    Pandas would look for 259 among labels without a sign, of eight bits, as for 3.
+    """
+    pandas = import_pandas()
+    if len(columns) == 1:
+        return _signed(labels).get_indexer(_signed(columns[0])).astype(np.int32)
+    known = [_signed(part) for part in zip(*labels, strict=True)] or [[]] * len(columns)
+    rows = pandas.MultiIndex.from_arrays([_signed(column) for column in columns])
+    return pandas.MultiIndex.from_arrays(known).get_indexer(rows).astype(np.int32)
+
+
+def _signed(values):
+    """An index of values, in which whole numbers have a sign."""
+    pandas = import_pandas()
+    index = pandas.Index(values)
+    if isinstance(index, pandas.CategoricalIndex):
+        return index.rename_categories(_signed(index.categories))
+    if index.dtype.kind != "u":
+        return index
+    if len(index) and index.max() >= 2**63:
+        return index.astype(object)
+    return index.astype(np.int64 if isinstance(index.dtype, np.dtype) else "Int64")
+
+
 def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`data`") -> None:
     """Raise a `ValueError` for a name that is no column, with the column that is close; the index is none.
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 import pdmp
 from pdmp.formulas import fitting, general, kept
+from pdmp.formulas.table import places
 from pdmp.formulas.updating import Origin
 from pdmp.models.priors import LKJ, BetaBernoulli, Flat, HalfNormal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -396,6 +397,52 @@ def test_mistakes(change, says):
     fit, origin = unsampled("y ~ x + area + (1 | g)", t[:FIRST], "gaussian", weights="k")
     with pytest.raises((ValueError, TypeError), match=says):
         fitting.extended_model(origin, fit, change(t[FIRST:]))
+
+
+def of_kind(values, kind):
+    """A column of whole numbers as this type, or as a category of it."""
+    column = pandas.Series(values, dtype=kind.removeprefix("category "))
+    return column.astype("category") if kind.startswith("category") else column
+
+
+SIGNLESS = ("uint8", "uint64", "UInt8", "category uint8", "category UInt8")
+
+
+@pytest.mark.parametrize("ours, theirs", [*((one, "int64") for one in SIGNLESS), *(("int64", one) for one in SIGNLESS)])
+def test_numbers_without_a_sign_are_the_labels_that_they_are(ours, theirs):
+    """Pandas looks for 259 among labels of eight bits as for 3: in one column and in two, and in a response."""
+    far = 7 if theirs != "int64" else 256 + 2
+    t, new = pandas.DataFrame({"g": of_kind([1, 2, 3], ours)}), of_kind([3, far, 2], theirs)
+    found = places([*t["g"]], new)
+    assert found.tolist() == [2, -1, 1] and found.dtype == np.int32
+    assert places([(g, "a") for g in t["g"]], new, ["a"] * 3).tolist() == [2, -1, 1]
+    assert places([("a", g) for g in t["g"]], ["a"] * 3, new).tolist() == [2, -1, 1]
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "cumulative", "categorical"])
+def test_a_response_that_only_pandas_takes_for_another(family):
+    t = table()[["x"]].assign(y=np.resize(np.uint8([1, 2, 2, 1] if family == "bernoulli" else [0, 1, 2, 1]), N))
+    fit, origin = unsampled("y ~ x", t[:FIRST], family)
+    make = general.extended_model if isinstance(fit, general.FamilyFit) else fitting.extended_model
+    later = t[FIRST:].assign(y=t["y"][FIRST:].astype(int))
+    assert make(origin, fit, later)
+    with pytest.raises(ValueError, match="the response 'y' is 258 in some row, and the fit has seen"):
+        make(origin, fit, later.assign(y=258))
+
+
+def test_new_groups_of_numbers_without_a_sign():
+    """They are new groups in predictions, for which one asks, and in an update."""
+    t = table()
+    for g in (t["g"].astype("uint8"), t["g"].astype("uint8").astype("category")):
+        fit, origin = unsampled("y ~ x + (1 | g)", t[:FIRST].assign(g=g[:FIRST]), "gaussian")
+        new = pandas.DataFrame({"x": [1.0, 1.0], "g": [3, 259]})
+        with pytest.raises(ValueError, match="the group '259' of 'g' was not in the data"):
+            fit.predict(new, draws=2)
+        three, none = fit.predict(new, draws=2, unseen="zero").T
+        assert np.array_equal(three, fit.predict(new[:1], draws=2)[:, 0]) and not np.any(three == none)
+        later = t[FIRST:].assign(g=np.where(np.arange(N - FIRST) < 9, 259, t["g"][FIRST:]))
+        changed, notes = fitting.extended_model(origin, fit, later)
+        assert 259 in changed["model"].groups[0].levels and notes[1] == "2 groups of g are new"
 
 
 def test_responses_that_do_not_fit():
