@@ -33,6 +33,7 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import refuse_unreal
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
+NO_WALL = (MemoryError, OSError)  #: what a function raises at any point
 WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the coordinates of x
 #: Largest number of steps of a path; ten times as many of L-BFGS. Once a path has converged, later ones have at most
 #: three times as many as that, and 20.
@@ -104,6 +105,8 @@ class Path(NamedTuple):
 class Evaluations:
     """Potential and gradient of a model, counted; a point at which they cannot be computed has zero density.
 
+    Memory, a file or a connection that a function of the user's lacks is no matter of the point, and ends the search.
+
     Attributes
     ----------
     count : int
@@ -121,6 +124,8 @@ class Evaluations:
         try:
             with np.errstate(all="ignore"):
                 u = self.model.potential(x)
+        except NO_WALL:
+            raise
         except Exception:  # noqa: BLE001 - a function of the user's, outside of where it is defined
             return math.inf
         return u if math.isfinite(u) else math.inf
@@ -131,6 +136,8 @@ class Evaluations:
         try:
             with np.errstate(all="ignore"):
                 return self.model.gradient(x)
+        except NO_WALL:
+            raise
         except Exception:  # noqa: BLE001
             return np.full(len(x), np.nan)
 

@@ -28,6 +28,9 @@ NUDGE = 1.0 + 1e-14
 #: Gauss-Legendre nodes in [0, 1] and weights, see `_mean_of`: exact for polynomials up to degree 5.
 NODES, WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(6)) + np.array([[0.5], [0.0]])
 SMOOTH = 1e-5  #: of the largest value: what interpolation leaves of smooth functions
+#: Of the largest value: by how much a value at a node is not that of the polynomial through the others, at least, where
+#: segments are cut; in how many parts; and by what share the random place of each is another than that before it.
+ROUGH, PARTS, GOLDEN = 1e-2, 8, 0.5 * (5.0**0.5 - 1.0)
 #: Nodes and weights on an ellipse, for arcs up to `ARC`: polynomials up to degree 5 are integrated to 1e-12.
 ARC = 1.0
 ARC_NODES, ARC_WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(12)) + np.array([[0.5], [0.0]])
@@ -692,24 +695,58 @@ def segment_integrals(f, h, x, v, centre=None):
         return apply(f, x.T) * h
     if centre is not None:
         return _integrate_arcs(f, h, x, v, centre)
-    return h * _mean_of(lambda u: apply(f, (x + (u * h)[:, None] * v).T), _uniform(h, x[:, 0]), NODES, WEIGHTS)
+
+    def there(u, rows):
+        return apply(f, (x[rows] + (u * h[rows])[:, None] * v[rows]).T)
+
+    return h * _mean_of(there, _uniform(h, x[:, 0]), NODES, WEIGHTS)
 
 
 def _mean_of(f, u, nodes, weights):
-    """The mean over (0, 1) of functions `f` of places, (..., m), without a bias whatever they are.
+    """The mean over (0, 1) of functions ``f(place, segments)``, (..., m), without a bias whatever they are.
 
     That of the polynomial through the nodes, to which is added by what f differs from it in one random place `u` (m,).
-    That is right on average where f jumps. Nothing is added where it is less than `SMOOTH` of the largest value of all
-    segments, as of smooth functions.
+    That is right on average where f jumps, but noise: segments where its values at the nodes are `ROUGH` are cut into
+    `PARTS`. The random places have no say in that, or it would not be right on average.
     """
-    values = np.array([f(place) for place in nodes])
-    away = u - nodes[:, None]
-    polynomial = np.prod(away, axis=0) / (away * np.prod(nodes[:, None] - nodes + np.eye(len(nodes)), axis=1)[:, None])
+    values = np.array([f(place, slice(None)) for place in nodes])
+    weight, fewer = _barycentric(nodes), _barycentric(nodes[:-1])
     with np.errstate(invalid="ignore"):
-        apart = f(u) - np.einsum("km,k...m->...m", polynomial, values)
-        finite = np.all(np.isfinite(values), axis=0)
-        largest = np.abs(np.where(finite, values, 0.0)).max(axis=(0, -1))[..., None]
-        little = (np.abs(apart) <= SMOOTH * largest) | ~finite
+        largest = np.abs(np.where(np.isfinite(values).all(axis=0), values, 0.0)).max(axis=(0, -1))[..., None]
+        # Of all nodes and of all but one: where f is even one of them may be 0 by chance.
+        found = np.abs(np.tensordot(weight / np.abs(weight).max(), values, 1))
+        found += 0.2 * np.abs(np.tensordot(fewer / np.abs(fewer).max(), values[:-1], 1))
+        jumps = found > ROUGH * largest
+    rough = np.flatnonzero(jumps.any(axis=tuple(range(jumps.ndim - 1))))
+    mean = _part(f, slice(None), values, u, nodes, weights, weight, largest)
+    if len(rough) == 0:
+        return mean
+    mean[..., rough] = 0.0
+    for k in range(PARTS):
+
+        def there(place, segments, k=k):
+            return f((k + place) / PARTS, segments)
+
+        values = np.array([there(place, rough) for place in nodes])
+        place = (u[rough] + k * GOLDEN) % 1.0
+        mean[..., rough] += _part(there, rough, values, place, nodes, weights, weight, largest) / PARTS
+    return mean
+
+
+def _barycentric(nodes):
+    return 1.0 / np.prod(nodes[:, None] - nodes + np.eye(len(nodes)), axis=1)
+
+
+def _part(f, segments, values, u, nodes, weights, weight, largest):
+    """The mean by values at the nodes, whose barycentric weights are `weight`, and by one in a random place.
+
+    Nothing is added where it is less than `SMOOTH` of the largest value of all segments, as of smooth functions.
+    """
+    away = u - nodes[:, None]
+    polynomial = np.prod(away, axis=0) / away * weight[:, None]
+    with np.errstate(invalid="ignore"):
+        apart = f(u, segments) - np.einsum("km,k...m->...m", polynomial, values)
+        little = (np.abs(apart) <= SMOOTH * largest) | ~np.all(np.isfinite(values), axis=0)
     return np.tensordot(weights, values, 1) + np.where(little, 0.0, apart)
 
 
@@ -737,8 +774,9 @@ def _integrate_arcs(f, h, x, v, centre):
             rows = np.flatnonzero(parts > k)
             width = lengths[rows] / parts[rows]
 
-            def there(u, k=k, rows=rows, width=width):
-                return apply(f, _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0].T)
+            def there(u, some, k=k, rows=rows, width=width):
+                turn = ((k + u) * width[some])[:, None]
+                return apply(f, _flow(x[rows[some]], v[rows[some]], turn, centre)[0].T)
 
             place = _uniform(width + k, x[rows, 0])
             total[..., rows] += times[rows] * width * _mean_of(there, place, ARC_NODES, ARC_WEIGHTS)

@@ -31,6 +31,8 @@ FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 LARGEST, SMALLEST = 1e75, 1e-75  #: a square of a square of a number between them is a number
 MOST = 2**40  #: integers above are more than can be counted or allocated
 MANY = 2**20  #: what is above may be why there is too little memory
+#: Packages in which memory that is missing was asked for with sizes of ours; elsewhere that is the user's affair.
+ALLOCATING = ("pdmp", "discrete", "numpy", "scipy", "numba", "pandas", "formulae", "sklearn")
 LOOKED_AT = 2**28  #: numbers of an array that are looked at, at most
 
 _ARRAY = (list, tuple, range, np.ndarray, np.generic)
@@ -107,7 +109,7 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     options = [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
-    if _is_of_user(error, given):
+    if _is_of_user(error, given) or isinstance(error, MemoryError) and _package(error) not in ALLOCATING:
         return None
     ours = _raised_by(error, {"pdmp", function.__module__.partition(".")[0]})
     named = set(re.findall(r"`(\w+)", said)) if ours else set()
@@ -157,15 +159,24 @@ def _is_of_user(error, given):
     return trace is not None
 
 
-def _raised_by(error, packages):
-    """Whether a `raise` in one of the packages made the error, and not an operation of Python or another package."""
+def _innermost(error):
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
+    return trace
+
+
+def _package(error):
+    """Where an error comes from."""
+    return _innermost(error).tb_frame.f_globals.get("__name__", "").partition(".")[0]
+
+
+def _raised_by(error, packages):
+    """Whether a `raise` in one of the packages made the error, and not an operation of Python or another package."""
+    if _package(error) not in packages:
         return False
-    return dis.opname[code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    trace = _innermost(error)
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
 
 
 def _wanted(annotation, value):
@@ -228,6 +239,8 @@ def _too_large(given):
     """An error for the largest of the sizes and arrays among the arguments, if it may fill the memory; else None."""
     sizes = {}
     for name, value in given.items():
+        if name == "seed":
+            continue
         parts = value if isinstance(value, (list, tuple)) else [value]
         of_parts = (part.size if isinstance(part, np.ndarray) else part for part in parts)
         sizes[name] = max((int(size) for size in of_parts if isinstance(size, numbers.Integral)), default=0)

@@ -178,6 +178,13 @@ class _Arm:
             self.process, initial=self.initial, seed=self.seed, progress=False, executor=self.executor, **budget
         )
 
+    def _score(self, draws):
+        """The metric of draws; infinite where arithmetic of a function of the user's fails, as they are far out."""
+        try:
+            return float(self.metric(draws, self.process.model))
+        except ArithmeticError:
+            return math.inf
+
     def play(self, spent):
         """Run until `spent` is used up in total; returns the score of the draws."""
         begun = 0.0 if self.run is None or self.window == "all" else float(self.run.records[0].end)
@@ -186,9 +193,12 @@ class _Arm:
         try:
             self._go_on(budget)
         except SamplingError as error:
-            if error.chain is None:  # not this setting has failed: where it ran has
+            cause = error.__cause__
+            # Not this setting has failed, but where it ran, or what a function of the user's needs; of one that is too
+            # far out for its arithmetic the setting is the reason.
+            if error.chain is None or not isinstance(cause, (type(None), ArithmeticError, ValueError)):
                 raise
-            self.run, self.failure = error.run, "diverged"
+            self.run, self.failure = error.run, "diverged" if cause is None else f"diverged ({type(cause).__name__})"
             self.used.append(0)
             return math.inf
         record = self.run.records[0]
@@ -198,7 +208,7 @@ class _Arm:
             self.failure = "too few steps"
             return math.inf
         times = np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)
-        score = float(self.metric(self.run.trajectories[0].at(times), self.process.model))
+        score = self._score(self.run.trajectories[0].at(times))
         if math.isnan(score):
             self.failure = "the metric is NaN"
         elif score == math.inf:

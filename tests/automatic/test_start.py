@@ -17,6 +17,29 @@ pytestmark = pytest.mark.exact
 LOG_Z = 1.5 * math.log(math.tau) - 0.5 * np.linalg.slogdet(PRECISION)[1] - GAUSSIAN.potential(MEAN)
 
 
+@pytest.mark.parametrize("error", [ConnectionError("lost"), MemoryError("full"), RuntimeError("far"), KeyError("k")])
+def test_what_a_function_lacks_is_no_wall(error):
+    """A connection or memory is missed at any point: the search would begin elsewhere, without a word."""
+    left = [math.inf]
+
+    def potential(x):
+        left[0] -= 1
+        if left[0] <= 0:
+            raise error
+        return 0.5 * float(x @ x), x.copy()
+
+    target = Evaluations(pdmp.models.from_function(potential, 2))
+    for method, wall in ((target.potential, math.inf), (target.gradient, np.full(2, np.nan))):
+        left[0] = math.inf
+        assert np.all(np.isfinite(method(np.ones(2))))
+        left[0] = 0
+        if isinstance(error, (OSError, MemoryError)):
+            with pytest.raises(type(error), match=str(error)):
+                method(np.ones(2))
+        else:
+            np.testing.assert_array_equal(method(np.ones(2)), wall)
+
+
 def test_the_first_step_on_a_gaussian_is_the_last():
     target = Evaluations(GAUSSIAN)
     before = target.count

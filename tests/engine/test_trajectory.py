@@ -345,6 +345,22 @@ def test_functions_that_jump_are_integrated_without_a_bias(kind, edge):
     assert abs(quadrature - expected.sum()) > 3.5 * error
 
 
+@pytest.mark.parametrize("kind", ["lines", "arcs"])
+def test_functions_that_turn_within_a_segment_are_integrated_in_parts(kind):
+    """cos 9x, which turns three times on it, and what jumps, at fractions of the noise of one random place for each."""
+    rng, m, centre = np.random.default_rng(4), 3_000, None if kind == "lines" else np.zeros(2)
+    h, x, v = rng.uniform(0.9, 1.0, m), rng.uniform(-1.0, 1.0, (m, 2)), np.full((m, 2), 2.0)
+    u = ((np.arange(8_000) + 0.5) / 8_000)[:, None] * h
+    there = x[:, 0] + 2.0 * u if centre is None else x[:, 0] * np.cos(u) + 2.0 * np.sin(u)
+    found = segment_integrals(lambda z: np.cos(9.0 * z[0]), h, x, v, centre)
+    error = found - h * np.mean(np.cos(9.0 * there), axis=0)
+    assert np.sqrt(np.mean(error**2)) < 1e-4
+    found = segment_integrals(lambda z: 1.0 * (np.abs(z[0] - 0.4) < 0.3), h, x, v, centre)
+    expected = h * np.mean(np.abs(there - 0.4) < 0.3, axis=0)
+    error = np.sqrt(np.sum((found - expected) ** 2))
+    assert abs(np.sum(found - expected)) < 3.5 * error < 0.35 * np.sqrt(np.sum(expected * (h - expected)))
+
+
 def test_places_on_segments_are_as_random():
     """Uniform, not correlated with where a segment begins, with its length or with the next; the same each time."""
     rng = np.random.default_rng(2)

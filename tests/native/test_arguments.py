@@ -241,3 +241,4 @@ def test_numbers_that_are_too_large_or_too_small_are_named():
     given = {"a": 3, "n": 2**20, "x": [np.zeros(5), 2**19]}
     assert str(explanations._too_large(given)).startswith("`n` is too large for the memory")
     assert explanations._too_large(given | {"n": 2**20 - 1}) is None
+    assert explanations._too_large({"seed": 2**62}) is None  # of which nothing is as large

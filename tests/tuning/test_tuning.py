@@ -197,6 +197,42 @@ def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
     assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
 
 
+class Failing:
+    """½ x² in two dimensions, but for the call in which it raises."""
+
+    def __init__(self, error, call):
+        self.error, self.left = error, call
+
+    def __call__(self, x):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error
+        return 0.5 * float(x @ x), x.copy()
+
+
+@pytest.mark.parametrize("call", [240, 460], ids=["a step", "a score"])  # of 466, the last 15 for scores
+@pytest.mark.parametrize("error", [ConnectionError("lost"), MemoryError("full"), OverflowError("far"), KeyError("k")])
+@pytest.mark.parametrize("search", [tuning.mamba, tuning.grid_search], ids=lambda search: search.__name__)
+def test_what_a_function_needs_and_has_not_is_no_reason_against_a_step(search, error, call):
+    """It ends the search by its name; where arithmetic fails the step may be the reason, and is said to be."""
+
+    def make(step):
+        return discrete.SGLD(model, step=step)
+
+    failing = Failing(None, 0)
+    model = pdmp.models.from_function(failing, 2)
+    failing.error, failing.left = error, call
+    options = {"budget": 150, "clock": "steps", "seed": 1, "workers": 1}
+    if isinstance(error, OverflowError):
+        found = search(make, tuning.grid(step=[0.3, 0.25]), **options)
+        assert failing.left <= 0
+        assert {row["why"] for row in found.table} == {"", "diverged (OverflowError)" if call == 240 else "diverged"}
+        return
+    with pytest.raises((pdmp.SamplingError, type(error))) as caught:
+        search(make, tuning.grid(step=[0.3, 0.25]), **options)
+    assert error in (caught.value, caught.value.__cause__)
+
+
 def test_a_score_reads_no_further_than_the_path():
     """The last draw is the end of the path; a sum of parts misses it by rounding, after 307 steps of 0.1 it does."""
     steps, step = 307, 0.1

@@ -41,6 +41,8 @@ def scores(target: Model | Provider, x: ArrayLike, seed: int = 0) -> np.ndarray:
         If `target` is neither a model nor a gradient provider.
     ValueError
         If `x` has another shape.
+    Exception
+        What a Python function of the model raises.
 
     Examples
     --------
@@ -54,6 +56,11 @@ def scores(target: Model | Provider, x: ArrayLike, seed: int = 0) -> np.ndarray:
     if x.ndim != 2 or x.shape[1] != provider.dim:
         raise ValueError(f"`x` must have shape (draws, {provider.dim}), got {x.shape}.")
     rng = np.random.Generator(np.random.PCG64(seed))
-    out = np.zeros(x.shape)
+    out, model = np.zeros(x.shape), provider.model
+    if model.failure is not None:  # of before
+        model.failure = None
     _scores(provider.native, x, by_name(provider.memory(rng)), rng, out, np.zeros(KINDS, np.int64))
+    if (error := model.failure) is not None:
+        model.failure = None
+        raise error
     return out
