@@ -411,6 +411,24 @@ def test_bounds_hold_whatever_flips_in_between(model):
     assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
 
 
+@pytest.mark.parametrize("which", ["lean", "spreads"])
+def test_bounds_of_what_the_law_of_effects_depends_on_hold_at_many_places(which):
+    """Far out, where what the prior and what the effects say cancel, or one of them says nothing."""
+    process, rng = quick(regression(NormalLaw, 3, n=40, slopes=1, eta=2.0), which), np.random.default_rng(2)
+    worst = np.zeros(process.clocks)
+    for _ in range(200):
+        x, v = somewhere(process, rng, 4.0)
+        state = state_at(process, x, v, 0.0)
+        state.bounds[:] = 1.0
+        for i in range(process.groups + 1, process.clocks):
+            top, horizon = limit_of(process, i)(state, 0.0)
+            for t in (0.0, horizon * rng.random()):
+                rate = process.native.rate(state, i, t, None)
+                assert rate <= top * (1.0 + 1e-9)
+                worst[i] = max(worst[i], rate / top) if top > 0.0 else worst[i]
+    assert np.all(worst[process.groups + 1 :] > 0.95)
+
+
 @pytest.mark.parametrize("k", [0, 1])
 def test_the_size_of_effects_changes_with_them_and_with_their_mean(k):
     """Where all are on one side of it, and it moves away from them, which is the most that they can."""
