@@ -8,6 +8,8 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.engine.preflight import _check_dependents
+from pdmp.engine.storage import copied
 from pdmp.process import DATA
 
 pytestmark = pytest.mark.exact
@@ -151,6 +153,20 @@ def test_a_clock_whose_law_an_event_changes_is_among_its_dependents(cls, compare
         assert pdmp.sample(cls(together, rows), initial=[1.0, 0.5], events=20, seed=1).events == 20
     with pytest.raises(TypeError, match=said):
         pdmp.sample(cls(True, [[0], [1]]), initial=[1.0, 0.5], events=20, seed=1)
+
+
+@pytest.mark.parametrize("i", [0, 1])
+def test_the_rates_that_an_event_changes_are_said_at_the_time_of_their_proposal(i):
+    """And not at that of another clock, or of the event."""
+    process, times, k = ThinnedPair(True, [[0], [1]]), np.array([2.0, 3.0]), 1 - i
+    before = process.begin(np.array([1.0, 0.5]), np.random.default_rng(1))
+    before.v[:], before.bounds[:] = 1.0, 5.0
+    after = copied(before)
+    after.v[k] = -1.0
+    was, new = before.x[k] + times[k], times[k] - before.x[k]
+    said = rf"^an event of clock {i} .* the law of clock {k}, whose rate is {new:g} after it and was {was:g}, but `dep"
+    with pytest.raises(TypeError, match=said):
+        _check_dependents(process, i, before, after, times, np.random.default_rng(1))
 
 
 # -- random numbers and arrays of methods that Python runs -----------------------------------------------------------

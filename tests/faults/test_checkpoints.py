@@ -542,7 +542,10 @@ def test_two_runs_of_one_process_do_not_write_one_checkpoint(tmp_path):
     file = checkpoints.Checkpoint(tmp_path / "run", {}, 1, Telegraph(), np.zeros(2))
     with pytest.raises(ValueError, match="is being written by another run"):
         pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run")
+    lock = file._lock
     file.release()
+    with pytest.raises(OSError):
+        os.fstat(lock)  # it is closed: the next runs of the program may open as many files as before
     pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run")
 
 
