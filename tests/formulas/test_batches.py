@@ -388,6 +388,8 @@ def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_p
         made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))
     with pytest.warns(UserWarning, match="a sum of the columns gives 'twice' in every row"):
         made("twice ~ x", "gaussian", write(t, tmp_path, "csv"))
+    with pytest.warns(UserWarning, match="a sum of the columns gives 'y' in every row"):
+        made("y ~ x", "gaussian", write(t.assign(y=t.twice + t.w), tmp_path, "csv"), offset="w")
     t.loc[(t.b != "up").idxmax(), "k"], t.loc[N - 1, "twice"] = 1, 0.0
     made("k ~ b + x", "poisson", write(t, tmp_path, "csv"))  # without a warning
     made("twice ~ x", "gaussian", write(t, tmp_path, "csv"))
@@ -396,7 +398,9 @@ def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_p
         1 * (np.arange(N) != 2),
     )  # a row that is not among the first
     with pytest.warns(UserWarning, match=r"'b\[rare\]' separates rows of 0 from others"):
-        made("k ~ b", "poisson", write(t, tmp_path, "csv"))
+        notes = made("k ~ b", "poisson", write(t, tmp_path, "csv"))[3]
+    said = "the response is 0 or 1 in every row: if it is a label, its family is bernoulli"
+    assert said in notes and said not in made("k ~ x", "poisson", write(t.assign(k=2 * t.k), tmp_path, "csv"))[3]
 
 
 def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):
