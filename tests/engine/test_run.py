@@ -1021,6 +1021,42 @@ def test_one_line_for_a_misspelling_in_a_model():
 
 
 @pytest.mark.exact
+def test_methods_of_others_call_the_potential_of_a_model_by_its_name():
+    """The model keeps it under another one."""
+
+    class Own(pdmp.Model):
+        def __init__(self):
+            super().__init__(dim=1)
+
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * x[0] * x[0]
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += x[0]
+
+    class Above(pdmp.Process):
+        model: object
+        events = ("turn",)
+
+        def __init__(self):
+            super().__init__(dim=1)
+            self.model = Own()
+
+        @pdmp.compiled
+        def clock(self, state, i, now, rng):
+            return now + rng.standard_exponential(), pdmp.CERTAIN
+
+        @pdmp.compiled
+        def jump(self, state, i, now, rng):
+            state.v[0] = -state.x[0] if self.model.potential(state.x) > 0.5 else 1.0
+            return 0
+
+    assert pdmp.sample(Above(), events=10, seed=1).events[0] == 10
+
+
+@pytest.mark.exact
 def test_live_counts_belong_to_the_chain():
     run = pdmp.sample(Telegraph(), events=10, seed=1)
     run_module.extend(run, events=20)

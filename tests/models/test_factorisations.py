@@ -12,6 +12,7 @@ import pdmp
 from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
 from pdmp.models.factorisations import bayesian_nn, factorisation
 from pdmp.models.numerical import quick_mode
+from pdmp.native import prefetch
 from tests.checks import plain_only
 
 pytestmark = [pytest.mark.exact, pytest.mark.compiled]
@@ -94,6 +95,17 @@ def test_ratings_are_looked_at_in_pieces(name, size, monkeypatch):
     monkeypatch.setattr(factorisation, "PIECE", size)
     for found, whole in zip((model.predict(x), model.curvatures(x), model.log_likelihood(x)), expected, strict=True):
         np.testing.assert_allclose(found, whole, rtol=1e-12)
+
+
+@plain_only
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_asked_of_the_memory_for_a_datum_is_its_row(name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(prefetch, "_fetch", lambda *of: asked.append(of))
+    model = MODELS[name]()
+    model.native.fetch(7)
+    [(array, row)] = asked
+    assert array is model.data and row == 7 and len(array) == model.n_data
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -514,9 +514,15 @@ def test_a_gradient_in_a_work_array_is_a_copy_of_it():
     assert first.tolist() == [1.0, -2.0]
 
 
-def test_function_in_single_precision_passes_the_comparison():
+@pytest.mark.parametrize(
+    ("of_potential", "of_gradient"), [(np.float32, np.float32), (float, np.float32), (np.float32, np.float64)]
+)
+def test_function_in_single_precision_passes_the_comparison(of_potential, of_gradient):
+    """Of which one part alone may be returned as such."""
+
     def function(x, constant):
-        return np.float32(constant) + np.float32(0.5 * x @ x), x.astype(np.float32)
+        potential, gradient = np.float32(constant) + np.float32(0.5 * x @ x), x.astype(np.float32)
+        return of_potential(potential), gradient.astype(of_gradient)
 
     model = from_function(functools.partial(function, constant=0.5e2), 3, initial=[3.0, 1.0, 2.0])
     assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])

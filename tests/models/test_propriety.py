@@ -11,7 +11,15 @@ import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Flat, Gamma, HalfNormal, Normal
-from pdmp.models.propriety import _falls, _row_falls, _rows_that_fall, _Search, find_improper, find_wrong_sign
+from pdmp.models.propriety import (
+    APPROACH,
+    _falls,
+    _row_falls,
+    _rows_that_fall,
+    _Search,
+    find_improper,
+    find_wrong_sign,
+)
 from pdmp.models.transforms import Log
 from tests.checks import in_quick
 from tests.digests import MODELS
@@ -949,6 +957,17 @@ def test_a_limit_is_seen_in_spite_of_rounding(name):
                 assert found is None
             else:
                 assert f" {flat} → {side}∞" in found.text and "improper" in found.text
+
+
+@pytest.mark.parametrize("falls", [2, 3])
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_limit_is_said_where_changes_fall_at_three_places_in_a_row(falls, before):
+    """Until they are rounding; two may be by chance, also behind changes that do not fall."""
+    changes = [0.1] * before + [0.1 / 4.0**k for k in range(falls + 1)]
+    changes += [(-1.0) ** k * changes[-1] for k in range(1, len(APPROACH) - len(changes))]
+    levels = dict(zip(APPROACH, np.cumsum([0.0, *changes]), strict=True))
+    stairs = target(lambda x: levels.get(x[0], 0.5), lambda x: 0.0 * x, 1)
+    assert _Search(stairs, np.zeros(1), None).tends(np.zeros(1), 0, 1.0) == (falls == 3)
 
 
 def test_an_exponential_beyond_all_numbers_is_infinite():
