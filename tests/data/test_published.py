@@ -268,6 +268,11 @@ def test_movielens_100k(tmp_path, monkeypatch):
     (folder / "u2.test").write_bytes(files["u1.test"])
     with pytest.raises(ValueError, match="is not the file u2.test that was published"):
         data.movielens_100k(split=2, path=folder)
+    for name in ("u3.base", "u4.test"):
+        broken = files | {name: lines("\t", times=False)}
+        stand_in(monkeypatch, movielens, "MOVIELENS_100K", broken)
+        with pytest.raises(ValueError, match=f"^{name} does not have 4 numbers in each line"):
+            data.movielens_100k(split=int(name[1]), path=write(tmp_path / name, broken))
 
 
 def test_movielens_1m(tmp_path, monkeypatch):
