@@ -450,6 +450,8 @@ def test_chains_that_are_moved_start_along_others_in_turn():
     moved = metric.beside(run, np.zeros((5, 3)), np.array([True, False, False, True, False]))
     halfway = [path.at(0.5 * (path.times[0] + path.end)) for path in run.trajectories]
     np.testing.assert_array_equal(moved, [halfway[2], np.zeros(3), np.zeros(3), halfway[4], np.zeros(3)])
+    moved = metric.beside(run, np.zeros((5, 3)), np.array([True, True, True, True, False]))
+    np.testing.assert_array_equal(moved, [*[halfway[4]] * 4, np.zeros(3)])  # more than there are others
 
 
 class FakePath:

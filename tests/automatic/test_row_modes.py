@@ -145,9 +145,10 @@ def test_beside_an_anchor_are_those_not_far_behind_it(behind):
     one = Hidden(Gaussian(np.array([0.7]), np.full((1, 1), 0.05)), 0.0)
     other = one._replace(gaussian=one.gaussian._replace(centre=-one.gaussian.centre))
     known = [one._replace(behind=4.0), other._replace(behind=4.0 + behind)]
-    here, found = beside(known, one.gaussian.centre)
-    assert here is one.gaussian
-    assert [mode.behind for mode in found] == ([pytest.approx(behind)] if behind < 3.0 else [])
+    for modes in (known, known[::-1]):
+        here, found = beside(modes, one.gaussian.centre)
+        assert here is one.gaussian
+        assert [mode.behind for mode in found] == ([pytest.approx(behind)] if behind < 3.0 else [])
 
 
 @pytest.mark.parametrize(("distance", "is_apart"), [(2.99, False), (3.01, True)])
