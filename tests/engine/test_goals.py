@@ -635,6 +635,22 @@ def test_the_bar_is_at_the_mean_of_the_chains_shares(monkeypatch):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize(("state", "behind"), [("", "120 events"), ("ESS 3 of 5", "ESS 3 of 5, 120 events")])
+def test_before_the_first_look_the_bar_says_how_many_events_there_were(state, behind, monkeypatch):
+    said = []
+    shown = types.SimpleNamespace(n=0.0, set_description=lambda *_, **__: None, refresh=list, close=list)
+    shown.set_postfix_str = lambda text, **_: said.append(text)
+    monkeypatch.setattr(run_module, "open_bar", lambda **_: shown)
+    goal, chains = types.SimpleNamespace(describe=lambda: state, share=lambda _: 0.3), chains_at(50, 70)
+    for chain in chains:
+        chain.budget, chain.stopped, chain.warming = types.SimpleNamespace(spent=lambda _: 0.2), None, False
+        chain.state.counts[EVENTS] = 60
+    with run_module.Progress(True, chains, goal) as bar:
+        bar.update(chains)
+    assert said == [behind] and shown.n == 0.3
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize(
     ("rate", "said"),
     [(1e-3, "about 16 minutes more"), (1.0 / 64.0, "about 61 s more"), (0.0625, None)],

@@ -1079,6 +1079,13 @@ def test_what_a_run_has_stays_when_its_chains_go_on():
         for now, was, got, expected in zip(grid, before, longer.records[0].grid, whole.records[0].grid, strict=True):
             np.testing.assert_array_equal(now, was)
             np.testing.assert_array_equal(got, expected)
+    for less, more in (({"events": 30}, {"events": 300}), ({"time": 20.3}, {"time": 203.0})):
+        run = pdmp.sample(Telegraph(), seed=1, store="moments", **less)
+        averages = run.mean(), run.cov()
+        longer, whole = run_module.extend(run, **more), pdmp.sample(Telegraph(), seed=1, store="moments", **more)
+        for one, before in ((run, averages), (longer, (whole.mean(), whole.cov()))):
+            np.testing.assert_array_equal(one.mean(), before[0])
+            np.testing.assert_array_equal(one.cov(), before[1])
 
 
 @pytest.mark.exact

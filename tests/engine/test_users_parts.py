@@ -411,6 +411,26 @@ def test_a_bound_of_a_users_that_moves_the_path_is_refused():
         pdmp.sample(process, events=20, seed=1)
 
 
+class Watching(pdmp.thinning.Bound):
+    """Keeps a random number where a gradient is known, as a bound that learns from some of them does."""
+
+    name = "a bound"
+
+    @pdmp.compiled
+    def propose(self, process, state, i, now, rng):
+        return now + rng.standard_exponential() / 50.0, 50.0
+
+    @pdmp.compiled
+    def observe(self, process, state, i, now, rng):
+        state.memory.bound.rates[0] = rng.random()
+
+
+@pytest.mark.parametrize("process", [pdmp.BPS, pdmp.Boomerang, pdmp.ZigZag])
+def test_a_bound_that_observes_has_the_generator(process):
+    target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    assert pdmp.sample(process(target, thinning=Watching()), events=20, seed=1).events[0] == 20
+
+
 class MovingLate(Moving):
     """Moves the path from time 20 on; in between nothing is wrong with it."""
 

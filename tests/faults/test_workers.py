@@ -173,6 +173,7 @@ class Alone:
 @pytest.mark.parametrize("budget", [{"seconds": 0.3}, {"events": 50}], ids=["seconds", "events"])
 def test_a_cluster_whose_workers_do_not_come_is_not_waited_for_without_end(budget, monkeypatch):
     """To the end of a budget of seconds, or for an hour: then the run ends, with what was sampled."""
+    assert executors.LONGEST_ALONE == 3_600.0
     monkeypatch.setattr(executors, "ALONE_SECONDS", 0.1)
     monkeypatch.setattr(executors, "LONGEST_ALONE", 0.3 if "events" in budget else 3_600.0)
     with (
