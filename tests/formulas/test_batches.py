@@ -403,6 +403,26 @@ def test_counts_of_0_and_what_columns_are_exactly_are_confirmed_in_batches(tmp_p
     assert said in notes and said not in made("k ~ x", "poisson", write(t.assign(k=2 * t.k), tmp_path, "csv"))[3]
 
 
+def test_a_column_that_differs_little_among_counts_above_0_is_no_constant_of_them():
+    """A ten-millionth of how far it is from the others: its own slope has counts of 0 at one side, and a likelihood."""
+    t = table()
+    above = (t.b == "up").to_numpy()
+    t["k"] = np.where(above, 1 + np.arange(N), 0)
+    t["far"] = np.where(above, 1000.0 + 1e-4 * np.arange(N), -1000.0 - np.arange(N))
+    made("k ~ far", "poisson", t)  # without a warning
+    with pytest.warns(UserWarning, match="'far' separates rows of 0 from others"):
+        made("k ~ far", "poisson", t.assign(far=np.where(above, 1000.0, t.far)))
+
+
+def test_a_file_of_one_row(tmp_path):
+    one = table().iloc[[3]]
+    model, design, _, notes = made("y ~ 1", data=write(one, tmp_path, "csv"))
+    assert model.n_data == 1 and list(design.columns) == ["Intercept"]
+    assert notes == ["the file was read in batches of 7 rows"]
+    with pytest.raises(ValueError, match="`data` has no rows"):
+        made("y ~ 1", data=write(one.iloc[:0], tmp_path, "csv"))
+
+
 def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):
     monkeypatch.setattr(checks, "SEPARATION_ROWS", 6)
     monkeypatch.setattr(checks, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])

@@ -14,7 +14,7 @@ from pdmp.expressions.nodes import softplus
 from pdmp.formulas import fitting, general
 from pdmp.formulas.beside import read_for_predictions
 from pdmp.formulas.design import describe
-from pdmp.formulas.families import LAWS, family_of
+from pdmp.formulas.families import LAWS, RISES, family_of
 from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.prepared import Prepared
@@ -29,7 +29,7 @@ from pdmp.formulas.words import (
     read_response,
     translated,
 )
-from pdmp.models.families import FAMILIES, Family
+from pdmp.models.families import FAMILIES, LINKS, Family
 from pdmp.models.priors import LKJ, Exponential, Flat, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.effect_information import effect_information
@@ -657,6 +657,13 @@ def test_a_row_of_weight_two_counts_as_two_in_averages():
     found = fit.contrasts("x", at={"x": [1.0, 4.0]}, draws=1).draws[0, 0]
     assert found == pytest.approx(np.average(each[1] - each[0], weights=data["weight"]), rel=1e-10)
     assert found != pytest.approx(np.mean(each[1] - each[0]), rel=1e-3)
+
+
+@pytest.mark.parametrize("link", RISES)
+def test_units_of_default_priors_are_the_slopes_of_links(link):
+    for mean in (0.3, 2.0):
+        ahead, behind = (float(LINKS[link].forward(mean + h)) for h in (1e-5, -1e-5))
+        assert RISES[link](mean) == pytest.approx(abs(ahead - behind) / 2e-5, rel=1e-8)  # of differences
 
 
 def test_priors_of_what_follows_a_fit():
