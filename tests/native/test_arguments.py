@@ -236,6 +236,9 @@ def test_numbers_that_are_too_large_or_too_small_are_named():
     for value, how in ((1e76, "large"), (-1e76, "large"), (1e-76, "small"), (2**40 + 1, "large"), (10**400, "large")):
         found = explanations._extreme({"a": 1.0, "b": value}, ValueError())
         assert str(found).startswith(f"`b` is too {how} to compute with, got ")
+        for several in ([value], [0.0, value], [1.0, value]) if isinstance(value, float) else ():
+            found = explanations._extreme({"a": 1.0, "b": several}, ValueError())
+            assert str(found) == f"`b` is too {how} to compute with, got {abs(value):g}."
     for value in (1e74, 1e-74, 0.0, 2**40, True):
         assert explanations._extreme({"b": value}, ValueError()) is None
     given = {"a": 3, "n": 2**20, "x": [np.zeros(5), 2**19]}

@@ -601,6 +601,22 @@ def test_what_compiled_functions_of_a_package_name_tells_workers_apart(name, tmp
     assert told(1.0) == told(1.0) != told(2.0)
 
 
+def test_what_differs_is_named_as_the_function_names_it(monkeypatch):
+    """With the modules that it stands in."""
+    outer, inner, mine = map(types.ModuleType, ("outer", "outer.inner", "mine"))
+    outer.inner, mine.outer = inner, outer
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    exec("def g(x): return outer.inner.TABLE[0] * x\ndef f(x): return g(x)", mine.__dict__)
+
+    def told(number):
+        inner.TABLE = [number]
+        return fingerprints.parts([mine.f], True)
+
+    one, other = told(1.0), told(2.0)
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == ["mine.g (outer.inner.TABLE)"]
+
+
 @pytest.mark.slow
 def test_what_cannot_be_hashed_is_of_this_process_alone():
     lock = threading.Lock()
