@@ -212,7 +212,12 @@ def test_the_four_that_one_looks_at_first(plane):
 
 def test_a_loaded_run_is_drawn(plane, tmp_path):
     plane.save(tmp_path / "run.npz")
-    assert "BPS" in pdmp.load(tmp_path / "run.npz").plot().get_suptitle()
+    figure = pdmp.load(tmp_path / "run.npz").plot()
+    assert "BPS" in figure.get_suptitle()
+    times = [ax.get_title("right") for ax in figure.axes]  # of the autocorrelation in each row, and nowhere else
+    alone = [plots.autocorrelation(plane, [k]).get_legend().get_texts()[0].get_text() for k in (0, 1)]
+    assert [bool(text) for text in times] == 2 * [False, False, False, True]
+    assert all(text.endswith(time) for text, time in zip(alone, times[3::4], strict=True))
 
 
 def test_a_short_run_is_drawn():
