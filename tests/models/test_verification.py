@@ -763,3 +763,37 @@ def test_a_batch_in_single_precision_is_taken_and_some_hundredths_of_a_row_are_f
     SinglePrecision(0.0).check_gradient(seed=seed)
     with pytest.raises(ValueError, match="`add_batch_gradient` of SinglePrecision differs"):
         SinglePrecision(0.05).check_gradient(seed=seed)
+
+
+class Uneven(pdmp.Model):
+    """Terms whose slopes differ by nine powers of ten between coordinates; one of the small ones is wrong."""
+
+    sizes: np.ndarray
+    wrong: int
+
+    def __init__(self, wrong):
+        super().__init__(dim=60, n_data=3)
+        self.sizes, self.wrong = np.where(np.arange(60) % 2, 1e9, 1.0), wrong
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += (i + 1.0) * self.sizes[j] * math.sin(x[j])
+        return total
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        for j in range(x.shape[0]):
+            out[j] += (i + 1.0) * self.sizes[j] * math.cos(x[j]) * (1.1 if j == self.wrong else 1.0)
+
+
+@pytest.mark.parametrize("wrong", [-1, 0, 34])
+def test_small_slopes_of_a_term_do_not_drown_in_large_ones(wrong):
+    model = Uneven(wrong)
+    if wrong < 0:
+        model.check_gradient()
+        return
+    said = f"^`add_term_gradient` of Uneven is not the gradient of `term_potential`: coordinate {wrong} "
+    with pytest.raises(ValueError, match=said):
+        model.check_gradient()
