@@ -1142,6 +1142,8 @@ MISTAKES = [
     ("y ~ mo(h, by=area)", {}, r"knows no options, not 'by': its product with a column is mo\(h\):area"),
     ("y ~ x - mo(h):w", {}, r"mo\(h\):w cannot be taken away: leave it out"),
     ("y ~ mo(h):h", {}, r"mo\(h\):h has a column twice"),
+    ("y ~ w * mo(h, h)", {}, r"mo\(h, h\) has a column twice"),
+    ("y ~ mo(h, h):w", {}, r"mo\(h, h\) has a column twice"),
     ("y ~ mo(h):w + w:mo(h)", {}, r"mo\(h\):w stands there twice"),
     ("y ~ mo(h):w + mo(h):x:w", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
     ("y ~ mo(h) * log(w)", {}, r"in no product but mo\(x\):z or mo\(x\) \* z of one column"),
