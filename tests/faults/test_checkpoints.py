@@ -550,6 +550,13 @@ def test_two_runs_of_one_process_do_not_write_one_checkpoint(tmp_path):
 
 
 @pytest.mark.exact
+def test_a_system_without_hangups_has_checkpoints(tmp_path, monkeypatch):
+    """As Windows."""
+    monkeypatch.delattr(signal, "SIGHUP", raising=False)
+    assert pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run").events[0] == 10
+
+
+@pytest.mark.exact
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
 def test_a_lock_that_the_run_before_removes_before_it_is_locked_is_made_anew(tmp_path, monkeypatch):
     """Another run would make one of its own, and write the same file."""
