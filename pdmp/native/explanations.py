@@ -32,7 +32,7 @@ LARGEST, SMALLEST = 1e75, 1e-75  #: a square of a square of a number between the
 MOST = 2**40  #: integers above are more than can be counted or allocated
 MANY = 2**20  #: what is above may be why there is too little memory
 #: Packages in which memory that is missing was asked for with sizes of ours; elsewhere that is the user's affair.
-ALLOCATING = ("pdmp", "discrete", "numpy", "scipy", "numba", "pandas", "formulae", "sklearn")
+ALLOCATING = ("pdmp", "numpy", "scipy", "numba", "pandas", "formulae", "sklearn")
 LOOKED_AT = 2**28  #: numbers of an array that are looked at, at most
 
 _ARRAY = (list, tuple, range, np.ndarray, np.generic)
@@ -109,9 +109,10 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     options = [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
-    if _is_of_user(error, given) or isinstance(error, MemoryError) and _package(error) not in ALLOCATING:
+    own = function.__module__.partition(".")[0]
+    if _is_of_user(error, given) or isinstance(error, MemoryError) and _package(error) not in (own, *ALLOCATING):
         return None
-    ours = _raised_by(error, {"pdmp", function.__module__.partition(".")[0]})
+    ours = _raised_by(error, {"pdmp", own})
     named = set(re.findall(r"`(\w+)", said)) if ours else set()
     known = signature.parameters.keys() | given.keys()
     if isinstance(error, MemoryError) or named and not named & known:  # those of a part of this
