@@ -232,6 +232,25 @@ def test_matrices_are_symmetric_in_any_unit(size):
     assert found[0, 1] == found[1, 0] == pytest.approx(size * (0.5 + 2e-9), rel=1e-12)
 
 
+class Full:
+    """Its memory is full."""
+
+    def potential(self):
+        raise MemoryError("full")
+
+
+def test_memory_that_the_users_code_lacks_is_no_size_of_an_argument():
+    """Of what NumPy is asked for the size is the reason, and never the seed."""
+
+    space = {"__name__": "pdmp.engine.run", "np": np}
+    exec("def take(model, seed, n): return model.potential() if n == 2**21 else np.zeros(n)", space)
+    take = explanations.explained(space["take"])
+    with pytest.raises(MemoryError, match="^full$"):
+        take(Full(), 2**63, 2**21)
+    with pytest.raises(ValueError, match=f"^`n` is too large for the memory of this machine, got {2**58}"):
+        take(Full(), 2**63, 2**58)
+
+
 def test_numbers_that_are_too_large_or_too_small_are_named():
     for value, how in ((1e76, "large"), (-1e76, "large"), (1e-76, "small"), (2**40 + 1, "large"), (10**400, "large")):
         found = explanations._extreme({"a": 1.0, "b": value}, ValueError())
