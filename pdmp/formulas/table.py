@@ -232,8 +232,6 @@ def _signed(values):
     """An index of values, in which whole numbers have a sign."""
     pandas = import_pandas()
     index = pandas.Index(values)
-    if isinstance(index, pandas.CategoricalIndex):
-        return index.rename_categories(_signed(index.categories))
     if index.dtype.kind != "u":
         return index
     if len(index) and index.max() >= 2**63:

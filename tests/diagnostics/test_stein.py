@@ -95,6 +95,25 @@ def test_scores_are_minus_the_gradient():
     np.testing.assert_allclose(scores(model, x), -np.array([model.gradient(row) for row in x]), rtol=1e-12)
 
 
+def test_what_a_function_raises_is_raised_by_its_scores():
+    """And by no others, before or after."""
+    fails = [False]
+
+    def potential(x):
+        if fails[0]:
+            raise ConnectionError("lost")
+        return 0.5 * float(x @ x), x.copy()
+
+    model, x = pdmp.models.from_function(potential, 2), np.array([[1.0, 2.0], [0.5, -1.0]])
+    model.failure = KeyError("of before")
+    np.testing.assert_allclose(scores(model, x), -x)
+    fails[0] = True
+    with pytest.raises(ConnectionError, match="lost"):
+        scores(model, x)
+    fails[0] = False
+    np.testing.assert_allclose(scores(model, x), -x)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Finite sets of locations
 

@@ -419,6 +419,14 @@ def test_numbers_without_a_sign_are_the_labels_that_they_are(ours, theirs):
     assert places([("a", g) for g in t["g"]], ["a"] * 3, new).tolist() == [2, -1, 1]
 
 
+def test_labels_that_have_no_sign_at_all():
+    """Above 2^63, beside small ones of either kind."""
+    great = np.uint64(2**64 - 1)
+    assert places([great, np.uint64(5)], pandas.array([5, 7], dtype="int64")).tolist() == [1, -1]
+    assert places([great, np.uint64(5)], np.array([2**64 - 1, 2**63], dtype="uint64")).tolist() == [0, -1]
+    assert places([-1, 5], np.array([2**64 - 1, 5], dtype="uint64")).tolist() == [-1, 1]
+
+
 @pytest.mark.parametrize("family", ["bernoulli", "cumulative", "categorical"])
 def test_a_response_that_only_pandas_takes_for_another(family):
     t = table()[["x"]].assign(y=np.resize(np.uint8([1, 2, 2, 1] if family == "bernoulli" else [0, 1, 2, 1]), N))
