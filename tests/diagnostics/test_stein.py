@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import pdmp
 from pdmp.diagnostics import fssd, ksd, scores, sliced_ksd, stein, stein_thin
 from pdmp.diagnostics.stein import sliced
 from pdmp.diagnostics.stein.adam import maximise
