@@ -721,15 +721,16 @@ def _mean_of(f, u, nodes, weights):
     mean = _part(f, slice(None), values, u, nodes, weights, weight, largest)
     if len(rough) == 0:
         return mean
-    mean[..., rough] = 0.0
-    for k in range(PARTS):
+    pieces = min(-(-PARTS * len(rough) // len(u)), len(rough))  # about as many places at once as above
+    for rows in np.array_split(rough, pieces):
+        k, of = np.tile(np.arange(PARTS), len(rows)), np.repeat(rows, PARTS)
 
         def there(place, segments, k=k):
             return f((k + place) / PARTS, segments)
 
-        values = np.array([there(place, rough) for place in nodes])
-        place = (u[rough] + k * GOLDEN) % 1.0
-        mean[..., rough] += _part(there, rough, values, place, nodes, weights, weight, largest) / PARTS
+        values = np.array([there(place, of) for place in nodes])
+        parts = _part(there, of, values, (u[of] + k * GOLDEN) % 1.0, nodes, weights, weight, largest)
+        mean[..., rows] = parts.reshape(*parts.shape[:-1], len(rows), PARTS).mean(axis=-1)
     return mean
 
 

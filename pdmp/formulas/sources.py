@@ -328,7 +328,8 @@ class Workers:
         while not workers:
             sleep(0.1)
             watch.watch()
-            workers = workers_of(self._client)
+            with contextlib.suppress(OSError):  # the connection is lost for now
+                workers = workers_of(self._client)
         return workers
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
@@ -351,8 +352,9 @@ class Workers:
         # formula may be those of a script.
         required = requirements.requirements_of([function, common], tables=True)
         shared = self._client.submit(pickle.loads, cloudpickle.dumps((required, common)), pure=False)
-        items, names, futures = list(items), sorted(self._workers()), []
+        items, futures = list(items), []
         try:
+            names = sorted(self._workers())
             for k, item in enumerate(items):
                 # Neighbouring parts and rows on one worker, pass after pass: it has the pages of the files in memory.
                 near = {"workers": [names[k * len(names) // len(items)]], "allow_other_workers": True}

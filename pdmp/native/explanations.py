@@ -110,7 +110,12 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
     own = function.__module__.partition(".")[0]
-    if _is_of_user(error, given) or isinstance(error, MemoryError) and _package(error) not in (own, *ALLOCATING):
+    if (
+        getattr(error, "of_user", False)
+        or _is_of_user(error, given)
+        or isinstance(error, MemoryError)
+        and _package(error) not in (own, *ALLOCATING)
+    ):
         return None
     ours = _raised_by(error, {"pdmp", own})
     named = set(re.findall(r"`(\w+)", said)) if ours else set()

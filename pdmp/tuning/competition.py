@@ -178,13 +178,6 @@ class _Arm:
             self.process, initial=self.initial, seed=self.seed, progress=False, executor=self.executor, **budget
         )
 
-    def _score(self, draws):
-        """The metric of draws; infinite where arithmetic of a function of the user's fails, as they are far out."""
-        try:
-            return float(self.metric(draws, self.process.model))
-        except ArithmeticError:
-            return math.inf
-
     def play(self, spent):
         """Run until `spent` is used up in total; returns the score of the draws."""
         begun = 0.0 if self.run is None or self.window == "all" else float(self.run.records[0].end)
@@ -208,7 +201,7 @@ class _Arm:
             self.failure = "too few steps"
             return math.inf
         times = np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)
-        score = self._score(self.run.trajectories[0].at(times))
+        score = float(self.metric(self.run.trajectories[0].at(times), self.process.model))
         if math.isnan(score):
             self.failure = "the metric is NaN"
         elif score == math.inf:
@@ -220,7 +213,10 @@ def _discrepancy(function):
     """Make a metric of a function of draws and scores; infinite if scores are not finite, as for a diverged chain."""
 
     def metric(x, model):
-        s = scores(model, x)
+        try:
+            s = scores(model, x)
+        except (ArithmeticError, ValueError):  # of a function of the user's, where the draws are too far out
+            return math.inf
         return function(x, s) if np.all(np.isfinite(s)) else math.inf
 
     return metric

@@ -211,7 +211,9 @@ class Failing:
 
 
 @pytest.mark.parametrize("call", [240, 460], ids=["a step", "a score"])  # of 466, the last 15 for scores
-@pytest.mark.parametrize("error", [ConnectionError("lost"), MemoryError("full"), OverflowError("far"), KeyError("k")])
+@pytest.mark.parametrize(
+    "error", [ConnectionError("lost"), MemoryError("full"), OverflowError("far"), ValueError("far")]
+)
 @pytest.mark.parametrize("search", [tuning.mamba, tuning.grid_search], ids=lambda search: search.__name__)
 def test_what_a_function_needs_and_has_not_is_no_reason_against_a_step(search, error, call):
     """It ends the search by its name; where arithmetic fails the step may be the reason, and is said to be."""
@@ -223,10 +225,13 @@ def test_what_a_function_needs_and_has_not_is_no_reason_against_a_step(search, e
     model = pdmp.models.from_function(failing, 2)
     failing.error, failing.left = error, call
     options = {"budget": 150, "clock": "steps", "seed": 1, "workers": 1}
-    if isinstance(error, OverflowError):
+    if isinstance(error, (OverflowError, ValueError)):
         found = search(make, tuning.grid(step=[0.3, 0.25]), **options)
         assert failing.left <= 0
-        assert {row["why"] for row in found.table} == {"", "diverged (OverflowError)" if call == 240 else "diverged"}
+        assert {row["why"] for row in found.table} == {
+            "",
+            f"diverged ({type(error).__name__})" if call == 240 else "diverged",
+        }
         return
     with pytest.raises((pdmp.SamplingError, type(error))) as caught:
         search(make, tuning.grid(step=[0.3, 0.25]), **options)

@@ -160,6 +160,8 @@ class Callback:
                 potential, gradient = self.evaluate(np.frombuffer(self._vector.from_address(x)).copy())
             except BaseException as error:  # nothing can be raised through machine code: from here on all is NaN
                 self.failure = error
+                with contextlib.suppress(AttributeError):
+                    error.of_user = True  # type: ignore[attr-defined]
         if out:
             total = np.frombuffer(self._vector.from_address(out))
             total += gradient if math.isfinite(potential) else math.nan
