@@ -33,7 +33,7 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import refuse_unreal
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
-NO_WALL = (MemoryError, OSError)  #: what a function raises at any point
+NO_WALL = (MemoryError, OSError)  #: errors that say nothing of the point at which they come
 WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the coordinates of x
 #: Largest number of steps of a path; ten times as many of L-BFGS. Once a path has converged, later ones have at most
 #: three times as many as that, and 20.
@@ -105,7 +105,8 @@ class Path(NamedTuple):
 class Evaluations:
     """Potential and gradient of a model, counted; a point at which they cannot be computed has zero density.
 
-    Memory, a file or a connection that a function of the user's lacks is no matter of the point, and ends the search.
+    Where a function runs out of memory, or loses a file or a connection, that error ends the search, as no other point
+    would help.
 
     Attributes
     ----------

@@ -366,8 +366,9 @@ class Run:
             Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5.
             Otherwise by Gauss-Legendre quadrature: six nodes between two events on lines, twelve in each radian on
             ellipses, in eight parts where f turns or jumps between them, and a random place besides, by which
-            functions that jump have no bias. With `error` also in pieces as its stretches have them: of functions
-            that jump the value then differs by less than its error. Under ``store="grid"`` the average over the grid.
+            functions that jump have no bias. With `error` the path is also cut where the stretches end of which the
+            error is computed: of a function that jumps the value is then another, by less than its error. Under
+            ``store="grid"`` the average over the grid.
 
         Raises
         ------
@@ -376,7 +377,7 @@ class Run:
         """
         need_path(self, "expectation", "moments")
         length = sum(r.length for r in with_path(self))
-        if error:  # where f jumps the value is as noisy as that of which the error is, from the same places
+        if error:  # the error is that of this mean: where f jumps, other cuts would give another
             series, each, lengths = stretches(self, f)
             total = sum(one.mean(axis=0) * part for one, part in zip(series, lengths, strict=True)) / length
         else:

@@ -28,8 +28,8 @@ NUDGE = 1.0 + 1e-14
 #: Gauss-Legendre nodes in [0, 1] and weights, see `_mean_of`: exact for polynomials up to degree 5.
 NODES, WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(6)) + np.array([[0.5], [0.0]])
 SMOOTH = 1e-5  #: of the largest value: what interpolation leaves of smooth functions
-#: Of the largest value: by how much a value at a node is not that of the polynomial through the others, at least, where
-#: segments are cut; in how many parts; and by what share the random place of each is another than that before it.
+#: The highest divided difference of f at the nodes, scaled and divided by the largest value, above which a segment is
+#: cut; into how many parts; and by how much the random place moves from one part to the next.
 ROUGH, PARTS, GOLDEN = 1e-2, 8, 0.5 * (5.0**0.5 - 1.0)
 #: Nodes and weights on an ellipse, for arcs up to `ARC`: polynomials up to degree 5 are integrated to 1e-12.
 ARC = 1.0
@@ -706,14 +706,14 @@ def _mean_of(f, u, nodes, weights):
     """The mean over (0, 1) of functions ``f(place, segments)``, (..., m), without a bias whatever they are.
 
     That of the polynomial through the nodes, to which is added by what f differs from it in one random place `u` (m,).
-    That is right on average where f jumps, but noise: segments where its values at the nodes are `ROUGH` are cut into
-    `PARTS`. The random places have no say in that, or it would not be right on average.
+    Where f jumps that is right on average, but noisy: segments on which its values at the nodes are `ROUGH` are cut
+    into `PARTS`. Whether they are must not depend on the random places, or the mean would not be right on average.
     """
     values = np.array([f(place, slice(None)) for place in nodes])
     weight, fewer = _barycentric(nodes), _barycentric(nodes[:-1])
     with np.errstate(invalid="ignore"):
         largest = np.abs(np.where(np.isfinite(values).all(axis=0), values, 0.0)).max(axis=(0, -1))[..., None]
-        # Of all nodes and of all but one: where f is even one of them may be 0 by chance.
+        # Differences of all nodes, and of all but the last: one of them is 0 where f is even about the middle.
         found = np.abs(np.tensordot(weight / np.abs(weight).max(), values, 1))
         found += 0.2 * np.abs(np.tensordot(fewer / np.abs(fewer).max(), values[:-1], 1))
         jumps = found > ROUGH * largest

@@ -392,7 +392,7 @@ def _run(function, shared, *item):
     try:
         return function(common, *item)
     except FileNotFoundError as error:
-        # Not a `ValueError`, as of a process whose bounds do not apply, in whose place another would be taken.
+        # A `ValueError` would be taken for that of a process whose bounds do not apply, and another be chosen.
         raise FileNotFoundError(
             f"`folder`: a worker cannot open {error.filename!r}; all workers must share the file system that it is on."
         ) from None

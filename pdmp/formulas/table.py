@@ -68,7 +68,7 @@ def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) ->
     elif hasattr(data, "to_pandas"):
         try:
             table = data.to_pandas()
-        except Exception as error:  # of a column of a type that pandas has not, named or not
+        except Exception as error:  # such as a column of a type that pandas lacks, even if the formula does not name it
             said = f"{asked} cannot be read by pandas: {one_line(error).rstrip('.')}. Leave out columns of other types."
             raise ValueError(said) from None
     else:
@@ -216,9 +216,10 @@ def _from_any(data, asked):
 
 
 def places(labels: Sequence, *columns: Any) -> np.ndarray:
-    """Where the label of each row is among `labels`, or -1, as int32: a value of one column, or a tuple of one of each.
+    """The position of each row's label among `labels`, -1 where it is none of them, as int32.
 
-    Pandas would look for 259 among labels without a sign, of eight bits, as for 3.
+    A label is a value of the column, or of several columns a tuple with a value of each. Pandas alone finds 259 where
+    labels of the type uint8 have 3.
     """
     pandas = import_pandas()
     if len(columns) == 1:

@@ -47,7 +47,7 @@ _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
 _there, _back = STANDARDISE.call, NATURAL.call
 
 
-# A second call, of what makes the first, costs a leapfrog step of a small target a third: these are part of the caller.
+# Inlined: as functions that are called themselves they would make a leapfrog step of a small target a third slower.
 @inlined
 def _potential_at(record, x):
     return _potential(record, (x,))
@@ -64,12 +64,12 @@ def _both_at(record, x, out):
 
 
 @inlined
-def _standardised(record, x, z):
+def _standardise_at(record, x, z):
     _there(record, (x, z))
 
 
 @inlined
-def _naturally(record, z, x):
+def _natural_at(record, z, x):
     _back(record, (z, x))
 
 
@@ -109,7 +109,7 @@ class Called(Compiled):
     def standardise(self, x, z):
         """Write what is x in the coordinates of the model into z."""
         if self.moved:
-            _standardised(self.record, x, z)
+            _standardise_at(self.record, x, z)
         else:
             for j in range(x.shape[0]):
                 z[j] = x[j]
@@ -118,7 +118,7 @@ class Called(Compiled):
     def natural(self, z, x):
         """The way back."""
         if self.moved:
-            _naturally(self.record, z, x)
+            _natural_at(self.record, z, x)
         else:
             for j in range(z.shape[0]):
                 x[j] = z[j]

@@ -899,7 +899,7 @@ negative_binomial = Family(
     **COUNT,
     priors=ALPHA,
 )
-#: How many fail before the first that does not: the negative binomial law of alpha 1.
+#: Failures before the first success: the negative binomial law with alpha 1.
 geometric = Family(
     "geometric",
     lambda y, z: (y + 1.0) * softplus(z) - y * z,

@@ -31,7 +31,7 @@ FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 LARGEST, SMALLEST = 1e75, 1e-75  #: a square of a square of a number between them is a number
 MOST = 2**40  #: integers above are more than can be counted or allocated
 MANY = 2**20  #: what is above may be why there is too little memory
-#: Packages in which memory that is missing was asked for with sizes of ours; elsewhere that is the user's affair.
+#: Packages that create arrays whose sizes may be arguments; where other code runs out of memory no argument is named.
 ALLOCATING = ("pdmp", "numpy", "scipy", "numba", "pandas", "formulae", "sklearn")
 LOOKED_AT = 2**28  #: numbers of an array that are looked at, at most
 

@@ -187,8 +187,8 @@ class _Arm:
             self._go_on(budget)
         except SamplingError as error:
             cause = error.__cause__
-            # Not this setting has failed, but where it ran, or what a function of the user's needs; of one that is too
-            # far out for its arithmetic the setting is the reason.
+            # A divergence, or arithmetic of a function that fails far out, speaks against this setting. Other errors
+            # come from where it ran.
             if error.chain is None or not isinstance(cause, (type(None), ArithmeticError, ValueError)):
                 raise
             self.run, self.failure = error.run, "diverged" if cause is None else f"diverged ({type(cause).__name__})"

@@ -573,16 +573,19 @@ def test_a_pass_waits_for_workers_that_have_died_since_the_last(monkeypatch):
 
     def dead(n_workers):
         asked.append(n_workers)
-        return {"workers": {}} if len(asked) < 6 else there(n_workers)
+        if len(asked) in (3, 4, 5):
+            raise OSError("Timed out trying to connect")  # for now
+        return {"workers": {}} if len(asked) < 9 else there(n_workers)
 
     monkeypatch.setattr(client, "scheduler_info", dead)
     with pytest.warns(UserWarning, match="no workers. What is left waits for one") as said:
         assert workers.spread == 4 and list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
-    assert len(said) == 1 and len(asked) >= 6
+    assert len(said) == 1 and len(asked) >= 9
     monkeypatch.setattr(executors, "LONGEST_ALONE", 0.0)
     monkeypatch.setattr(client, "scheduler_info", lambda n_workers: {"workers": {}})
     with pytest.raises(RuntimeError, match="the Dask cluster has had no workers for"):
         list(workers.map(operator.add, 2, [(1,)]))
+    assert client.waiting == []  # what all tasks share is not kept by the cluster
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["a mode", "none"])
