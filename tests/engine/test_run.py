@@ -29,6 +29,7 @@ from pdmp.native.messages import announce
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
 from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, interrupted, resumed_after_deaths, same
+from tests.targets import Quartic
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
 # -- budgets ------------------------------------------------------------------------------------------------------
@@ -1024,25 +1025,13 @@ def test_one_line_for_a_misspelling_in_a_model():
 def test_methods_of_others_call_the_potential_of_a_model_by_its_name():
     """The model keeps it under another one."""
 
-    class Own(pdmp.Model):
-        def __init__(self):
-            super().__init__(dim=1)
-
-        @pdmp.compiled
-        def potential(self, x):
-            return 0.5 * x[0] * x[0]
-
-        @pdmp.compiled
-        def add_gradient(self, x, out):
-            out[0] += x[0]
-
     class Above(pdmp.Process):
         model: object
         events = ("turn",)
 
         def __init__(self):
             super().__init__(dim=1)
-            self.model = Own()
+            self.model = Quartic(1)
 
         @pdmp.compiled
         def clock(self, state, i, now, rng):
