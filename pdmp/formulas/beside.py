@@ -14,9 +14,15 @@ from pdmp.models.families import Family
 
 #: What is written, by the family's name for it.
 CALLED_BESIDE = {"trials": "trials", "censored": "cens", "upper": "cens", "lb": "trunc", "ub": "trunc", "se": "se"}
+USED = "column "  #: what names of columns begin with that an expression for the mean has
 OF_PREDICTIONS = ("trials", "lb", "ub")  #: of these, by predictions; and se by drawn responses
 #: What columns of censoring may say, in words.
 CENSORING = {"none": 0.0, "right": 1.0, "left": -1.0, "interval": 2.0}
+
+
+def predicts(name: str) -> bool:
+    """Whether predictions look at further data of this name, and not drawn responses alone."""
+    return name in OF_PREDICTIONS or name.startswith(USED)
 
 
 def columns_beside(beside: Mapping[str, str]) -> dict[str, str]:
@@ -52,7 +58,7 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
     """
     found: dict[str, Any] = {}
     for name, usual in family.data.items():
-        is_read = name in OF_PREDICTIONS or drawn and name == "se"
+        is_read = predicts(name) or drawn and name == "se"
         text = beside.get(name) if is_read else None
         if text is None:
             found[name] = usual
@@ -60,7 +66,7 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
             found[name] = _constant(text, table)
         else:
             check_names([column_of(text)], table, "`formula`", "`new`")
-            found[name] = numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE[name]}")
+            found[name] = numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE.get(name, 'the expression')}")
         if name == "trials" and text is not None:
             wrong = (found[name] < 0.0) | drawn & (found[name] != np.floor(found[name]))
             if wrong.any():
@@ -86,4 +92,5 @@ def _column_beside(name, table, column):
                 f"or 2, got {odd[0]!r}."
             )
         return words.map(CENSORING).to_numpy(float)
-    return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, 'cbind')}")
+    usual = "the expression" if name.startswith(USED) else "cbind"
+    return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, usual)}")

@@ -267,6 +267,8 @@ def leanings(family: Family, name: str, y: np.ndarray, rest: Mapping[str, Any]) 
     kind, first, is_zero = family.name, family.named[0], y == 0.0
     if "lb" in rest or "ub" in rest or kind.startswith("mixture"):
         return []
+    if family.predictor is not None and name not in ("zi", "hu"):
+        return []
     if family.is_nominal:
         if family.is_counted:
             of = {one: rest[COUNTED + one] for one in family.named}

@@ -86,15 +86,19 @@ class Scale:
     totals : Totals
         Of the responses, over the number of trials where there is one, and as the family stores them where parameters
         have the unit of that; and of the columns and the offset of this parameter.
+    inside : Prior, optional
+        Of a parameter of an expression: its prior, which tells its unit.
     """
 
-    def __init__(self, family: Family, parameter: str, totals: Totals) -> None:
+    def __init__(self, family: Family, parameter: str, totals: Totals, inside: Prior | None = None) -> None:
         link, is_first = family.links.get(parameter, "identity"), parameter == family.named[0]
         known = family.priors.get(parameter)
         self.totals, self.unit, self.middle, self.width, self.intercept = totals, 1.0, 0.0, WIDTH, None
         sd, mean = totals.y_sd or 1.0, totals.y_mean
-        own = parameter in family.units
-        if link == "identity" and own:
+        own, self.inside = parameter in family.units, "" if inside is None else parameter
+        if inside is not None:
+            self.unit, self.width, self.intercept = abs(getattr(inside, inside.scales[-1])), OTHER_WIDTH, inside
+        elif link == "identity" and own:
             self.unit, self.middle = sd, totals.excess if is_first else mean
         elif known is not None and not known.positive:
             self.intercept = known
@@ -128,7 +132,8 @@ class Scale:
         found = []
         for j in range(len(design.columns)) if places is None else places:
             default = self.of_intercept() if j == design.intercept else self.of_column(j)
-            found.append(named.find(default, prefix + design.columns[j], prefix + term_of[j]))
+            alone = [self.inside] if self.inside and j == (design.intercept or 0) else []
+            found.append(named.find(default, prefix + design.columns[j], prefix + term_of[j], *alone))
         return found
 
     def of_effects(self, k: int) -> Prior:

@@ -20,7 +20,7 @@ from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
 from pdmp.formulas.averages import contrasts, marginal_means, slopes
-from pdmp.formulas.beside import CENSORING, OF_PREDICTIONS, columns_beside, read_for_predictions
+from pdmp.formulas.beside import CENSORING, columns_beside, predicts, read_for_predictions
 from pdmp.formulas.checks import check_options
 from pdmp.formulas.effects import ConditionalEffects, conditional_effects
 from pdmp.formulas.estimates import Estimates
@@ -258,7 +258,7 @@ class Fit:
 
     def names_of_columns(self) -> set[str]:
         """Columns that predictions need, but those that only groups are named by."""
-        beside = {name: text for name, text in self.beside.items() if name in OF_PREDICTIONS}
+        beside = {name: text for name, text in self.beside.items() if predicts(name)}
         found = self.design.names_of_columns()["fixed"] | set(columns_beside(beside).values())
         return found | {name for name in self.columns.values() if name}
 

@@ -48,10 +48,12 @@ from pdmp.formulas.general import (
     linked,
     measured,
     noiseless,
+    parameters_inside,
     read_formulas,
     regress,
 )
 from pdmp.formulas.imputation import check_imputed
+from pdmp.formulas.nonlinear import nonlinear
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
@@ -115,7 +117,9 @@ def regression(
         trials(n)``, ``y | cens(c)`` or ``y | cens(c, upper)``, ``y | trunc(lb=0, ub=u)``, or, with known standard
         errors, ``y | se(s)`` or ``y | se(s, sigma=True)``. Terms may be ``s(x)``, ``t2(x, z)``, ``gp(x)`` and ``mo(x)``
         (`pdmp.formulas.smooths`), and a group may be ``mm(g, h)``. Missing values of ``mi(x)`` are imputed by a formula
-        of x, ``{"y": "y ~ mi(x) + z", "x": "x | mi() ~ z"}`` (`pdmp.formulas.imputation`).
+        of x, ``{"y": "y ~ mi(x) + z", "x": "x | mi() ~ z"}`` (`pdmp.formulas.imputation`). Where names in the formula
+        of the response have formulas, it is an expression of them and of columns, ``{"y": "y ~ a * exp(-b * x)", "a":
+        "~ 1", "b": "~ z"}`` (`pdmp.formulas.nonlinear`).
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -137,11 +141,12 @@ def regression(
         for the intercept, HalfNormal(2.5 s / sd of the column) for standard deviations, LKJ(1) for correlations,
         HalfStudentT(4, s) for sigma, Gamma(2, 10) for nu and HalfCauchy(1) for alpha. Other parameters have the
         defaults of their `pdmp.Family`, on the scale of the link if that is not the logarithm. In the formula of a
-        log-linked parameter beside the first, 1 replaces 2.5. The summary names all priors.
+        log-linked parameter beside the first, 1 replaces 2.5. A parameter of an expression must be given a prior, by
+        its name, in whose unit the others of its formula are. The summary names all priors.
     link : str, or dict of str to str, optional
         The link of the first parameter, or a dict of links, in place of the family's: "log", "identity", "sqrt" or
         "inverse" for a positive parameter, "logit", "probit" or "cloglog" for one between 0 and 1, "identity", "log" or
-        "inverse" for other numbers.
+        "inverse" for other numbers; "identity", "log" or "logit" for a parameter of an expression.
     offset : str, optional
         A column that is added to the linear predictor.
     weights : str, optional
@@ -248,7 +253,11 @@ def regression(
     >>> fit.summary()  # doctest: +SKIP
     >>> fit.predict({"x": [5]}).mean()  # doctest: +SKIP
     """
-    found = linked(family_of(family), link)
+    found = family_of(family)
+    inside = parameters_inside(formula, found)
+    links_inside = {name: link[name] for name in inside if name in link} if isinstance(link, Mapping) else {}
+    link = {name: one for name, one in link.items() if name not in inside} if links_inside else link
+    found = linked(found, link, bool(inside))
     one_of("sampler", sampler, SAMPLERS)
     check_arguments(priors, {"offset": offset, "weights": weights, "exposure": exposure}, select)
     check_options(options)
@@ -269,6 +278,8 @@ def regression(
         found = known_errors(found, asked.response.sigma)
         if "sigma" in asked.sides and not asked.response.sigma:
             raise ValueError("`formula`: `| se(s)` leaves no sigma; `| se(s, sigma=True)` has one.")
+    if asked.expression is not None:
+        found, link = nonlinear(found, asked.expression, links_inside), None
     check_imputed(found, asked.sides, asked.imputed, column_of(asked.response.text), environment)
     if is_unknown(found):
         check_asked(asked, found, priors, link)
@@ -284,7 +295,8 @@ def regression(
         general, make = of_terms()
         return make() if sample else PreparedFamily(general, seed, make)
 
-    law = None if len(asked.sides) > 1 or asked.imputed else law_of(found, asked.response.data)
+    is_plain = len(asked.sides) == 1 and not asked.imputed and asked.expression is None
+    law = law_of(found, asked.response.data) if is_plain else None
     if law not in LAWS.values():
         for name in refused:
             others = listed(list(LAWS), 10)

@@ -31,6 +31,8 @@ from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
+from pdmp.formulas.nonlinear import Expression, check_start, prior_of, read_expression
+from pdmp.formulas.nonlinear import check_columns as check_inside
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.sources import open_source
@@ -69,16 +71,20 @@ AT_ONCE = 5_000_000  #: numbers of a functional that are computed together
 
 
 class Asked(NamedTuple):
-    """What formulas say: the response, and the right side of each parameter that has one."""
+    """What formulas say: the response, and the right side of each parameter that has one.
+
+    `expression` stands for the first linear predictor where parameters of it have formulas.
+    """
 
     formula: str  #: in words
     response: Response
     sides: Mapping[str, str]
     imputed: Mapping[str, str] = MappingProxyType({})  #: the same of columns whose missing values are imputed
+    expression: Expression | None = None
 
 
-def linked(family: Family, link: Any) -> Family:
-    """The family with the links that `regression` was given.
+def linked(family: Family, link: Any, is_expression: bool = False) -> Family:
+    """The family with the links that `regression` was given; an expression may be a probability itself.
 
     Raises
     ------
@@ -103,6 +109,7 @@ def linked(family: Family, link: Any) -> Family:
         usual = family.links.get(name)
         allowed: list[str] = [one for (a, one) in VARIANTS if a == base and name == family.named[0]]
         allowed += [one for one in ALLOWED.get(usual, (usual,)) if one and one not in allowed]
+        allowed += ["identity"] * (is_expression and name == family.named[0] and "identity" not in allowed)
         if value not in allowed:
             raise ValueError(
                 f"`link` of {name!r} must be one of {', '.join(map(repr, allowed))} for {family.name}, got {value!r}."
@@ -121,6 +128,7 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         For formulas of parameters that there are not, or of which none has the response.
     """
     first = "" if is_unknown(family) else family.named[0]
+    inside, formula = parameters_inside(formula, family), apart(formula)
     if isinstance(formula, str):
         left, right = split(formula)
         return Asked(formula, read_response(left), {first: right})
@@ -141,20 +149,16 @@ def read_formulas(formula: Any, family: Family) -> Asked:
             imputed[name] = right
             continue
         of_category = is_unknown(family) and name and not left
-        if of_category or (left in ("", name) and name in family.named[1:]):
+        if of_category or (left in ("", name) and (name in family.named[1:] or name in inside)):
             others[name] = right
         elif left:
             main.append((name, left, right))
         else:
             own = [one for one in family.named[1:] if one != "cuts"]
-            close = did_you_mean(name, own)
-            if any(re.search(rf"\b{re.escape(name)}\b", other) for key, other in formula.items() if key != name):
-                close = (
-                    ". Formulas are linear in their parameters: what is not is a model of expressions, sum_of_terms."
-                )
+            beside = " and is not in the expression" if inside else ""
             raise ValueError(
-                f"`formula` names {name!r}, which is no further parameter of {family.name}; it has "
-                f"{listed(own, 20) or 'none'}{close}"
+                f"`formula` names {name!r}, which is no further parameter of {family.name}{beside}; it has "
+                f"{listed(own, 20) or 'none'}{did_you_mean(name, own)}"
             )
     if len(main) != 1:
         said = ", ".join(repr(name) for name, *_ in main) or "none"
@@ -170,7 +174,39 @@ def read_formulas(formula: Any, family: Family) -> Asked:
         raise ValueError(f"`formula`: the cuts of {family.name} have no formula.")
     parts = [f"{left} ~ {right}", *(f"{name} ~ {text}" for name, text in others.items())]
     words = "; ".join([*parts, *(f"{name} | mi() ~ {text}" for name, text in imputed.items())])
-    return Asked(words, response, {first: right, **others}, imputed)
+    if not inside:
+        return Asked(words, response, {first: right, **others}, imputed)
+    if imputed:
+        raise ValueError("`formula`: mi(x) is for linear predictors, and the mean is an expression here.")
+    expression = read_expression(right, inside)
+    response = response._replace(data={**response.data, **expression.data})
+    return Asked(words, response, {name: others.pop(name) for name in inside} | others, expression=expression)
+
+
+def apart(formula: Any) -> Any:
+    """A dict of formulas with one for each name of ``{"a + b": "~ 1"}``."""
+    if not isinstance(formula, Mapping) or not all(isinstance(name, str) for name in formula):
+        return formula
+    names = {key: [name.strip() for name in key.split("+")] for key in formula}
+    return {
+        name: text
+        for key, text in formula.items()
+        for name in (names[key] if all(name.isidentifier() for name in names[key]) else [key])
+    }
+
+
+def parameters_inside(formula: Any, family: Family) -> list[str]:
+    """Names that have a formula of their own, no left side, and a place in that of the response."""
+    if not isinstance(formula, Mapping) or not all(isinstance(text, str) for text in formula.values()):
+        return []
+    sides = {name: split(text) for name, text in apart(formula).items()}
+    own = [name for name, (left, right) in sides.items() if right and left in ("", name) and name not in family.named]
+    return [
+        name
+        for name in own
+        for other, (left, right) in sides.items()
+        if left and "mi(" not in left and other != name and re.search(rf"(?<![\w.]){re.escape(name)}(?![\w(])", right)
+    ]
 
 
 def regress(
@@ -203,6 +239,9 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
+    if fit.family.predictor is not None:
+        links = {name: fit.family.links[name] for name in fit.designs if fit.family.links[name] != "identity"}
+        notes += [f"{name} has the {link} link, and its coefficients are on that scale" for name, link in links.items()]
     rows = innermost(fit.model)
     if rows.rows_summed < rows.n_data:
         notes.append(f"each gradient is of {rows.rows_summed:,} rows, which have the sum of all {rows.n_data:,}")
@@ -334,7 +373,8 @@ def in_memory(family: Family, asked: Asked) -> ValueError:
 
 def prefix_of(family: Family, parameter: str) -> str:
     """What names of coefficients begin with: of the first parameter nothing, unless it is one of several categories."""
-    return "" if parameter == family.named[0] and not family.is_nominal else f"{parameter}: "
+    alone = parameter == family.named[0] and not family.is_nominal and family.predictor is None
+    return "" if alone else f"{parameter}: "
 
 
 def make_general_model(
@@ -354,11 +394,15 @@ def make_general_model(
         raise in_memory(family, asked)
     if family.is_nominal and roles["offset"] is not None:
         raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
+    if asked.expression is not None and {roles["offset"], roles["exposure"]} != {None}:
+        raise ValueError("`offset` and `exposure` are for linear predictors: write the column into the expression.")
     table = read_table(data)
     columns = columns_beside(asked.response.data)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
     used = names | set(columns.values()) | check_roles(roles, table)
+    if asked.expression is not None:
+        check_inside(asked.expression, table, column_of(asked.response.text))
     table = without_gaps(table, asked.response.data)
     if asked.imputed:
         check_terms(described, asked.imputed, roles | columns)
@@ -399,7 +443,10 @@ def make_general_model(
             own_weight = None if weight is None else weight[known]
             totals.sd[own] = [sd_of(column[known], own_weight) for column in design.X[:, own].T]
         check_sizes(design, totals)
-        scale = Scale(family, name, totals) if own_column is None else Scale(gaussian, "mu", totals)
+        known = None
+        if asked.expression is not None and name in asked.expression.parameters:
+            known = prior_of(name, design, priors)
+        scale = Scale(family, name, totals, known) if own_column is None else Scale(gaussian, "mu", totals)
         shares = None if own_column is not None else weight
         predictors.append(Predictor(name, prefix, design, scale, named, offset, has_cuts and name == first, shares))
         predictors[-1].imputes, predictors[-1].slopes = own_column, slopes
@@ -414,7 +461,8 @@ def make_general_model(
         own = [predictors[-1].priors.get(prefix + column) for column in design.columns]
         of_names = [*family.named, ""] if alike else [name]
         leans = [one for other in of_names for one in leanings(family, other, y, rest)] if not imputed else []
-        exact = noiseless(family, y, offset, family.named, rest) if name == first and not imputed else None
+        is_sum = name == first and not imputed and asked.expression is None
+        exact = noiseless(family, y, offset, family.named, rest) if is_sum else None
         notes += suspected(
             design, own, totals, predictors[-1].groups, priors or {}, leans, "" if alike else prefix, exact
         )
@@ -441,6 +489,8 @@ def make_general_model(
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
+    if asked.expression is not None:
+        check_start(family, model)
     for design in designs.values():
         design.X = design.X[:0]
     kept = Kept(table[complete] if imputed else table, list(designs.values()))
@@ -690,7 +740,7 @@ class FamilyFit(Fit):
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
             if kind == "link":
-                return functionals[0] + coding.shift(x)[:, None]
+                return self._link(functionals, further) + coding.shift(x)[:, None]
             return coding.responses(functionals, further, kind, noise)
         named = effects == "fitted"
         unseen = unseen if named else effects
@@ -713,8 +763,11 @@ class FamilyFit(Fit):
             z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
             found[one.parameter] = z
         if kind == "link":
-            return found[self.family.named[0]]
+            return self._link(coding.arranged(found, x), list(further))
         return coding.responses(coding.arranged(found, x), further, kind, noise)
+
+    def _link(self, functionals, further):
+        return self.family.first_predictor(np.broadcast_arrays(*functionals), further)
 
     @property
     def categories(self) -> list:

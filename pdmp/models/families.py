@@ -127,6 +127,9 @@ default "number"
         The first parameter is one where it has the identity link, when omitted.
     needs : dict of str to str, optional
         Parameters that a regression must give a formula, and why.
+    predictor : callable, optional
+        (parameters…, further data…) -> what the mean is a function of, where it is not the first functional
+        (`pdmp.formulas.nonlinear`).
 
     Raises
     ------
@@ -164,6 +167,7 @@ default "number"
     priors: Mapping[str, Prior] = field(default_factory=dict)
     units: Sequence[str] | None = None
     needs: Mapping[str, str] = field(default_factory=dict)
+    predictor: Callable | None = None
 
     def __post_init__(self) -> None:
         if self.response not in RANGES:
@@ -389,6 +393,8 @@ default "number"
     @property
     def described(self) -> str:
         """The family and the link of its first parameter, in words."""
+        if self.predictor is not None:
+            return f"{self.name} of an expression"
         for (name, link), family in VARIANTS.items():
             if family is self.__dict__.get("_base", self):
                 return f"{name} with the {link} link"
@@ -403,6 +409,10 @@ default "number"
         with np.errstate(over="ignore"):
             links = list(self.links.values()) if self.arrange is None else ["identity"] * len(eta)
             return [np.asarray(LINKS[link].inverse(z)) for link, z in zip(links, eta, strict=True)]
+
+    def first_predictor(self, eta: Sequence[np.ndarray], further: Sequence = ()) -> np.ndarray:
+        """What the mean is a function of: the first functional, or the expression that stands for it."""
+        return eta[0] if self.predictor is None else self.predictor(self.inverse(eta), further)
 
     def log_density(self, y: ArrayLike, *eta: ArrayLike, data: Sequence = ()) -> np.ndarray:
         """log p(y) with all constants, at functionals η on the scale of the links; arrays broadcast.

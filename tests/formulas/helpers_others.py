@@ -19,6 +19,7 @@ import pandas
 import pdmp
 from pdmp.formulas import general
 from pdmp.formulas.predictors import made
+from pdmp.models.priors import Normal
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "choose" / "formulas_of_others.md"
 ROWS = 120
@@ -29,7 +30,7 @@ class Example(NamedTuple):
 
     here: Any
     family: str = "gaussian"
-    instead: tuple | None = None  #: where that is refused: a formula, and perhaps a family, that run, or ()
+    instead: tuple | None = None  #: where that is refused: a formula, and perhaps a family, that run
     there: str = ""  #: how it stands there, if it is not the same
     options: dict = {}
 
@@ -91,8 +92,8 @@ BRMS = [
     Example("y ~ x + (1 | mm(s1, s2, weights=cbind(w1, w2)))"),
     Example("mvbind(tarsus, back) ~ sex + (1 | dam)", instead=("tarsus ~ sex + (1 | dam)",)),
     Example("tarsus ~ sex + (1 | p | dam)", instead=("tarsus ~ sex + (1 | dam)",)),
-    Example({"y": "y ~ a1 - a2^x", "a1": "~ 1", "a2": "~ 1"}, instead=(),
-            there="bf(y ~ a1 - a2^x, a1 + a2 ~ 1, nl = TRUE)"),
+    Example({"y": "y ~ a1 - a2^x", "a1 + a2": "~ 1"}, there="bf(y ~ a1 - a2^x, a1 + a2 ~ 1, nl = TRUE)",
+            options={"priors": {"a1": Normal(1.0, 2.0), "a2": Normal(0.0, 1.0)}, "link": {"a2": "log"}}),
     Example({"y": "y ~ x", "mu2": "~ x"}, "mixture_gaussian", there="bf(y ~ x, mu2 ~ x), mixture(gaussian, gaussian)"),
     Example("rt | dec(correct) ~ x", "wiener", ("rt ~ x", "lognormal")),
     Example("rt ~ x + (x | subject)", "shifted_lognormal", ("rt ~ x + (x | subject)", "lognormal")),
@@ -184,7 +185,9 @@ def written(formula, family="gaussian", options=()):
     """A call as the page has it, without the table."""
     named = {**({} if family == "gaussian" else {"family": family}), **dict(options)}
     text = json.dumps(formula) if isinstance(formula, dict) else f'"{formula}"'
-    return cell(", ".join([text, *(f'{name}="{value}"' for name, value in named.items())]))
+    return cell(
+        ", ".join([text, *(f"{name}={repr(value).replace(chr(39), chr(34))}" for name, value in named.items())])
+    )
 
 
 def as_there(one, of_brms):
@@ -202,7 +205,7 @@ def rows(examples, data):
     """Of a table of the page."""
     for one in examples:
         says = error_of(one.here, data, one.family, **one.options)
-        call = written(one.here, one.family, one.options) if not says else written(*one.instead) if one.instead else ""
+        call = written(one.here, one.family, one.options) if not says else written(*one.instead)
         yield f"| {cell(one.there or as_there(one, examples is BRMS))} | {call} | {says.replace('|', chr(92) + '|')} |"
 
 

@@ -17,14 +17,13 @@ def test_the_page_says_what_is_found():
 
 @pytest.mark.slow
 def test_what_is_refused_has_something_that_runs():
-    data, nothing = table(), []
+    data = table()
     for one in BRMS + BAMBI:
         refused = error_of(one.here, data, one.family, **one.options)
         assert bool(refused) == (one.instead is not None), (one.here, refused)
         if one.instead:
             assert error_of(one.instead[0], data, *one.instead[1:]) == "", one.instead
-        nothing += [one.here] if one.instead == () else []
-    assert len(nothing) == 1 and len(BRMS) >= 40 and len(BAMBI) >= 20, nothing
+    assert len(BRMS) >= 40 and len(BAMBI) >= 20
 
 
 @pytest.mark.parametrize(

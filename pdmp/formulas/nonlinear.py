@@ -1,0 +1,281 @@
+"""Predictors that are no sums: ``y ~ top * exp(-rate * x)``, of columns and of parameters with formulas of their own.
+
+The family of the response has one linear predictor less then, that of its mean, and one for each parameter of the
+expression, η = g(x, θ_1, …, θ_k). Its loss, means and draws are those of the family at η, so that derivatives, their
+enclosures and sub-sampling follow from the expression as from any other loss. Bürkner (2018), Advanced Bayesian
+multilevel modeling with the R package brms, The R Journal 10, has such formulas.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pdmp.data.formats import listed
+from pdmp.data.tables import did_you_mean
+from pdmp.expressions import nodes
+from pdmp.formulas.beside import USED
+from pdmp.formulas.table import is_numeric
+from pdmp.models.families import LINKS, Family
+from pdmp.models.priors import Flat, Normal, Prior
+from pdmp.models.regressions.moved_coordinates import natural_of
+
+OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+FUNCTIONS = {
+    name: getattr(nodes, name)
+    for name in ("exp", "log", "log1p", "expm1", "sqrt", "tanh", "sin", "cos", "expit", "softplus", "erf")
+}
+FUNCTIONS |= {
+    "inv_logit": nodes.expit,
+    "log1p_exp": nodes.softplus,
+    "Phi": lambda u: nodes.exp(nodes.log_ndtr(u)),
+    "square": lambda u: u * u,
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """What stands in the place of a linear predictor.
+
+    Parameters
+    ----------
+    text : str
+    parameters : tuple of str
+        Those that have a formula, in its order.
+    columns : tuple of str
+        All other names.
+    tree : ast.expr
+        In which each column is called as `called` says.
+    called : dict of str to str
+    positive : frozenset of str
+        Parameters that are above 0: powers of data with these exponents are 0 where the data are.
+    """
+
+    text: str
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...]
+    tree: ast.expr
+    called: Mapping[str, str]
+    positive: frozenset[str] = frozenset()
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The columns, as further data of the rows."""
+        return {USED + name: f"`{name}`" for name in self.columns}
+
+    def __call__(self, columns: Sequence[Any], parameters: Sequence[Any]) -> Any:
+        """Its value at arrays, or at traced values."""
+        values = dict(zip((*self.columns, *self.parameters), (*columns, *parameters), strict=True))
+        return self._value(self.tree, values)
+
+    def _value(self, node, values):
+        if isinstance(node, ast.BinOp):
+            left, right = self._value(node.left, values), self._value(node.right, values)
+            found = OPERATORS[type(node.op)](left, right)
+            known = isinstance(node.op, ast.Pow) and not self._names(node.left).intersection(self.parameters)
+            if known and isinstance(node.right, ast.Name) and self.called[node.right.id] in self.positive:
+                return nodes.where(left == 0.0, 0.0, found)  # and so are its derivatives
+            return found
+        if isinstance(node, ast.UnaryOp):
+            return OPERATORS[type(node.op)](self._value(node.operand, values))
+        if isinstance(node, ast.Call):
+            return FUNCTIONS[node.func.id](self._value(node.args[0], values))
+        return node.value if isinstance(node, ast.Constant) else values[self.called[node.id]]
+
+    def _names(self, node):
+        return {self.called[one.id] for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in self.called}
+
+
+def read_expression(text: str, parameters: Sequence[str]) -> Expression:
+    """The right side of a formula, some of whose names are `parameters`.
+
+    Raises
+    ------
+    ValueError
+        For what is no expression of numbers, columns, parameters and functions that are known, or has not all
+        parameters.
+    """
+    quoted: dict[str, str] = {}
+
+    def plain(found):
+        name = f"quoted_{len(quoted)}_"
+        quoted[name] = found.group(1)
+        return name
+
+    plainly = re.sub(r"`([^`]*)`", plain, re.sub(r"\bnp\.(?=\w+\()", "", text)).replace("^", "**")
+    try:
+        tree = ast.parse(plainly.strip(), mode="eval").body
+    except SyntaxError:
+        raise ValueError(f"`formula`: {text!r} is no expression: {_written(parameters)}.") from None
+    called: dict[str, str] = {}
+
+    def check(node):
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and type(node.op) in OPERATORS:
+            parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            if name not in FUNCTIONS or len(node.args) != 1 or node.keywords:
+                known = listed(list(FUNCTIONS), 20)
+                raise ValueError(
+                    f"`formula`: {ast.unparse(node)} is not known in an expression, whose functions, of one number "
+                    f"each, are {known}; what is of columns alone may be a column{did_you_mean(name, list(FUNCTIONS))}"
+                )
+            parts = node.args
+        elif isinstance(node, ast.Name):
+            called[node.id], parts = quoted.get(node.id, node.id), []
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            parts = []
+        else:
+            own = ast.unparse(node)
+            for name, column in quoted.items():
+                own = own.replace(name, f"`{column}`")
+            raise ValueError(f"`formula`: {own!r} cannot be in an expression: {_written(parameters)}.")
+        for part in parts:
+            check(part)
+
+    check(tree)
+    names = tuple(dict.fromkeys(called.values()))
+    missing = [name for name in parameters if name not in names]
+    if missing:
+        raise ValueError(f"`formula` names {missing[0]!r}, which is not in the expression {text!r}.")
+    return Expression(text, tuple(parameters), tuple(n for n in names if n not in parameters), tree, called)
+
+
+def _written(parameters):
+    return (
+        f"with formulas for {listed(list(parameters))} it is of numbers, columns and parameters, with + - * / ** and "
+        "functions; what is of columns alone may be a column"
+    )
+
+
+def nonlinear(family: Family, expression: Expression, links: Mapping[str, str]) -> Family:
+    """The family with an expression for its first linear predictor.
+
+    Parameters
+    ----------
+    family : Family
+    expression : Expression
+    links : dict of str to str
+        Those of parameters of the expression that have another than the identity.
+
+    Raises
+    ------
+    ValueError
+        For families of categories, for a link that there is not, and for a parameter that the family has too.
+    """
+    if family.arrange is not None or family.is_nominal:
+        raise ValueError(f"`formula`: {family.name} has no single predictor that an expression could be.")
+    first, *others = family.named
+    for name in expression.columns:
+        if name in family.named:
+            raise ValueError(f"`formula`: {name!r} is a parameter of {family.name}, and cannot be in an expression.")
+    own = dict.fromkeys(expression.parameters, "identity") | dict(links)
+    expression = replace(expression, positive=frozenset(name for name in links if links[name] != "identity"))
+    for name, link in links.items():
+        if link not in ("identity", "log", "logit"):
+            raise ValueError(f'`link` of {name!r} must be "identity", "log" or "logit", got {link!r}.')
+    inverse = LINKS[family.links[first]].inverse
+    m, q, k = len(family.data), len(expression.columns), len(expression.parameters)
+
+    def predictor(values, further):
+        """η of parameters on their own scale."""
+        return expression(further[m : m + q], values[:k])
+
+    def loss(y, *rest):
+        known, eta = rest[: m + q], rest[m + q :]
+        values = [LINKS[own[name]].inverse(z) for name, z in zip(expression.parameters, eta[:k], strict=True)]
+        return family.loss(y, *known[:m], predictor(values, known), *eta[k:])
+
+    def split(values):
+        """Parameters and further data as the family's own functions take them."""
+        count = k + len(others)
+        parameters, further = values[:count], values[count:]
+        return inverse(predictor(parameters, further)), *parameters[k:], *further[:m]
+
+    draw, mean, constant = family.draw, family.mean, family.constant
+    return replace(
+        family,
+        loss=loss,
+        draw=draw and (lambda rng, *values: draw(rng, *split(values))),
+        mean=mean and (lambda *values: mean(*split(values))),
+        constant=constant and (lambda y, *further: constant(y, *further[:m])),
+        links=own | {name: family.links[name] for name in others},
+        data={**family.data, **dict.fromkeys(expression.data)},
+        priors={name: prior for name, prior in family.priors.items() if name != first},
+        units=tuple(name for name in family.units if name != first),
+        needs={name: why for name, why in family.needs.items() if name != first},
+        predictor=predictor,
+    )
+
+
+def check_columns(expression: Expression, table: Any, response: str) -> None:
+    """Refuse names that are two things, the response, and columns that are no numbers."""
+    for name in expression.parameters:
+        if name in table.columns:
+            raise ValueError(f"`formula`: {name!r} is a parameter with a formula, and a column of `data`: rename one.")
+    for name in expression.columns:
+        if name == response:
+            raise ValueError(f"`formula`: the response {name!r} is in its own expression.")
+        if not is_numeric(table[name]) and table[name].dtype.kind != "b":
+            raise ValueError(
+                f"`formula`: the column {name!r} of the expression holds no numbers. A parameter that differs between "
+                f'its values has the formula {{"{expression.parameters[0]}": "~ {name}"}}.'
+            )
+
+
+def check_start(family: Family, model: Any) -> None:
+    """Refuse an expression that is not finite where the parameters begin, at the means of their priors."""
+    coding, observed = model.reported, model.observed[0]
+    eta = coding.own(observed, natural_of(model, model.initial)[None])
+    with np.errstate(all="ignore"):
+        values = np.ravel(family.first_predictor(eta, observed.further))
+    if not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"`formula`: the expression is {values[row]} in row {row} of those that are used, with the parameters at "
+            "the means of their priors."
+        )
+    if not np.all(np.isfinite(model.gradient(model.initial))):
+        raise ValueError(
+            "`formula`: the expression has no finite derivative with the parameters at the means of their priors. An "
+            'exponent that is above 0 has link={"its name": "log"}, and a prior of its logarithm.'
+        )
+
+
+def prior_of(name: str, design: Any, priors: Mapping[str, Any] | None) -> Prior:
+    """The prior of a parameter where its columns are at their means: it tells the unit of all its coefficients.
+
+    Raises
+    ------
+    ValueError
+        For a parameter without one: nothing else tells its unit.
+    """
+    given = priors or {}
+    term_of = {j: term for term, own in design.terms.items() for j in own}
+    wanted = list(range(len(design.columns))) if design.intercept is None else [design.intercept]
+    found = []
+    for j in wanted:
+        names = [f"{name}: {design.columns[j]}", f"{name}: {term_of.get(j, '')}", *([name] if len(wanted) == 1 else [])]
+        found.append(next((given[one] for one in names if one in given), None))
+        if not isinstance(found[-1], Prior) or isinstance(found[-1], Flat) or found[-1].positive:
+            key = name if design.intercept is not None else f"{name}: {design.columns[j]}"
+            raise ValueError(
+                f"`priors` must have a prior of {key!r} with a mean and a scale, such as {Normal(0.0, 1.0)}: nothing "
+                f'else tells the unit of a parameter of an expression. What is above 0 has link={{"{name}": "log"}}, '
+                "and a prior of its logarithm."
+            )
+    return found[0]

@@ -1,0 +1,268 @@
+"""Expressions in the place of a linear predictor: densities, derivatives, predictions, words and mistakes."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pdmp
+from pdmp.formulas import nonlinear
+from pdmp.formulas.general import parameters_inside
+from pdmp.models.priors import Flat, HalfNormal, Normal, StudentT
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("formulae")
+
+pytestmark = [pytest.mark.exact, pytest.mark.usefixtures("few_steps")]
+
+DECAY = {"y": "y ~ floor + top * exp(-rate * x)", "floor": "~ 1", "top": "~ a + (1 | g)", "rate": "~ z"}
+DECAY_PRIORS = {
+    "floor": Normal(0.5, 2.0),
+    "top": StudentT(4.0, 3.0, 1.5),
+    "top: a[v]": Normal(0.0, 1.0),
+    "top: sd(g)": HalfNormal(0.7),
+    "rate": Normal(-0.5, 0.4),
+    "rate: z": Normal(0.1, 0.3),
+    "sigma": HalfNormal(1.3),
+}
+
+
+def table(n=23):
+    rng = np.random.default_rng(4)
+    found = {
+        "x": rng.uniform(0.0, 4.0, n),
+        "z": rng.normal(2.0, 1.5, n),
+        "a": rng.choice(["u", "v"], n),
+        "g": rng.integers(0, 4, n),
+        "a b": rng.integers(-2, 3, n).astype(np.int8),
+        "dose": rng.choice([0.0, 1.0, 4.0, 20.0], n),
+        "m": rng.integers(1, 6, n),
+    }
+    found |= {"y": rng.normal(2.0, 1.0, n), "k": rng.poisson(3.0, n), "s": rng.uniform(0.5, 2.0, n)}
+    found["won"] = rng.binomial(found["m"], 0.4)
+    return pandas.DataFrame(found)
+
+
+def prepared(formula, priors, data=None, family="gaussian", **options):
+    return pdmp.regression(formula, table() if data is None else data, family, priors, sample=False, seed=1, **options)
+
+
+def natural_points(fit, count=4):
+    """Draws of the priors, by name, and their coordinates."""
+    natural = fit.run.constrain(x := fit.run.draws(count)[0])
+    return {name: np.asarray(value) for name, value in natural.items()}, x
+
+
+def test_the_density_is_that_of_the_expression_and_of_priors_at_the_means_of_the_columns():
+    data = table()
+    fit = prepared(DECAY, DECAY_PRIORS, data, link={"rate": "log"})
+    natural, _ = natural_points(fit)
+    natural["top: sd(g)"] = np.full(4, 0.6)  # so that all points have the same Jacobian of effects
+    x = fit.unconstrained(natural)
+    v, z = 1.0 * (data.a == "v").to_numpy(), data.z.to_numpy()
+    found = []
+    for i in range(len(x)):
+        of = {name: value[i] for name, value in natural.items()}
+        top = of["top: Intercept"] + of["top: a[v]"] * v + of["top: 1|g"][data.g]
+        rate = np.exp(of["rate: Intercept"] + of["rate: z"] * z)
+        mean = of["floor: Intercept"] + top * np.exp(-rate * data.x)
+        density = (
+            stats.norm.logpdf(data.y, mean, of["sigma"]).sum()
+            + stats.norm.logpdf(of["floor: Intercept"], 0.5, 2.0)
+            + stats.t.logpdf(of["top: Intercept"] + of["top: a[v]"] * v.mean(), 4.0, 3.0, 1.5)
+            + stats.norm.logpdf(of["top: a[v]"])
+            + stats.norm.logpdf(of["top: 1|g"], 0.0, 0.6).sum()
+            + stats.norm.logpdf(of["rate: Intercept"] + of["rate: z"] * z.mean(), -0.5, 0.4)
+            + stats.norm.logpdf(of["rate: z"], 0.1, 0.3)
+            + stats.halfnorm.logpdf(of["sigma"], scale=1.3)
+        )
+        found.append(fit.model.potential(x[i]) + density + math.log(of["sigma"]))  # whose logarithm moves
+    np.testing.assert_allclose(found, found[0], rtol=1e-9)
+    names = ["floor: Intercept", "top: Intercept", "top: a[v]", "top: sd(g)", "rate: Intercept", "rate: z", "sigma"]
+    assert list(fit.priors) == names
+    assert fit.priors["top: sd(g)"] == HalfNormal(0.7)
+
+
+def hill(dose, top, half, power):
+    return top * dose**power / (half**power + dose**power)
+
+
+def curve(data, p):
+    return stats.norm.cdf(p["b"]) + np.log1p(data.x) * np.sqrt(data.x + 1) - p["b"] / 3
+
+
+CASES = {
+    "counts": (
+        {"k": "k ~ c + b * tanh(`a b` / 2)", "c": "~ 1", "b": "~ 1"},
+        "poisson",
+        {},
+        lambda d, p: stats.poisson.logpmf(d.k, np.exp(p["c"] + p["b"] * np.tanh(d["a b"].to_numpy(float) / 2))),
+    ),
+    "means": (
+        {"k": "k ~ c * exp(b * x) + 1", "c + b": "~ 1"},
+        "poisson",
+        {"link": {"mu": "identity", "c": "log"}},
+        lambda d, p: stats.poisson.logpmf(d.k, np.exp(p["c"]) * np.exp(p["b"] * d.x) + 1),
+    ),
+    "trials": (
+        {"won": "won | trials(m) ~ guess + (1 - guess) * inv_logit(b * (x - 2))", "guess": "~ 1", "b": "~ 1"},
+        "binomial",
+        {"link": {"guess": "logit", "mu": "identity"}},
+        lambda d, p: stats.binom.logpmf(
+            d.won,
+            d.m,
+            special.expit(p["guess"]) + (1 - special.expit(p["guess"])) * special.expit(p["b"] * (d.x - 2)),
+        ),
+    ),
+    "doses": (
+        {"y": "y ~ e * dose^h / (c^h + dose^h)", "e": "~ 1", "h": "~ 1", "c": "~ 1"},
+        "gaussian",
+        {"link": {"h": "log", "c": "log"}},
+        lambda d, p: stats.norm.logpdf(d.y, hill(d.dose, p["e"], np.exp(p["c"]), np.exp(p["h"])), p["sigma"]),
+    ),
+    "errors": (
+        {"y": "y | se(s) ~ -(b - x)**2 * 0.1 + square(+b)", "b": "~ 1"},
+        "gaussian",
+        {},
+        lambda d, p: stats.norm.logpdf(d.y, -((p["b"] - d.x) ** 2) * 0.1 + p["b"] ** 2, d.s),
+    ),
+    "above": (
+        {"y": "y | trunc(lb=-9) ~ Phi(b) + log1p(x) * sqrt(x + 1) - b / 3", "b": "~ 1"},
+        "gaussian",
+        {},
+        lambda d, p: stats.truncnorm.logpdf(d.y, (-9.0 - curve(d, p)) / p["sigma"], np.inf, curve(d, p), p["sigma"]),
+    ),
+    "shapes": (
+        {"s": "s ~ b * x", "b": "~ 1", "shape": "~ z"},
+        "gamma",
+        {"weights": "m"},
+        lambda d, p: d.m
+        * stats.gamma.logpdf(
+            d.s,
+            np.exp(p["shape: Intercept"] + p["shape: z"] * d.z),
+            scale=np.exp(p["b"] * d.x - p["shape: Intercept"] - p["shape: z"] * d.z),
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_likelihoods_means_and_draws_are_those_of_the_family_at_the_expression(case):
+    formula, family, options, density = CASES[case]
+    data = table()
+    inside = [name.strip() for key in list(formula)[1:] if key != "shape" for name in key.split("+")]
+    fit = prepared(formula, dict.fromkeys(inside, Normal(0.3, 0.5)), data, family, **options)
+    natural, x = natural_points(fit, 3)
+    of = [{name.removesuffix(": Intercept") if name[0] in "cbegh" else name: v[i] for name, v in natural.items()}
+          for i in range(3)]  # fmt: skip
+    wanted = np.array([density(data, one) for one in of])
+    np.testing.assert_allclose(fit.log_likelihoods(x, np.arange(len(data))), wanted, rtol=1e-9, atol=1e-9)
+    few = np.array([7, 2])
+    np.testing.assert_allclose(fit.log_likelihoods(x, few), wanted[:, few], rtol=1e-9, atol=1e-9)
+    # New rows are read as those of the fit are, and the link leads from one kind of prediction to the other.
+    for kind in ("mean", "link"):
+        own = fit.predicted(x, None, kind, "error", None)
+        np.testing.assert_allclose(fit.predicted(x, data, kind, "error", None), own, rtol=1e-9, err_msg=kind)
+    if family == "poisson":
+        link, mean = (fit.predicted(x, None, kind, "error", None) for kind in ("link", "mean"))
+        np.testing.assert_allclose(mean, link if options else np.exp(link), rtol=1e-12)
+        drawn = fit.predicted(np.repeat(x[:1], 4_000, axis=0), None, "response", "error", np.random.default_rng(0))
+        error = np.sqrt(mean[0] / 4_000)  # of 23 means of 4,000 draws each, all within 4.5 standard errors
+        assert np.all(np.abs(drawn.mean(axis=0) - mean[0]) < 4.5 * error)
+
+
+def test_a_power_of_zero_is_zero_and_has_derivatives():
+    formula, family, options, _ = CASES["doses"]
+    fit = prepared(formula, dict.fromkeys("ehc", Normal(0.3, 0.5)), None, family, **options)
+    natural, x = natural_points(fit, 1)
+    none = (table().dose == 0.0).to_numpy()
+    assert none.any()
+    assert np.all(fit.predicted(x, None, "link", "error", None)[0][none] == 0.0)
+    gradient, h = fit.model.gradient(x[0]), 1e-6
+    steps = np.eye(fit.model.dim) * h
+    wanted = [(fit.model.potential(x[0] + e) - fit.model.potential(x[0] - e)) / (2.0 * h) for e in steps]
+    # Central differences of a potential of some hundreds have errors of 1e-14 * 100 / h.
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-6, atol=1e-5)
+    assert natural["h: Intercept"].shape == (1,)
+
+
+def test_priors_of_coefficients_have_the_unit_of_the_parameter():
+    data = table()
+    fit = prepared(DECAY, {"floor": Normal(0.5, 2.0), "top": Normal(30.0, 8.0), "rate": StudentT(3.0, 0.0, 0.25)}, data)
+    priors = fit.priors
+    assert priors["top: Intercept"] == Normal(30.0, 8.0)
+    assert priors["top: a[v]"].sd == pytest.approx(8.0 / np.std(data.a == "v"))
+    assert priors["top: sd(g)"].scale == pytest.approx(8.0)
+    assert priors["rate: z"].sd == pytest.approx(0.25 / np.std(data.z))
+    assert (priors["top: a[v]"].mean, priors["rate: z"].mean) == (0.0, 0.0)
+    only = prepared({"y": "y ~ b * x", "b": "~ 0 + a"}, {"b: a": Normal(1.0, 3.0)}, data)
+    assert only.priors["b: a[u]"] == only.priors["b: a[v]"] == Normal(1.0, 3.0)
+    only = prepared({"y": "y ~ b * x", "b": "~ 0 + z"}, {"b": Normal(1.0, 3.0)}, data)
+    assert only.priors["b: z"] == Normal(1.0, 3.0)
+
+
+def test_names_of_the_response_and_of_parameters_of_the_family_are_no_parameters_inside():
+    assert parameters_inside({"y": "y ~ b * x", "b": "~ 1", "sigma": "~ x"}, pdmp.families.gaussian) == ["b"]
+    assert parameters_inside({"y": "y ~ x", "b": "~ 1"}, pdmp.families.gaussian) == []
+    assert parameters_inside({"y": "y ~ bx + b(x) + a.b", "b": "~ 1"}, pdmp.families.gaussian) == []
+    assert parameters_inside({"b": "b ~ 1", "y": "y ~ b"}, pdmp.families.gaussian) == ["b"]
+    assert parameters_inside("y ~ x", pdmp.families.gaussian) == []
+
+
+N1 = Normal(0.0, 1.0)
+LINE = {"y": "y ~ b * x", "b": "~ 1"}
+REFUSED = {
+    "a prior": (LINE, {}, {}, "must have a prior of 'b' with a mean and a scale"),
+    "a flat prior": (LINE, {"b": Flat()}, {}, 'link={"b": "log"}'),
+    "a positive prior": (LINE, {"b": HalfNormal(1.0)}, {}, 'link={"b": "log"}'),
+    "a prior of each": ({"y": "y ~ b * x", "b": "~ 0 + a"}, {"b": N1}, {}, "a prior of 'b: a.u.'"),
+    "another prior": (LINE, {"b": N1, "c": N1}, {}, "`priors` names 'c'"),
+    "no coefficient": ({"y": "y ~ b * x", "b": "~ 0 + (1 | g)"}, {"b": N1}, {}, "must have an intercept or another"),
+    "a function": ({"y": "y ~ b * foo(x)", "b": "~ 1"}, {"b": N1}, {}, r"foo\(x\) is not known in an expression"),
+    "two arguments": ({"y": "y ~ b * exp(x, x)", "b": "~ 1"}, {"b": N1}, {}, r"exp\(x, x\) is not known"),
+    "groups": ({"y": "y ~ b * x + (1 | g)", "b": "~ 1"}, {"b": N1}, {}, "'1 . g' cannot be in an expression"),
+    "an item": ({"y": "y ~ b * `a b`[0]", "b": "~ 1"}, {"b": N1}, {}, "'`a b`.0.' cannot be"),
+    "an attribute": ({"y": "y ~ b * x.T", "b": "~ 1"}, {"b": N1}, {}, "'x.T' cannot be"),
+    "a test": ({"y": "y ~ b * (x > 2)", "b": "~ 1"}, {"b": N1}, {}, "'x > 2' cannot be"),
+    "an imaginary number": ({"y": "y ~ b * 2j", "b": "~ 1"}, {"b": N1}, {}, "'2j' cannot be"),
+    "half an expression": ({"y": "y ~ b *", "b": "~ 1"}, {"b": N1}, {}, "is no expression"),
+    "a column that is not there": ({"y": "y ~ b * w", "b": "~ 1"}, {"b": N1}, {}, "'w', and `data` has no such"),
+    "text": ({"y": "y ~ b * a", "b": "~ 1"}, {"b": N1}, {}, '{"b": "~ a"}'),
+    "the response": ({"y": "y ~ b * y", "b": "~ 1"}, {"b": N1}, {}, "the response 'y' is in its own"),
+    "sigma": ({"y": "y ~ b * sigma", "b": "~ 1"}, {"b": N1}, {}, "'sigma' is a parameter of gaussian"),
+    "two things": ({"y": "y ~ b * x", "b": "~ 1", "x": "~ 1"}, {"b": N1, "x": N1}, {}, "'x' is a parameter with"),
+    "not inside": (LINE | {"c": "~ 1"}, {"b": N1, "c": N1}, {}, "'c', which is no further parameter .* expression"),
+    "a link": (LINE, {"b": N1}, {"link": {"b": "sqrt"}}, "`link` of 'b' must be"),
+    "a link of nothing": (LINE, {"b": N1}, {"link": {"c": "log"}}, "`link` names 'c'"),
+    "an offset": (LINE, {"b": N1}, {"offset": "z"}, "write the column into the expression"),
+    "an exposure": (LINE, {"b": N1}, {"exposure": "s"}, "`exposure` is for|write the column"),
+    "categories": ({"k": "k ~ b * x", "b": "~ 1"}, {"b": N1}, {"family": "cumulative"}, "no single predictor"),
+    "imputed": ({"y": "y ~ b * x + mi(z)", "b": "~ 1", "z": "z | mi() ~ x"}, {"b": N1}, {}, r"mi\(x\) is for linear"),
+    "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
+    "a pole": ({"y": "y ~ b / dose", "b": "~ 1"}, {"b": Normal(1.0, 1.0)}, {}, "the expression is inf in row"),
+    "no derivative": ({"y": "y ~ dose ** b", "b": "~ 1"}, {"b": Normal(1.0, 0.1)}, {}, "has no finite derivative"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_expression_is_refused_with_what_to_write(what):
+    formula, priors, options, said = REFUSED[what]
+    options = dict(options)
+    with pytest.raises(ValueError, match=said):
+        prepared(formula, priors, table(), options.pop("family", "gaussian"), **options)
+
+
+def test_all_functions_are_those_of_their_names():
+    known = {
+        "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1, "sqrt": np.sqrt, "tanh": np.tanh,
+        "sin": np.sin, "cos": np.cos, "expit": special.expit, "inv_logit": special.expit, "erf": special.erf,
+        "softplus": lambda u: np.log1p(np.exp(u)), "log1p_exp": lambda u: np.log1p(np.exp(u)), "Phi": stats.norm.cdf,
+        "square": np.square,
+    }  # fmt: skip
+    assert known.keys() == nonlinear.FUNCTIONS.keys()
+    u = np.array([0.3, 1.7])
+    for name, function in known.items():
+        found = nonlinear.read_expression(f"np.{name}(b)", ["b"])([], [u])
+        np.testing.assert_allclose(found, function(u), rtol=1e-13, err_msg=name)
+    assert nonlinear.read_expression("-b^2 + 3 / -b - +2", ["b"])([], [2.0]) == -4.0 - 1.5 - 2.0
