@@ -239,9 +239,6 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
             whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
             notes.append(f"{whose} are {next(words, 'centred')}")
         notes += [one.prefix + said for said in independence(one.groups)]
-    if fit.family.predictor is not None:
-        links = {name: fit.family.links[name] for name in fit.designs if fit.family.links[name] != "identity"}
-        notes += [f"{name} has the {link} link, and its coefficients are on that scale" for name, link in links.items()]
     rows = innermost(fit.model)
     if rows.rows_summed < rows.n_data:
         notes.append(f"each gradient is of {rows.rows_summed:,} rows, which have the sum of all {rows.n_data:,}")
@@ -491,6 +488,8 @@ def make_general_model(
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
     if asked.expression is not None:
         check_start(family, model)
+        links = {name: family.links[name] for name in asked.expression.parameters}
+        notes += [f"coefficients of {name} are of its {of}" for name, of in links.items() if of != "identity"]
     for design in designs.values():
         design.X = design.X[:0]
     kept = Kept(table[complete] if imputed else table, list(designs.values()))

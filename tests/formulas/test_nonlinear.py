@@ -8,8 +8,9 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.formulas import nonlinear
+from pdmp.formulas.checks import leanings
 from pdmp.formulas.general import parameters_inside
-from pdmp.models.priors import Flat, HalfNormal, Normal, StudentT
+from pdmp.models.priors import Flat, HalfNormal, HalfStudentT, Normal, StudentT
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
@@ -81,6 +82,8 @@ def test_the_density_is_that_of_the_expression_and_of_priors_at_the_means_of_the
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
     names = ["floor: Intercept", "top: Intercept", "top: a[v]", "top: sd(g)", "rate: Intercept", "rate: z", "sigma"]
     assert list(fit.priors) == names
+    assert fit.notes == ["top: a is relative to u", "coefficients of rate are of its log"]
+    assert "gaussian of an expression, 23 rows" in repr(fit)
     assert fit.priors["top: sd(g)"] == HalfNormal(0.7)
 
 
@@ -196,6 +199,7 @@ def test_priors_of_coefficients_have_the_unit_of_the_parameter():
     assert priors["top: sd(g)"].scale == pytest.approx(8.0)
     assert priors["rate: z"].sd == pytest.approx(0.25 / np.std(data.z))
     assert (priors["top: a[v]"].mean, priors["rate: z"].mean) == (0.0, 0.0)
+    assert priors["sigma"] == HalfStudentT(4.0, float(np.std(data.y, ddof=0)))
     only = prepared({"y": "y ~ b * x", "b": "~ 0 + a"}, {"b: a": Normal(1.0, 3.0)}, data)
     assert only.priors["b: a[u]"] == only.priors["b: a[v]"] == Normal(1.0, 3.0)
     only = prepared({"y": "y ~ b * x", "b": "~ 0 + z"}, {"b": Normal(1.0, 3.0)}, data)
@@ -208,6 +212,46 @@ def test_names_of_the_response_and_of_parameters_of_the_family_are_no_parameters
     assert parameters_inside({"y": "y ~ bx + b(x) + a.b", "b": "~ 1"}, pdmp.families.gaussian) == []
     assert parameters_inside({"b": "b ~ 1", "y": "y ~ b"}, pdmp.families.gaussian) == ["b"]
     assert parameters_inside("y ~ x", pdmp.families.gaussian) == []
+
+
+def test_parameters_of_the_expression_come_first_and_keep_the_needs_and_priors_of_others():
+    data = table().assign(is_late=table().x > 2.0)
+    fit = prepared({"y": "y ~ b * is_late", "sigma": "~ z", "b": "~ 1"}, {"b": N1}, data)
+    assert list(fit.designs) == ["b", "sigma"]
+    assert list(fit.priors) == ["b: Intercept", "sigma: Intercept", "sigma: z"]
+    x = np.array([[0.7, -0.2, 0.3]])
+    late = fit.predicted(x, None, "link", "error", None)[0]
+    np.testing.assert_array_equal(late != 0.0, data.is_late)
+    with pytest.raises(ValueError, match="item_response needs a formula of 'discrimination'"):
+        prepared({"won": "won ~ b * x", "b": "~ 1"}, {"b": N1}, data.assign(won=data.won > 0), "item_response")
+    own = pdmp.Family("own", lambda y, z: 0.5 * (y - z) ** 2, priors={"z": Normal(0.0, 3.0)})
+    assert list(prepared(LINE, {"b": N1}, data, own).priors) == ["b: Intercept"]
+
+
+def test_columns_of_a_parameter_are_not_taken_for_those_of_the_mean():
+    """A column that is the response is no fit without noise; one that separates labels need not do so in b x."""
+    data = table().assign(w=table().y, late=1.0 * (table().x > 2.0))
+    assert "b: w" in prepared({"y": "y ~ b * x", "b": "~ w"}, {"b": N1}, data).priors
+    assert "b: x" in prepared({"late": "late ~ b * z", "b": "~ x"}, {"b": N1}, data, "bernoulli").priors
+    counts = pdmp.families.zero_inflated_poisson
+    expression = nonlinear.read_expression("b * x", ["b"])
+    family, y = nonlinear.nonlinear(counts, expression, {}), data.k.to_numpy(float)
+    assert leanings(family, "b", y, {}) == []
+    (found,) = leanings(family, "zi", y, {})
+    np.testing.assert_array_equal(found[1], np.where(y == 0.0, 1.0, -1.0))
+
+
+def test_the_identity_is_a_link_of_a_probability_in_an_expression_alone():
+    with pytest.raises(ValueError, match="`link` of 'mu' must be one of 'logit'"):
+        prepared("won ~ x", {}, table().assign(won=table().won > 0), "bernoulli", link="identity")
+    labels = table().assign(won=table().won > 0)
+    fit = prepared(
+        {"won": "won ~ p", "p": "~ 1"}, {"p": Normal(0.4, 0.1)}, labels, "bernoulli", link={"mu": "identity"}
+    )
+    won = labels.won.to_numpy()
+    np.testing.assert_allclose(
+        fit.log_likelihoods(np.array([[3.0]]), np.arange(23))[0], np.log(np.where(won, 0.3, 0.7))
+    )
 
 
 N1 = Normal(0.0, 1.0)
@@ -241,6 +285,12 @@ REFUSED = {
     "imputed": ({"y": "y ~ b * x + mi(z)", "b": "~ 1", "z": "z | mi() ~ x"}, {"b": N1}, {}, r"mi\(x\) is for linear"),
     "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
     "a pole": ({"y": "y ~ b / dose", "b": "~ 1"}, {"b": Normal(1.0, 1.0)}, {}, "the expression is inf in row"),
+    "a power with a link": (
+        {"y": "y ~ dose ** b", "b": "~ 1"},
+        {"b": Normal(1.0, 0.1)},
+        {"link": {"b": "identity"}},
+        "has no finite derivative",
+    ),
     "no derivative": ({"y": "y ~ dose ** b", "b": "~ 1"}, {"b": Normal(1.0, 0.1)}, {}, "has no finite derivative"),
 }
 
