@@ -23,7 +23,7 @@ from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
-from pdmp.formulas.table import check_names, complete_rows, import_pandas, numbers, places
+from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places
 from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
@@ -54,6 +54,7 @@ HARMLESS = (
     *("mean", "median", "std", "var", "min", "max", "sum", "prod", "quantile", "percentile", "cumsum", "cumprod"),
 )
 TRUTH, NUMBERS, LABELS = "truth values", "numbers", "text or categories"  #: what a column holds
+CALLED_AGAIN = 64  #: rows of a fit in which functions of the formula must have their values when it predicts
 LOOKED_AT = 20  #: columns of a term, at most, that are computed again of some rows
 ROWS_OF_A_PART = 100_000  #: of a large table, of which its terms are computed again
 
@@ -448,11 +449,7 @@ def describe(formula: str) -> Described:
     TypeError, ValueError
         For what is no formula, or has no response.
     """
-    import_pandas()
-    try:
-        from formulae.model_description import model_description
-    except ImportError:
-        raise ImportError("regressions by formula need formulae: pip install 'pdmp[formula]'.") from None
+    model_description = import_formulae("model_description").model_description
     if not isinstance(formula, str):
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
@@ -751,8 +748,26 @@ class Design:
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table, lambda term: term.data)
         self.kept = Kept(table, [self])
-        for term in (*self._fixed, *self._offsets, *(term.expr for term in self._groups)):
+        places = np.unique(np.linspace(0, n - 1, CALLED_AGAIN).astype(int))
+        self._called = [term for term in self._coded_terms() if _calls(term)]
+        self._rows_again = table[list(self._first.columns)].iloc[places if self._called else places[:1]]
+        self._values_again = [np.asarray(_rows_of(term.data, n)[places], dtype=float) for term in self._called]
+        for term in self._coded_terms():
             term.data = term.data[:1].copy()  # what formulae has of all rows is not looked at again
+
+    def _coded_terms(self):
+        """Those that formulae has values of."""
+        return [*self._fixed, *self._offsets, *(term.expr for term in self._groups)]
+
+    def _check_functions(self):
+        """Refuse a function of the user's that gives other values now than when the fit was made."""
+        for term, values in zip(self._called, self._values_again, strict=True):
+            found = _rows_of(self._evaluate(lambda term=term: _coding_of(term)(self._rows_again)), len(values))
+            if not np.allclose(found, values, rtol=1e-9, atol=1e-9 * np.abs(values).max()):
+                raise ValueError(
+                    f"`formula`: {term.name!r} has other values in rows of the fit than when it was made: what it "
+                    "calls has changed since then. Fit it again, or restore the function."
+                )
 
     def _codings_of_groups(self, brackets):
         """Of each term of effects of groups, by name, which of its categories have a column for each level.
@@ -1060,6 +1075,8 @@ class Design:
     def check_by_rows(self, table: Any = None, named: bool = True) -> None:
         """Refuse to code another table where a term is computed of the whole column: of the fit's, or of that one."""
         whole = self.whole_column
+        if whole is None and table is None:
+            self._check_functions()
         if whole is None and table is not None:
             whole = self._find_whole_column(table, lambda term: self._evaluate(lambda: _coding_of(term)(table)), named)
         if whole is not None:

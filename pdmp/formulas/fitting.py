@@ -58,7 +58,7 @@ from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
-from pdmp.formulas.table import check_names, check_roles, complete_rows, linear_offset, read_table
+from pdmp.formulas.table import check_names, check_roles, complete_rows, import_formulae, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
@@ -261,8 +261,7 @@ def regression(
     one_of("sampler", sampler, SAMPLERS)
     check_arguments(priors, {"offset": offset, "weights": weights, "exposure": exposure}, select)
     check_options(options)
-    from formulae.environment import Environment
-
+    Environment = import_formulae("environment").Environment  # noqa: N806 - a class
     environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np, **FUNCTIONS})
     seed = check_seed(seed, None)
     roles = {"offset": offset, "weights": weights, "exposure": exposure}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,15 @@ def import_pandas():
     except ImportError:
         raise ImportError("regressions by formula need pandas and formulae: pip install 'pdmp[formula]'.") from None
     return pandas
+
+
+def import_formulae(module: str) -> Any:
+    """A module of the package formulae, or an `ImportError` that says how to get it."""
+    import_pandas()
+    try:
+        return importlib.import_module(f"formulae.{module}")
+    except ImportError:
+        raise ImportError("regressions by formula need formulae: pip install 'pdmp[formula]'.") from None
 
 
 def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) -> Any:

@@ -262,7 +262,8 @@ def plainly(formula: str) -> str:
 def check_words(text: str, environment: Any) -> None:
     """Refuse terms of other tools that there are not, unless the user's code has a function of that name.
 
-    And an argument that is given twice, of which formulae takes the last.
+    And an argument that is given twice, of which formulae takes the last, or that NumPy's functions of each number do
+    not compute with.
     """
     for found in re.finditer(r"(?<![\w`])(\w+)\(", text):
         call = read_call(text[found.start() : _end(text, found.end())])
@@ -270,6 +271,13 @@ def check_words(text: str, environment: Any) -> None:
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"`formula`: {found.group(1)}(...) is given {name!r} twice.")
+        function = getattr(np, found.group(1), None)
+        known = text[: found.start()].endswith("np.") or FUNCTIONS.get(found.group(1)) is function
+        if known and isinstance(function, np.ufunc) and call and len(call[1]) > function.nin:
+            raise ValueError(
+                f"`formula`: {found.group(1)}(...) takes {function.nin} of {', '.join(call[1])}: NumPy would write the "
+                "result into what follows, or pass rows over, and not compute with it."
+            )
     for found in re.finditer(r"(?<![\w.`])(\w+)\(", text):
         name = found.group(1)
         if name not in INSTEAD:

@@ -392,7 +392,7 @@ def test_tables_whose_columns_have_other_types_than_those_of_the_fit():
 
     coded = made("y ~ C(changes(k))", data=t, namespace={"changes": changes})[1]
     answers[0] = "truth"
-    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"'C\(changes\(k\)\)\[1\]' is not finite in row 0"):
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"'C\(changes\(k\)\)' has other values in rows of"):
         warnings.simplefilter("ignore")  # of pandas, that True is no level, though it is 1
         coded.new(t.iloc[[1, 2]].reset_index(drop=True))
 
