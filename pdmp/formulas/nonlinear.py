@@ -230,7 +230,7 @@ def check_columns(expression: Expression, table: Any, response: str) -> None:
     for name in expression.columns:
         if name == response:
             raise ValueError(f"`formula`: the response {name!r} is in its own expression.")
-        if not is_numeric(table[name]) and table[name].dtype.kind != "b":
+        if not is_numeric(table[name]):
             raise ValueError(
                 f"`formula`: the column {name!r} of the expression holds no numbers. A parameter that differs between "
                 f'its values has the formula {{"{expression.parameters[0]}": "~ {name}"}}.'

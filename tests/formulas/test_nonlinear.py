@@ -156,6 +156,8 @@ def test_likelihoods_means_and_draws_are_those_of_the_family_at_the_expression(c
     data = table()
     inside = [name.strip() for key in list(formula)[1:] if key != "shape" for name in key.split("+")]
     fit = prepared(formula, dict.fromkeys(inside, Normal(0.3, 0.5)), data, family, **options)
+    links = options.get("link", {}).items()
+    assert fit.notes[:2] == [f"coefficients of {name} are of its {link}" for name, link in links if name != "mu"][:2]
     natural, x = natural_points(fit, 3)
     of = [{name.removesuffix(": Intercept") if name[0] in "cbegh" else name: v[i] for name, v in natural.items()}
           for i in range(3)]  # fmt: skip
