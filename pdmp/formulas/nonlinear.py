@@ -9,6 +9,7 @@ multilevel modeling with the R package brms, The R Journal 10, has such formulas
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from pdmp.models.families import LINKS, Family
 from pdmp.models.priors import Flat, Normal, Prior
 from pdmp.models.regressions.moved_coordinates import natural_of
 
+MOST_PARTS = 500  #: of an expression: names, numbers, operators and calls
 OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -94,7 +96,7 @@ class Expression:
             return OPERATORS[type(node.op)](self._value(node.operand, values))
         if isinstance(node, ast.Call):
             return FUNCTIONS[node.func.id](self._value(node.args[0], values))
-        return node.value if isinstance(node, ast.Constant) else values[self.called[node.id]]
+        return float(node.value) if isinstance(node, ast.Constant) else values[self.called[node.id]]
 
     def _names(self, node):
         return {self.called[one.id] for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in self.called}
@@ -147,12 +149,30 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
         for part in parts:
             check(part)
 
+    parts = list(ast.walk(tree))
+    if len(parts) > MOST_PARTS:
+        raise ValueError(
+            f"`formula`: an expression of {len(parts)} parts is too long, at most {MOST_PARTS}: give a pdmp.Family."
+        )
     check(tree)
+    for part in parts:
+        if isinstance(part, ast.expr) and not any(isinstance(one, ast.Name) for one in ast.walk(part)):
+            _check_number(part)
     names = tuple(dict.fromkeys(called.values()))
     missing = [name for name in parameters if name not in names]
     if missing:
         raise ValueError(f"`formula` names {missing[0]!r}, which is not in the expression {text!r}.")
     return Expression(text, tuple(parameters), tuple(n for n in names if n not in parameters), tree, called)
+
+
+def _check_number(part):
+    """Refuse a part without names that is no finite number, as Python computes it."""
+    try:
+        value = Expression("", (), (), part, {})([], [])
+    except (ZeroDivisionError, OverflowError):
+        value = math.inf
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise ValueError(f"`formula`: {ast.unparse(part)!r} is no finite number.")
 
 
 def _written(parameters):

@@ -286,6 +286,11 @@ REFUSED = {
     "categories": ({"k": "k ~ b * x", "b": "~ 1"}, {"b": N1}, {"family": "cumulative"}, "no single predictor"),
     "imputed": ({"y": "y ~ b * x + mi(z)", "b": "~ 1", "z": "z | mi() ~ x"}, {"b": N1}, {}, r"mi\(x\) is for linear"),
     "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
+    "a division by 0": ({"y": "y ~ b * (1 / 0)", "b": "~ 1"}, {"b": N1}, {}, "'1 / 0' is no finite number"),
+    "a root": ({"y": "y ~ b + x * (-2) ** 0.5", "b": "~ 1"}, {"b": N1}, {}, r"'\(-2\) \*\* 0.5' is no finite number"),
+    "a huge number": ({"y": "y ~ b * 1e999", "b": "~ 1"}, {"b": N1}, {}, "is no finite number"),
+    "a huge power": ({"y": "y ~ b * 9**9**9", "b": "~ 1"}, {"b": N1}, {}, r"'9 \*\* 9 \*\* 9' is no finite number"),
+    "a long expression": ({"y": "y ~ " + "b + " * 200 + "b", "b": "~ 1"}, {"b": N1}, {}, "802 parts is too long"),
     "a pole": ({"y": "y ~ b / dose", "b": "~ 1"}, {"b": Normal(1.0, 1.0)}, {}, "the expression is inf in row"),
     "a power with a link": (
         {"y": "y ~ dose ** b", "b": "~ 1"},
