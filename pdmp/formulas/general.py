@@ -187,12 +187,14 @@ def apart(formula: Any) -> Any:
     """A dict of formulas with one for each name of ``{"a + b": "~ 1"}``."""
     if not isinstance(formula, Mapping) or not all(isinstance(name, str) for name in formula):
         return formula
-    names = {key: [name.strip() for name in key.split("+")] for key in formula}
-    return {
-        name: text
-        for key, text in formula.items()
-        for name in (names[key] if all(name.isidentifier() for name in names[key]) else [key])
-    }
+    found: dict[str, Any] = {}
+    for key, text in formula.items():
+        names = [name.strip() for name in key.split("+")]
+        for name in names if all(name.isidentifier() for name in names) else [key]:
+            if name in found:
+                raise ValueError(f"`formula` has two formulas of {name!r}, one of them by {key!r}.")
+            found[name] = text
+    return found
 
 
 def parameters_inside(formula: Any, family: Family) -> list[str]:

@@ -286,6 +286,7 @@ REFUSED = {
     "categories": ({"k": "k ~ b * x", "b": "~ 1"}, {"b": N1}, {"family": "cumulative"}, "no single predictor"),
     "imputed": ({"y": "y ~ b * x + mi(z)", "b": "~ 1", "z": "z | mi() ~ x"}, {"b": N1}, {}, r"mi\(x\) is for linear"),
     "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
+    "two formulas": ({"y": "y ~ a * x + b", "a + b": "~ 1", "a": "~ x"}, {"a": N1, "b": N1}, {}, "formulas of 'a'"),
     "a division by 0": ({"y": "y ~ b * (1 / 0)", "b": "~ 1"}, {"b": N1}, {}, "'1 / 0' is no finite number"),
     "a root": ({"y": "y ~ b + x * (-2) ** 0.5", "b": "~ 1"}, {"b": N1}, {}, r"'\(-2\) \*\* 0.5' is no finite number"),
     "a huge number": ({"y": "y ~ b * 1e999", "b": "~ 1"}, {"b": N1}, {}, "is no finite number"),
