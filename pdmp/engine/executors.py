@@ -415,26 +415,51 @@ class Contents:
 
 def advance_segment(parcel, packed, seconds, size):
     """Advance a chain in a worker; returns it packed, with what it has recorded, or None where contents are needed."""
-    template = parcel.open()
-    if template is None:
-        return None
-    chain = template.continued(*pickle.loads(packed))
-    chain.advance(seconds, _interruption(parcel.home), size)
-    if chain.failure is not None:
-        parcel.close()
-    return pickle.dumps((chain.carried(), chain.blocks), protocol=5)
+    with _interruption(parcel.home) as interrupted:
+        template = parcel.open()
+        if template is None:
+            return None
+        chain = template.continued(*pickle.loads(packed))
+        chain.advance(seconds, interrupted, size)
+        if chain.failure is not None:
+            parcel.close()
+        return pickle.dumps((chain.carried(), chain.blocks), protocol=5)
 
 
 _interrupted = threading.Event()
 
 
+@contextlib.contextmanager
 def _interruption(home):
-    """An event that Ctrl-C sets in a process other than `home`: a terminal sends it to the workers, too."""
+    """An event that Ctrl-C sets where a segment runs in a main thread, of `home` or of a worker.
+
+    Nothing is raised within compiled code, or on the way to a function that it calls. In `home` Ctrl-C takes effect
+    after the segment, and at once if it comes again; a worker is sent it by the terminal, and its run stops elsewhere.
+    """
     _interrupted.clear()
-    if (platform.node(), os.getpid()) != home and threading.current_thread() is threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread():
+        yield _interrupted
+    elif (platform.node(), os.getpid()) != home:
         # Not reset: a worker that dies of it between two segments would break the pool.
         signal.signal(signal.SIGINT, lambda *_: _interrupted.set())
-    return _interrupted
+        yield _interrupted
+    elif not callable(before):  # ignored, or the end of the process
+        yield _interrupted
+    else:
+
+        def note(*signalled):
+            if _interrupted.is_set():
+                before(*signalled)
+            _interrupted.set()
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield _interrupted
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if _interrupted.is_set():
+            before(signal.SIGINT, None)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from pdmp.engine.chain import Chain
 from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
 from tests.engine.helpers_executors import CALL, Elsewhere, regression
-from tests.engine.helpers_run import PROCESSES, same
+from tests.engine.helpers_run import PROCESSES, Serial, same
 from tests.toys import Telegraph, Walls
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -326,15 +326,66 @@ def test_ctrl_c_in_a_worker_ends_its_segment_only():
     """A terminal sends it to the workers too: they return what they have, and live on."""
     handler = signal.getsignal(signal.SIGINT)
     try:
-        assert not executors._interruption((platform.node(), os.getpid())).is_set()
-        assert signal.getsignal(signal.SIGINT) is handler
-        event = executors._interruption(("another machine", 1))
-        signal.raise_signal(signal.SIGINT)
-        chain = chain_of(Telegraph()).advance(interrupted=event)
+        with executors._interruption(("another machine", 1)) as event:
+            signal.raise_signal(signal.SIGINT)
+            chain = chain_of(Telegraph()).advance(interrupted=event)
         assert event.is_set() and chain.stopped is None and chain.failure is None
-        assert not executors._interruption(("another machine", 1)).is_set()  # of the next segment
+        with executors._interruption(("another machine", 1)) as event:
+            assert not event.is_set()  # of the next segment
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.exact
+def test_ctrl_c_where_the_run_was_called_is_raised_after_the_segment():
+    """Within machine code, or on the way to a function of the user's, it would be lost or end the process."""
+    handler, here = signal.getsignal(signal.SIGINT), (platform.node(), os.getpid())
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+        with executors._interruption(here) as event:
+            assert not event.is_set()
+        with pytest.raises(KeyboardInterrupt), executors._interruption(here) as event:
+            signal.raise_signal(signal.SIGINT)
+            assert event.is_set()
+            before = "the end of the segment"
+        assert before == "the end of the segment" and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with pytest.raises(KeyboardInterrupt), executors._interruption(here):
+            signal.raise_signal(signal.SIGINT)
+            before = "at once"
+            signal.raise_signal(signal.SIGINT)
+            before = "never"
+        assert before == "at once" and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with executors._interruption(here) as event:
+            signal.raise_signal(signal.SIGINT)
+        assert not event.is_set()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.exact
+def test_ctrl_c_within_a_function_of_the_users_keeps_its_call(tmp_path):
+    """In a segment in the main thread: the gradient is computed to its end, so that no call fails."""
+    going, ended = tmp_path / "going", tmp_path / "ended"
+
+    def normal(x):
+        if going.exists() and abs(x[0]) > 2.0:
+            going.unlink()
+            signal.raise_signal(signal.SIGINT)
+            ended.touch()
+        return 0.5 * x @ x, x
+
+    model = pdmp.models.from_function(normal, 2)
+    executor = Serial()
+    executor.submit = lambda *call: going.touch() or Serial.submit(executor, *call)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.warns(UserWarning, match="the run was interrupted"):
+            run = pdmp.sample(pdmp.BPS(model), executor=Segments(executor, 0.05), time=1e9, seed=1, warmup=0)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert run.stopped == "interrupted" and ended.exists()
 
 
 @pytest.mark.exact

@@ -1,6 +1,8 @@
 """What happens when numba changes its private parts, that fingerprints reach all that it compiles, shipped code."""
 
 import collections
+import sys
+import types
 
 import numba
 import numpy as np
@@ -126,6 +128,82 @@ def test_named_tuples_of_one_name_have_machine_code_of_their_own():
     kinds = [numba.typeof(cls(1.0)) for cls in (one, other)]
     assert str(kinds[0]) == str(kinds[1])
     assert numba_internals._described(kinds[0]) != numba_internals._described(kinds[1])
+
+
+BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64]
+
+
+class Other(np.random.Generator):
+    """A generator whose `bit_generator` is an attribute of the test."""
+
+    bit_generator = property(lambda self: self.found())
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@needs_compiler
+@pytest.mark.compiled
+@pytest.mark.parametrize("counted", [False, True])
+def test_no_python_runs_on_the_way_of_a_generator_to_compiled_code(counted):
+    """Else a signal's exception may be raised there, where numba does not look: the process died."""
+
+    @numba.njit(_nrt=counted)
+    def draws(rng):
+        return rng.random(), rng.standard_normal(), rng.standard_gamma(2.0)
+
+    frames = []
+
+    def note(frame, event, _):
+        callers = []
+        while frame is not None:
+            callers.append(frame.f_code.co_name)
+            frame = frame.f_back
+        if event == "call" and callers[0] != "draws" and "typeof_pyval" not in callers:  # it looks for exceptions
+            frames.append(callers)
+
+    for bits in BITS:
+        rng, other = np.random.Generator(bits(3)), np.random.Generator(bits(3))
+        draws(rng), rng.bit_generator.capsule  # noqa: B018 - made where it is first asked for
+        owned = [rng, rng.bit_generator, rng.bit_generator.capsule]
+        before = [sys.getrefcount(one) for one in owned]
+        sys.setprofile(note)
+        try:
+            for _ in range(100):
+                draws(rng)
+        finally:
+            sys.setprofile(None)
+        assert frames == [] and [sys.getrefcount(one) for one in owned] == before
+        for _ in range(101):
+            draws.py_func(other)
+        assert draws(rng) == draws.py_func(other)
+    rng = Other(np.random.PCG64(3))
+    rng.found = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        draws(rng)
+    rng.found = lambda: types.SimpleNamespace(capsule=None)
+    with pytest.raises(ValueError, match="PyCapsule_GetPointer"):
+        draws(rng)
+    rng.found = lambda: None
+    with pytest.raises(AttributeError, match="'capsule'"):
+        draws(rng)
+
+
+@needs_compiler
+@pytest.mark.compiled
+def test_every_way_of_a_generator_is_that_of_numpy():
+    """64 and 32 bits, and a generator that comes back, for functions of the user's as well."""
+
+    @numba.njit
+    def draws(rng):
+        return rng.integers(0, 1 << 40), rng.integers(0, 1 << 20), rng.standard_normal(), rng
+
+    for bits in BITS:
+        rng, other = np.random.Generator(bits(3)), np.random.Generator(bits(3))
+        for _ in range(20):
+            *ours, same = draws(rng)
+            assert ours == list(draws.py_func(other)[:3]) and same is rng
 
 
 V4, V3 = ("x86-64-v4", "-prefer-256-bit"), ("x86-64-v3", "")
