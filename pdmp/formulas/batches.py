@@ -31,7 +31,7 @@ from pdmp.formulas.sources import (
     Workers,
     all_unchanged,
     batches,
-    texts_and_numbers,
+    kinds_of,
 )
 from pdmp.formulas.table import (
     check_names,
@@ -199,7 +199,7 @@ def _scan(source, used, keys, place, weights, types=None):
     chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0), []
     kinds = {name: set() for name in used}
     items, common = [(part,) for part in source.parts], (used, keys, weights, dict(types))
-    for table, rows, complete, unused, absent, words, other, texts in place.map(_scan_part, common, items):
+    for table, rows, complete, unused, absent, words, other, held in place.map(_scan_part, common, items):
         total += rows
         aside += words
         idle += unused
@@ -208,12 +208,12 @@ def _scan(source, used, keys, place, weights, types=None):
             missing[name] += absent[name]
         for name, kind in other.items():
             types[name] = "string" if types.get(name) == "string" else kind
-        for name, is_text in texts.items():
-            kinds[name].add(is_text)
+        for name, kind in held.items():
+            kinds[name].add(kind)
         if table is not None:
             some.append(chooser.choose(table, complete))
-    mixed = [name for name in used if len(kinds[name]) == 2]
-    if mixed:  # numbers of one file are text as those of the others are
+    mixed = [name for name in used if len(kinds[name]) > 1]
+    if mixed:  # numbers and truth values of one file are text, as a column of one file with them and text is
         return _scan(source, used, keys, place, weights, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
@@ -224,7 +224,7 @@ def _scan_part(common, part):
     used, keys, weights, types = common
     while True:  # from the beginning, when a value has another type than the first rows
         try:
-            return (*_scan_rows(used, keys, weights, types, part), types, texts_and_numbers(part, used, types))
+            return (*_scan_rows(used, keys, weights, types, part), types, kinds_of(part, used, types))
         except OtherType as found:
             types = types | {found.name: found.kind}
 

@@ -12,7 +12,7 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -295,7 +295,8 @@ def check_columns(described: Described, table: Any, environment: Any, whole: Any
             _check_text(name, column if whole is None else whole[name])
         if held not in HELD:
             continue
-        if name not in plain | groups and held != "complex":
+        refused = held == "complex" or not all(isinstance(value, Hashable) for value in column)  # no function takes it
+        if name not in plain | groups and not refused:
             continue
         said, cure = HELD[held]
         if name not in plain and held != "complex":
@@ -1266,8 +1267,8 @@ def _spans(term):
 def _in_words(error):
     """What an error says, on one line; of formulae's own the cause where its words name none."""
     said = " ".join(str(error).split()).rstrip(".")
-    if said.startswith("'Call' object has no attribute"):
-        return "it calls what a function returns: name that before, f = ..., and write f(x)"
+    if said.startswith(("'Call' object has no attribute", "'Grouping' object has no attribute")):
+        return "it calls what a function returns, or what stands in brackets: name that before, f = ..., and write f(x)"
     if said.startswith("Call result is of an unrecognized type"):
         return "a function of columns gives objects, not numbers: make its columns floats before, by astype(float)"
     return said

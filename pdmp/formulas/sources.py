@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import mmap
 import os
 import pickle
 import re
@@ -151,6 +152,8 @@ def _open_csv(path, names, types):
         include_columns=names or [],
         null_values=list(MISSING),
         strings_can_be_null=True,
+        true_values=["true", "True", "TRUE"],  # else 1 and 0 are truth values among words
+        false_values=["false", "False", "FALSE"],
         column_types={name: getattr(pyarrow, kind)() for name, kind in (types or {}).items()},
     )
     sep, encoding = layout(path)
@@ -183,15 +186,32 @@ def _other_type(path, stream, error):
     return OtherType(path, name, "float64" if kind.startswith(("int", "null")) else "string")
 
 
-def texts_and_numbers(part: Any, names: list[str], types: Mapping[str, str]) -> dict[str, bool]:
-    """Of columns of a CSV file, whether each is text, not numbers; nothing of other parts, and of empty columns."""
+def kinds_of(part: Any, names: list[str], types: Mapping[str, str]) -> dict[str, str]:
+    """What columns of a CSV file are, "string", "bool" or "number"; nothing of other parts, and of empty columns.
+
+    Raises
+    ------
+    OtherType
+        For a column with hexadecimal numbers: these are text, as pandas reads them, and Arrow makes numbers of them.
+    """
     if not isinstance(part, (str, os.PathLike)):
         return {}
     source = _open(part, names, types)[0]
     if not hasattr(source, "schema"):  # a Parquet file says what it has
         return {}
     kinds = {field.name: str(field.type) for field in source.schema}
-    return {name: kind == "string" for name, kind in kinds.items() if kind not in ("null", "bool")}
+    whole = [name for name, kind in kinds.items() if "int" in kind]
+    if whole and _may_be_hexadecimal(part):
+        for batch in _open(part, whole, dict.fromkeys(whole, "string"))[0]:
+            for name, column in batch.to_pandas().items():
+                if column.str.contains("x", case=False, na=False).any():
+                    raise OtherType(part, name, "string")
+    return {name: kind if kind in ("string", "bool") else "number" for name, kind in kinds.items() if kind != "null"}
+
+
+def _may_be_hexadecimal(path):
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return text.find(b"0x") >= 0 or text.find(b"0X") >= 0
 
 
 def batches(part: Any, names: list[str], types: Mapping[str, str] | None = None) -> Iterator[Any]:

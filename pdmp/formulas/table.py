@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -112,6 +113,11 @@ def _read_file(path, pandas, as_text=()):
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
         types = dict.fromkeys(as_text, str)
         table = pandas.read_csv(path, na_values=list(MISSING), low_memory=False, dtype=types, **options)
+        for name in set(table.columns) - set(as_text):
+            # Whole numbers above those of 64 bits pandas leaves as text where others are negative.
+            values = () if pandas.api.types.is_numeric_dtype(table[name]) else table[name].dropna().unique()
+            if len(values) and all(re.fullmatch(r"[+-]?[0-9]+", str(value)) for value in values):
+                table[name] = table[name].astype(float)
     except UnicodeDecodeError:
         raise not_utf8(path) from None
     except pandas.errors.EmptyDataError:
@@ -364,7 +370,7 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
     try:
         values = table[name].to_numpy(dtype=float)
     except (TypeError, ValueError):
-        kinds = sorted(map(str, set(table[name].dropna())))
+        kinds = sorted(set(map(str, table[name].dropna())))
         labels = (
             f"; it has the values {kinds[0]!r} and {kinds[1]!r}: is the family bernoulli?" if len(kinds) == 2 else "."
         )

@@ -282,6 +282,48 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         made("y ~ x", data=path)
 
 
+HALVES = {
+    "hexadecimal": (["16", "2"], ["0x10", "16"], None),
+    "hexadecimal in capitals, and text that has x": (["0X1F", "16"], ["31", "16"], None),
+    "beyond 64 bits": (["-1", "3"], ["18446744073709551615", "3"], "has labels above 2^53 as floats"),
+    "words and digits": (["True", "False"], ["1", "0"], "truth values as words in some rows, and as 0 or 1 in others"),
+    "words and numbers": (["True", "False"], ["1", "2"], None),
+    "words and text": (["True", "False"], ["TRUE", "yes"], None),
+    "whole numbers and text": (["1", "2"], ["a", "1"], None),
+    "whole numbers and others": (["1", "2"], ["2.0", "2.5"], None),
+    "truth values and missing ones": (["True", "False"], ["", "True"], None),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* holds numbers but for")
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("formula", ["y ~ k", "y ~ x + (1 | k)"])
+def test_a_file_and_its_halves_are_read_alike(halves, formula, tmp_path, monkeypatch):
+    """Arrow reads 0x10 as a number, and each file of a folder by itself."""
+    first, other, refused = HALVES[halves]
+    rng, head = np.random.default_rng(5), "y,x,k,note\n"
+    rows = [f"{rng.normal()},{rng.normal()},{k},0x{k}\n" for k in first * 6 + other * 6]
+    (tmp_path / "one.csv").write_text(head + "".join(rows))
+    (tmp_path / "folder").mkdir()
+    for part, some in (("a.csv", rows[:12]), ("b.csv", rows[12:])):
+        (tmp_path / "folder" / part).write_text(head + "".join(some))
+    seen = []
+    for path, size in (("one.csv", 2**28), ("one.csv", 1), ("folder/*.csv", 1)):
+        monkeypatch.setattr(sources, "LARGE_FILE", size)
+        try:
+            model = made(formula, data=tmp_path / path)[0]
+            at = np.linspace(-0.4, 0.6, model.dim)
+            seen.append((model.columns, model.potential(at)))
+        except ValueError as error:
+            seen.append(str(error))
+    if isinstance(seen[0], str):
+        assert seen[0] == seen[1] == seen[2] and refused is not None and refused in seen[0]
+        return
+    assert refused is None or (halves, formula) == ("beyond 64 bits", "y ~ k")
+    (columns, potential), *others = seen
+    assert others == [(columns, pytest.approx(potential, rel=1e-12))] * 2
+
+
 def test_files_that_are_no_tables_and_truth_values_in_two_ways(tmp_path, monkeypatch):
     np.savez(tmp_path / "t.npz", y=np.zeros(3), x=np.ones(3))
     np.save(tmp_path / "t.npy", np.zeros((3, 2)))

@@ -817,6 +817,7 @@ def odd():
     t["mixed"] = [k if k % 3 else "none" for k in range(N)]
     t["z"] = t.x + 1j * t.w
     t["sure"] = (t.x > 3.0).astype(object)
+    t["lists"] = [[k % 3] for k in range(N)]
     t["level"] = pandas.Categorical(np.arange(N) % 3)
     t["one"], t["slip"], t["commas"] = "a", t.index.astype(str), [f"{k},500" if k else "0" for k in t.index]
     t["grouped"], t["arabic"], t["space"] = t["slip"], t["slip"], t["slip"]
@@ -848,7 +849,11 @@ TYPES = [
     ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
     ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
     ("y ~ I(price * price)", "evaluated: a function of columns gives objects, not numbers: make its columns floats"),
-    ("y ~ getattr(np, 'exp')(x)", "cannot be read: it calls what a function returns: name that before, f = ..., and"),
+    ("y ~ getattr(np, 'exp')(x)", "cannot be read: it calls what a function returns, or what stands in"),
+    ("y ~ I((lambda: 1)())", "or what stands in brackets: name that before, f = ..., and write f(x)."),
+    ("y ~ C(lists)", "the column 'lists' holds values of several types (list): table['lists'] = table['lists'].as"),
+    ("y ~ s(lists)", "the column 'lists' holds values of several types (list)"),
+    ("y ~ x + (x | C(lists))", "the column 'lists' holds values of several types (list)"),
     ("y ~ slip + x", "the column 'slip' holds numbers but for '7o', and so is text: correct that"),
     ("y ~ grouped", "the column 'grouped' holds numbers but for '1_000', and so is text: correct that"),
     ("y ~ arabic + x", "the column 'arabic' holds numbers but for '\u0663\u0664', and so is text: correct that"),
