@@ -27,7 +27,7 @@ def predicts(name: str) -> bool:
 
 def columns_beside(beside: Mapping[str, str]) -> dict[str, str]:
     """Columns of what stands beside the response; the others are numbers."""
-    return {name: column_of(text) for name, text in beside.items() if not is_number(column_of(text))}
+    return {name: column_of(text) for name, text in beside.items() if not is_number(text)}  # `7` is a column
 
 
 def without_gaps(table: Any, beside: Mapping[str, str]) -> Any:
@@ -77,7 +77,7 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
 
 
 def _constant(text, table):
-    return np.full(len(table), float(column_of(text)))
+    return np.full(len(table), float(text))
 
 
 def _column_beside(name, table, column):

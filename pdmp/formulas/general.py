@@ -31,7 +31,7 @@ from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.nonlinear import Expression, check_start, prior_of, read_expression
+from pdmp.formulas.nonlinear import Expression, advising, check_start, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
@@ -232,7 +232,8 @@ def regress(
 
 def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     """A fit whose run is None, sampled."""
-    run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
+    with advising(fit.family):
+        run, notes = sample(fit.model, seed=seed, **origin.run_options), list(origin.notes)
     words = iter(getattr(fit.model, "centring", list)())
     for one in fit.coding.predictors:
         for both in one.sets:
@@ -386,6 +387,8 @@ def make_general_model(
 ) -> tuple[Posterior, dict[str, Design], dict[str, Prior], list[str], Kept]:
     """The model, the coding of each parameter's columns, priors, notes and what is kept of the table; see `regress`."""
     first = family.named[0]
+    if asked.expression is not None and {roles["offset"], roles["exposure"]} != {None}:
+        raise ValueError("`offset` and `exposure` are for linear predictors: write the column into the expression.")
     check_exposure(family, roles["exposure"])
     described = {name: describe(f"{asked.response.text} ~ {side}") for name, side in asked.sides.items()}
     described |= {name: describe(f"`{name}` ~ {side}") for name, side in asked.imputed.items()}
@@ -393,8 +396,6 @@ def make_general_model(
         raise in_memory(family, asked)
     if family.is_nominal and roles["offset"] is not None:
         raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
-    if asked.expression is not None and {roles["offset"], roles["exposure"]} != {None}:
-        raise ValueError("`offset` and `exposure` are for linear predictors: write the column into the expression.")
     table = read_table(data)
     columns = columns_beside(asked.response.data)
     names = frozenset().union(*(one.names for one in described.values()))

@@ -9,10 +9,12 @@ multilevel modeling with the R package brms, The R Journal 10, has such formulas
 from __future__ import annotations
 
 import ast
+import contextlib
+import keyword
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
+from pdmp.errors import SamplingError
 from pdmp.expressions import nodes
 from pdmp.formulas.beside import USED
 from pdmp.formulas.table import is_numeric
@@ -88,15 +91,54 @@ class Expression:
         if isinstance(node, ast.BinOp):
             left, right = self._value(node.left, values), self._value(node.right, values)
             found = OPERATORS[type(node.op)](left, right)
-            known = isinstance(node.op, ast.Pow) and not self._names(node.left).intersection(self.parameters)
-            if known and isinstance(node.right, ast.Name) and self.called[node.right.id] in self.positive:
-                return nodes.where(left == 0.0, 0.0, found)  # and so are its derivatives
-            return found
+            data = self._data(node.left, values) if self._is_root(node) else None
+            return found if data is None else nodes.where(data == 0.0, 0.0, found)  # and so are its derivatives
         if isinstance(node, ast.UnaryOp):
             return OPERATORS[type(node.op)](self._value(node.operand, values))
         if isinstance(node, ast.Call):
-            return FUNCTIONS[node.func.id](self._value(node.args[0], values))
+            found = FUNCTIONS[node.func.id](self._value(node.args[0], values))
+            data = self._data(node.args[0], values) if self._is_root(node) else None
+            return found if data is None else nodes.where(data == 0.0, 0.0, found)
         return float(node.value) if isinstance(node, ast.Constant) else values[self.called[node.id]]
+
+    def _is_root(self, node):
+        """Whether a part is a power that is 0 where its base is, and of whose derivatives one may be infinite there."""
+        if not self._names(node).intersection(self.parameters):
+            return False
+        if isinstance(node, ast.Call):
+            return node.func.id == "sqrt"
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+            return False
+        whole = isinstance(node.right, ast.Constant) and float(node.right.value).is_integer()
+        return self._is_positive(node.right) and not whole
+
+    def _is_positive(self, node):
+        """Whether a part is above 0 whatever data and parameters are."""
+        if isinstance(node, ast.BinOp):
+            parts = [node.left] if isinstance(node.op, ast.Pow) else [node.left, node.right]
+            return not isinstance(node.op, ast.Sub) and all(map(self._is_positive, parts))
+        if isinstance(node, ast.Call):
+            of_any = node.func.id in ("exp", "expit", "inv_logit", "softplus", "log1p_exp", "Phi")
+            return of_any or node.func.id in ("sqrt", "square", "log1p", "expm1") and self._is_positive(node.args[0])
+        if isinstance(node, ast.Constant):
+            return node.value > 0
+        return isinstance(node, ast.Name) and self.called[node.id] in self.positive
+
+    def _data(self, node, values):
+        """The factor of data of a product, which is 0 where that is; None of what is no such product."""
+        names = self._names(node)
+        if not names.intersection(self.parameters):
+            return self._value(node, values) if names else None
+        if isinstance(node, ast.UnaryOp):
+            return self._data(node.operand, values)
+        if self._is_root(node):
+            return self._data(node.left if isinstance(node, ast.BinOp) else node.args[0], values)
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Mult, ast.Div)):
+            return None
+        left, right = self._data(node.left, values), self._data(node.right, values)
+        if left is None and isinstance(node.op, ast.Div):
+            return None
+        return right if left is None else left if right is None else OPERATORS[type(node.op)](left, right)
 
     def _names(self, node):
         return {self.called[one.id] for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in self.called}
@@ -111,16 +153,27 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
         For what is no expression of numbers, columns, parameters and functions that are known, or has not all
         parameters.
     """
-    quoted: dict[str, str] = {}
+    names: list[str] = []
 
     def plain(found):
-        name = f"quoted_{len(quoted)}_"
-        quoted[name] = found.group(1)
-        return name
+        """A name that Python reads as it is, unlike those in which it replaces letters by others."""
+        text, (quoted, module) = found.group(0), found.groups()
+        if module or text == "^" or keyword.iskeyword(text):
+            return "" if module else text.replace("^", "**")
+        names.append(text if quoted is None else quoted)
+        return f"name_{len(names) - 1}_"
 
-    plainly = re.sub(r"`([^`]*)`", plain, re.sub(r"\bnp\.(?=\w+\()", "", text)).replace("^", "**")
+    def named(node):
+        """A part as it was written."""
+        quoted = [name if name.isidentifier() else f"`{name}`" for name in names]
+        return re.sub(r"\bname_(\d+)_\b", lambda found: quoted[int(found.group(1))], ast.unparse(node))
+
+    parts_replaced = r"`([^`]*)`|\b(np\s*\.)(?=\s*\w+\()|\^|(?<![\w.])[^\W\d]\w*(?!\w|\s*\()"
+    plainly = " ".join(re.sub(parts_replaced, plain, text).split())
     try:
-        tree = ast.parse(plainly.strip(), mode="eval").body
+        if "#" in plainly:  # else the rest would be a comment
+            raise SyntaxError
+        tree = ast.parse(plainly, mode="eval").body
     except SyntaxError:
         raise ValueError(f"`formula`: {text!r} is no expression: {_written(parameters)}.") from None
     called: dict[str, str] = {}
@@ -133,19 +186,16 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
             if name not in FUNCTIONS or len(node.args) != 1 or node.keywords:
                 known = listed(list(FUNCTIONS), 20)
                 raise ValueError(
-                    f"`formula`: {ast.unparse(node)} is not known in an expression, whose functions, of one number "
+                    f"`formula`: {named(node)} is not known in an expression, whose functions, of one number "
                     f"each, are {known}; what is of columns alone may be a column{did_you_mean(name, list(FUNCTIONS))}"
                 )
             parts = node.args
         elif isinstance(node, ast.Name):
-            called[node.id], parts = quoted.get(node.id, node.id), []
+            called[node.id], parts = names[int(node.id.split("_")[1])], []
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             parts = []
         else:
-            own = ast.unparse(node)
-            for name, column in quoted.items():
-                own = own.replace(name, f"`{column}`")
-            raise ValueError(f"`formula`: {own!r} cannot be in an expression: {_written(parameters)}.")
+            raise ValueError(f"`formula`: {named(node)!r} cannot be in an expression: {_written(parameters)}.")
         for part in parts:
             check(part)
 
@@ -158,11 +208,11 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
     for part in parts:
         if isinstance(part, ast.expr) and not any(isinstance(one, ast.Name) for one in ast.walk(part)):
             _check_number(part)
-    names = tuple(dict.fromkeys(called.values()))
-    missing = [name for name in parameters if name not in names]
+    found = tuple(dict.fromkeys(called.values()))
+    missing = [name for name in parameters if name not in found]
     if missing:
         raise ValueError(f"`formula` names {missing[0]!r}, which is not in the expression {text!r}.")
-    return Expression(text, tuple(parameters), tuple(n for n in names if n not in parameters), tree, called)
+    return Expression(text, tuple(parameters), tuple(name for name in found if name not in parameters), tree, called)
 
 
 def _check_number(part):
@@ -274,6 +324,31 @@ def check_start(family: Family, model: Any) -> None:
             "`formula`: the expression has no finite derivative with the parameters at the means of their priors. An "
             'exponent that is above 0 has link={"its name": "log"}, and a prior of its logarithm.'
         )
+
+
+#: What errors of sampling advise for models at large, and what a formula has for it.
+ADVICE = {
+    "For parameters with bounds use `transforms=`, or pdmp.Bounded": (
+        'A parameter that is above 0 has link={"its name": "log"}, and a prior of its logarithm'
+    ),
+    "else give proper priors, `initial=`, or a process of your choice": "else give priors that keep it where there is "
+    "a value",
+    "give `initial=` another point": "give priors whose means are such a place",
+}
+
+
+@contextlib.contextmanager
+def advising(family: Family) -> Iterator[None]:
+    """A context in which a regression is sampled: errors of one with an expression name what formulas have."""
+    try:
+        yield
+    except (ValueError, SamplingError) as error:
+        said = str(error)
+        for general, own in ADVICE.items():
+            said = said.replace(general, own)
+        if family.predictor is not None:
+            error.args = (said, *error.args[1:])
+        raise
 
 
 def prior_of(name: str, design: Any, priors: Mapping[str, Any] | None) -> Prior:

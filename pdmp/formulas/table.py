@@ -289,7 +289,8 @@ def check_roles(roles: Mapping[str, str | None], table: Any, where: str = "`data
 
 def is_numeric(column: Any) -> bool:
     """Whether a column holds numbers."""
-    return bool(import_pandas().api.types.is_numeric_dtype(column))
+    types = import_pandas().api.types
+    return bool(types.is_numeric_dtype(column) or types.is_bool_dtype(column))  # those of Arrow, too
 
 
 def weigh(table: Any, weights: str | None) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.formulas import nonlinear
+from pdmp.formulas import general, nonlinear
 from pdmp.formulas.checks import leanings
 from pdmp.formulas.general import parameters_inside
 from pdmp.models.priors import Flat, HalfNormal, HalfStudentT, Normal, StudentT
@@ -27,6 +27,10 @@ DECAY_PRIORS = {
     "rate: z": Normal(0.1, 0.3),
     "sigma": HalfNormal(1.3),
 }
+
+
+N1 = Normal(0.0, 1.0)
+LINE = {"y": "y ~ b * x", "b": "~ 1"}
 
 
 def table(n=23):
@@ -192,6 +196,139 @@ def test_a_power_of_zero_is_zero_and_has_derivatives():
     assert natural["h: Intercept"].shape == (1,)
 
 
+#: Parts that are 0 where the dose is: what is written, and NumPy's values of a, b and the doses.
+ROOTS = {
+    "a ratio": ("(dose / a) ** b / (1 + (dose / a) ** b)", lambda a, b, x: (x / a) ** b / (1.0 + (x / a) ** b)),
+    "a growth": ("1 - exp(-(dose / a) ** b)", lambda a, b, x: 1.0 - np.exp(-((x / a) ** b))),
+    "a sum": ("a * dose ** (b + 1)", lambda a, b, x: a * x ** (b + 1.0)),
+    "a multiple": ("a * dose ** (2 * b)", lambda a, b, x: a * x ** (2.0 * b)),
+    "a power": ("a * dose ** b ** 2", lambda a, b, x: a * x ** (b**2)),
+    "a function": ("a * dose ** exp(b)", lambda a, b, x: a * x ** np.exp(b)),
+    "a product": ("(a * dose) ** b", lambda a, b, x: (a * x) ** b),
+    "a negative product": ("(-a * -dose / s) ** (b / 3)", lambda a, b, x: (a * x / table().s) ** (b / 3.0)),
+    "a square root": ("b * sqrt(a * dose)", lambda a, b, x: b * np.sqrt(a * x)),
+    "a power of a root": ("a * sqrt(b * dose) ** b", lambda a, b, x: a * np.sqrt(b * x) ** b),
+    "a number": ("b * (a * dose) ** 1.5", lambda a, b, x: b * (a * x) ** 1.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:(divide|invalid|overflow)")  # of what `where` leaves out, in plain Python
+@pytest.mark.parametrize("what", ROOTS)
+def test_parts_that_are_zero_where_data_are_have_derivatives_there(what):
+    text, value = ROOTS[what]
+    fit = prepared(
+        {"y": f"y ~ {text}", "a + b": "~ 1"},
+        {"a": Normal(0.3, 0.5), "b": Normal(0.2, 0.4)},
+        table().drop(columns="a"),
+        link=dict.fromkeys("ab", "log"),
+    )
+    natural, x = natural_points(fit, 3)
+    a, b = (np.exp(natural[f"{name}: Intercept"]) for name in "ab")
+    dose = table().dose.to_numpy()
+    wanted = [np.broadcast_to(value(a[k], b[k], dose), dose.shape) for k in range(3)]
+    assert (dose == 0.0).any()
+    np.testing.assert_allclose(fit.predicted(x, None, "link", "error", None), wanted, rtol=1e-12, atol=1e-15)
+    steps = np.eye(fit.model.dim) * 1e-6
+    for point in x:
+        numeric = [(fit.model.potential(point + e) - fit.model.potential(point - e)) / 2e-6 for e in steps]
+        # Errors of central differences: 1e-16 of a potential of up to 1e6 over 1e-6.
+        scale = 1.0 + abs(fit.model.potential(point))
+        np.testing.assert_allclose(fit.model.gradient(point), numeric, rtol=1e-5, atol=1e-9 * scale)
+        assert np.all(np.isfinite(fit.model.hessian(point)))
+
+
+def test_what_may_be_negative_or_zero_elsewhere_is_no_root():
+    """Exponents without a sign, sums, and denominators that are 0 where the data are: as Python computes them."""
+    a, b, x = np.array([2.0]), np.array([0.5]), np.array([0.0])
+    own = {"positive": frozenset("ab")}
+    with np.errstate(all="ignore"):
+        for text, wanted in (
+            ("x ** (a - b)", 0.0),
+            ("x ** -b", np.inf),
+            ("(a + x) ** b", 2.0**0.5),
+            ("(x / (a * x)) ** b", np.nan),
+            ("(x - a) ** b", np.nan),
+            ("(b * x) ** 2", 0.0),
+        ):
+            expression = nonlinear.read_expression(text, [name for name in "ab" if name in text])
+            expression = nonlinear.replace(expression, **own)
+            given = {"a": a, "b": b}
+            found = expression([x], [given[name] for name in expression.parameters])
+            np.testing.assert_array_equal(found, [wanted], err_msg=text)
+
+
+NAMES = {
+    "letters that Python replaces by others": ("b * \u00b5 + c * \u03bc", ["\u00b5", "\u03bc"]),
+    "those in backticks": ("b * `\u00b5` + c * `\ufb01`", ["\u00b5", "\ufb01"]),
+    "ligatures": ("b * \ufb01 + c * fi", ["\ufb01", "fi"]),
+    "what stands for a name elsewhere": ("b * `a b` + c * name_0_", ["a b", "name_0_"]),
+    "operators": ("b * `x^2` + c * `np.exp(x)`", ["x^2", "np.exp(x)"]),
+    "numbers": ("b * `2019` + c * `1e3`", ["2019", "1e3"]),
+    "infinity": ("b * `inf` + c * nan", ["inf", "nan"]),
+    "functions": ("b * exp + c * `log`", ["exp", "log"]),
+    "several lines": ("b * one\n  + c *\n two", ["one", "two"]),
+}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_columns_are_those_of_their_names_in_fits_and_in_new_rows(what):
+    text, names = NAMES[what]
+    columns = {"\u00b5", "\u03bc", "\ufb01", "fi", "a b", "name_0_", "x^2", "np.exp(x)", "2019", "1e3", "inf", "nan"}
+    columns |= {"exp", "log", "one", "two"}
+    rng = np.random.default_rng(8)
+    data = table().assign(**{name: rng.uniform(k, k + 1.0, 23) for k, name in enumerate(sorted(columns))})
+    fit = prepared({"y": f"y ~ {text}", "b + c": "~ 1"}, {"b": N1, "c": Normal(3.0, 0.1)}, data)
+    natural, x = natural_points(fit, 2)
+    b, c = (natural[f"{name}: Intercept"][:, None] for name in "bc")
+    wanted = b * data[names[0]].to_numpy() + c * data[names[1]].to_numpy()
+    np.testing.assert_allclose(fit.predicted(x, None, "link", "error", None), wanted, rtol=1e-13)
+    new = data.iloc[::-1].reset_index(drop=True)
+    np.testing.assert_allclose(fit.predicted(x, new, "link", "error", None), wanted[:, ::-1], rtol=1e-13)
+
+
+def test_columns_beside_the_response_that_are_called_by_numbers():
+    data = table().rename(columns={"s": "7", "m": "3"})
+    priors = {"Intercept": Normal(0.3, 2.0)}
+    fits = prepared("y | se(`7`) ~ 1", priors, data), prepared("won | trials(`3`) ~ 1", priors, data, "binomial")
+    y, sd, won, m = (data[name].to_numpy() for name in ("y", "7", "won", "3"))
+    laws = [lambda b: stats.norm.logpdf(y, b, sd), lambda b: stats.binom.logpmf(won, m, special.expit(b))]
+    for fit, law in zip(fits, laws, strict=True):
+        natural, x = natural_points(fit, 1)
+        np.testing.assert_allclose(
+            fit.log_likelihoods(x, np.arange(23))[0], law(natural["Intercept"][0]), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_truth_values_of_arrow_are_numbers():
+    pytest.importorskip("pyarrow")
+    data = table().assign(sure=lambda t: t.x > 2.0)
+    fits = [
+        prepared({"y": "y ~ b + c * sure", "b + c": "~ 1"}, {"b": N1, "c": N1}, data.astype({"sure": kind}))
+        for kind in (bool, "boolean", "bool[pyarrow]")
+    ]
+    assert len({fit.model.potential(np.array([0.1, 0.5, 0.2])) for fit in fits}) == 1
+
+
+BOUNDS = "For parameters with bounds use `transforms=`, or pdmp.Bounded"
+FAILURES = {
+    pdmp.SamplingError: f"failed. {BOUNDS}; else give proper priors, `initial=`, or a process of your choice.",
+    ValueError: f"give `initial=` another point. {BOUNDS}.",
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_errors_of_sampling_advise_what_a_formula_has(kind, monkeypatch):
+    def sample(*_, **__):
+        raise kind(FAILURES[kind])
+
+    monkeypatch.setattr(general, "sample", sample)
+    with pytest.raises(kind) as caught:
+        prepared(LINE, {"b": N1}).sample()
+    assert 'link={"its name": "log"}' in str(caught.value) and "=`" not in str(caught.value)
+    with pytest.raises(kind, match="transforms="):
+        prepared("s ~ x", None, family="gamma").sample()
+
+
 def test_priors_of_coefficients_have_the_unit_of_the_parameter():
     data = table()
     fit = prepared(DECAY, {"floor": Normal(0.5, 2.0), "top": Normal(30.0, 8.0), "rate": StudentT(3.0, 0.0, 0.25)}, data)
@@ -256,8 +393,6 @@ def test_the_identity_is_a_link_of_a_probability_in_an_expression_alone():
     )
 
 
-N1 = Normal(0.0, 1.0)
-LINE = {"y": "y ~ b * x", "b": "~ 1"}
 REFUSED = {
     "a prior": (LINE, {}, {}, "must have a prior of 'b' with a mean and a scale"),
     "a flat prior": (LINE, {"b": Flat()}, {}, 'link={"b": "log"}'),
@@ -272,6 +407,8 @@ REFUSED = {
     "an attribute": ({"y": "y ~ b * x.T", "b": "~ 1"}, {"b": N1}, {}, "'x.T' cannot be"),
     "a test": ({"y": "y ~ b * (x > 2)", "b": "~ 1"}, {"b": N1}, {}, "'x > 2' cannot be"),
     "an imaginary number": ({"y": "y ~ b * 2j", "b": "~ 1"}, {"b": N1}, {}, "'2j' cannot be"),
+    "a comment": ({"y": "y ~ b * x # + x", "b": "~ 1"}, {"b": N1}, {}, "is no expression"),
+    "a keyword": ({"y": "y ~ b * (x if x else 1)", "b": "~ 1"}, {"b": N1}, {}, "'x if x else 1' cannot be"),
     "half an expression": ({"y": "y ~ b *", "b": "~ 1"}, {"b": N1}, {}, "is no expression"),
     "a column that is not there": ({"y": "y ~ b * w", "b": "~ 1"}, {"b": N1}, {}, "'w', and `data` has no such"),
     "text": ({"y": "y ~ b * a", "b": "~ 1"}, {"b": N1}, {}, '{"b": "~ a"}'),
@@ -282,7 +419,7 @@ REFUSED = {
     "a link": (LINE, {"b": N1}, {"link": {"b": "sqrt"}}, "`link` of 'b' must be"),
     "a link of nothing": (LINE, {"b": N1}, {"link": {"c": "log"}}, "`link` names 'c'"),
     "an offset": (LINE, {"b": N1}, {"offset": "z"}, "write the column into the expression"),
-    "an exposure": (LINE, {"b": N1}, {"exposure": "s"}, "`exposure` is for|write the column"),
+    "an exposure": (LINE, {"b": N1}, {"exposure": "s"}, "write the column"),
     "categories": ({"k": "k ~ b * x", "b": "~ 1"}, {"b": N1}, {"family": "cumulative"}, "no single predictor"),
     "imputed": ({"y": "y ~ b * x + mi(z)", "b": "~ 1", "z": "z | mi() ~ x"}, {"b": N1}, {}, r"mi\(x\) is for linear"),
     "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
