@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-
 import numpy as np
 
 from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.checks import describe
-from pdmp.engine.executors import cpu_count
 from pdmp.engine.result import Run
 from pdmp.errors import warn
+from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA, Process
 
 #: Part of a window in which the step adapts, and which is left out: of the first, and of one whose step begins at that
@@ -40,7 +38,7 @@ def run_window(
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()
-    with concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp") as executor:
+    with thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
         list(executor.map(Chain.advance, chains))
     raised = [chain.cause for chain in chains if chain.cause is not None]
     for error in raised:

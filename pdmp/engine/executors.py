@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import contextvars
 import io
 import math
 import mmap
@@ -41,7 +42,7 @@ from pdmp.errors import warn
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
-from pdmp.native.threads import cpu_count
+from pdmp.native.threads import cpu_count, thread_pool
 
 SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain before it returns what it has recorded, but for `Segments`
 SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
@@ -484,8 +485,9 @@ class Threads:
         self._own = None
         if executor is None:
             threads = min(len(chains), cpu_count())
-            executor = self._own = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="pdmp")
+            executor = self._own = thread_pool(threads, "pdmp")
         self._executor, self._stop = executor, stop
+        self._known, self._gradient = set(), requirements.gradient_of_function(chains[0])
 
     def __enter__(self):
         return self
@@ -496,7 +498,14 @@ class Threads:
 
     def submit(self, chain, seconds):
         """The future of a segment; None if it has to wait, for another one to be collected."""
-        return self._executor.submit(chain.advance, seconds, self._stop)
+        # In a pool of the user's, whose threads may have been begun elsewhere: with the context of the caller as well.
+        return self._executor.submit(contextvars.copy_context().run, self._advance, chain, seconds)
+
+    def _advance(self, chain, seconds):
+        if self._gradient is not None and threading.get_ident() not in self._known:
+            self._known.add(threading.get_ident())
+            requirements.check_thread(chain.process.model, *self._gradient)
+        return chain.advance(seconds, self._stop)
 
     def collect(self, chain, future):
         """Bring a chain to where its segment, which is done, has ended."""

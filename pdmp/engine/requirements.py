@@ -93,6 +93,38 @@ def with_potential(required, process, x):
     return pickle.dumps(pickle.loads(required) | {"values": found[0], "tables": tables}, protocol=5)
 
 
+def gradient_of_function(chain):
+    """A point and the gradient there, for `check_thread`; None of a model that is no Python function's.
+
+    Nor of one that has another gradient each time.
+    """
+    process = chain.process
+    if not _has(process, lambda value: hasattr(value, "callback")):
+        return None
+    x = np.asarray(chain.state.x)[: process.model.dim]  # a process may have coordinates of its own behind them
+    point = x + 0.1 * np.maximum(1.0, np.abs(x)) * np.random.default_rng(x.size).standard_normal(x.shape)
+    found = [_gradient(process.model, point) for _ in range(2)]
+    return (point, found[0]) if same_values(process.model, *found) else None
+
+
+def _gradient(model, point):
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(model.gradient(point), dtype=float)
+    except Exception:  # noqa: BLE001 - outside its support a function may raise anything
+        return np.full(model.dim, np.nan)
+
+
+def check_thread(model, point, gradient):
+    """A `SamplingError` where a Python function computes another gradient in this thread than in the caller's."""
+    if not same_values(model, _gradient(model, point), gradient):
+        raise SamplingError(
+            f"the function of {type(model).__name__} computes another gradient in a thread of the run than in the "
+            "caller's, as it reads what each thread has its own of, such as threading.local: keep that in a ContextVar "
+            "or in a global."
+        )
+
+
 def check_versions(required):
     """A `SamplingError` where the versions of this worker are not those of the process that coordinates."""
     here = versions()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextvars
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -48,6 +49,19 @@ def added(parts: Iterable[tuple]) -> tuple:
     return totals
 
 
+def thread_pool(workers: int, name: str) -> concurrent.futures.ThreadPoolExecutor:
+    """A pool of threads that have the caller's context, such as values of a `ContextVar` and `np.errstate`."""
+    context = contextvars.copy_context()
+    return concurrent.futures.ThreadPoolExecutor(
+        workers, thread_name_prefix=name, initializer=_adopt, initargs=(context,)
+    )
+
+
+def _adopt(context):
+    for variable, value in context.items():
+        variable.set(value)
+
+
 def each(function: Callable[..., Any], items: Iterable[tuple]) -> Iterator[Any]:
     """``function(*item)`` of each item, in order, on threads; a few of them ahead of the one that is taken."""
     items = list(items)
@@ -56,10 +70,10 @@ def each(function: Callable[..., Any], items: Iterable[tuple]) -> Iterator[Any]:
         for item in items:
             yield function(*item)
         return
-    with concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="pdmp-rows") as pool:
+    with thread_pool(workers, "pdmp-rows") as executor:
         waiting: collections.deque = collections.deque()
         for item in items:
-            waiting.append(pool.submit(function, *item))
+            waiting.append(executor.submit(function, *item))
             if len(waiting) > 2 * workers:
                 yield waiting.popleft().result()
         while waiting:

@@ -11,7 +11,6 @@ Stat. Comput. 33.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import csv
 import itertools
@@ -30,11 +29,12 @@ from pdmp.automatic.sampling import sample
 from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.checkpoint import digest, model_values, same_values
-from pdmp.engine.executors import check_executor, cpu_count
+from pdmp.engine.executors import check_executor
 from pdmp.engine.run import extend
 from pdmp.errors import SamplingError
 from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
@@ -352,9 +352,9 @@ def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
     if workers is None:
         workers = 1 if clock == "seconds" else cpu_count()
-    with warnings.catch_warnings(), concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool:
+    with warnings.catch_warnings(), thread_pool(workers, "tuning") as executor:
         warnings.simplefilter("ignore", UserWarning)  # an arm may diverge: the result says so
-        yield pool
+        yield executor
 
 
 def mamba(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import contextvars
 import importlib.util
 import mmap
 import multiprocessing
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from pdmp.engine import executors
 from pdmp.engine.chain import Chain
 from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
+from pdmp.native import threads
 from tests.engine.helpers_executors import CALL, Elsewhere, regression
 from tests.engine.helpers_run import PROCESSES, Serial, same
 from tests.toys import Telegraph, Walls
@@ -386,6 +389,69 @@ def test_ctrl_c_within_a_function_of_the_users_keeps_its_call(tmp_path):
     finally:
         signal.signal(signal.SIGINT, handler)
     assert run.stopped == "interrupted" and ended.exists()
+
+
+SCALE = contextvars.ContextVar("scale", default=1.0)
+LOCAL = threading.local()
+
+
+def scaled(scale):
+    """A normal density whose standard deviation is that of the thread in which it is called."""
+
+    def potential(x):
+        return 0.5 * (x @ x) / scale() ** 2, x / scale() ** 2
+
+    return pdmp.models.from_function(potential, 2, initial=np.array([1.0, -2.0]))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "where", ["threads", "a pool that has begun", "automatic", pytest.param("tempered", marks=pytest.mark.slow)]
+)
+def test_threads_of_a_run_have_the_context_of_the_caller(where):
+    def run_in_context():
+        SCALE.set(10.0)
+        call = {"seed": 1, "chains": 2}
+        with np.errstate(divide="raise"), contextlib.ExitStack() as stack:
+            model = scaled(lambda: SCALE.get() if np.geterr()["divide"] == "raise" else 1.0)
+            if where == "automatic":
+                return pdmp.sample(model, gradients=200, **call)
+            if where == "tempered":
+                return pdmp.sample(model, gradients=2000, tempered=True, **call)
+            if where == "a pool that has begun":
+                pool = call["executor"] = stack.enter_context(concurrent.futures.ThreadPoolExecutor(2))
+                list(pool.map(abs, range(10)))
+            return pdmp.sample(pdmp.ZigZag(model), events=300, **call)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it is short
+        run = contextvars.copy_context().run(run_in_context)
+    # With a standard deviation of 1 a path of 300 events never comes beyond 6.
+    assert np.abs(run.draws(50)).max() > 6.0
+
+
+@pytest.mark.exact
+def test_passes_over_rows_have_the_context_of_the_caller():
+    token = SCALE.set(10.0)
+    try:
+        assert list(threads.each(lambda _: SCALE.get(), [(k,) for k in range(40)])) == [10.0] * 40
+    finally:
+        SCALE.reset(token)
+
+
+@pytest.mark.exact
+def test_a_function_that_is_another_one_in_each_thread_is_refused():
+    LOCAL.scale = 10.0
+    model = scaled(lambda: getattr(LOCAL, "scale", 1.0))
+    with pytest.raises(pdmp.SamplingError, match=r"another gradient in a thread of the run .* threading\.local"):
+        pdmp.sample(pdmp.ZigZag(model), events=100, seed=1, chains=2)
+    noise = np.random.default_rng(1)
+    noisy = pdmp.models.from_function(
+        lambda x: (0.5 * (x @ x), x + 1e-3 * noise.standard_normal(2)), 2, check_gradient=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert pdmp.sample(pdmp.BPS(noisy), events=100, seed=1, chains=2).events.tolist() == [100, 100]
 
 
 @pytest.mark.exact

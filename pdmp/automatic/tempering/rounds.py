@@ -9,7 +9,6 @@ steps adapt; only what follows is counted.
 
 from __future__ import annotations
 
-import concurrent.futures
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,9 +22,9 @@ from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.process import ACCEPTANCE, LONG, SHORT, Tempered
 from pdmp.automatic.tempering.references import Mixture, defended, fitted
 from pdmp.engine.chain import Budget, Chain
-from pdmp.engine.executors import cpu_count
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
+from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA
 
 FIRST_RUNGS = 12  #: of the first round
@@ -93,7 +92,7 @@ def run_round(
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()
-    with concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp") as executor:
+    with thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
         list(executor.map(Chain.advance, chains))
     failed = [chain for chain in chains if chain.failure is not None]
     if failed:

@@ -6,14 +6,13 @@ are neighbours in memory, and TILE is known when the loop is compiled.
 
 from __future__ import annotations
 
-import concurrent.futures
-
 import numba
 import numpy as np
 
 from pdmp.diagnostics.stein.inputs import cholesky
 from pdmp.diagnostics.stein.kernels import as_kernel
 from pdmp.native.classes import entry, vectorised
+from pdmp.native.threads import thread_pool
 
 #: Draws handled together, an even number: their sums stay in the fastest cache. In plain Python a small one is faster.
 TILE = 4 if numba.config.DISABLE_JIT else 256
@@ -155,8 +154,8 @@ class Pairs:
         if threads == 1:
             list(map(work, range(len(out))))
         else:
-            with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, range(len(out))))
+            with thread_pool(threads, "pdmp-pairs") as executor:
+                list(executor.map(work, range(len(out))))
         return out.ravel()[: self.n]
 
     def add_row(self, i, out, factor=1.0):
