@@ -65,6 +65,8 @@ def _check():
             raise ImportError(f"numba {numba.__version__} has changed {owner.__name__}.{name}.")
     for name in (*FLAGS, "forceinline", "no_cpython_wrapper"):
         getattr(CPUTargetOptions, name)
+    for name in OPTIONS:
+        getattr(numba.config, name)
     if _unboxers.functions[numba.types.NumPyRandomGeneratorType] is not boxing.unbox_numpy_random_generator:
         raise ImportError(f"numba {numba.__version__} takes generators apart elsewhere.")
 
@@ -200,6 +202,8 @@ def _described(kind):
     return str((str(kind), cls and (cls.__module__, cls.__qualname__), getattr(kind, "fields", None), members))
 
 
+#: Numba's options, from the environment, with which a function becomes other machine code.
+OPTIONS = ("BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DEBUGINFO_DEFAULT")
 #: What psABI's level 3 has, by LLVM's names: processors since 2013.
 LEVEL_3 = {"avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse4.2", "xsave"}
 #: What shipped code is made for, the best first: LLVM's processor and features, and what another must have to run it.
@@ -264,7 +268,8 @@ class _CodeOnDisk:
         kinds = signature if isinstance(signature, tuple) else (*signature.args, signature.return_type)
         made_from = fingerprint([self.function]), [_described(kind) for kind in kinds]
         versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, GENERATORS
-        text = repr((*versions, processor, made_from))
+        options = [int(getattr(numba.config, name) or 0) for name in OPTIONS]
+        text = repr((*versions, options, processor, made_from))
         if UNIQUE in text or " at 0x" in text:
             return None
         name = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")

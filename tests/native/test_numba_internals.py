@@ -233,6 +233,26 @@ def test_which_code_that_came_with_the_package_is_used(missing, name, features, 
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("option", numba_internals.OPTIONS)
+def test_code_of_other_options_of_numba_has_another_name(option, monkeypatch):
+    """Above all with NUMBA_BOUNDSCHECK: code without checks would say that all is well."""
+    found = numba_internals._CodeOnDisk(python)
+
+    def name():
+        return found.name((numba.types.float64,), V3)
+
+    before = name()
+    monkeypatch.setattr(numba.config, option, 1 - bool(getattr(numba.config, option)))
+    other = name()
+    assert other != before
+    monkeypatch.undo()
+    assert name() == before
+    if option == "BOUNDSCHECK":  # which is None where nobody has asked
+        monkeypatch.setattr(numba.config, option, 0)
+        assert name() == before
+
+
+@pytest.mark.exact
 def test_code_that_came_is_looked_for_before_ones_own(monkeypatch):
     """Else which code runs, and its last bits, would depend on what is in a cache; each by names of its own."""
 
