@@ -424,7 +424,7 @@ def advance_segment(parcel, packed, seconds, size):
         chain.advance(seconds, interrupted, size)
         if chain.failure is not None:
             parcel.close()
-        return pickle.dumps((chain.carried(), chain.blocks), protocol=5)
+        return pickle.dumps((chain.carried(), chain.blocks, requirements.processor()), protocol=5)
 
 
 _interrupted = threading.Event()
@@ -529,6 +529,7 @@ class Workers:
         self._contents = Contents(chains[0], imports_main(executor))
         self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
         self._away, self._carriers, self._at_home = set(), set(), set()  # futures
+        self._other = False  # whether a worker has another processor
 
     def __enter__(self):
         return self
@@ -576,9 +577,17 @@ class Workers:
         if packed is None:
             self._returned.add(chain.number)
         else:
-            carried, blocks = pickle.loads(packed)
+            carried, blocks, processor = pickle.loads(packed)
             chain.take(*carried)
             chain.blocks += blocks
+            if processor != requirements.processor() and not self._other:
+                self._other = True
+                warn(
+                    f"`executor`: a worker computes for processors {processor[0]!r}, and this process for "
+                    f"{requirements.processor()[0]!r}: averages are right, but the last bits of paths, and so "
+                    "paths of one seed, may depend on which worker had which segment. For the same bits set NUMBA_CPU_NAME and "
+                    "NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
+                )
 
     def watch(self):
         """As for `Threads`."""

@@ -19,6 +19,7 @@ import sys
 import time
 
 import numpy as np
+from numba.core.registry import cpu_target
 
 from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.engine.preflight import is_trusted
@@ -43,6 +44,12 @@ def versions():
     text += f", edited after process {os.getpid()} of {platform.node()} had read them)" if last > _begun else ")"
     found = {"Python": ".".join(map(str, sys.version_info[:2])), _FOLDER.name: text}
     return found | {name: str(sys.modules[name].__version__) for name in LIBRARIES if name in sys.modules}
+
+
+@functools.cache
+def processor():
+    """What numba makes machine code for here: name and features of the processor, or those that were asked for."""
+    return cpu_target.target_context.codegen().magic_tuple()[1:]
 
 
 def _module(name):

@@ -25,7 +25,7 @@ import pytest
 import discrete
 import pdmp
 from pdmp.engine import chain as chain_module
-from pdmp.engine import executors
+from pdmp.engine import executors, requirements
 from pdmp.engine.chain import Chain
 from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
@@ -268,6 +268,39 @@ def test_a_worker_keeps_few_parcels(monkeypatch):
         contents.parcel.open()
         contents.close()
     assert list(opened) == parcels[-executors.OPEN_PARCELS :]
+
+
+@pytest.mark.exact
+def test_workers_with_another_processor_are_told_of_once(monkeypatch):
+    """Their machine code may have other last bits."""
+    here, asked = requirements.processor(), []
+
+    def processor():
+        asked.append(None)  # by the second worker of two, in its segments: each is asked for once there
+        return ("sapphirerapids", here[1]) if isinstance(asking[-1], bool) and asking[-1] else here
+
+    asking = [None]
+
+    class Mixed(Elsewhere):
+        def submit(self, function, /, *args):
+            asking.append(self.tasks % 2 == 1)
+            try:
+                return super().submit(function, *args)
+            finally:
+                asking.append(None)
+
+    call = {"events": 200, "chains": 3, "seed": 2, "warmup": 0.1}
+    alone = pdmp.sample(Telegraph(), **call)
+    monkeypatch.setattr(requirements, "processor", processor)
+    with pytest.warns(UserWarning) as caught:
+        run = pdmp.sample(Telegraph(), executor=Segments(Mixed(), 1.0), **call)
+    said = [str(one.message) for one in caught if "processors" in str(one.message)]
+    assert len(said) == 1 and f"for processors 'sapphirerapids', and this process for {here[0]!r}" in said[0]
+    assert same(run, alone) and len(asked) >= 6
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pdmp.sample(Telegraph(), executor=Segments(Elsewhere(), 1.0), **call)
+    assert not [one for one in caught if "processors" in str(one.message)]
 
 
 @pytest.mark.exact
