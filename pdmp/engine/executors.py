@@ -434,33 +434,43 @@ _interrupted = threading.Event()
 def _interruption(home):
     """An event that Ctrl-C sets where a segment runs in a main thread, of `home` or of a worker.
 
-    Nothing is raised within compiled code, or on the way to a function that it calls. In `home` Ctrl-C takes effect
-    after the segment, and at once if it comes again; a worker is sent it by the terminal, and its run stops elsewhere.
+    A worker is sent it by the terminal, and its run stops elsewhere.
     """
-    _interrupted.clear()
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread():
-        yield _interrupted
-    elif (platform.node(), os.getpid()) != home:
+    if (platform.node(), os.getpid()) == home or threading.current_thread() is not threading.main_thread():
+        with deferred() as interrupted:
+            yield interrupted
+    else:
+        _interrupted.clear()
         # Not reset: a worker that dies of it between two segments would break the pool.
         signal.signal(signal.SIGINT, lambda *_: _interrupted.set())
         yield _interrupted
-    elif not callable(before):  # ignored, or the end of the process
-        yield _interrupted
-    else:
 
-        def note(*signalled):
-            if _interrupted.is_set():
-                before(*signalled)
-            _interrupted.set()
 
-        signal.signal(signal.SIGINT, note)
-        try:
-            yield _interrupted
-        finally:
-            signal.signal(signal.SIGINT, before)
-        if _interrupted.is_set():
-            before(signal.SIGINT, None)
+@contextlib.contextmanager
+def deferred():
+    """An event that Ctrl-C sets in a main thread; it is raised after the context, or at once if it comes again.
+
+    So nothing is raised within compiled code, on the way to a function that it calls, or half-way through what must be
+    whole.
+    """
+    interrupted, before = threading.Event(), signal.getsignal(signal.SIGINT)
+    # Not where it is ignored, or ends the process.
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield interrupted
+        return
+
+    def note(*signalled):
+        if interrupted.is_set():
+            before(*signalled)
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted.is_set():
+        before(signal.SIGINT, None)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -585,8 +595,8 @@ class Workers:
                 warn(
                     f"`executor`: a worker computes for processors {processor[0]!r}, and this process for "
                     f"{requirements.processor()[0]!r}: averages are right, but the last bits of paths, and so "
-                    "paths of one seed, may depend on which worker had which segment. For the same bits set NUMBA_CPU_NAME and "
-                    "NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
+                    "paths of one seed, may depend on which worker had which segment. For the same bits set "
+                    "NUMBA_CPU_NAME and NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
                 )
 
     def watch(self):

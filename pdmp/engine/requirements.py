@@ -48,8 +48,9 @@ def versions():
 
 @functools.cache
 def processor():
-    """What numba makes machine code for here: name and features of the processor, or those that were asked for."""
-    return cpu_target.target_context.codegen().magic_tuple()[1:]
+    """What numba makes machine code for here: a processor's name, and a hash of its features."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return name, hashlib.sha256(features.encode()).hexdigest()[:8]
 
 
 def _module(name):

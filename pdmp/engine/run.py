@@ -45,7 +45,7 @@ from pdmp.engine.checks import (
     known_length,
     target_dim,
 )
-from pdmp.engine.executors import check_executor, place_of
+from pdmp.engine.executors import check_executor, deferred, place_of
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import (
     contents,
@@ -471,16 +471,18 @@ def _drive(chains, info, executor, progress, file, started, goal):
     if broken is not None and not isinstance(broken, Exception):  # that the program ends, not that a run fails
         raise broken
     info, run = info | {"wall_seconds": perf_counter() - started}, None
-    failed = [chain for chain in chains if chain.failure is not None]
+    failed, texts, shortfall = [chain for chain in chains if chain.failure is not None], [], None
     try:
-        for _ in each(Chain.join, [(chain,) for chain in chains]):
-            pass
-        run = Run(info, [c.finish(last=True) for c in chains], process=chains[0].process, chains=chains, extend=extend)
-        run._known = _known(run.process)
+        with deferred():
+            for _ in each(Chain.join, [(chain,) for chain in chains]):
+                pass
+            records = [c.finish(last=True) for c in chains]
+            run = Run(info, records, process=chains[0].process, chains=chains, extend=extend)
+            run._known = _known(run.process)
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             seen = looked_at(run)
-            texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(seen), *anchor_warning(run)]
+            texts += [*run.process.report.warnings(run.process, run.stats), *step_warning(seen), *anchor_warning(run)]
             texts += copies_warning(run)
             looks = (jump_warning, gradient_warning, law_warning, large_step_warning)
             info["wrong_gradient"] = next(filter(None, (look(seen) for look in looks)), [])
@@ -494,6 +496,13 @@ def _drive(chains, info, executor, progress, file, started, goal):
                 if asked is None and not are_short.get():
                     texts += short_warning(run)
             run.said = frozenset(text.rstrip(".") for text in [*texts, *said_before])
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        texts.append(
+            "the looks after the run were interrupted: the run is whole, but not all is known that a warning would say "
+            "of its gradients, tails and effective draws."
+        )
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
         broken = broken or error
     if broken is not None:

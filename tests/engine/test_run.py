@@ -5,6 +5,7 @@ import io
 import math
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -718,6 +719,30 @@ def test_ctrl_c_with_another_executor():
     with interrupted():
         run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Segments(Serial(), 0.1))
     assert run.stopped == "interrupted" and run.stats["total_events"] > 100
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("where", ["looked_at", "short_warning", "finish"])
+def test_ctrl_c_in_the_looks_after_a_run_returns_it(where, monkeypatch):
+    """They take minutes where a gradient takes a second."""
+    owner = chain_module.Chain if where == "finish" else run_module
+    whole, look = pdmp.sample(Telegraph(), events=400, seed=1, chains=2), getattr(owner, where)
+
+    def signalled(*args, **options):
+        monkeypatch.undo()
+        signal.raise_signal(signal.SIGINT)
+        return look(*args, **options)
+
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+        monkeypatch.setattr(owner, where, signalled)
+        with pytest.warns(UserWarning, match="the looks after the run were interrupted: the run is whole"):
+            run = pdmp.sample(Telegraph(), events=400, seed=1, chains=2)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert same(run, whole) and run.stopped == "events" and run.summary() is not None
 
 
 # -- checkpoints ----------------------------------------------------------------------------------------------------
