@@ -618,6 +618,10 @@ class Chain:
             accumulated=self._accumulated(end),
         )
 
+    def is_at(self, record):
+        """Whether the chain still is where a record of it ends, and was not continued."""
+        return np.array_equal(self.state.counts, record.counts) and self._time(self.stopped) == record.end
+
     def _accumulated(self, end):
         since = float(self.recording.integrals.since[0])
         return self.process.report.accumulated(self.process, self.state, since, end) if end > since else {}

@@ -727,7 +727,11 @@ class Run:
         return chosen
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the run to one file (NPZ, without pickle), which `pdmp.load` reads."""
+        """Write the run to one file (NPZ, without pickle), which `pdmp.load` reads.
+
+        A run that was continued since has its path alone in the file, with a warning: the states of the chains, from
+        which a loaded run continues, are those of the run that `extend` returned.
+        """
         arrays, records = {}, []
         for i, r in enumerate(self.records):
             records.append({name: getattr(r, name) for name in Record.NUMBERS})
@@ -735,7 +739,10 @@ class Run:
             arrays |= {f"chain/{i}/accumulated/{name}": array for name, array in r.accumulated.items()}
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
         header = {"what": "run", "info": self.info, "records": records}
-        if self._chains is not None:
+        pairs = [] if self._chains is None else zip(self._chains, self.records, strict=True)
+        if not all(chain.is_at(record) for chain, record in pairs):
+            warn("the run was continued since, so that its file cannot be: save the run that `extend` returned.")
+        elif self._chains is not None:
             process, start, packed = self._chains[0].process, self.records[0].x[: self.dim], []
             for i, chain in enumerate(self._chains):
                 state, trees, _ = chain.snapshot()

@@ -309,8 +309,33 @@ def extend(
             raise TypeError(f"`{name}` is no budget; there are {', '.join(BUDGETS)}.")
     info = run.info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
-    budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
+    budget = check_budget(run.process if process is None else process, **budget, goals=goals)
     chains = _chains_of(run, process, budget)
+    with _alone(chains):
+        return _continued(run, chains, budget, goals, info, executor, progress, checkpoint, started)
+
+
+@contextlib.contextmanager
+def _alone(chains):
+    """A context in which chains are continued; a `ValueError` where another call, in another thread, continues them."""
+    own = set(map(id, chains))
+    with _lock:
+        if own & _continuing:
+            raise ValueError("the run is being continued by another call: wait for it, or start a run for each.")
+        _continuing.update(own)
+    try:
+        yield
+    finally:
+        _continuing.difference_update(own)
+
+
+_continuing: set[int] = set()  # chains by id
+_lock = threading.Lock()
+
+
+def _continued(run, chains, budget, goals, info, executor, progress, checkpoint, started):
+    """The run of chains up to a larger budget."""
+    goal, given = None, info["budget"]
     for chain in chains:
         counts, now = chain.state.counts, float(chain.state.now[0])
         if now > budget.time or any(

@@ -722,6 +722,49 @@ def test_ctrl_c_with_another_executor():
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("longer", [{"events": 60}, {"time": 400.0}])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_file_of_a_run_that_was_continued_since_has_its_path_alone(name, longer, tmp_path):
+    """Its chains are elsewhere: a path from there would be joined to the end of this one."""
+    run = pdmp.sample(PROCESSES[name](), events=40, seed=3, chains=2)
+    run.save(tmp_path / "whole.npz")
+    expected = run_module.extend(pdmp.load(tmp_path / "whole.npz"), PROCESSES[name](), events=90)
+    more = run_module.extend(run, **longer)
+    with pytest.warns(UserWarning, match="was continued since, so that its file cannot be: save the run that"):
+        run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    assert same(loaded, run)
+    with pytest.raises(ValueError, match="its file holds no chains"):
+        run_module.extend(loaded, PROCESSES[name](), events=90)
+    if "events" in longer:
+        more.save(tmp_path / "more.npz")
+        assert same(run_module.extend(pdmp.load(tmp_path / "more.npz"), PROCESSES[name](), events=90), expected)
+
+
+@pytest.mark.exact
+def test_two_calls_cannot_continue_a_run_at_once():
+    """They would advance the same chains, and the process may die of it."""
+    run, said = pdmp.sample(Telegraph(), events=40, seed=3, chains=2), []
+
+    class Twice(Serial):
+        def submit(self, function, /, *args, **kwargs):
+            for other in (run, more):
+                with pytest.raises(ValueError, match="being continued by another call") as caught:
+                    run_module.extend(other, events=200)
+                said.append(str(caught.value))
+            return super().submit(function, *args, **kwargs)
+
+    more = run_module.extend(run, events=50)
+    longer = run_module.extend(run, events=90, executor=Segments(Twice(), 60.0))
+    assert len(said) >= 4 and same(longer, pdmp.sample(Telegraph(), events=90, seed=3, chains=2))
+    assert not run_module._continuing
+    with pytest.raises(ValueError, match="smaller than what the run"):
+        run_module.extend(run, events=20)
+    assert not run_module._continuing
+    assert same(run_module.extend(run, events=120), pdmp.sample(Telegraph(), events=120, seed=3, chains=2))
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("where", ["looked_at", "short_warning", "finish"])
 def test_ctrl_c_in_the_looks_after_a_run_returns_it(where, monkeypatch):
     """They take minutes where a gradient takes a second."""
