@@ -535,9 +535,16 @@ def _drive(chains, info, executor, progress, file, started, goal):
     if failed:
         _raise_failure(failed[0], run)
     if run.stopped == "interrupted":
-        warn("the run was interrupted: it is what was sampled until then.")
-    for text in [*texts, *([shortfall] if shortfall else [])]:
-        warn(text)
+        texts.insert(0, "the run was interrupted: it is what was sampled until then.")
+    texts += [shortfall] if shortfall else []
+    for k, text in enumerate(texts):
+        try:
+            warn(text)
+        except Warning as error:  # where warnings are errors
+            error.run = run  # type: ignore[attr-defined]
+            for other in texts[k + 1 :]:
+                error.add_note(other)
+            raise
     return run
 
 

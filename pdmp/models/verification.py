@@ -43,6 +43,7 @@ BLIND, BLIND_CHANGE = 0.05, 0.01
 HIDDEN, SEEN = 1, 2  #: slopes that were compared; 0: U was not finite beside the point
 #: Data up to which faster ways to a sum over all data are compared with the plain sum.
 MOST_DATA = 1_000
+MOST_COMPARED = 500  #: of the coordinates, or factors, of which a model computes one at a time
 
 
 def shown(vector):
@@ -520,22 +521,25 @@ def check_bounds(
                 else:
                     size *= 0.9
             if most > 0.0:
-                claimed, actual = told
+                claimed, actual, of = told
                 raise ValueError(
                     f"`{capability}` of {name} does not hold ({CAPABILITIES[capability].meaning}): at x = "
-                    f"{shown(worst.x)}, v = {shown(worst.v)} it says {claimed:.8g}, and {actual:.8g} was found."
+                    f"{shown(worst.x)}, v = {shown(worst.v)} it says {claimed:.8g}, and {actual:.8g} was found{of}."
                 )
 
 
 def _excess(model, check, relation, case):
-    """How far, relatively, what was found is beyond what is claimed; with the two numbers. None: nothing to compare."""
+    """How far, relatively, what was found is beyond what is claimed; with the two numbers, and of which part they are.
+
+    None where there is nothing to compare.
+    """
     answer = None
     with _as_compiled():
         answer = check(model, case)
     if answer is None:
         return None
-    claimed, actual, slack = (np.atleast_1d(np.asarray(a, float)) for a in answer)
-    claimed, actual, slack = np.broadcast_arrays(claimed, actual, slack)
+    claimed, actual, slack = (np.atleast_1d(np.asarray(a, float)) for a in answer[:3])
+    claimed, actual, slack = map(np.ravel, np.broadcast_arrays(claimed, actual, slack))
     usable = np.isfinite(actual) & np.isfinite(slack) & (claimed != np.inf)
     if not np.any(usable):
         return None
@@ -544,7 +548,8 @@ def _excess(model, check, relation, case):
     beyond = beyond - slack - BOUND_TOLERANCE * sizes - 1e-9
     beyond = np.where(np.isnan(claimed), np.inf, beyond / (sizes + 1e-9))
     k = int(np.argmax(np.where(usable, beyond, -np.inf)))
-    return beyond[k], claimed[k], actual[k]
+    parts = answer[3] if len(answer) > 3 else [""]
+    return beyond[k], claimed[k], actual[k], parts[k * len(parts) // len(beyond)]
 
 
 def _along(gradient, x, v, resolution):
@@ -592,9 +597,16 @@ def _affine_partial(model, c):
     y = c.x + c.v * (now - c.age)
     found, slack = _along(model.gradient, y, c.v, model.resolution)
     gradient = model.gradient(y)
-    value, slope = model.native.affine_partial(c.x, c.v, c.age, now, c.j)
-    rounding = 1e-9 * np.abs(gradient).max()
-    return (value, slope), (gradient[c.j], found[c.j]), (rounding, slack[c.j])
+    chosen = _several(c.j, model.dim, model.dim)
+    claimed = np.array([model.native.affine_partial(c.x, c.v, c.age, now, j) for j in chosen])
+    rounding = np.full(len(chosen), 1e-9 * np.abs(gradient).max())
+    actual, slacks = np.stack([gradient, found], 1)[chosen], np.stack([rounding, slack[chosen]], 1)
+    return claimed, actual, slacks, [f", of coordinate {j}" for j in chosen]
+
+
+def _several(first, count, dim):
+    """Which of `count` parts are compared: all, or from one at random on so many that few vectors of `dim` are made."""
+    return [int(k) % count for k in range(first, first + max(1, min(count, MOST_COMPARED, 2_000_000 // dim)))]
 
 
 def _neighbours(model, c):
@@ -641,8 +653,9 @@ def _prior_partial_curvature_bound(model, c):
 
 
 def _prior_partial(model, c):
-    gradient = _prior(model)(c.x)
-    return model.native.prior_partial(c.x, c.j), gradient[c.j], 1e-9 * np.abs(gradient).max()
+    gradient, chosen = _prior(model)(c.x), _several(c.j, model.dim, model.dim)
+    claimed = [model.native.prior_partial(c.x, j) for j in chosen]
+    return claimed, gradient[chosen], 1e-9 * np.abs(gradient).max(), [f", of coordinate {j}" for j in chosen]
 
 
 def _signed_term_bound(model, c):
@@ -687,13 +700,16 @@ def _factors(model, c):
 
 
 def _affine_factor(model, c):
-    f = min(int(c.f * len(_rows_of(model))), len(_rows_of(model)) - 1)
-    y = c.x + c.v * (1.0 - c.age)
-    found, slack = _along(lambda z: _factor(model, f, z), y, c.v, model.resolution)
-    gradient = _factor(model, f, y)
-    answer = model.native.affine_factor(c.x, c.v, c.age, 1.0, f)
-    rounding = 1e-9 * np.abs(c.v) @ np.abs(gradient)
-    return answer, (c.v @ gradient, c.v @ found), (rounding, np.abs(c.v) @ slack)
+    count = len(_rows_of(model))
+    y, claimed, actual, slacks = c.x + c.v * (1.0 - c.age), [], [], []
+    chosen = _several(min(int(c.f * count), count - 1), count, model.dim)
+    for f in chosen:
+        found, slack = _along(functools.partial(_factor, model, f), y, c.v, model.resolution)
+        gradient = _factor(model, f, y)
+        claimed.append(model.native.affine_factor(c.x, c.v, c.age, 1.0, f))
+        actual.append((c.v @ gradient, c.v @ found))
+        slacks.append((1e-9 * np.abs(c.v) @ np.abs(gradient), np.abs(c.v) @ slack))
+    return claimed, actual, slacks, [f", of factor {f}" for f in chosen]
 
 
 def _factor_rate_bound(model, c):

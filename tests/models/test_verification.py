@@ -797,3 +797,105 @@ def test_small_slopes_of_a_term_do_not_drown_in_large_ones(wrong):
     said = f"^`add_term_gradient` of Uneven is not the gradient of `term_potential`: coordinate {wrong} "
     with pytest.raises(ValueError, match=said):
         model.check_gradient()
+
+
+class Line(pdmp.Model):
+    """U = Σ ½ xⱼ² + Σ ½ (xⱼ - xⱼ₊₁)², one factor for each summand; `wrong` names what is wrong of part `bad`."""
+
+    wrong: str
+    bad: int
+
+    def __init__(self, dim, wrong="", bad=0):
+        super().__init__(dim=dim)
+        self.wrong, self.bad = wrong, bad
+
+    def neighbours(self):
+        rows = [[j for j in (i - 1, i, i + 1) if 0 <= j < self.dim] for i in range(self.dim)]
+        return np.cumsum([0] + [len(row) for row in rows]), np.concatenate(rows).astype(np.int64)
+
+    def factors(self):
+        return [[j] for j in range(self.dim)] + [[j, j + 1] for j in range(self.dim - 1)]
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            total += 0.5 * x[j] * x[j] + (0.5 * (x[j] - x[j + 1]) ** 2 if j + 1 < self.dim else 0.0)
+        return total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += x[j]
+            if j + 1 < self.dim:
+                out[j] += x[j] - x[j + 1]
+                out[j + 1] += x[j + 1] - x[j]
+
+    @pdmp.compiled
+    def prior_partial(self, x, j):
+        value = x[j]
+        for k in (j - 1, j + 1):
+            if 0 <= k < self.dim:
+                value += x[j] - x[k]
+        return 3.0 * value if self.wrong == "prior_partial" and j == self.bad else value
+
+    @pdmp.compiled
+    def affine_partial(self, x, v, times, now, i):
+        value, slope = x[i] + v[i] * (now - times[i]), v[i]
+        y = value
+        for k in (i - 1, i + 1):
+            if 0 <= k < self.dim and not (self.wrong == "affine_partial" and i == self.bad and k > i):
+                value += y - x[k] - v[k] * (now - times[k])
+                slope += v[i] - v[k]
+        if self.wrong == "its slope" and i == self.bad:
+            slope *= 0.5
+        return value, slope
+
+    @pdmp.compiled
+    def add_factor_gradient(self, x, f, out):
+        if f < self.dim:
+            out[f] += x[f]
+        else:
+            j = f - self.dim
+            out[j] += x[j] - x[j + 1]
+            out[j + 1] += x[j + 1] - x[j]
+
+    @pdmp.compiled
+    def affine_factor(self, x, v, times, now, f):
+        if f < self.dim:
+            y, w = x[f] + v[f] * (now - times[f]), v[f]
+        else:
+            j = f - self.dim
+            w = v[j] - v[j + 1]
+            y = x[j] + v[j] * (now - times[j]) - x[j + 1] - v[j + 1] * (now - times[j + 1])
+        a = 0.3 if self.wrong == "affine_factor" and f == self.bad else 1.0
+        b = 0.3 if self.wrong in ("affine_factor", "its factor's slope") and f == self.bad else 1.0
+        return a * w * y, b * w * w
+
+
+#: What is wrong, and how many parts there are of 40 coordinates.
+PARTS = {
+    "prior_partial": ("prior_partial", "coordinate", 40),
+    "affine_partial": ("affine_partial", "coordinate", 39),
+    "its slope": ("affine_partial", "coordinate", 40),
+    "affine_factor": ("affine_factor", "factor", 79),
+    "its factor's slope": ("affine_factor", "factor", 79),
+}
+
+
+@pytest.mark.parametrize("wrong", PARTS)
+def test_one_wrong_part_of_many_is_named_before_a_run(wrong):
+    """Whichever it is: a run would have another law, and no look after it asks single parts."""
+    capability, kind, count = PARTS[wrong]
+    verification.check_equations(Line(40), most_data=10)
+    for bad in {0, 1, 17, count - 2, count - 1}:
+        with pytest.raises(ValueError, match=rf"^`{capability}` of Line .* was found, of {kind} {bad}\.$"):
+            verification.check_equations(Line(40, wrong, bad), most_data=10)
+
+
+def test_of_very_many_parts_some_are_compared(monkeypatch):
+    """From one at random on, and around the end: no more than some seconds, and no more than some vectors, allow."""
+    assert verification._several(7, 9, 9) == [7, 8, *range(7)]
+    assert verification._several(7, 600, 600) == list(range(7, 507))
+    assert verification._several(590, 600, 600)[8:12] == [598, 599, 0, 1]
+    assert verification._several(3, 10**6, 10**6) == [3, 4] and verification._several(3, 10**7, 10**7) == [3]
