@@ -80,7 +80,7 @@ def gradient_warning(run):
 def jump_warning(run):
     """A sentence if the potential of a user's model jumps where a run went that follows its gradient alone."""
     model = run.process.model
-    if not is_users(model) or model.dim != run.dim or hasattr(run.process, "target_acceptance"):
+    if not is_users(model) or model.dim != run.dim or "mean_acceptance" in run.stats:  # of a Metropolis test
         return []
     if not any(r.length > 0.0 for r in run.records):
         return []

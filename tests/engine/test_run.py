@@ -722,6 +722,20 @@ def test_ctrl_c_with_another_executor():
 
 
 @pytest.mark.exact
+def test_a_warning_that_is_an_error_keeps_the_run_and_says_the_others(monkeypatch):
+    monkeypatch.setattr(run_module, "short_warning", lambda run: ["it is short", "and narrow"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="^it is short$") as caught:
+            pdmp.sample(Telegraph(), events=40, seed=3)
+        monkeypatch.undo()
+        with pytest.raises(UserWarning) as short:
+            pdmp.sample(Telegraph(), events=40, seed=3, ess=1e9)
+    assert caught.value.__notes__ == ["and narrow"] and caught.value.run.events.tolist() == [40]
+    assert short.value.run.events.tolist() == [40]
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("longer", [{"events": 60}, {"time": 400.0}])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_a_file_of_a_run_that_was_continued_since_has_its_path_alone(name, longer, tmp_path):

@@ -438,9 +438,23 @@ def test_a_potential_that_jumps_is_said_where_nothing_but_the_gradient_is_follow
         pdmp.sample(makes(from_function(functools.partial(stepped, size=0.0), 2)), events=1_000, seed=1)
 
 
-def test_a_jump_is_none_with_a_metropolis_test():
-    run = pdmp.sample(pdmp.HMC(from_function(stepped, 2)), steps=1_000, warmup=0.2, seed=1)
-    assert not any("jumps" in text for text in run.summary().warnings)
+ADJUSTED = {
+    "HMC": lambda model: (pdmp.HMC(model), {"steps": 1_000, "warmup": 0.2}),
+    "MALA": lambda model: (discrete.MALA(model, step=0.5), {"steps": 1_000}),
+    "tempered": lambda model: (model, {"gradients": 3_000, "tempered": True}),
+    "adjusted": lambda model: (discrete.BPSSplitting(model, step=0.3, adjusted=True), {"steps": 1_000}),
+    "unadjusted": lambda model: (discrete.BPSSplitting(model, step=0.3), {"steps": 1_000}),
+}
+
+
+@pytest.mark.parametrize("kind", ADJUSTED)
+def test_a_jump_is_none_with_a_metropolis_test(kind):
+    process, call = ADJUSTED[kind](from_function(stepped, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = pdmp.sample(process, seed=1, chains=2, **call)
+    said = [str(one.message) for one in caught] + list(run.summary().warnings)
+    assert any("jumps" in text for text in said) == (kind == "unadjusted")
 
 
 def test_jumps_are_told_from_kinks_poles_walls_and_steep_slopes():
