@@ -148,6 +148,9 @@ class Applying(Executor):
 # What the chains of a run have in common
 
 
+PIECE, PIECES = 4096, 256  #: bytes of a memory-mapped file that are compared with those of its name, and how often
+
+
 class Absent(Exception):
     """A file that a worker cannot open, or that has changed."""
 
@@ -162,11 +165,33 @@ def _mapped_file(array):
     begin = np.frombuffer(root._mmap, np.uint8).ctypes.data
     try:
         found = os.stat(root.filename)
+        if not _is_mapped(begin, found, root):
+            return None
     except OSError:
         return None
     # The map begins at a whole page of the file.
     place = array.ctypes.data - begin + root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
     return os.path.abspath(root.filename), found.st_size, found.st_mtime_ns, place
+
+
+def _is_mapped(begin, found, root):
+    """Whether the file of that name is still the one that is mapped at an address, and not another put in its place."""
+    with contextlib.suppress(OSError):
+        with open("/proc/self/maps") as file:
+            for line in file:
+                span, _, _, device, inode, *_ = line.split()
+                first, last = (int(address, 16) for address in span.split("-"))
+                if first <= begin < last:
+                    major, minor = (int(part, 16) for part in device.split(":"))
+                    if (os.makedev(major, minor), int(inode)) == (found.st_dev, found.st_ino):
+                        return True
+    # Elsewhere, and where a file system has numbers of its own for files that are mapped, by pieces of it.
+    there, here = np.memmap(root.filename, np.uint8, "r"), np.frombuffer(root._mmap, np.uint8)
+    skipped = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
+    pieces = np.linspace(0, max(len(here) - PIECE, 0), PIECES).astype(int)
+    return len(there) >= skipped + len(here) and all(
+        np.array_equal(here[k : k + PIECE], there[skipped + k : skipped + k + PIECE]) for k in pieces
+    )
 
 
 def _open_mapped(name, size, time, place, dtype, shape, strides, writeable):

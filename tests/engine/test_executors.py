@@ -199,6 +199,28 @@ def test_maps_that_begin_further_on_in_their_file(offset, tmp_path):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("place", [0, 11_111, 39_999])
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_file_that_was_replaced_is_sent_as_it_is_mapped(place, knows, tmp_path, monkeypatch):
+    """As a nightly job writes tables: a worker would open the new file, of the same name."""
+    values = np.arange(40_000.0)
+    values.tofile(tmp_path / "a")
+    array = np.memmap(tmp_path / "a", float, "r")
+    if not knows:  # what is mapped, as on a machine without /proc
+        monkeypatch.setattr(executors, "open", lambda *_: exec("raise OSError"), raising=False)
+        monkeypatch.setattr(executors, "PIECES", 128)  # which cover all of it
+    assert len(executors._pickled(array, mapped=True)[0]) < 1_000
+    values[place] = -1.0
+    values.tofile(tmp_path / "b")
+    os.replace(tmp_path / "b", tmp_path / "a")
+    pickled, buffers = executors._pickled(array, mapped=True)
+    np.testing.assert_array_equal(pickle.loads(pickled, buffers=buffers), np.arange(40_000.0))
+    values[:100].tofile(tmp_path / "a")
+    pickled, buffers = executors._pickled(np.memmap(tmp_path / "a", float, "r")[:0], mapped=True)
+    assert len(pickle.loads(pickled, buffers=buffers)) == 0
+
+
+@pytest.mark.exact
 def test_a_private_map_is_not_read_from_its_file(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(5_000))
     array = np.load(tmp_path / "a.npy", mmap_mode="c")
