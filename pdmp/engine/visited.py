@@ -35,6 +35,7 @@ POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potent
 DRAWS, NUMBERS = 512, 2_000_000  #: positions of each chain among which extremes are looked for, and numbers in them
 SHARE = 20  #: of the gradients of a run one in so many is spent on this, potentials counted alike
 TERMS = 20_000  #: and terms of a model whose gradient is compiled
+TERMS_OF_USERS = 20_000_000  #: the same where a process of the user's is looked at, which a share of few passes forbids
 #: Lines on which jumps are looked for, and potentials on them, at most; how often a line is halved; the least jump, and
 #: digits that rounding leaves of one.
 LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4
@@ -244,6 +245,8 @@ def _gradients(run, fewest, of_batches=False, most=MEANS):
     if of_batches:  # of networks, too
         room = min(room, NUMBERS // (run.chains * d))
     n, rows = min(room, _affordable(run) // run.chains), None
+    if n < fewest <= room and not of_batches and users_parts(process) and model.divisible:
+        n = fewest if fewest * run.chains * model.n_data <= TERMS_OF_USERS else n
     if n < fewest and of_batches and model.divisible and not process.provider.exact:
         size = process.provider.terms_per_call
         n = min(room, int(run.stats["data_passes"] * model.n_data) // (SHARE * size * run.chains))

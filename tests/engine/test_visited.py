@@ -296,6 +296,48 @@ def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, 
     assert said in pdmp.load(tmp_path / "run.npz").summary().warnings
 
 
+class Pairs(pdmp.Model):
+    """U = ½|x|² + Σ ½ (x[i mod 2] - yᵢ)²: of mean Σy / (1 + n / 2), and of that precision."""
+
+    y: np.ndarray
+
+    def __init__(self, n=400):
+        super().__init__(dim=2, n_data=n)
+        self.y = np.random.default_rng(3).normal(1.0, 1.0, n)
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x[i % 2] - self.y[i]) ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[i % 2] += x[i % 2] - self.y[i]
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.5 * (x[0] * x[0] + x[1] * x[1])
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        out[0] += x[0]
+        out[1] += x[1]
+
+
+@pytest.mark.filterwarnings("ignore:configurational temperature", "ignore:fewer than")
+@pytest.mark.parametrize(("factor", "said"), [(1.0, 1), (2.0, 0)])
+def test_a_sub_sampled_process_of_the_users_is_looked_at_too(factor, said, monkeypatch):
+    """Its run has few passes over the data, of which a share would be too few gradients."""
+    model = Pairs()
+    process = Langevin(pdmp.gradients.ControlVariate(model, size=5), factor, step=0.1 / (1.0 + 200.0))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = pdmp.sample(process, steps=6_000, seed=1, chains=2)
+    assert visited._affordable(run) < 2 * visited.FEWEST
+    assert sum("have not the law" in str(one.message) for one in caught) == said
+    monkeypatch.setattr(visited, "TERMS_OF_USERS", 2 * visited.FEWEST * 400 - 1)
+    assert law_warning(run) == []
+
+
 def test_the_pair_that_is_named():
     """With one noise for both, E (x - m)(∂U)ᵀ = Σ A has 1 on its diagonal, and unlike numbers beside it."""
     step, A = 0.05, np.array([[10.0, -2.0], [-2.0, 1.0]])
