@@ -361,7 +361,7 @@ class Chain:
             except KeyboardInterrupt:  # Ctrl-C, where an executor runs segments in the main thread
                 raise
             except BaseException as error:  # raised by a method of the user's, or for want of memory
-                self._raised(error)
+                self.fail(error)
                 break
             after = perf_counter()
             took, before = after - before, after
@@ -469,8 +469,8 @@ class Chain:
         moved = np.broadcast_to(state.moved, state.x.shape)
         return np.array([flow.position(j, state.x[j], state.v[j], now - moved[j]) for j in range(len(moved))])
 
-    def _raised(self, error):
-        """Stop for an exception in the loop, which left its counts where they were when it was called last."""
+    def fail(self, error):
+        """Stop for an exception, as of the loop, which left its counts where they were when it was called last."""
         state = self.state
         state.counts[EVENTS] = state.counts[KINDS:].sum()
         text = f"{type(error).__name__} in a step of {type(self.process).__name__}: {error}"

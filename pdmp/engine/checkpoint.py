@@ -18,6 +18,7 @@ from pdmp.engine.chain import NEVER, Budgets, Chain
 from pdmp.errors import OURS, warn
 from pdmp.native.classes import Compiled, fingerprint
 from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.threads import processor
 
 try:
     import fcntl
@@ -134,6 +135,14 @@ def same_values(model, found, saved):
     return len(found) == len(saved) and np.allclose(found, saved, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+def machine():
+    """On what the last bits of a call depend beside its arguments: threads of BLAS, and the processor."""
+    from threadpoolctl import threadpool_info
+
+    blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {"threads of BLAS": max(blas, default=1), "the processor": " ".join(processor())}
+
+
 def read_checkpoint(path):
     """Header and arrays of the checkpoint at `path`; None without a path, or where there is no file yet."""
     if path is None:
@@ -246,9 +255,20 @@ class Checkpoint:
             different = ["process"]
         if different:
             names = ", ".join(f"`{k}`" for k in different)
+            here, there = machine(), header.get("machine", {})
+            other = [
+                f"{name} {there[name]}, not {here[name]}" for name in here if there.get(name) not in (None, here[name])
+            ]
+            cure = "name another file or remove it."
+            if other and {*different} <= {"initial", "process"}:
+                cure = (
+                    f"it was begun with {' and '.join(other)}, with which starts and metrics that are computed may "
+                    "have other last bits. If the call is the same, repeat it as it was begun: OPENBLAS_NUM_THREADS, "
+                    "MKL_NUM_THREADS, NUMBA_CPU_NAME; else name another file."
+                )
             raise ValueError(
                 f"`checkpoint` {os.fspath(self.path)!r} is of another call: {names} "
-                f"{'differs' if len(different) == 1 else 'differ'}; name another file or remove it."
+                f"{'differs' if len(different) == 1 else 'differ'}; {cure}"
             )
         for key, chain in header["chains"].items():
             prefix = f"chain/{key}"
@@ -295,6 +315,5 @@ class Checkpoint:
         for i, snapshot in self._snapshots.items():
             headers[str(i)], packed = Chain.pack(snapshot, f"chain/{i}")
             arrays |= packed
-        storage.write(
-            self.path, {"what": "checkpoint", "call": self.call, "seed": self.seed, "chains": headers}, arrays
-        )
+        header = {"what": "checkpoint", "call": self.call, "seed": self.seed, "machine": machine(), "chains": headers}
+        storage.write(self.path, header, arrays)

@@ -539,7 +539,9 @@ class Threads:
     def _advance(self, chain, seconds):
         if self._gradient is not None and threading.get_ident() not in self._known:
             self._known.add(threading.get_ident())
-            requirements.check_thread(chain.process.model, *self._gradient)
+            fault = requirements.fault_of_thread(chain.process.model, *self._gradient)
+            if fault is not None:
+                return chain.fail(fault)
         return chain.advance(seconds, self._stop)
 
     def collect(self, chain, future):

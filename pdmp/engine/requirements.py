@@ -19,13 +19,14 @@ import sys
 import time
 
 import numpy as np
-from numba.core.registry import cpu_target
 
 from pdmp.engine.checkpoint import model_values, same_values
 from pdmp.engine.preflight import is_trusted
 from pdmp.errors import SamplingError
+from pdmp.models.verification import shown
 from pdmp.native.classes import Compiled
 from pdmp.native.fingerprints import hash_of_files, parts
+from pdmp.native.threads import processor as processor
 
 #: Libraries of which another version may compute other last bits, or draw other random numbers.
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite")
@@ -44,13 +45,6 @@ def versions():
     text += f", edited after process {os.getpid()} of {platform.node()} had read them)" if last > _begun else ")"
     found = {"Python": ".".join(map(str, sys.version_info[:2])), _FOLDER.name: text}
     return found | {name: str(sys.modules[name].__version__) for name in LIBRARIES if name in sys.modules}
-
-
-@functools.cache
-def processor():
-    """What numba makes machine code for here: a processor's name, and a hash of its features."""
-    _, name, features = cpu_target.target_context.codegen().magic_tuple()
-    return name, hashlib.sha256(features.encode()).hexdigest()[:8]
 
 
 def _module(name):
@@ -104,33 +98,42 @@ def with_potential(required, process, x):
 def gradient_of_function(chain):
     """A point and the gradient there, for `check_thread`; None of a model that is no Python function's.
 
-    Nor of one that has another gradient each time.
+    Nor where the function is not defined, or has another gradient each time. What it raises once is raised.
     """
     process = chain.process
     if not _has(process, lambda value: hasattr(value, "callback")):
         return None
     x = np.asarray(chain.state.x)[: process.model.dim]  # a process may have coordinates of its own behind them
+    # Not at the position itself, where the gradient may be 0 whatever the function reads.
     point = x + 0.1 * np.maximum(1.0, np.abs(x)) * np.random.default_rng(x.size).standard_normal(x.shape)
-    found = [_gradient(process.model, point) for _ in range(2)]
-    return (point, found[0]) if same_values(process.model, *found) else None
+    (first, failed), (second, again) = _gradient(process.model, point), _gradient(process.model, point)
+    if (failed is None) != (again is None) or isinstance(failed, KeyboardInterrupt):
+        raise failed or again
+    return (point, first) if failed is None and same_values(process.model, first, second) else None
 
 
 def _gradient(model, point):
+    """The gradient at a point, and why it is none."""
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(model.gradient(point), dtype=float)
-    except Exception:  # noqa: BLE001 - outside its support a function may raise anything
-        return np.full(model.dim, np.nan)
+            found = np.asarray(model.gradient(point), dtype=float)
+    except BaseException as error:  # noqa: BLE001 - outside its support a function may raise anything
+        return None, error
+    if np.all(np.isfinite(found)):
+        return found, None
+    return found, SamplingError(f"the gradient of {type(model).__name__} is not finite at x = {shown(point)}.")
 
 
-def check_thread(model, point, gradient):
-    """A `SamplingError` where a Python function computes another gradient in this thread than in the caller's."""
-    if not same_values(model, _gradient(model, point), gradient):
-        raise SamplingError(
+def fault_of_thread(model, point, gradient):
+    """What is wrong where a Python function computes another gradient in this thread than in the caller's; or None."""
+    found, failed = _gradient(model, point)
+    if failed is None and not same_values(model, found, gradient):
+        return SamplingError(
             f"the function of {type(model).__name__} computes another gradient in a thread of the run than in the "
             "caller's, as it reads what each thread has its own of, such as threading.local: keep that in a ContextVar "
             "or in a global."
         )
+    return failed
 
 
 def check_versions(required):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextvars
+import functools
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from numba import config
+from numba.core.registry import cpu_target
 
 CHUNK = 2**18  #: numbers in the rows of a chunk, about; more where rows are so wide that a matrix is larger
 WHOLE = 64  #: rows of a chunk are a multiple of it, as compiled loops take so many together
@@ -26,6 +29,13 @@ def cpu_count() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+@functools.cache
+def processor() -> tuple[str, str]:
+    """What numba makes machine code for here: a processor's name, and a hash of its features."""
+    _, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return name, hashlib.sha256(features.encode()).hexdigest()[:8]
 
 
 def threads() -> int:

@@ -27,6 +27,7 @@ from pdmp.engine.executors import Segments
 from pdmp.engine.result import MOVED
 from pdmp.engine.storage import copied
 from pdmp.native.messages import announce
+from pdmp.native.threads import processor
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
 from tests.engine.helpers_run import PROCESSES, ROOT, Pickling, Serial, interrupted, resumed_after_deaths, same
@@ -882,6 +883,21 @@ def test_a_checkpoint_of_another_call(tmp_path):
     for process in (Telegraph(after=6.0), Walls(2)):
         with pytest.raises(ValueError, match="is of another call: .*`process` differ"):
             pdmp.sample(process, **call)
+    here = checkpoint_module.machine()
+    assert here["threads of BLAS"] >= 1 and processor()[0] in here["the processor"]
+    for change, said in (
+        ({"threads of BLAS": 7}, rf"begun with threads of BLAS {here['threads of BLAS']}, not 7, with which starts"),
+        (
+            {"threads of BLAS": 7, "the processor": "other 1f"},
+            "begun with .* not 7 and the processor .*, not other 1f, ",
+        ),
+    ):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(checkpoint_module, "machine", lambda change=change: here | change)
+            with pytest.raises(ValueError, match=f"of another call: `initial` differs; it was {said}"):
+                pdmp.sample(Telegraph(), **call | {"initial": [1.0, 0.0]})
+            with pytest.raises(ValueError, match="of another call: `warmup` differs; name another file or remove it"):
+                pdmp.sample(Telegraph(), **call | {"warmup": 0.5})
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(ValueError, match="is not a checkpoint"):
         pdmp.sample(Telegraph(), events=30, checkpoint=tmp_path / "other.npz")

@@ -158,15 +158,19 @@ def test_no_failure_is_silent(name):
 @pytest.mark.parametrize("name", ["BPS", "ZigZag", "DirectionalBPS", "MALA", "Barker", "BPSSplitting adjusted"])
 def test_what_was_sampled_before_a_failure_is_the_path_without_it(name):
     clean, _, function = outcome(name)
-    found, _, _ = outcome(name, "NaN", int(0.6 * function.calls))
-    path, kept = clean.trajectories[0], found.run.trajectories[0]
-    n = len(kept.times)
-    assert 1 < n < len(path.times)
-    np.testing.assert_array_equal(kept.positions, path.positions[:n])
-    np.testing.assert_array_equal(kept.times, path.times[:n])
-    if not clean.process.ticks:  # the place is where the path is at that time, behind the last event
-        assert found.time > kept.times[-1]
-        np.testing.assert_allclose(found.position, path.at([found.time])[0], rtol=1e-9, atol=1e-9)
+    path = clean.trajectories[0]
+    for share in (0.6, 0.7, 0.8):
+        found, _, _ = outcome(name, "NaN", int(share * function.calls))
+        kept = found.run.trajectories[0]
+        n = len(kept.times)
+        assert 1 < n < len(path.times)
+        np.testing.assert_array_equal(kept.positions, path.positions[:n])
+        np.testing.assert_array_equal(kept.times, path.times[:n])
+        if not clean.process.ticks:  # the place is where the path would be at that time, from the last event on
+            ahead = found.time - kept.times[-1]
+            assert ahead >= 0.0
+            wanted = kept.positions[-1] + ahead * kept.velocities[-1]
+            np.testing.assert_allclose(found.position, wanted, rtol=1e-9, atol=1e-9)
 
 
 def half_line(x):
