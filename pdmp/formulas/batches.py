@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.data.formats import is_number
+from pdmp.engine import requirements
 from pdmp.formulas import sources
-from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
+from pdmp.formulas.design import CALLED_AGAIN, Described, Design, Groups, check_columns, check_response, describe
 from pdmp.formulas.sources import (
     Here,
     OtherType,
@@ -274,9 +275,10 @@ def _stacked(tables):
 class Recipe:
     """How rows are coded: the formula, and the rows that show all levels. Workers code by the same ones."""
 
-    def __init__(self, described, some, environment, kind, roles, used, plain, types):
+    def __init__(self, described, some, environment, kind, roles, used, plain, types, sent=None):
         self.described, self.some, self.environment = described, some, environment
         self.kind, self.roles, self.used, self.plain, self.types = kind, roles, used, plain, types
+        self.sent = sent  #: in a worker: the coded rows of the process that sent it
 
     def __reduce__(self):
         # Of where the formula was written, what it names: the rest may be anything.
@@ -288,7 +290,29 @@ class Recipe:
         # What it reads of modules, as a function, so that a worker can tell whether it has the same there.
         read = [text for text in ATTRIBUTE.findall(formula) if text.partition(".")[0] in named]
         reading = eval(f"lambda: [{', '.join(read)}]", {"__name__": "formula", **named})
-        return _recipe, (formula, self.some, named, reading, self.kind, self.roles, self.used, self.plain, self.types)
+        own = self.kind, self.roles, self.used, self.plain, self.types
+        return _recipe, (formula, self.some, named, reading, *own, self.coded)
+
+    @functools.cached_property
+    def coded(self):
+        """The first rows, coded: numbers by which it is seen whether functions have the same values elsewhere."""
+        design, y_of, _ = self.coding
+        rows = self.some.head(CALLED_AGAIN)
+        X, offset, groups = design.new(rows)
+        columns = [part for g in groups for part in (g.level, g.value)]
+        return np.column_stack([X, offset + np.zeros(len(rows)), y_of(rows), *columns])
+
+    def check(self):
+        """A `SamplingError` where functions of the formula have other values in this worker, as of its environment."""
+        sent, alike = self.sent, self.sent is None
+        if not alike and self.coded.shape == sent.shape:
+            alike = np.allclose(self.coded, sent, rtol=1e-9, atol=0.0, equal_nan=True)
+        if not alike:
+            requirements.refuse(
+                f"computes other columns of {self.described.formula!r} with the same functions",
+                "give it the same files, working directory and environment",
+            )
+        self.sent = None  # once is enough
 
     @functools.cached_property
     def coding(self):
@@ -322,6 +346,7 @@ def _check_by_rows(design, y_of, table):
 def _code(common, part, first, kept):
     """Code a part into the rows from `first` on: how many rows each group of each column has; responses to check."""
     recipe, files, width = common
+    recipe.check()
     design, y_of, _ = recipe.coding
     roles, place, wrong, low, high = recipe.roles, first, [], np.inf, -np.inf
     sizes = [np.zeros(len(g.levels), np.int64) for g in design.groups]

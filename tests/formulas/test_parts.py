@@ -10,6 +10,7 @@ import random
 import types
 import warnings
 import weakref
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -117,6 +118,36 @@ class Future(concurrent.futures.Future):
         return super().result()
 
 
+def scaled(x):
+    """What a function is that reads its environment."""
+    return x * float(os.environ.get("PDMP_TEST_SCALE", "1"))
+
+
+class Elsewhere(Cluster):
+    """Of which one worker in two has another environment."""
+
+    begun = 0
+
+    def _waits(self, task):
+        def there():
+            Elsewhere.begun += 1
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setenv("PDMP_TEST_SCALE", str(1 + Elsewhere.begun % 2))
+                return task()
+
+        return super()._waits(there)
+
+
+@pytest.mark.parametrize("formula", ["y ~ scaled(x)", "scaled(y) ~ x", "y ~ w + (0 + scaled(x) | g)"])
+def test_a_worker_that_codes_the_formula_otherwise_is_refused(formula, tmp_path, monkeypatch):
+    """One column would have two codings: by its environment, its folder or its files."""
+    path, known = folder_of(table(), tmp_path / "parts"), {"np": np, "scaled": scaled}
+    with pytest.raises(pdmp.SamplingError, match="computes other columns of .* with the same functions; give it the s"):
+        made_by(formula, "gaussian", path, {}, known, client=Elsewhere(), folder=tmp_path)
+    whole = made_by(formula, "gaussian", path, {}, known)[0]
+    assert_same(whole, made_by(formula, "gaussian", path, {}, known, client=Cluster(), folder=tmp_path)[0])
+
+
 def rows_of(model):
     return {name: np.asarray(getattr(model, name)) for name in ROWS}
 
@@ -152,11 +183,11 @@ def test_parts_are_one_table(formula, family, options, tmp_path):
     assert list(workers.iterdir()) == []  # the rows go with the model
 
 
-def made_by(formula, family, data, options, **more):
+def made_by(formula, family, data, options, known=MappingProxyType({"np": np}), **more):
     from formulae.environment import Environment
 
     roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
-    environment = Environment.capture(0).with_outer_namespace({"np": np})
+    environment = Environment.capture(0).with_outer_namespace(dict(known))
     return fitting.make_model(
         fitting.describe(formula),
         data,
