@@ -731,60 +731,67 @@ def compare(
     with Ahead(_prepare, {label: (processes[label], start) for label in _from_behind(processes)}) as ahead:
         if truth is None:
             truth = _reference(model, ess, first_seed, 4, _mode(model, mode), executor, say, ahead.begin)
-        for label, process in processes.items():
-            ahead.wait(label, lambda text, label=label: say(f"{label}: {text}"))
-            _prepare(process, start, label, say, ahead.begin)
-            say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
-            spent, discarded, began = 0.0, warmup, perf_counter()
-            try:
-                with warnings.catch_warnings(record=True) as said:
-                    warnings.simplefilter("always", UserWarning)
-                    if isinstance(process, NUTS):
-                        points = np.broadcast_to(initial, (chains, model.dim))
-                        chained = process.run(points, data_passes, seed)
-                        found = _of_draws(label, *chained, data_passes, truth, model, test, names)
-                        for part, value in zip((rows, errors, draws, paths, verdicts, rms), found, strict=True):
-                            part.append(value) if isinstance(part, list) else part.update({label: value})
-                        continue
-                    if isinstance(process, Model):
-                        process = auto(process, chains=chains, seed=seed, initial=initial)
-                        spent, discarded = process.prepared.gradients / chains, 0.0
-                        if spent >= data_passes:
-                            told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
-                            raise _OnlyWarmup(f"the warm-up alone {told}")
-                    prepared = perf_counter() - began if spent else 0.0
-                    run = sample(
-                        process,
-                        initial=None if spent else initial,
-                        data_passes=data_passes - spent,
-                        warmup=discarded,
-                        chains=chains,
-                        seed=seed,
-                        covariance=False,
-                        progress=False,
-                        executor=executor,
-                    )
-                notes += [f"{label}: {warning.message}" for warning in said]
-                rows.append(_row(label, process, run, truth, model, test, spent, prepared))
-            except SamplingError as error:
-                if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
-                    raise
-                rows.append(_failed(label, process))
-                if isinstance(error, _OnlyWarmup):
-                    verdicts[label] = Verdict("too short", str(error))
+        try:
+            for label, process in processes.items():
+                ahead.wait(label, lambda text, label=label: say(f"{label}: {text}"))
+                _prepare(process, start, label, say, ahead.begin)
+                say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
+                spent, discarded, began, run = 0.0, warmup, perf_counter(), None
+                try:
+                    with warnings.catch_warnings(record=True) as said:
+                        warnings.simplefilter("always", UserWarning)
+                        if isinstance(process, NUTS):
+                            points = np.broadcast_to(initial, (chains, model.dim))
+                            chained = process.run(points, data_passes, seed)
+                            found = _of_draws(label, *chained, data_passes, truth, model, test, names)
+                        else:
+                            if isinstance(process, Model):
+                                process = auto(process, chains=chains, seed=seed, initial=initial)
+                                spent, discarded = process.prepared.gradients / chains, 0.0
+                                if spent >= data_passes:
+                                    told = f"takes {spent:,.0f} data passes, and there are {data_passes:,.0f}"
+                                    raise _OnlyWarmup(f"the warm-up alone {told}")
+                            prepared = perf_counter() - began if spent else 0.0
+                            run = sample(
+                                process,
+                                initial=None if spent else initial,
+                                data_passes=data_passes - spent,
+                                warmup=discarded,
+                                chains=chains,
+                                seed=seed,
+                                covariance=False,
+                                progress=False,
+                                executor=executor,
+                            )
+                    if run is not None:
+                        notes += [f"{label}: {warning.message}" for warning in said]
+                        if any(record.length <= 0.0 for record in run.records):
+                            raise _OnlyWarmup("there is no path after the warm-up; give it more data passes")
+                        row = _row(label, process, run, truth, model, test, spent, prepared)
+                        found = _of_run(row, run, truth, names, discarded, spent)
+                except SamplingError as error:
+                    if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
+                        raise
+                    rows.append(_failed(label, process))
+                    if isinstance(error, _OnlyWarmup):
+                        verdicts[label] = Verdict("too short", str(error))
+                    else:
+                        notes.append(f"{label} failed: {error}")
+                        verdicts[label] = Verdict("failed", "see below")
                 else:
-                    notes.append(f"{label} failed: {error}")
-                    verdicts[label] = Verdict("failed", "see below")
-                continue
-            verdicts[label] = _verdict_of_run(run, truth, names)
-            at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
-            errors[label], rms[label] = (at, curve), (at, squares)
-            draws[label] = run.draws(DRAWS)
-            paths[label] = _stretch(run)
-            if len(run.copies) > 1:
-                notes.append(
-                    f"{label}: mean, sd and log-loss are extrapolated; ESS, draws and path are its fine chain's."
-                )
+                    for part, value in zip((rows, errors, draws, paths, verdicts, rms), found, strict=True):
+                        part.append(value) if isinstance(part, list) else part.update({label: value})
+                if run is not None and len(run.copies) > 1 and label in paths:
+                    notes.append(
+                        f"{label}: mean, sd and log-loss are extrapolated; ESS, draws and path are its fine chain's."
+                    )
+                if run is not None and run.stopped == "interrupted":
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            left = [label for label in processes if label not in verdicts]
+            notes.append(f"The comparison was interrupted: {', '.join(left) or 'no sampler'} is left out.")
     floor = math.sqrt(2.0 / math.pi / truth.ess)
     notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
     notes += [
@@ -887,6 +894,12 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
         "log_loss": math.nan if test is None else _log_loss(run, model, test),
         "setting": f"{type(process).__name__}, {setting}" if spent else setting,
     }
+
+
+def _of_run(row, run, truth, names, discarded, spent):
+    """What `compare` keeps of a run: its row, errors, draws, path, verdict and root mean square errors."""
+    at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
+    return row, (at, curve), run.draws(DRAWS), _stretch(run), _verdict_of_run(run, truth, names), (at, squares)
 
 
 def _scores(means, sds, ess, passes, truth):
@@ -1014,7 +1027,8 @@ def _errors_by_pass(run, truth, warmup, spent):
     Averages along the path are exact. Data passes are taken to be proportional to process time, as they are for
     constant steps, and on average for a process in equilibrium.
     """
-    fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
+    first = min(1.5 * warmup, 0.5 * (1.0 + warmup)) if warmup > 0.0 else 0.01
+    fractions = np.geomspace(first, 1.0, POINTS)
     errors = np.zeros((run.chains, POINTS, run.dim))
     weights = np.array(run.copies)
     for i, path in enumerate(one.whole for one in run.trajectories):

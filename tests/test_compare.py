@@ -230,6 +230,54 @@ def test_labels_are_moved_apart():
     assert apart(np.array([0.2, 0.8]), 0.06) == [0.2, 0.8]
 
 
+@pytest.mark.parametrize(("passes", "warmup", "without"), [(4, 0.02, "HMC"), (40, 0.9, None), (30, 0.99, "HMC")])
+def test_a_sampler_without_a_path_does_not_stop_the_others(passes, warmup, without, model, reference, processes):
+    """A warm-up may leave nothing of few passes; errors are drawn of what it leaves, however little."""
+    some = {"HMC": pdmp.HMC(model, step=0.1, duration=1.0), "Langevin": processes["Langevin"]}
+    table = pdmp.compare(some, data_passes=passes, warmup=warmup, reference=reference, seed=1, chains=2)
+    by_label = {row["sampler"]: row for row in table.rows}
+    assert by_label.keys() == some.keys() == table.verdicts.keys()
+    for label in some:
+        assert math.isnan(by_label[label]["mean_error"]) == (label == without) == (label not in table.errors_by_pass)
+    if without is not None:
+        assert table.verdicts[without] == ("too short", "there is no path after the warm-up; give it more data passes")
+    at, curve = table.errors_by_pass["Langevin"]
+    assert np.all(np.diff(at) > 0.0) and np.all(np.isfinite(curve)) and at[-1] == pytest.approx(passes, rel=0.1)
+    assert warmup * passes < at[0] < passes
+
+
+@pytest.mark.parametrize(("when", "kept"), [("in it", 2), ("before it", 1), ("at once", 0)])
+def test_ctrl_c_ends_a_comparison_with_what_was_measured(when, kept, model, reference, processes, monkeypatch):
+    """And does not end one sampler only, so that each would need another."""
+    sample, calls = comparison.sample, []
+
+    def interrupted(process, **options):
+        if "data_passes" not in options:  # for its compilation
+            return sample(process, **options)
+        calls.append(process)
+        if when == "at once" or when == "before it" and len(calls) == 2:
+            raise KeyboardInterrupt
+        run = sample(process, **options)
+        if len(calls) == 2:
+            run.stopped = "interrupted"
+        return run
+
+    monkeypatch.setattr(comparison, "sample", interrupted)
+    some = {name: processes[name] for name in ("Langevin", "stochastic", "Zig-Zag")}
+    call = {"data_passes": 60, "reference": reference, "seed": 1, "chains": 2}
+    if kept == 0:
+        with pytest.raises(KeyboardInterrupt):
+            pdmp.compare(some, **call)
+        return
+    table = pdmp.compare(some, **call)
+    names = list(some)
+    assert sorted(row["sampler"] for row in table.rows) == sorted(names[:kept]) == sorted(table.verdicts)
+    assert any(
+        text == f"The comparison was interrupted: {', '.join(names[kept:])} is left out." for text in table.notes
+    )
+    assert str(table) and sorted(table.paths) == sorted(table.draws) == sorted(names[:kept])
+
+
 def test_a_failing_sampler_does_not_stop_the_others(model, reference, processes):
     broken = discrete.SGLD(processes["Langevin"].provider, step=1e300)
     made = pdmp.compare({"broken": broken, "Zig-Zag": pdmp.ZigZag(model)}, data_passes=50, reference=reference, seed=1)
