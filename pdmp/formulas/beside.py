@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.data.formats import is_number
-from pdmp.formulas.table import check_names, numbers
+from pdmp.formulas.table import check_names, is_numeric, numbers
 from pdmp.formulas.words import column_of
 from pdmp.models.families import Family
 
@@ -66,6 +66,7 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
             found[name] = _constant(text, table)
         else:
             check_names([column_of(text)], table, "`formula`", "`new`")
+            _check_numbers(name, table, column_of(text), "`new`")
             found[name] = numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE.get(name, 'the expression')}")
         if name == "trials" and text is not None:
             wrong = (found[name] < 0.0) | drawn & (found[name] != np.floor(found[name]))
@@ -74,6 +75,12 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
                     f"`new`: the trials must be whole numbers of at least 0, got {found[name][wrong][0]:g}."
                 )
     return found
+
+
+def _check_numbers(name, table, column, whose):
+    """Refuse text in further rows for a column of an expression, which had numbers."""
+    if name.startswith(USED) and not is_numeric(table[column]):
+        raise ValueError(f"{whose}: the column {column!r} of the expression must hold numbers, as in the fit.")
 
 
 def _constant(text, table):
@@ -92,5 +99,6 @@ def _column_beside(name, table, column):
                 f"or 2, got {odd[0]!r}."
             )
         return words.map(CENSORING).to_numpy(float)
+    _check_numbers(name, table, column, "`data`")
     usual = "the expression" if name.startswith(USED) else "cbind"
     return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, usual)}")

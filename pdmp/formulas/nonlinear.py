@@ -31,6 +31,8 @@ from pdmp.models.priors import Flat, Normal, Prior
 from pdmp.models.regressions.moved_coordinates import natural_of
 
 MOST_PARTS = 500  #: of an expression: names, numbers, operators and calls
+LONGEST = 10_000  #: letters of an expression that is quoted in an error
+LARGEST_POWER = 1e6
 OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -174,7 +176,9 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
         if "#" in plainly:  # else the rest would be a comment
             raise SyntaxError
         tree = ast.parse(plainly, mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, RecursionError, MemoryError):
+        if len(text) > LONGEST:
+            raise ValueError(f"`formula`: an expression of {len(text):,} letters is too long.") from None
         raise ValueError(f"`formula`: {text!r} is no expression: {_written(parameters)}.") from None
     called: dict[str, str] = {}
 
@@ -206,8 +210,11 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
         )
     check(tree)
     for part in parts:
-        if isinstance(part, ast.expr) and not any(isinstance(one, ast.Name) for one in ast.walk(part)):
+        if isinstance(part, ast.expr) and not any(getattr(one, "id", None) in called for one in ast.walk(part)):
             _check_number(part)
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) and isinstance(part.right, ast.Constant):
+            if abs(part.right.value) > LARGEST_POWER:
+                raise ValueError(f"`formula`: the power {named(part)!r} is too large, at most {LARGEST_POWER:g}.")
     found = tuple(dict.fromkeys(called.values()))
     missing = [name for name in parameters if name not in found]
     if missing:
@@ -217,8 +224,11 @@ def read_expression(text: str, parameters: Sequence[str]) -> Expression:
 
 def _check_number(part):
     """Refuse a part without names that is no finite number, as Python computes it."""
+    if isinstance(part, ast.Name):  # of a function, which is part of its call
+        return
     try:
-        value = Expression("", (), (), part, {})([], [])
+        with np.errstate(all="ignore"):
+            value = Expression("", (), (), part, {})([], [])
     except (ZeroDivisionError, OverflowError):
         value = math.inf
     if isinstance(value, complex) or not math.isfinite(value):

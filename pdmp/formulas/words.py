@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -259,6 +261,17 @@ def plainly(formula: str) -> str:
     return f"{translated(read_response(left).text)} ~ {translated(right)}" if right else formula
 
 
+def _most_arguments(function):
+    """How many arguments a function of NumPy computes with: those before the one that it writes to."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return math.inf
+    return names.index("out") if "out" in names else math.inf
+
+
 def check_words(text: str, environment: Any) -> None:
     """Refuse terms of other tools that there are not, unless the user's code has a function of that name.
 
@@ -273,10 +286,12 @@ def check_words(text: str, environment: Any) -> None:
                 raise ValueError(f"`formula`: {found.group(1)}(...) is given {name!r} twice.")
         function = getattr(np, found.group(1), None)
         known = text[: found.start()].endswith("np.") or FUNCTIONS.get(found.group(1)) is function
-        if known and isinstance(function, np.ufunc) and call and len(call[1]) > function.nin:
+        most = _most_arguments(function) if known and call else math.inf
+        if len(call[1] if call else ()) > most or known and {"out", "where"} & set(names):
+            taken, given = min(most, len(call[1]) - 1), ", ".join(call[1])
             raise ValueError(
-                f"`formula`: {found.group(1)}(...) takes {function.nin} of {', '.join(call[1])}: NumPy would write the "
-                "result into what follows, or pass rows over, and not compute with it."
+                f"`formula`: {found.group(1)}(...) takes {taken} of {given}: NumPy would write the result into what "
+                "follows, or pass rows over, and not compute with it."
             )
     for found in re.finditer(r"(?<![\w.`])(\w+)\(", text):
         name = found.group(1)

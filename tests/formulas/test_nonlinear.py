@@ -299,6 +299,15 @@ def test_columns_beside_the_response_that_are_called_by_numbers():
         )
 
 
+def test_text_in_further_rows_is_no_number():
+    fit = pdmp.regression(LINE, table(), priors={"b": N1}, seed=1, chains=1, gradients=40)
+    new = table().assign(x="1.0")
+    with pytest.raises(ValueError, match="^`new`: the column 'x' of the expression must hold numbers"):
+        fit.predict(new)
+    with pytest.raises(ValueError, match="^`data`: the column 'x' of the expression must hold numbers"):
+        fit.update(new)
+
+
 def test_truth_values_of_arrow_are_numbers():
     pytest.importorskip("pyarrow")
     data = table().assign(sure=lambda t: t.x > 2.0)
@@ -425,6 +434,17 @@ REFUSED = {
     "selected": (LINE, {"b": N1}, {"select": "all"}, "`select` is for the families"),
     "two formulas": ({"y": "y ~ a * x + b", "a + b": "~ 1", "a": "~ x"}, {"a": N1, "b": N1}, {}, "formulas of 'a'"),
     "a division by 0": ({"y": "y ~ b * (1 / 0)", "b": "~ 1"}, {"b": N1}, {}, "'1 / 0' is no finite number"),
+    "a logarithm": ({"y": "y ~ b + x * log(0)", "b": "~ 1"}, {"b": N1}, {}, r"'log\(0\)' is no finite number"),
+    "a root of a number": ({"y": "y ~ b + sqrt(2 - 3)", "b": "~ 1"}, {"b": N1}, {}, r"'sqrt\(2 - 3\)' is no finite"),
+    "an exponential": ({"y": "y ~ b * exp(1000)", "b": "~ 1"}, {"b": N1}, {}, r"'exp\(1000\)' is no finite number"),
+    "a large power": (
+        {"y": "y ~ (b * x) ** 1e308", "b": "~ 1"},
+        {"b": N1},
+        {},
+        r"'\(b \* x\) \*\* 1e\+308' is too large",
+    ),
+    "many signs": ({"y": "y ~ " + "-" * 5_000 + "b", "b": "~ 1"}, {"b": N1}, {}, "is too long|is no expression"),
+    "very many terms": ({"y": "y ~ " + "b + " * 100_000 + "b", "b": "~ 1"}, {"b": N1}, {}, "is too long"),
     "a root": ({"y": "y ~ b + x * (-2) ** 0.5", "b": "~ 1"}, {"b": N1}, {}, r"'\(-2\) \*\* 0.5' is no finite number"),
     "a huge number": ({"y": "y ~ b * 1e999", "b": "~ 1"}, {"b": N1}, {}, "is no finite number"),
     "a huge power": ({"y": "y ~ b * 9**9**9", "b": "~ 1"}, {"b": N1}, {}, r"'9 \*\* 9 \*\* 9' is no finite number"),
