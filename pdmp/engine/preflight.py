@@ -67,6 +67,7 @@ PROPOSALS, FEWEST = 1_000, 400
 SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 #: So many times the proposals are taken anew where those are off by more errors than this, and less than above; and
 #: estimates, all coordinates of which are looked at, by twice as many.
+PANELS, INTEGRATED = 16, 1e-2  #: of a sum for an integral, and by how much, relatively, a user's integral may be off
 FURTHER, DOUBTFUL = 15, 1.5
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
@@ -519,6 +520,8 @@ def _rehearse(process, chain):
     for part in others:
         if part._kind == "provider":
             _rehearse_estimator(part, np.array(chain.first))
+    if not is_trusted(type(process.flow).__module__):
+        _rehearse_flow(process.flow, process.dim)
     if not others or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
@@ -526,6 +529,38 @@ def _rehearse(process, chain):
     events = min(REHEARSED_EVENTS, REHEARSED_TERMS // (process.clocks * max(getattr(model, "n_data", 0), 1)))
     if process.clocks <= REHEARSED_CLOCKS:
         replay(process, chain.state, chain.rng, events)
+
+
+def _rehearse_flow(flow, dim):
+    """Compare integrals of a user's flow with sums of its `position`: averages along a path are these."""
+    rng, (nodes, weights) = np.random.default_rng(0), np.polynomial.legendre.leggauss(8)
+    places = (np.arange(PANELS)[:, None] + 0.5 * (1.0 + nodes)).ravel() / PANELS
+    weights = np.tile(0.5 * weights, PANELS) / PANELS
+    for j, k in {(0, dim - 1), (dim - 1, 0)}:
+        for s in (0.2, 1.3):
+            (x, y), (v, w), (c, e) = rng.normal(size=(3, 2))
+            lines = []
+            for i, start, speed, centre in ((j, x, v, c), (k, y, w, e)):
+                line = [_call(flow, "position", i, start, speed, u) for u in s * places]
+                if any(value is _FAILED for value in line):
+                    return
+                lines.append(np.array(line) - centre)
+            own, other = lines
+            sums = {"moments": (own, own * own), "product": (own * other,)}
+            called = {"moments": (j, x, v, c, s), "product": (j, x, v, c, k, y, w, e, s)}
+            for name, parts in sums.items():
+                claimed = _call(flow, name, *called[name])
+                if claimed is _FAILED:
+                    continue
+                for part, (value, terms) in enumerate(zip(np.atleast_1d(claimed), parts, strict=True)):
+                    found, size = s * weights @ terms, s * weights @ np.abs(terms)
+                    if not abs(value - found) <= INTEGRATED * size:
+                        what = ("x(u) - c", "(x(u) - c)²")[part] if name == "moments" else "(x(u) - c)(y(u) - e)"
+                        raise TypeError(
+                            f"`{name}` of {type(flow).__name__} is not the integral of its `position`: of {what} over "
+                            f"s = {s:g}, with (j, x, v, c, …) = ({', '.join(f'{a:.4g}' for a in called[name])}), it "
+                            f"says {value:.6g}, and {found:.6g} was found."
+                        )
 
 
 def _moves(owner, name, x, before):

@@ -1376,3 +1376,52 @@ def test_what_waits_gives_no_numbers():
     sources = (time.time, time.perf_counter, uuid.uuid4, random, np.random, np.random.RandomState)
     assert all(map(preflight._differs_each_time, sources))
     assert not any(map(preflight._differs_each_time, (time.sleep, np.sin, 3.0, "time")))
+
+
+class Wrong(Linear):
+    """Straight lines, of whose integrals one is wrong."""
+
+    what: str
+
+    def __init__(self, what=""):
+        self.what = what
+
+    @pdmp.compiled
+    def moments(self, j, x, v, c, s):
+        x = x - c
+        first, second = s * (x + 0.5 * v * s), s * (x * x + x * v * s + v * v * s * s / 3.0)
+        if self.what == "first":
+            first -= 0.1 * v * s * s
+        if self.what == "second":
+            second -= v * v * s * s * s / 3.0
+        return first, (np.nan if self.what == "nan" else second)
+
+    @pdmp.compiled
+    def product(self, j, x, v, c, k, y, w, e, s):
+        x, y = x - c, y - e
+        cubic = 0.0 if self.what == "product" else s * s * v * w / 3.0
+        return s * (x * y + 0.5 * s * (x * w + y * v) + cubic)
+
+
+class OnLines(pdmp.BPS):
+    def __init__(self, model, flow):
+        super().__init__(model)
+        self.flow = flow
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("first", r"`moments` of Wrong is not the integral of its `position`: of x\(u\) - c over s = .*, it says"),
+        ("second", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = .*, it says .*, and .* was found\.$"),
+        ("nan", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = 0\.2, .*, it says nan"),
+        ("product", r"`product` of Wrong .* of \(x\(u\) - c\)\(y\(u\) - e\) over s = "),
+    ],
+)
+def test_integrals_of_a_flow_are_those_of_its_position(what, said):
+    """Averages along a path are these: the path itself, and what is drawn from it, would be right."""
+    model = pdmp.models.Gaussian([0.0, 1.0, 0.0], precision=[1.0, 4.0, 2.0])
+    with pytest.raises(TypeError, match=said):
+        pdmp.sample(OnLines(model, Wrong(what)), events=50, seed=1)
+    run = pdmp.sample(OnLines(model, Wrong()), events=50, seed=1)
+    assert np.array_equal(run.mean(), pdmp.sample(pdmp.BPS(model), events=50, seed=1).mean())
