@@ -169,7 +169,7 @@ def summarise(run):
     heavy = {} if few is None else tails_of(seen, few, hardly, ess)
     found = find_warnings(seen, names, sd, ess, rhat, loose, apart, heavy) + _unsure(run, names, draws)
     found += copies_warning(run)
-    found += _natural_tails(run, natural, rows[run.dim :])
+    found += _natural_tails(run, natural, rows[run.dim :], draws)
     notes += [UNSEEN] if seen.store == "moments" else []
     return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
@@ -214,15 +214,29 @@ def natural_rows(run, columns):
     ]
 
 
-def _natural_tails(run, columns, rows):
-    """A sentence on natural parameters that have no variance, by `natural_draws` and their rows."""
+def _natural_tails(run, columns, rows, draws):
+    """A sentence on natural parameters that have no variance, by `natural_draws` and their rows.
+
+    Not on those that are a multiple of a coordinate, and a constant: of these `tails_of` judges, which knows gradients,
+    where draws of a narrow mode with a wide skirt look heavy.
+    """
     if not columns or run.info.get("improper"):
         return []
     x = np.stack(list(columns.values()), axis=-1)
     # Two errors: they may be many, and no gradient bears it out. Effects of few groups looked heavy by chance.
     heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]), errors=2.0)
+    if heavy and run.dim <= TAILS and _asked(run) is not None:
+        heavy = {k: alpha for k, alpha in heavy.items() if not _is_coordinate(x[..., k], draws)}
     at = quantiles(SHOWN, x, [r.length for r in run.records])
     return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")
+
+
+def _is_coordinate(values, draws):
+    """Whether values (chains, n) are a multiple of a coordinate of draws (chains, n, d), and a constant."""
+    x, y = draws.reshape(-1, draws.shape[-1]), values.ravel()
+    x, y = x - x.mean(axis=0), y - y.mean()
+    with np.errstate(all="ignore"):
+        return bool(np.any(np.abs(y @ x) > (1.0 - 1e-9) * np.sqrt(np.sum(x * x, axis=0) * (y @ y))))
 
 
 def sd_errors(draws):
@@ -265,14 +279,20 @@ def _unsure(run, names, draws):
 
 def tails_of(run, draws, places=None, ess=None):
     """`heavy_tails` of a run: by the gradient of all coordinates where they are few, else of `places`."""
-    model = None if isinstance(run.process, str) else getattr(run.process, "model", None)
-    asked = 2 * (2 * min(run.dim, TAILS) + 2 * RAYS)
-    if not hasattr(model, "gradient") or run.process.rests or run.process.walled or asked * model.n_data > TERMS:
-        model = None
+    model = _asked(run)
     if model is not None and run.dim <= TAILS:
         places = np.arange(run.dim)
     places = np.arange(0) if places is None else places
     return heavy_tails(draws, places, ess, model)
+
+
+def _asked(run):
+    """The model whose gradients tell of tails; None where they cannot, or take too long."""
+    model = None if isinstance(run.process, str) else getattr(run.process, "model", None)
+    asked = 2 * (2 * min(run.dim, TAILS) + 2 * RAYS)
+    if not hasattr(model, "gradient") or run.process.rests or run.process.walled or asked * model.n_data > TERMS:
+        return None
+    return model
 
 
 def tail_warning(run):

@@ -312,18 +312,37 @@ def test_draws_alone_must_be_further_above_the_limit():
     run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pdmp.diagnostics.summary.heavy_tails", lambda *_, **told: seen.append(told) or {})
-        assert _natural_tails(run, {"sd": draws[:, :, 0]}, [{"ess": 2_000.0}]) == []
+        assert _natural_tails(run, {"sd": draws[:, :, 0]}, [{"ess": 2_000.0}], draws) == []
     assert seen == [{"errors": 2.0}]
 
 
 def test_quantiles_without_a_variance_count_chains_by_their_lengths():
     """A chain of three times the length counts as three chains with its draws."""
     short, long = draws_of(t(1.0))[:2, :, 0] + [[5.0], [0.0]]
-    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=length) for length in (1.0, 3.0)])
-    (text,) = _natural_tails(run, {"sigma": np.stack([short, long])}, [{"ess": 400.0}])
+    records = [types.SimpleNamespace(length=length) for length in (1.0, 3.0)]
+    run = types.SimpleNamespace(info={}, records=records, dim=1, process="loaded")
+    (text,) = _natural_tails(run, {"sigma": np.stack([short, long])}, [{"ess": 400.0}], np.zeros((2, len(short), 1)))
     said = [float(q) for q in text.removesuffix(".").partition("of sigma are below ")[2].split(", ")]
     at = np.quantile([short, long, long, long], [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen")
     np.testing.assert_allclose(said, at, rtol=5e-3)  # three digits are printed
+
+
+@pytest.mark.parametrize(("of", "said"), [("gradients", 0), ("a loaded run", 1), ("many coordinates", 1)])
+def test_a_multiple_of_a_coordinate_is_judged_by_gradients(of, said, monkeypatch):
+    """A narrow mode with a wide skirt looks heavy, and has a prior that is not; nothing is said of it twice."""
+    coordinate = draws_of(t(1.0))
+    draws = np.concatenate([np.random.default_rng(1).normal(size=coordinate.shape), coordinate], axis=2)
+    model = pdmp.models.Gaussian([0.0, 0.0], precision=[1.0, 1.0])
+    process = pdmp.ZigZag(model) if of != "a loaded run" else "ZigZag"
+    records = [types.SimpleNamespace(length=1.0)] * len(draws)
+    run = types.SimpleNamespace(info={}, records=records, dim=2, process=process)
+    if of == "many coordinates":
+        monkeypatch.setattr("pdmp.diagnostics.summary.TAILS", 1)
+    columns = {"k": 5.0 - 2.5 * draws[:, :, 1]}
+    assert len(_natural_tails(run, columns, [{"ess": 2_000.0}], draws)) == said
+    columns["both"] = np.abs(draws[:, :, 1])  # of both sides
+    (text,) = _natural_tails(run, columns, [{"ess": 2_000.0}] * 2, draws)
+    assert ("both seems" in text) == (said == 0) and ("k, both seem" in text) == (said == 1)
 
 
 def test_how_far_draws_go_by_hand():
