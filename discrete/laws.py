@@ -8,11 +8,11 @@ automatic step: the largest one at which no marginal variance is off by more tha
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
 from discrete.barker import SPREAD, C
+from pdmp.errors import silenced
 
 APART = 1e-4  #: eigenvalues of a step that are closer, relative to their distance from 1, count as equal
 
@@ -43,8 +43,7 @@ def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None
     if np.abs(np.linalg.eigvals(a)).max() >= 1.0:
         return None
     injected = 2.0 * step * p if injected is None else injected
-    with warnings.catch_warnings():  # scipy warns of tiny steps, for which the solution is accurate
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with silenced(RuntimeWarning):  # scipy warns of tiny steps, for which the solution is accurate
         return linalg.solve_discrete_lyapunov(a, injected + step**2 * p @ noise @ p.T)
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-import warnings
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -41,6 +40,7 @@ from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, sto
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.diagnostics.averages import grid_size, variance
 from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.errors import silenced
 from pdmp.flow import Still
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
@@ -354,8 +354,7 @@ class RichardsonRomberg(Process):
     def with_step(self, hessian: np.ndarray, noise: np.ndarray) -> Self:
         """A copy with an automatic step for the extrapolated variances."""
         error = self.schedule.error
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it would be about the coarse chain alone
+        with silenced(UserWarning):  # it would be about the coarse chain alone
             coarse = self.coarse.with_step(hessian, noise)
 
         def extrapolated(step):
@@ -384,8 +383,7 @@ class SGRRLDRecipe(Recipe):
     """With the automatic step for the extrapolated variances."""
 
     def processes(self, sampler, model, batch, mode, error):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows the error itself
+        with silenced(UserWarning):  # a comparison shows the error itself
             process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {sampler.__name__: process}
 

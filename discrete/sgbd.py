@@ -33,7 +33,6 @@ Livingstone & Zanella (2022), The Barker proposal, JRSS B 84.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +43,7 @@ from discrete.curvature import noise_covariance
 from discrete.laws import barker_covariance, largest_step
 from discrete.schedules import Constant, Schedule, automatic
 from discrete.tick import StepRecipe, Ticking
+from pdmp.errors import silenced
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
@@ -74,8 +74,7 @@ class SGBDRecipe(StepRecipe):
     def processes(self, sampler, model, batch, mode, error):
         hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
         found = {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+        with silenced(UserWarning):  # a comparison shows how far off it is
             for estimator in ESTIMATORS:
                 process = sampler(batch, scale=automatic(error), estimator=estimator)
                 found[f"{sampler.__name__} {estimator}"] = process.with_step(hessian, noise)

@@ -18,7 +18,6 @@ A sampler derives from `Ticking` and defines ``jump``. If its noise is that of a
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,7 +26,7 @@ from discrete.curvature import local_law, noise_covariance
 from discrete.momenta import Natural
 from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
 from pdmp.engine.preflight import is_trusted
-from pdmp.errors import OURS, warn
+from pdmp.errors import OURS, silenced, warn
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
@@ -69,8 +68,7 @@ def arms_around(cls, model, mode, name):
     hessian, arms = model.hessian(mode), []
     for size in sizes:
         batch = Minibatch(model, size) if size else Full(model)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # tuning itself compares the settings
+        with silenced(UserWarning):  # tuning itself compares the settings
             chosen = cls(batch, automatic()).with_step(hessian, noise_covariance(batch, mode))
         others = {key: getattr(chosen, key) for key in ("friction", "diffusion") if hasattr(chosen, key)}
         arms += [({"size": size} if size else {}) | {name: chosen.schedule.step(0) * f} | others for f in FACTORS]
@@ -107,8 +105,7 @@ class StepRecipe(Recipe):
     def processes(self, sampler, model, batch, mode, error):
         if not sampler.chooses_step():
             return {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows the error itself
+        with silenced(UserWarning):  # a comparison shows the error itself
             process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {sampler.__name__: process}
 

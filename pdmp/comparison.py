@@ -12,7 +12,6 @@ import importlib.util
 import inspect
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -28,7 +27,7 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend
-from pdmp.errors import SamplingError, short_runs
+from pdmp.errors import SamplingError, listening, short_runs, silenced
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
@@ -213,8 +212,7 @@ class NUTS:
             ["x"],
             make_initial_point_fn=lambda seed: np.array(start),
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silenced():
             try:
                 found = nutpie.sample(compiled, draws=count, chains=1, cores=1, seed=seed % 2**32, progress_bar=False)
             except RuntimeError as error:
@@ -738,8 +736,7 @@ def compare(
                 say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
                 spent, discarded, began, run = 0.0, warmup, perf_counter(), None
                 try:
-                    with warnings.catch_warnings(record=True) as said:
-                        warnings.simplefilter("always", UserWarning)
+                    with listening() as said:
                         if isinstance(process, NUTS):
                             points = np.broadcast_to(initial, (chains, model.dim))
                             chained = process.run(points, data_passes, seed)
@@ -764,7 +761,7 @@ def compare(
                                 executor=executor,
                             )
                     if run is not None:
-                        notes += [f"{label}: {warning.message}" for warning in said]
+                        notes += [f"{label}: {text}" for text in said]
                         if any(record.length <= 0.0 for record in run.records):
                             raise _OnlyWarmup("there is no path after the warm-up; give it more data passes")
                         row = _row(label, process, run, truth, model, test, spent, prepared)
@@ -833,8 +830,7 @@ def _prepare(process, start, label="", say=_silent, compiling=None):
             compiling()
 
     try:
-        with warnings.catch_warnings(), announcing(announced):
-            warnings.simplefilter("ignore", UserWarning)  # `compare` will report it
+        with silenced(UserWarning), announcing(announced):  # `compare` will report it
             if isinstance(process, Model):
                 process, start = auto(process, chains=1, seed=0, initial=start), None
             sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
@@ -878,8 +874,7 @@ def _check_test(test, model):
 def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
     """The row of a run; `spent` data passes of a chain, and `prepared` seconds, went before it."""
     chains = run.chains
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
+    with silenced(UserWarning):  # an extrapolated variance below zero counts as zero
         means = np.array([one.mean() for one in split(run)])
         sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in split(run)])
     passes = run.stats["data_passes"] / chains + spent
@@ -916,8 +911,7 @@ def _scores(means, sds, ess, passes, truth):
 
 
 def _verdict_of_run(run, truth, names):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero
+    with silenced(UserWarning):  # an extrapolated variance below zero
         sd_draws = effective_draws(run, of=["sd"])["sd"]
         return _verdict(run.mean(), run.sd(), run.mcse(), sd_draws, run.rhat(), truth, names)
 

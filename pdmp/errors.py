@@ -54,10 +54,57 @@ OURS = {"pdmp"}
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn as of the line outside of this project that led here, however deep it is called."""
+    heard = _heard.get()
+    if issubclass(category, _silenced.get()):
+        return
+    if heard is not None:
+        heard.append(text)
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+_silenced: contextvars.ContextVar[tuple[type[Warning], ...]] = contextvars.ContextVar("_silenced", default=())
+_heard: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("_heard", default=None)
+
+
+class _OfContext(type):
+    """Of a category to which those belong that are silenced where a warning is given."""
+
+    def __subclasscheck__(cls, category: type) -> bool:
+        return issubclass(category, _silenced.get())
+
+
+class _Silenced(Warning, metaclass=_OfContext):
+    pass
+
+
+@contextlib.contextmanager
+def silenced(*categories: type[Warning]) -> Iterator[None]:
+    """A context in which no warning of the categories is given, or none at all, in this thread.
+
+    `warnings.catch_warnings` replaces the filters of all threads and puts back what it found: where two threads
+    overlap, those of one stay for good. Here one filter stays, and says nothing elsewhere.
+    """
+    token = _silenced.set((*_silenced.get(), *(categories or (Warning,))))
+    warnings.simplefilter("ignore", _Silenced)  # before all others, also of a test's
+    try:
+        yield
+    finally:
+        _silenced.reset(token)
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[str]]:
+    """A context in which the project's own warnings are put into a list, and not given."""
+    heard: list[str] = []
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
 
 
 #: Whether runs are meant to be short.

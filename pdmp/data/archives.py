@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import warnings
 import zipfile
 
 import numpy as np
 from numpy.lib import format as npy
 
 from pdmp.data.memory import check_size
+from pdmp.errors import silenced
 
 
 class Damaged(ValueError):
@@ -76,8 +76,7 @@ def file_name(path: str | os.PathLike) -> str:
 def _refusing(path):
     """Whatever numpy and zipfile raise is one line: which it is depends on the byte that was changed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silenced():
             yield
     except (Pickled, MemoryError):
         raise

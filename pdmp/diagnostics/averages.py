@@ -6,7 +6,6 @@ Of coupled copies, averages are the sums of the copies' averages with the weight
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
+from pdmp.errors import silenced
 from pdmp.native.arguments import count
 
 #: Largest number of draws of each chain for diagnostics, and of numbers in all these draws.
@@ -447,8 +447,7 @@ def _together(f, x, shape):
     """f of all columns of x in one call, or None if that is not f of each column."""
     m = x.shape[1]
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), silenced():
             values = np.asarray(f(x.copy()), dtype=float)
             parts = [np.asarray(f(x[:, k::3].copy()), dtype=float) for k in range(3)]
     except Exception:  # noqa: BLE001 - whatever a function of one point does with many

@@ -29,7 +29,6 @@ import stat
 import sys
 import tempfile
 import threading
-import warnings
 from collections import OrderedDict
 from concurrent.futures import Executor, Future
 from time import perf_counter
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.engine import requirements
-from pdmp.errors import warn
+from pdmp.errors import silenced, warn
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
@@ -735,8 +734,7 @@ class Cluster(Workers):
         self._watch.watch()
 
     def _send(self, parcel, packed, seconds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a large state, which has to travel
+        with silenced(UserWarning):  # of a large state, which has to travel
             return super()._send(parcel if self._whole is None else self._whole, packed, seconds)
 
     def _with_contents(self):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from importlib import metadata
 
 import numpy as np
 
 from pdmp.diagnostics.averages import draw_times, effective_draws
 from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.errors import silenced
 from pdmp.models.transforms import flat
 
 LEAST_DRAWS, MOST_DRAWS = 100, 10_000  #: of each chain, among which their number is chosen
@@ -42,8 +42,7 @@ def choose_draws(run):
     best = (math.inf, most, math.nan)
     for n in np.unique(np.geomspace(LEAST_DRAWS, most, count).round().astype(int)):
         draws = run.draws(int(n))[:, :, known]
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), silenced():
             bulk, sd = (np.log(draws_ess(draws, m) / path[p][known]) for m, p in (("bulk", "mean"), ("sd", "sd")))
         misfit = float(np.mean(bulk**2) + np.mean(sd**2))
         if misfit < best[0]:
@@ -53,8 +52,7 @@ def choose_draws(run):
 
 def to_arviz(run, n, model, log_likelihood):
     """See `Run.to_arviz`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         try:
             import arviz
         except ImportError:

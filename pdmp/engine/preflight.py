@@ -22,7 +22,6 @@ import random
 import sys
 import time as _time
 import types
-import warnings
 import weakref
 
 import numpy as np
@@ -30,7 +29,7 @@ from numba.core import config
 
 from pdmp.data.formats import listed
 from pdmp.engine.storage import copied
-from pdmp.errors import warn
+from pdmp.errors import silenced, warn
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper, find_wrong_sign
@@ -941,8 +940,7 @@ def _restore(argument, old):
 
 def _attempt(owner, native, name, arguments):
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with silenced(), np.errstate(all="ignore"):
             return getattr(native, name)(*arguments)
     except (AttributeError, NameError, TypeError, LookupError) as error:
         trace, frames = error.__traceback__.tb_next, []

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import types
-import warnings
 from concurrent.futures import Executor
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,7 +56,7 @@ from pdmp.engine.preflight import (
 )
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
-from pdmp.errors import SamplingError, are_short, warn
+from pdmp.errors import SamplingError, are_short, silenced, warn
 from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
@@ -587,8 +586,7 @@ def wants_bar(progress):
 
 def open_bar(**options):
     """A bar on stderr, with options of tqdm."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a notebook without ipywidgets has a bar of text
+    with silenced():  # a notebook without ipywidgets has a bar of text
         from tqdm.auto import tqdm
 
     return tqdm(file=sys.stderr, **options)

@@ -291,7 +291,7 @@ class Recipe:
         read = [text for text in ATTRIBUTE.findall(formula) if text.partition(".")[0] in named]
         reading = eval(f"lambda: [{', '.join(read)}]", {"__name__": "formula", **named})
         own = self.kind, self.roles, self.used, self.plain, self.types
-        return _recipe, (formula, self.some, named, reading, *own, self.coded)
+        return _recipe, (formula, self.some, named, reading, *own, None if self.some is None else self.coded)
 
     @functools.cached_property
     def coded(self):

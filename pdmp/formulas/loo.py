@@ -15,7 +15,6 @@ for N var(π), the squared standard error of the sum if all rows were taken.
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from scipy import special
 
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
-from pdmp.errors import warn
+from pdmp.errors import silenced, warn
 from pdmp.formulas.pareto_smoothing import loo_densities
 from pdmp.native.arguments import count
 
@@ -234,8 +233,7 @@ def relative_efficiency(fit: Fit, x: np.ndarray) -> float:
     """Effective draws of the mean over draws, on average over the parameters; 1 where it is not known."""
     natural = fit.run.constrain(x)
     columns = np.stack([natural[name] for name in fit.priors], axis=-1)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), silenced():
         ess = np.asarray(draws_ess(columns, "mean"), dtype=float)
     ess = ess[np.isfinite(ess)]
     return float(ess.mean() / (x.shape[0] * x.shape[1])) if len(ess) else 1.0

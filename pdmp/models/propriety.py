@@ -21,12 +21,12 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.errors import silenced
 from pdmp.models.priors import Flat
 from pdmp.models.transforms import Log, coordinate_names
 from pdmp.models.verification import check_gradient
@@ -136,8 +136,7 @@ def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> 
     inside : callable, optional
         Of a point: whether a process can get there.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silenced(), np.errstate(all="ignore"):
         search = _Search(model, np.array(x, float), inside)
         return search.result(), search.count
 
@@ -148,8 +147,7 @@ def unlike_a_density(model: Any, text: str) -> ValueError:
     Or that its gradient is not that of its potential, which no search for a mode survives.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silenced():
             check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
     except ValueError as error:
         return error
@@ -178,8 +176,7 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     inside : callable, optional
         Of a point: whether a process can get there.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silenced(), np.errstate(all="ignore"):
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
         found = _takes_a_logarithm_for_its_number(model, x, inside) or of(model, lambda part: _Search(part, x, inside))
         return None if found is None else found._replace(of_density=False)
@@ -199,8 +196,7 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
     j : int
     """
     rest, found = np.delete(np.arange(len(centre)), j), []
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silenced(), np.errstate(all="ignore"):
         for side in (1.0, -1.0):
             search, x = _Search(model, centre, None), centre.copy()
             search.scale, search.last, levels = scale, math.inf, []

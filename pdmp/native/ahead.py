@@ -9,11 +9,12 @@ from __future__ import annotations
 import io
 import pickle
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+
+from pdmp.errors import silenced
 
 MOST = 2**28  #: bytes of arrays that are sent to another process; with more data nobody waits for a compilation
 
@@ -33,8 +34,7 @@ class _Pickler(pickle.Pickler):
 
 def _make(call):
     """In another process: a pickled call. What it warns of, this one will."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         function, arguments = pickle.loads(call)
         function(*arguments)
 

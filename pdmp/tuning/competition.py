@@ -16,7 +16,6 @@ import csv
 import itertools
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.checkpoint import digest, model_values, same_values
 from pdmp.engine.executors import check_executor
 from pdmp.engine.run import extend
-from pdmp.errors import SamplingError
+from pdmp.errors import SamplingError, silenced
 from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.threads import cpu_count, thread_pool
@@ -352,8 +351,7 @@ def _pool(workers, clock):
     """A pool of threads, each of which runs one arm at a time."""
     if workers is None:
         workers = 1 if clock == "seconds" else cpu_count()
-    with warnings.catch_warnings(), thread_pool(workers, "tuning") as executor:
-        warnings.simplefilter("ignore", UserWarning)  # an arm may diverge: the result says so
+    with silenced(UserWarning), thread_pool(workers, "tuning") as executor:  # an arm may diverge: the result says so
         yield executor
 
 

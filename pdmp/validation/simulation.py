@@ -9,7 +9,6 @@ calibration, arXiv:1804.06788, sections 3 and 4.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from pdmp.automatic.preparing import model_of
 from pdmp.automatic.sampling import sample
 from pdmp.diagnostics.averages import diagnostic_draws
 from pdmp.diagnostics.effective_size import draws_ess
-from pdmp.errors import short_runs, warn
+from pdmp.errors import listening, short_runs, warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import flat
 from pdmp.native.arguments import count, seed_number
@@ -259,10 +258,9 @@ def calibrate(
         truth, posterior = replicate(k, rng)
         if not theirs:
             truth = before = _point("prior", truth, before)
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always", UserWarning)
+        with listening() as heard:
             run = sample(posterior, chains=chains, ess=ess, gradients=gradients, seed=int(rng.integers(2**62)))
-        said += [str(warning.message) for warning in heard[:1]]
+        said += heard[:1]
         found = run.draws(draws // chains)
         named = flat(run.constrain(found)) if theirs else dict(zip(run.names(), np.moveaxis(found, -1, 0), strict=True))
         names = tuple(truth) if theirs else tuple(named)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import pdmp
+from pdmp import errors
 from pdmp.validation import calibrate, calibration, simulation
 from pdmp.validation.simulation import Calibration
 from tests.checks import plain_only
@@ -130,8 +131,8 @@ def test_warnings_are_said_once(exact_posterior, monkeypatch):
     def loud(model, **options):
         if model.y[0] > 0.0:
             warned.append(model)
-            warnings.warn(f"it did not mix: {len(warned)}", UserWarning, stacklevel=2)
-            warnings.warn("nor was it long", UserWarning, stacklevel=2)
+            errors.warn(f"it did not mix: {len(warned)}")
+            errors.warn("nor was it long")
         return quiet(model, **options)
 
     monkeypatch.setattr("pdmp.validation.simulation.sample", loud)
@@ -144,7 +145,7 @@ def test_warnings_are_counted_whatever_the_filters_are(exact_posterior, monkeypa
     quiet, said = simulation.sample, []
 
     def loud(model, **options):
-        warnings.warn("it did not mix", UserWarning, stacklevel=2)
+        errors.warn("it did not mix")
         return quiet(model, **options)
 
     monkeypatch.setattr(simulation, "sample", loud)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pdmp.errors import silenced
 from pdmp.models.adapters.function import Callback, FunctionModel
 from pdmp.models.transforms import Identity, recognised, split
 
@@ -149,8 +149,7 @@ def _trace(model, args, kwargs):
     """The sites of one run of the model, by name."""
     from numpyro.handlers import seed, trace
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         try:
             return dict(trace(seed(model, 0)).get_trace(*args, **kwargs))
         except NotImplementedError:  # a law that nothing can be drawn from, as an improper one

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba import types
 
+from pdmp.errors import silenced
 from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
 from pdmp.models.transforms import Interval, Log, Ordered, Simplex, Upper
 
@@ -99,8 +99,7 @@ class PyMCFunction(MachineCode):
         outputs, joined = join_nonshared_inputs(self._start, outputs, self._inputs)
         if gradient:
             outputs = [outputs[0], pytensor.grad(outputs[0], joined)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silenced():
             return pytensor.function([joined], outputs, mode=None if numba.config.DISABLE_JIT else "NUMBA")
 
     def _evaluate(self, x):
