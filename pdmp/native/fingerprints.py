@@ -236,12 +236,14 @@ def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
     return walk.digest.hexdigest() if walk.complete else f"{UNIQUE}{walk.digest.hexdigest()}-{walk.kinds[0]}"
 
 
-def kept(function):
+def kept(function, whole=None):
     """What a function keeps that a call may change: numbers, arrays, keys, lengths, by where they are found.
 
-    A place is a tuple of names, keys and indices by which `fingerprint` comes there.
+    A place is a tuple of names, keys and indices by which `fingerprint` comes there. `whole`: bytes of an array up to
+    which all of it is looked at, and above which pieces are.
     """
     walk = _Kept(("pdmp",))
+    walk.whole = whole
     walk.value(function)
     return walk.places
 
@@ -649,7 +651,7 @@ class _Kept(_Walk):
 
     def __init__(self, named_only):
         super().__init__(named_only)
-        self.places = {}
+        self.places, self.whole = {}, None
 
     def note(self, *found):
         self.places.setdefault(self.place, []).append(found)
@@ -680,6 +682,8 @@ class _Kept(_Walk):
             super().array(array)
         else:
             self.note(array.shape)
+            if self.whole is not None:
+                return self.note(array_digest(array, self.whole))
             self.note(hashlib.sha256(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
 
 

@@ -514,6 +514,61 @@ def test_a_gradient_in_a_work_array_is_a_copy_of_it():
     assert first.tolist() == [1.0, -2.0]
 
 
+class Sums:
+    """What a function may keep: an object that it adds to, and empties."""
+
+    def __init__(self):
+        self.u, self.parts = 0.0, {}
+
+    def add(self, k, value):
+        self.u += 0.5 * value * value
+        self.parts[k] = value
+
+
+WORKS_IN = {
+    "an array": (lambda work, x: work.__setitem__(slice(None), x), lambda work: work.fill(0.0), np.zeros(2)),
+    "a large array": (lambda work, x: work.__iadd__(x[0]), lambda work: work.fill(0.0), np.zeros(400_000)),
+    "a list": (lambda work, x: work.extend(x), lambda work: work.clear(), []),
+    "a dictionary": (lambda work, x: work.update(enumerate(x)), lambda work: work.clear(), {}),
+    "an object": (lambda work, x: work.add(0, float(x[0])), lambda work: work.__init__(), Sums()),
+    "nothing": (lambda work, x: None, lambda work: None, np.zeros(2)),
+    "its own copy": (lambda work, x: work.copy().fill(x[0]), lambda work: None, np.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("what", WORKS_IN)
+def test_a_function_that_works_in_what_it_names_and_clears_it_takes_turns(what):
+    """Before and after a call all is as it was, and yet two threads would run through one another."""
+    begin, clear, work = WORKS_IN[what]
+
+    def helper(x):
+        begin(work, x)
+        found = 0.5 * float(x @ x)
+        clear(work)
+        return found
+
+    def function(x):
+        return helper(x), x
+
+    model = from_function(function, 2)
+    assert model.callback.reuses == (what not in ("nothing", "its own copy")) and sys.gettrace() is None
+    assert not model.callback.changing
+
+
+def test_a_debuggers_trace_stays_where_functions_are_looked_at():
+    def trace(*_):
+        return None
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(trace)
+        work = [0.0]
+        from_function(lambda x: (0.5 * float(x @ x) + work[0], x), 2)
+        assert sys.gettrace() is trace
+    finally:
+        sys.settrace(before)
+
+
 @pytest.mark.parametrize(
     ("of_potential", "of_gradient"), [(np.float32, np.float32), (float, np.float32), (np.float32, np.float64)]
 )

@@ -12,8 +12,11 @@ import ctypes
 import functools
 import hashlib
 import math
+import os
+import pathlib
 import pickle
 import random
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -36,6 +39,11 @@ from pdmp.native.fingerprints import changed, fingerprint, kept
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
 #: potential = answer(address of x, address of the gradient to add to, or 0)
+#: Lines of a call at which what the function names is looked at; where functions are that are not the user's.
+LINES_WATCHED, WATCHED_WHOLE = 200, 1_000_000  #: lines, and bytes of an array beyond which pieces of it are
+INSTALLED = tuple(
+    {str(pathlib.Path(path).resolve()) for path in (np.__path__[0] + "/..", os.__file__ + "/..")} | {"<frozen"}
+)
 _changing = weakref.WeakKeyDictionary()  # of functions, what calls changed when an earlier model of it was made
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -101,6 +109,32 @@ def _shared_randomness():
         found += [True] * (pickle.dumps(states()) != before)
         np.random.set_state(numpys)  # noqa: NPY002
         random.setstate(pythons)
+
+
+@contextlib.contextmanager
+def _changes_meanwhile(function):
+    """A list that is not empty if calls from within change what the function names, even if they put it back.
+
+    As work arrays that are cleared: before a line and after it they are looked at, in all functions of the user's.
+    """
+    found, start, left = [], kept(function, WATCHED_WHOLE), [LINES_WATCHED]
+    if not start or sys.gettrace() is not None:  # a debugger has that place
+        yield found
+        return
+
+    def look(frame, event, _):
+        if frame.f_code.co_filename.startswith(INSTALLED) or left[0] <= 0 or found:
+            return None
+        if event != "call":
+            left[0] -= 1
+            found.extend([True] * bool(changed(start, kept(function, WATCHED_WHOLE))))
+        return look
+
+    sys.settrace(look)
+    try:
+        yield found
+    finally:
+        sys.settrace(None)
 
 
 class Callback:
@@ -236,13 +270,14 @@ class FunctionModel(Model):
         if not ready:
             # Work arrays hold at `initial` what they held if the caller has been there, and caches what was asked.
             fresh = 0.1 + 1e-3 * np.random.default_rng(list(hashlib.sha256(repr(before).encode()).digest())).random()
-            with _shared_randomness() as drawn:
+            with _shared_randomness() as drawn, _changes_meanwhile(potential_and_gradient) as meanwhile:
                 self._evaluated(self.initial + fresh * np.maximum(1.0, np.abs(self.initial)))
             changing = changed(before, kept(potential_and_gradient))
             with contextlib.suppress(TypeError):  # what has no weak references
                 changing |= _changing.get(potential_and_gradient, changing)
                 _changing[potential_and_gradient] = changing
-            self.callback.changing, self.callback.reuses = changing, self.callback.reuses or bool(changing or drawn)
+            self.callback.changing = changing
+            self.callback.reuses = self.callback.reuses or bool(changing or drawn or meanwhile)
 
     @property
     def address(self):
