@@ -824,6 +824,7 @@ def drawing(expression, **scope):
         ("uuid.uuid4().int % 7", "uuid.uuid4"),
         ("secrets.randbelow(7)", "secrets.randbelow"),
         ("token_bytes(1)[0]", "token_bytes"),
+        pytest.param(" + ".join(f"now.a{k}" for k in range(300)) + " + np.random.random()", "np.random", id="300"),
     ],
 )
 def test_what_no_seed_repeats_is_refused_by_name(expression, named):

@@ -555,6 +555,10 @@ def test_a_negative_extrapolated_variance_is_told():
     with pytest.warns(UserWarning, match="extrapolated variance of . of 3 coordinates is negative"):
         var = run.var()
     assert var.min() < 0.0
+    with pytest.warns() as told:
+        sd = run.sd()
+    assert [w.category for w in told] == [UserWarning]  # and none of NumPy's beside it
+    np.testing.assert_array_equal(np.isnan(sd), var < 0.0)
 
 
 # -- diagnostics, tables, files -------------------------------------------------------------------------------------
