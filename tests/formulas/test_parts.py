@@ -415,6 +415,7 @@ def test_sizes_of_files(tmp_path, monkeypatch):
     at = laplace(model)
     process = RegressionZigZag(model, at.mean, metric=pdmp.Metric(scales=at.sd))
     assert taken(folder) == before + (16 + 8) * N and process.model is model
+    assert process.tables.table[:, 0].min() > 0.0  # no row is drawn in place of all
 
 
 def test_mistakes(tmp_path):

@@ -501,7 +501,7 @@ def test_gaussian_rows_of_groups_are_summed(monkeypatch):
     fit = pdmp.regression("y ~ x + (1 | g)", t, seed=1)
     assert "each gradient is of 11 rows, which have the sum of all 600" in fit.notes
     said = "effects of g are independent of each other, those of 1|g; x|g, as by ||"
-    assert said not in fit.notes and said in pdmp.regression("y ~ x + (1 + x || g)", t, seed=1).notes
+    assert said not in fit.notes and pdmp.regression("y ~ x + (1 + x || g)", t, seed=1).notes.count(said) == 1
 
 
 def of_effects(formula):
