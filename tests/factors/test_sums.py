@@ -426,3 +426,20 @@ def test_a_horizon_on_an_ellipse_is_at_most_a_quarter():
             horizons = np.array([[horizon]])
             time, bound = plain(propose_within)(sums, None, 0, 2.0, horizons, np.random.default_rng(1))
             assert asked[-1] == min(horizon, most) and (time, bound) == (2.0 + asked[-1], HORIZON)
+
+
+@plain_only
+def test_a_horizon_is_halved_until_the_bound_is_finite():
+    """Sixty times at most, so that 1e-18 of it is left."""
+    for largest, halvings in ((0.5, 1), (0.3, 2), (1e-12, 40), (1e-17, 57), (1e-30, 60)):
+        asked = []
+
+        def within(state, i, now, width, largest=largest, asked=asked):
+            asked.append(width)
+            return 0.0, 0.0 if width < largest else math.inf
+
+        sums = SimpleNamespace(is_affine=lambda i: False, flow=Linear(), rate_within=within)
+        horizons = np.array([[0.8]])
+        time, bound = plain(propose_within)(sums, None, 0, 2.0, horizons, np.random.default_rng(1))
+        assert asked == [0.8 * 0.5**k for k in range(halvings + 1)]
+        assert math.isnan(bound) == (halvings == 60) and time == 2.0 + (0.0 if halvings == 60 else asked[-1])
