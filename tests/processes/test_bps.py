@@ -679,6 +679,8 @@ def test_nothing_is_said_of_isotropy_where_no_mode_is_found(monkeypatch):
 
 
 def test_a_process_without_refreshment_on_an_isotropic_target_warns():
+    # The mode of a function is not looked for: the search might leave where it is defined.
+    defined_inside = pdmp.models.from_function(lambda x: (0.5 * x @ x, x), dim=2)
     for process in (
         pdmp.BPS(ISOTROPIC, refresh_rate=0.0),
         pdmp.BPS(MODEL, refresh_rate=0.0, metric=PRECISION),
@@ -696,6 +698,7 @@ def test_a_process_without_refreshment_on_an_isotropic_target_warns():
         pdmp.BPS(LOGISTIC, refresh_rate=0.0),
         pdmp.GeneralisedBPS(ISOTROPIC),
         pdmp.ForwardEventChain(ISOTROPIC),
+        pdmp.BPS(defined_inside, refresh_rate=0.0),
     ):
         process.resolve(np.zeros(process.dim))
 
