@@ -57,6 +57,16 @@ def test_a_velocity_of_the_wrong_length_is_refused():
         pdmp.sample(Long(), events=5)
 
 
+def test_the_names_of_events_of_ones_own_are_no_misspelling():
+    """`channels` is called from Python, and `channel` is the compiled method that reads like it."""
+
+    class Named(Regular):
+        def channels(self):
+            return ["a"]
+
+    assert Named().channels() == ["a"]
+
+
 def test_a_method_with_other_arguments_is_refused():
     with pytest.raises(TypeError, match=r"Bad.jump must take the arguments \(self, state, i, now, rng\)"):
 
