@@ -1058,6 +1058,11 @@ def _clock(text):
     "text, message",
     [
         ("return now + self.scael, 1.0", r"`clock` of Mine uses `self.scael`: did you mean `scale`\?"),
+        pytest.param(
+            "".join(f"now.a{k}\n    " for k in range(300)) + "return now + self.scael, 1.0",
+            r"`clock` of Mine uses `self.scael`: did you mean `scale`\?",
+            id="300",
+        ),
         (
             "return now + self.other, 1.0",
             "`clock` of Mine uses `self.other`: .* in the class Mine: a line `other: float`",
