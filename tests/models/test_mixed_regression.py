@@ -453,18 +453,19 @@ def test_means_of_rows_with_weights_as_large_as_can_be():
 @pytest.mark.parametrize("intercept", [0, None])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_columns_of_a_file_are_standardised_as_those_in_memory(intercept, weighted, tmp_path, monkeypatch):
-    """In place and in pieces; a column that does not vary is divided by its size, and one of zeros by 1."""
+    """In place and in pieces; a column that varies by rounding alone is divided by its size, and one of zeros by 1."""
     monkeypatch.setattr(design, "PIECE", 24)
     rng = np.random.default_rng(0)
-    X = np.column_stack([np.ones(14), rng.normal(50.0, 2.0, 14), np.full(14, -3.0), np.zeros(14)])
+    far, near = 1e9 + 1e-6 * (np.arange(14) % 2), 1e-14 * rng.normal(0.0, 1.0, 14)
+    X = np.column_stack([np.ones(14), rng.normal(50.0, 2.0, 14), np.full(14, -3.0), np.zeros(14), far, near])
     weight = rng.uniform(0.5, 2.0, 14) if weighted else None
     np.save(tmp_path / "X.npy", X)
     mapped, ours = np.load(tmp_path / "X.npy", mmap_mode="r+"), X.copy()
     centre, scale = standardise(mapped, intercept, weight)
     mean = np.average(X, axis=0, weights=weight)
-    sd = math.sqrt(np.average((X[:, 1] - mean[1]) ** 2, weights=weight))
-    np.testing.assert_allclose(centre, [0.0, *mean[1:]] if intercept == 0 else np.zeros(4), rtol=1e-13)
-    np.testing.assert_allclose(scale, [1.0, sd, 3.0, 1.0], rtol=1e-12)
+    sd = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    np.testing.assert_allclose(centre, [0.0, *mean[1:]] if intercept == 0 else np.zeros(6), rtol=1e-13)
+    np.testing.assert_allclose(scale, [1.0, sd[1], 3.0, 1.0, far[1], sd[5]], rtol=1e-12)
     np.testing.assert_allclose(mapped, (X - centre) / scale, rtol=1e-12, atol=1e-13)
     for one, other in zip(standardise(ours, intercept, weight), (centre, scale), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
