@@ -57,6 +57,12 @@ def test_a_velocity_of_the_wrong_length_is_refused():
         pdmp.sample(Long(), events=5)
 
 
+def test_a_process_has_eight_kinds_of_event_at_most():
+    assert len(type("Eight", (Regular,), {"events": tuple("abcdefgh")})(kind=7).events) == 8
+    with pytest.raises(TypeError, match="^Nine.events: at most 8 kinds, got 9.$"):
+        type("Nine", (Regular,), {"events": tuple("abcdefghi")})
+
+
 def test_the_names_of_events_of_ones_own_are_no_misspelling():
     """`channels` is called from Python, and `channel` is the compiled method that reads like it."""
 
