@@ -188,6 +188,16 @@ def test_correlations_along_the_widest_and_the_narrowest_direction():
 
 
 @pytest.mark.exact
+def test_what_has_not_moved_has_no_correlation_and_this_is_told_once():
+    """A descent whose first coordinate is at the mode."""
+    run = pdmp.sample(discrete.GD(Gaussian([0.0, 0.0], [1.0, 1.0]), 0.1), steps=40, initial=[0.0, 1.0], seed=1)
+    with pytest.warns() as told:
+        found = acf(run, lags=3, directions=np.eye(2)[[1, 0]], draws=40)["acf"]
+    assert [str(w.message) for w in told] == ["nothing moved along directions [1]: they have no correlation."]
+    assert np.all(np.isnan(found[1])) and np.all(found[0] > 0.0) and found[0, 0] == 1.0
+
+
+@pytest.mark.exact
 def test_few_draws_have_no_widest_direction():
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.1), steps=100, seed=6)
     with pytest.raises(ValueError, match="20 draws in 30 dimensions have no widest and no narrowest direction"):

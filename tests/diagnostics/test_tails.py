@@ -180,6 +180,8 @@ def test_draws_without_a_model(df, said):
         assert found[2] == pytest.approx(df, rel=0.3)
     assert heavy_tails(draws, np.arange(2), ess) == {} == heavy_tails(draws[:, :249], ALL, ess)
     assert heavy_tails(draws, np.arange(0), ess) == {} == heavy_tails(draws, ALL, None)
+    draws[0, 0, 2] = math.inf  # as exp(1000) is: nothing is warned of
+    assert set(heavy_tails(draws, ALL, ess)) <= {2}
 
 
 def test_draws_decide_where_some_coordinates_share_a_tail_and_not_where_it_is_light():
