@@ -331,6 +331,9 @@ def test_missing_predictors_are_parameters():
     assert np.ptp(excess) < 1e-8 * abs(excess[0])
     assert prepared.kept.places.tolist() == [k for k in range(23) if k not in {*places["x"], *places["w"]}]
 
+    chained = {"y": "y ~ mi(w)", "w": "w | mi() ~ mi(x)", "x": "x | mi() ~ h"}  # x is in the formula of w alone
+    assert "2 of 23 values of w are missing, and imputed" in pdmp.regression(chained, data, sample=False).notes
+
     alone = pdmp.regression({"y": "y ~ mi(x) * h", "x": "x | mi() ~ h"}, data.drop([7, 11, 20]), sample=False).model
     first, size = alone.reported.places["standardised missing x"]
     grid, z, excess = np.linspace(-9.0, 9.0, 61), data.loc[3, "h"], []
@@ -1157,6 +1160,7 @@ MISTAKES = [
     ({"y": "y ~ mi(x)", "x": "x | mi() ~ w"}, {}, r"the column 'x' of mi\(x\) has no missing values: write x"),
     ({"y": "y ~ mi(x)", "x": "w | mi() ~ h"}, {}, r"that of the imputed column 'x' is x \| mi\(\) ~ …, got 'w"),
     ({"y": "y ~ x", "x": "x | mi() ~ w"}, {}, "those with a left side .* are 'y', 'x'"),
+    ({"y": "y ~ mi(x)", "x": "x | mi() ~ mi(w)"}, {}, r"mi\(w\) needs a formula of w, of which its missing"),
     *(
         ({"y": f"y ~ {y}", "x": f"x | mi() ~ {x}", "w": f"w | mi() ~ {w}"}, options, said)
         for y, x, w, options, said in (
