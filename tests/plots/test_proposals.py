@@ -7,6 +7,7 @@ import discrete
 import pdmp
 from pdmp import plots
 from pdmp.plots.proposals import piece
+from pdmp.process import DATA
 from tests.plots.helpers_plane import PLANE
 from tests.toys import Telegraph
 
@@ -134,6 +135,20 @@ def test_a_rate_that_is_estimated():
     exact = [max(float(a @ PLANE.gradient(x)), 0.0) for a, x in zip(v, path.at(middle), strict=True)]
     np.testing.assert_allclose(found.rates[2::6], exact, atol=0.05)
     assert found.estimated and max(exact) > 0.3
+
+
+class Counting(Telegraph):
+    """The rate of the second clock grows with how often it was asked for."""
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        state.counts[DATA] += 1
+        return 0.5 + 0.01 * state.counts[DATA]
+
+
+def test_the_picture_asks_for_rates_without_a_trace():
+    found = piece(Counting(), 6, 1, [0.0, 0.0], seed=2, skip=0)
+    np.testing.assert_allclose(np.unique(found.rates), 0.5 + 0.01 * np.arange(1, 7), rtol=1e-12)
 
 
 def test_what_has_no_bound_to_draw(plane, tmp_path):
