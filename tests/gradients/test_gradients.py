@@ -368,6 +368,17 @@ def test_logistic_far_out(dtype):
 
 
 @pytest.mark.exact
+def test_no_tile_is_read_beyond_one_that_is_full():
+    model = logistic(128, 3)
+    x, tiled = np.array([0.3, -0.2, 0.5]), model.rearranged(np.arange(128))
+    for first, last in ((0, 128), (64, 128), (100, 128), (128, 128)):
+        out = np.ones(3)
+        block(tiled.native, x, first, last, out)
+        terms = model.term_gradients(x, np.arange(first, last))
+        assert_allclose(out, 1.0 + terms.sum(axis=0), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.exact
 def test_logistic_keeps_nan():
     model = logistic(70, 3)
     x = np.array([0.1, np.nan, 0.2])
