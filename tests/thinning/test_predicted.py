@@ -332,14 +332,16 @@ def test_the_boomerang_knows_its_slope_for_a_constant_gradient(covariance):
     chain = run_chain(process, MEAN + 0.3, 8, events=5)
     state, flow, now = chain.state, process.flow.native, chain.state.now[0] + 0.2
     gradient, (r, c, b) = state.memory.gradient.copy(), np.zeros((3, 1))
-    process.native.predict(state, now, chain.rng, r, c, b)
+    dense = covariance if np.ndim(covariance) == 2 else covariance * np.eye(3)
 
     def velocity(t):
         return np.array([flow.velocity(j, state.x[j], state.v[j], t - state.moved[0]) for j in range(3)])
 
-    assert np.array_equal(state.memory.gradient, gradient)
-    assert r[0] == pytest.approx(velocity(now) @ gradient, rel=1e-12)
-    h = 1e-5
-    assert c[0] == pytest.approx((velocity(now + h) - velocity(now - h)) @ gradient / (2.0 * h), rel=1e-6, abs=1e-8)
-    dense = covariance if np.ndim(covariance) == 2 else covariance * np.eye(3)
-    assert b[0] == pytest.approx(velocity(now) @ np.linalg.solve(dense, velocity(now)), rel=1e-12)
+    for frozen in ([], [0], [1, 2]):  # as coordinates of the sticky sampler are
+        state.x[frozen], state.v[frozen] = 0.0, 0.0
+        process.native.predict(state, now, chain.rng, r, c, b)
+        assert np.array_equal(state.memory.gradient, gradient)
+        assert r[0] == pytest.approx(velocity(now) @ gradient, rel=1e-12)
+        h = 1e-5
+        assert c[0] == pytest.approx((velocity(now + h) - velocity(now - h)) @ gradient / (2.0 * h), rel=1e-6, abs=1e-8)
+        assert b[0] == pytest.approx(velocity(now) @ np.linalg.solve(dense, velocity(now)), rel=1e-12)
