@@ -8,6 +8,7 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.engine import preflight
 from pdmp.engine.preflight import _check_dependents
 from pdmp.engine.storage import copied
 from pdmp.process import DATA
@@ -145,12 +146,15 @@ ThinnedPair = another(
 
 
 @pytest.mark.parametrize("cls, compared", [(Pair, "waiting time"), (ThinnedPair, "rate")])
-def test_a_clock_whose_law_an_event_changes_is_among_its_dependents(cls, compared):
+def test_a_clock_whose_law_an_event_changes_is_among_its_dependents(cls, compared, monkeypatch):
     said = (
         rf"an event of clock (\d) of {cls.__name__} changes the law of clock \d, whose {compared}.*`dependents\[\1\]`"
     )
     for together, rows in ((False, [[0], [1]]), (True, None), (True, [[0, 1], [0, 1]])):
         assert pdmp.sample(cls(together, rows), initial=[1.0, 0.5], events=20, seed=1).events == 20
+    with pytest.raises(TypeError, match=said):
+        pdmp.sample(cls(True, [[0], [1]]), initial=[1.0, 0.5], events=20, seed=1)
+    monkeypatch.setattr(preflight, "REHEARSED_CLOCKS", 2)  # as many as there are
     with pytest.raises(TypeError, match=said):
         pdmp.sample(cls(True, [[0], [1]]), initial=[1.0, 0.5], events=20, seed=1)
 
