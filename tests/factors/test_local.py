@@ -17,6 +17,7 @@ from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.models.derived import Derived
 from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
+from pdmp.thinning.grid import NEEDED, second_difference
 from tests.checks import in_quick, new_chain, plain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
@@ -671,3 +672,6 @@ def test_a_cell_in_which_a_rate_is_positive_anywhere_follows_its_curve(values):
     assert bound.new_cell(process, state, 0, 0.0)
     width = state.memory.cells[0, END] - state.memory.cells[0, BEGIN]
     assert (width < 1.0) == (max(values) > 0.0)
+    rates = np.polyval(curve, [0.0, PART * width, width])
+    room = bound.safety * NEEDED * abs(second_difference(*rates))
+    np.testing.assert_allclose(state.memory.cells[0, LEFT : LEFT + 3], np.maximum(rates + room, 0.0), rtol=1e-12)
