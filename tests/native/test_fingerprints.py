@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 import threading
+import tracemalloc
 import types
 
 import numba
@@ -673,6 +674,12 @@ def test_of_an_array_above_the_limit_only_pieces_are_looked_at():
     array[2_000] = 1.0
     after = [fingerprints.array_digest(array, most) for most in (fingerprints.PIECES_ABOVE, 10**9)]
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False]
+    columns = np.zeros((3_000, 1_000), order="F")
+    tracemalloc.start()
+    fingerprints.array_digest(columns, fingerprints.PIECES_ABOVE)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < columns.nbytes  # no copy of all, whichever axis comes first
 
 
 def test_arrays_of_fields_within_fields_are_looked_at():
