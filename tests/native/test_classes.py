@@ -231,6 +231,20 @@ def test_what_functions_of_numba_name_must_be_as_it_was_when_they_were_compiled(
 
 
 @needs_compiler
+@pytest.mark.quick
+def test_what_a_function_of_numba_names_may_change_until_it_is_compiled(monkeypatch):
+    far = numba.njit(lambda x: (0.5 * FACTOR * (x * x).sum(), FACTOR * x))
+
+    def given(x):
+        return far(x) if x[0] > 1e9 else (0.5 * x @ x, x)
+
+    for factor in (1.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        assert pdmp.models.from_function(given, 1).gradient([1.0]) == 1.0
+    assert not far.overloads
+
+
+@needs_compiler
 def test_a_class_that_is_defined_again_does_not_use_machine_code_of_what_was(monkeypatch):
     factor = numba.njit(lambda: FACTOR)
     assert factor() == 1.0  # compiled now, even if the class is on disk
