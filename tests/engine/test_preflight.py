@@ -1139,6 +1139,23 @@ def test_rounding_is_that_of_the_largest_coordinate_of_a_gradient():
         pdmp.sample(discrete.SGLD(estimated, step=0.1), steps=10, initial=np.zeros(2), seed=1)  # warnings are errors
 
 
+class Beyond(pdmp.Model):
+    """Of nothing below 1, where the model's own start is, and improper above."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * x[0] ** 2 if x[0] > 1.0 and x[1] > 1.0 else np.inf
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += x[0]
+
+
+def test_whether_a_density_is_improper_is_seen_from_where_the_run_starts():
+    with pytest.warns(UserWarning, match=r"^U of Beyond does not grow along x\[1\] → ∞: the posterior is improper"):
+        pdmp.sample(discrete.MALA(Beyond(dim=2), step=0.1), steps=3, initial=[2.0, 2.0], seed=1)
+
+
 def test_a_metropolis_test_needs_the_potential_too():
     with pytest.raises(TypeError, match="^`target` of discrete.MALA must be .*, because it needs the potential, too"):
         discrete.MALA(Estimated(), step=0.1)
