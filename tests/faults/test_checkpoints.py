@@ -320,6 +320,28 @@ def test_what_has_begun_to_change_is_known_to_the_next_model(tmp_path):
     assert np.array_equal(sample(function, tmp_path / "run").mean(), run.mean())
 
 
+def with_velocity(size, kept, held):
+    """A process whose velocities are drawn with this size, beside what it keeps for itself and what it holds."""
+
+    class Own(Telegraph):
+        def __init__(self):
+            super().__init__()
+            self._kept, self.held = kept, held
+
+        def velocity(self, x, rng):
+            return size * rng.choice([-1.0, 1.0], 2)
+
+    return Own()
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("held", [None, threading.Lock()], ids=["nothing", "a lock"])
+def test_how_a_chain_begins_is_known_and_what_a_process_keeps_for_itself_is_not(held):
+    known = checkpoints.digest(with_velocity(1.0, 1, held))
+    assert known == checkpoints.digest(with_velocity(1.0, 2, held))
+    assert known != checkpoints.digest(with_velocity(2.0, 1, held))
+
+
 @pytest.mark.exact
 def test_values_of_a_model_may_differ_by_rounding_alone():
     model = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
