@@ -220,6 +220,12 @@ def test_chains_that_never_left_where_they_began():
     assert "fewer than 30 effective draws of x[" in short_warning(run)[0]
 
 
+def test_a_coefficient_that_always_rests_is_not_few_draws():
+    model = pdmp.models.SpikeAndSlabLinearRegression(3.0 * np.eye(2), [60.0, 0.0], inclusion=1e-9)
+    run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=2_000, seed=1, initial=[20.0, 0.0])
+    assert pdmp.diagnostics.inclusion(run)[1] == 0.0 and short_warning(run) == []
+
+
 def test_a_negative_extrapolated_variance_is_not_few_draws(monkeypatch):
     """`var` warns of it; coordinates beside it, and those with too short a path, are spoken of as ever."""
     run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian(np.zeros(3), np.eye(3))), events=2_000, seed=1)
@@ -412,6 +418,10 @@ def test_stein_thinning_of_a_run():
         pdmp.sample(Walls(), time=20.0, seed=1).thin(5)
     with pytest.raises(ValueError, match='`method` must be "stein" or "time"'):
         run.thin(5, method="best")
+    for method in ("stein", "time"):
+        for n in (0, 2.5):
+            with pytest.raises(ValueError, match=f"`n` must be .*got {n}"):
+                run.thin(n, method)
 
 
 def test_positions_of_one_mode_alone_are_said(monkeypatch):
