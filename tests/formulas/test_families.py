@@ -1058,6 +1058,12 @@ def test_categories_in_their_order():
     gaps = made("y ~ x", "cumulative", data.assign(y=data["y"] * 2 + 1))
     assert gaps[3] == ["categories of y are numbered from 0: 1 < 3 < 5 < 7"]
     assert gaps[0].potential(model.initial) == model.potential(model.initial)
+    one, other = (
+        made(formula, "cumulative", data.assign(y=values))[0]
+        for formula, values in (("y[more] ~ x", ordered), ("y ~ x", (names == "more").astype(int)))
+    )
+    x = other.initial + 0.1
+    assert one.potential(x) == other.potential(x)  # one level of the response, against all others
 
 
 def test_families_of_ones_own():
