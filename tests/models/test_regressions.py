@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 
+import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -933,6 +934,7 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, tmp_path, monkeypatch):
     )
     assert part.n_data == 3 and model.n_data == 2_000
     assert_allclose(part.y, model.y[rows])
+    assert numba.typeof(part.native) == numba.typeof(model.native)  # no other machine code
 
 
 @pytest.mark.exact

@@ -197,6 +197,14 @@ def test_moments_of_the_hierarchy_are_in_its_units(scale):
     np.testing.assert_allclose(spread, np.outer(unit, unit) * covariance, rtol=1e-6)
 
 
+def test_moments_of_a_hierarchy_far_from_its_prior():
+    """Where the data say all, with densities that no float holds."""
+    y, sigma = np.array([1000.0, 1003.0]), np.array([0.1, 0.2])
+    mean, covariance = HierarchicalNormal(y, sigma, mu_scale=6.0, tau_scale=2.0, centred=True).moments()
+    np.testing.assert_allclose(mean[2:], y, atol=0.01)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)[2:]), sigma, rtol=0.01)
+
+
 def test_hierarchy_carries_its_natural_parameters():
     x = np.random.default_rng(4).standard_normal((2, 3, 10))
     schools, centred = EightSchools(), EightSchools(centred=True)
