@@ -415,6 +415,8 @@ def test_statistics_are_those_of_the_sums():
     assert stats["capped"] == counts[HORIZONS] > 0
     lost, bounces = chain.state.excess[0], counts[KINDS + BOUNCE]
     assert stats["mean_lost_bounces"] == pytest.approx(lost / (lost + bounces)) and lost > 0.0
+    chain.state.counts[KINDS + BOUNCE], chain.state.excess[0] = 1, 0.25
+    assert chain.process.report.statistics(chain.process, chain.state)["mean_lost_bounces"] == 0.2
 
 
 @pytest.mark.slow
