@@ -103,6 +103,7 @@ def test_segments_agree_with_the_affine_formula_and_with_their_integral():
                 assert t == pytest.approx(affine.first_arrival(left, slope, e), rel=1e-9, abs=1e-12)
         assert np.all(np.diff(times) > 0.0)
         assert segment_arrival(left, right, width, total * (1.0 + 1e-9) + 1e-300) == math.inf
+    assert segment_arrival(0.0, 0.0, 0.7, 0.0) == 0.7  # at its end at last, though nothing is to be waited for
 
 
 # ---------------------------------------------------------------------------------------------------------------
