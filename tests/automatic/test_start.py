@@ -1,6 +1,7 @@
 """Paths to a start: exact on Gaussians, past saddles and walls, not into a mode without mass; said where they part."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -422,3 +423,14 @@ def test_a_mistake_in_the_model_is_not_taken_for_a_wall():
     model.callback.function = lambda x: broken(*x)
     with pytest.raises(KeyError, match="mistake"):
         Evaluations(model)
+
+
+def test_a_search_is_silent_where_numbers_overflow():
+    """What NumPy says of a function of the user's is for places where a run goes."""
+    model = pdmp.models.from_function(lambda x: (float(np.exp(x).sum() - x.sum()), np.exp(x) - 1.0), 2)
+    target = Evaluations(model)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert target.potential(np.array([1e3, 0.0])) == math.inf
+        assert target.gradient(np.array([1e3, 0.0])).tolist() == [math.inf, 0.0]
+    assert heard == []
