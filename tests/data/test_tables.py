@@ -232,6 +232,8 @@ def test_of_two_separators_the_one_of_the_row_of_names_is_taken(tmp_path):
     assert found.columns["note"].values.tolist() == ["x,0", "x,1", "x,2", "x,3"]
     with pytest.raises(ValueError, match="column 'a' of table.csv has numbers with decimal commas, such as '1,5'"):
         formats.layout(table(tmp_path, "a;b\n1,5;2"))
+    with pytest.raises(ValueError, match="column 'a' of table.csv has numbers with decimal commas, such as '1,5'"):
+        formats.layout(table(tmp_path, "a ; b\n 1,5 ; 2\nNA ; 3"))
 
 
 def test_the_index_of_the_rows_is_left_out(tmp_path):
