@@ -312,8 +312,11 @@ def test_copies_and_stores():
     np.testing.assert_array_equal(grid["sigma"], grid.draws(20)[:, :, 2])
     moments = pdmp.sample(Ticks(), steps=200, seed=1, store="moments")
     for ask in (lambda: moments.quantile(0.5), lambda: moments["sigma"], moments.to_dataframe, moments.to_arviz):
-        with pytest.raises(ValueError, match="needs the path, of which"):
+        with pytest.raises(ValueError, match='keeps none; use `store="skeleton"` or `store="grid"`.$'):
             ask()
+    for run in (grid, moments):
+        with pytest.raises(ValueError, match='keeps none; use `store="skeleton"`.$'):
+            run.at(0.5)
 
 
 @pytest.mark.exact
