@@ -223,6 +223,22 @@ def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path,
     assert np.allclose(one.X, other.X) and np.array_equal(one.y, other.y)
 
 
+def test_types_of_two_columns_that_change_after_the_first_rows(tmp_path, monkeypatch):
+    """The file is begun again once for each of them."""
+    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    path, scan, known = tmp_path / "t.csv", batches._scan_rows, []
+
+    def scanned(used, keys, weights, types, part):
+        known.append(types)
+        assert len(known) < 4
+        return scan(used, keys, weights, types, part)
+
+    monkeypatch.setattr(batches, "_scan_rows", scanned)
+    path.write_text("y,h,k\n" + "".join(f"{j % 5}.5,{j % 3},{j % 7}\n" for j in range(60)) + "1.5,1.5,2\n2.5,2,0.5\n")
+    model = made("y ~ h + k", data=path)[0]
+    assert known == [{}, {"h": "float64"}, {"h": "float64", "k": "float64"}] and model.n_data == 62
+
+
 @pytest.mark.parametrize("last", [("", 1.0), (0.0, 0.0)])
 def test_a_line_of_totals_that_is_left_out_makes_no_category(last, tmp_path):
     """For want of its response, or by its weight, in a file between others."""

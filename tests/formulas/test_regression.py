@@ -511,6 +511,14 @@ def of_effects(formula):
     return t, {g.name.partition("|")[0]: g.value for g in design.groups}
 
 
+def test_rows_without_groups_need_no_column_that_groups_are_computed_of():
+    t = table()
+    design = Design(describe("y ~ x + (1 | np.floor(w / 10))"), t, Environment.capture(0))
+    X, offset, groups = design.new(t[["x"]].iloc[:3], named=False)
+    assert np.array_equal(X, np.column_stack([np.ones(3), t.x[:3]])) and not offset.any()
+    assert [g.level.tolist() for g in groups] == [[-1, -1, -1]]
+
+
 @pytest.mark.parametrize(
     "formula, names",
     [
@@ -712,6 +720,7 @@ MISTAKES = [
     ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
     ("y ~ x w", {}, "`formula` 'y ~ x w' cannot be read: 'w' has no meaning where it stands"),
+    ("y ~ np.log(x w)", {}, "`formula` 'y ~ np.log(x w)' cannot be read: Expect ')' after arguments."),
     ("y ~ I(1e3*x)", {}, "cannot be read: 1e3 is no number here: write 1000 for 1e3"),
     ("y ~ I(2.5e-3 * x)", {}, "cannot be read: 2.5e is no number here: write 1000 for 1e3, and 0.001 for 1e-3"),
     ("y ~ x == w", {}, "cannot be read: '==' has no meaning where it stands; a test is written I"),
@@ -1880,8 +1889,10 @@ def test_what_the_pilot_took_is_counted(monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "with_pilot", lambda process, starts, seed: (process, 2.3))
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "other_modes", lambda model, process, seed: ["a mode: another one."])
     fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", events=20, chains=1, seed=1, progress=False)
     assert fit.run.stats["preparation_gradients"] == 3
+    assert "a mode: another one." in fit.run.info["cautions"]
 
 
 def test_chains_start_apart(monkeypatch):
