@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import pdmp
 from pdmp import plots
+from pdmp.models.transforms import Log
 from pdmp.plots import style
 from tests.toys import Walls
 
@@ -109,6 +110,16 @@ def test_coordinates_that_are_refused(given):
     said = r"`coordinates` must be some of 0 … 5, or their names, got \[.*; the names are 'x\[0\]', "
     with pytest.raises(ValueError, match=said):
         style.choose(told(), given, 2)
+
+
+def test_a_natural_parameter_is_told_from_a_name_that_is_none():
+    potential = pdmp.models.from_function(
+        lambda x: (0.5 * float(x @ x), x), 2, transforms={"s": Log()}, variables={"s": (), "b": ()}
+    )
+    run = pdmp.sample(pdmp.ZigZag(potential), events=60, seed=1)
+    for given, why in (("s", "'s' is a natural parameter, and pictures are of the coordinates; "), ("c", "")):
+        with pytest.raises(ValueError, match=rf"got \['{given}'\]; {why}the names are 'log\(s\)', 'b'.$"):
+            style.choose(run, given, 1)
 
 
 @pytest.mark.parametrize("given", [2, -1, 0.5, True])
