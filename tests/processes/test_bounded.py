@@ -41,7 +41,7 @@ CASES = {
         BOX | SIDE,
         START,
     ),
-    "factorised Boomerang": lambda: (pdmp.FactorisedBoomerang(MODEL, [0.3, 0.0, 0.1]), BOX | SIDE, START),
+    "factorised Boomerang": lambda: (pdmp.FactorisedBoomerang(MODEL, [0.3, -0.2, 0.1]), BOX | SIDE, START),
     "factorised Boomerang, one clock": lambda: (
         pdmp.FactorisedBoomerang(MODEL, [0.3, 0.0, 0.1], thinning="grid"),
         BOX,
@@ -67,6 +67,13 @@ def bounded(name, **options):
 
 def rng(seed=0):
     return np.random.default_rng(seed)
+
+
+def test_the_process_inside_is_left_as_it_was():
+    process = pdmp.ZigZag(MODEL)
+    flow, fields = process.flow, dict(vars(process))
+    pdmp.Bounded(process, **BOX)
+    assert process.flow is flow and vars(process) == fields
 
 
 # ---------------------------------------------------------------------------------------------------------------
