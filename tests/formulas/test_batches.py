@@ -628,6 +628,9 @@ def test_rows_of_weight_0_are_not_read(tmp_path):
         *(note.replace("of 24", "of 27") for note in notes[1:]),
     ]
     assert [g.levels for g in one.groups] == [g.levels for g in other.groups] and one.columns == other.columns
+    for k, part in enumerate((both[:5], both[5:])):
+        part.to_parquet(tmp_path / f"{k}.parquet")
+    assert made("y ~ x + w + treated + (1 | g)", "gaussian", tmp_path / "*.parquet", weights="e")[3][1:] == said[1:]
     codes = [[prior.coded() for prior in own.values()] for own in (priors, same)]
     np.testing.assert_allclose(*codes, rtol=1e-12)  # sums of other blocks
     assert other.potential(one.initial) == pytest.approx(one.potential(one.initial), rel=1e-12)

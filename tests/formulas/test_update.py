@@ -415,6 +415,7 @@ def test_numbers_without_a_sign_are_the_labels_that_they_are(ours, theirs):
     t, new = pandas.DataFrame({"g": of_kind([1, 2, 3], ours)}), of_kind([3, far, 2], theirs)
     found = places([*t["g"]], new)
     assert found.tolist() == [2, -1, 1] and found.dtype == np.int32
+    assert places([], new).tolist() == places([], new, new).tolist() == [-1, -1, -1]
     assert places([(g, "a") for g in t["g"]], new, ["a"] * 3).tolist() == [2, -1, 1]
     assert places([("a", g) for g in t["g"]], ["a"] * 3, new).tolist() == [2, -1, 1]
 
