@@ -148,18 +148,6 @@ def exp(z):
     return p * _power_of_two(k)
 
 
-@inlined
-def columns(x, c, wide):
-    """Put x[c : c + 64] into a buffer, with zeros up to a multiple of eight; returns how many eights that are."""
-    m = min(BLOCK, x.shape[0] - c)
-    eights = (m + 7) // 8
-    for j in range(m):
-        wide[j] = x[c + j]
-    for j in range(m, 8 * eights):
-        wide[j] = 0.0
-    return eights
-
-
 def aligned(shape, dtype, zeros=True):
     """An array of zeros, or of anything, that starts at a cache line."""
     dtype = np.dtype(dtype)

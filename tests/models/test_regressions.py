@@ -722,6 +722,22 @@ def test_how_far_an_estimator_is_from_the_mode():
 
 
 @plain_only
+def test_a_ridge_of_other_data_is_refused_however_far_from_the_mode_it_is():
+    """Also where U, a function of log σ² too, is not convex."""
+    from sklearn import linear_model
+
+    X = features(2)
+    y, before = X @ [1.0, 2.0] + 0.1 * rng(0).standard_normal(len(X)), 1.0
+    for off in np.geomspace(0.03, 30.0, 60):
+        estimator = linear_model.Ridge(alpha=1e-3, fit_intercept=False).fit(X, y + X @ [off, off])
+        with pytest.raises(ValueError, match="posterior standard deviations from the mode") as caught:
+            pdmp.models.from_sklearn(estimator, X, y)
+        away = float(str(caught.value).split(" are ")[1].split()[0])
+        assert away > before
+        before = away
+
+
+@plain_only
 @pytest.mark.parametrize("shape", [0.4, 1.0, 1.5])
 def test_coefficients_have_no_variance_where_the_shape_is_at_most_1(shape):
     law = NormalInverseGamma([1.0, -2.0], [[2.0, 0.5], [0.5, 1.0]], shape=shape, scale=3.0)

@@ -99,10 +99,12 @@ def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
     x = coefficients.ravel()
     if estimator.fit_intercept:
         x = np.append(x, estimator.intercept_)
+    at = x
     if make is _ridge:
-        x = np.append(x, model.mode()[-1])
+        at = model.mode()  # far from it the Hessian, which has that of log σ², is indefinite
+        x = np.append(x, at[-1])
     gradient = model.gradient(x)
-    away = math.sqrt(max(gradient @ np.linalg.solve(model.hessian(x), gradient), 0.0))
+    away = math.sqrt(max(gradient @ np.linalg.solve(model.hessian(at), gradient), 0.0))
     if not away < FAR:
         raise ValueError(
             f"the coefficients of `estimator` are {away:.3g} posterior standard deviations from the mode: it was not "
