@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from pdmp.automatic.preparing import auto, check_acceptance, check_tempered, model_of
 from pdmp.data.tables import did_you_mean
 from pdmp.engine.chain import Budgets
-from pdmp.engine.checkpoint import check_resumable
+from pdmp.engine.checkpoint import absolute, check_resumable
 from pdmp.engine.checks import check_process
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.engine.result import Run
@@ -167,6 +167,7 @@ def sample(
         if name not in Budgets.__annotations__:
             known = arguments()
             raise TypeError(f"sample() got an unexpected keyword argument {name!r}{did_you_mean(name, known)}")
+    checkpoint = absolute(checkpoint)
     model = None if isinstance(process, Process) else model_of(process)
     if model is None:
         check_process(process)

@@ -135,6 +135,12 @@ def same_values(model, found, saved):
     return len(found) == len(saved) and np.allclose(found, saved, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+def absolute(path):
+    """A path as it is now: a function of the user's may change the working directory. What is no path stays."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else b""
+    return os.path.abspath(path) if isinstance(text, str) and text and "\0" not in text else path
+
+
 def machine():
     """On what the last bits of a call depend beside its arguments: threads of BLAS, and the processor."""
     from threadpoolctl import threadpool_info

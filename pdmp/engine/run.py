@@ -24,6 +24,7 @@ from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Chain
 from pdmp.engine.checkpoint import (
     BUDGETS,
     Checkpoint,
+    absolute,
     digest,
     model_values,
     read_checkpoint,
@@ -293,7 +294,7 @@ def extend(
         For a loaded run without its process, a process that is not that of the run, or a budget that is already
         exceeded.
     """
-    started = perf_counter()
+    started, checkpoint = perf_counter(), absolute(checkpoint)
     executor, progress = check_executor(executor), wants_bar(progress)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")

@@ -9,7 +9,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from pdmp.native.classes import fused_inlined, inlined
+from pdmp.native.classes import fused_inlined
 from pdmp.native.prefetch import LINE
 
 BLOCK = 64  #: data handled together, so that their exponentials are vectorised; rows of a tile

@@ -823,6 +823,25 @@ def test_resumed_is_uninterrupted(name, store, tmp_path, monkeypatch):
     assert same(whole, pdmp.sample(PROCESSES[name](), checkpoint=file, **call))  # finished: only read
 
 
+@pytest.mark.exact
+def test_a_checkpoint_is_where_it_was_named_whatever_the_function_does(tmp_path, monkeypatch):
+    """As simulators do that run in a folder of their own."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def normal(x):
+        os.chdir(tmp_path / "elsewhere")
+        return 0.5 * float(x @ x), x
+
+    model = pdmp.models.from_function(normal, 2)
+    monkeypatch.chdir(tmp_path)
+    run = pdmp.sample(pdmp.BPS(model), events=30, seed=1, checkpoint="run.checkpoint")
+    assert list((tmp_path / "elsewhere").iterdir()) == [] and os.listdir(tmp_path) != ["elsewhere"]
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "run.checkpoint"]  # and no lock
+    monkeypatch.chdir(tmp_path)
+    assert same(pdmp.sample(pdmp.BPS(model), events=30, seed=1, checkpoint="run.checkpoint"), run)
+
+
 def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):
     file = tmp_path / "run.checkpoint"
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")

@@ -13,6 +13,7 @@ import re
 import sys
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from scipy import integrate, optimize, sparse, special
@@ -553,6 +554,22 @@ def test_a_function_that_works_in_what_it_names_and_clears_it_takes_turns(what):
     model = from_function(function, 2)
     assert model.callback.reuses == (what not in ("nothing", "its own copy")) and sys.gettrace() is None
     assert not model.callback.changing
+
+
+def test_parallel_loops_of_numba_take_turns():
+    """Where two overlap, numba's own threads end the process."""
+
+    @numba.njit
+    def plain(x):
+        return 0.5 * (x @ x)
+
+    @numba.njit(parallel=True)
+    def parallel(x):
+        return 0.5 * (x @ x)
+
+    for loop, turns in ((plain, False), (parallel, numba.config.DISABLE_JIT == 0)):
+        model = from_function(lambda x, loop=loop: (0.5 * x @ x if len(x) else loop(x), x), 2)  # named, never compiled
+        assert model.callback.reuses == turns
 
 
 def test_a_debuggers_trace_stays_where_functions_are_looked_at():

@@ -34,7 +34,7 @@ from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown
 from pdmp.native.arguments import count, real
 from pdmp.native.classes import check_unchanged, compiled
 from pdmp.native.explanations import explained
-from pdmp.native.fingerprints import changed, fingerprint, kept
+from pdmp.native.fingerprints import changed, dispatchers, fingerprint, kept
 
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
@@ -277,7 +277,9 @@ class FunctionModel(Model):
                 changing |= _changing.get(potential_and_gradient, changing)
                 _changing[potential_and_gradient] = changing
             self.callback.changing = changing
-            self.callback.reuses = self.callback.reuses or bool(changing or drawn or meanwhile)
+            # Numba's own threads may end the process where two calls of parallel loops overlap.
+            parallel = any(one.targetoptions.get("parallel") for one in dispatchers([potential_and_gradient]))
+            self.callback.reuses = self.callback.reuses or bool(changing or drawn or meanwhile or parallel)
 
     @property
     def address(self):
