@@ -180,7 +180,7 @@ class Run:
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
         self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
         self.copies = tuple(info["copies"])
-        reasons = {r.stopped for r in self.records}
+        reasons = {r.stopped for r in self.records} | ({"interrupted"} if info.get("left_out") else set())
         self.stopped = next((r for r in ("failed", "interrupted") if r in reasons), ", ".join(sorted(reasons)))
         self.chains = len(self.records)
         self.events = np.array([int(r.counts[EVENTS]) for r in self.records], dtype=int)

@@ -496,12 +496,19 @@ def _drive(chains, info, executor, progress, file, started, goal):
     if broken is not None and not isinstance(broken, Exception):  # that the program ends, not that a run fails
         raise broken
     info, run = info | {"wall_seconds": perf_counter() - started}, None
-    failed, texts, shortfall = [chain for chain in chains if chain.failure is not None], [], None
+    failed, texts, shortfall, left_out = [chain for chain in chains if chain.failure is not None], [], None, ""
     try:
         with deferred():
             for _ in each(Chain.join, [(chain,) for chain in chains]):
                 pass
             records = [c.finish(last=True) for c in chains]
+            idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
+            if broken is None and not failed and any(idle) and not all(idle):  # of the others all can be asked
+                chains, records = (
+                    [one for one, left in zip(x, idle, strict=True) if not left] for x in (chains, records)
+                )
+                left_out = f"; {sum(idle)} of {len(idle)} chains had no path after the warm-up yet, and are left out"
+            info["left_out"] = left_out
             run = Run(info, records, process=chains[0].process, chains=chains, extend=extend)
             run._known = _known(run.process)
         if broken is None and not failed:
@@ -535,7 +542,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
     if failed:
         _raise_failure(failed[0], run)
     if run.stopped == "interrupted":
-        texts.insert(0, "the run was interrupted: it is what was sampled until then.")
+        texts.insert(0, f"the run was interrupted: it is what was sampled until then{left_out}.")
     texts += [shortfall] if shortfall else []
     for k, text in enumerate(texts):
         try:

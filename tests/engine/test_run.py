@@ -715,8 +715,43 @@ def test_ctrl_c_returns_the_run_so_far(how):
     again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
     assert again.end[0] == run.end[0]
     np.testing.assert_array_equal(again.records[0].integrals.first, run.records[0].integrals.first)
-    if pool is not None:
+    if pool is not None:  # of one thread: the second chain had not begun
         pool.shutdown()
+        assert run.chains == 1
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("begun", [0, 1, 2, 3])
+def test_chains_without_a_path_are_left_out_of_a_run_that_was_interrupted(begun, tmp_path):
+    """Or quantiles, draws and all that a fit answers would be refused, for chains that had not come to their turn."""
+    advanced = []
+
+    class Some(Serial):
+        def submit(self, function, /, *args, **kwargs):
+            if len(advanced) == begun:
+                raise KeyboardInterrupt
+            advanced.append(None)
+            return super().submit(function, *args, **kwargs)
+
+    call = {"events": 60, "seed": 5, "chains": 3, "warmup": 0.2}
+    whole, file = pdmp.sample(Telegraph(), **call), tmp_path / "run.checkpoint"
+    if begun == 3:
+        assert same(pdmp.sample(Telegraph(), executor=Segments(Some(), 60.0), **call), whole)
+        return
+    said = r"until then; 1 of 3 chains had no path|until then; 2 of 3 chains had no path" if begun else r"until then\.$"
+    with pytest.warns(UserWarning, match=said) as caught:
+        run = pdmp.sample(Telegraph(), executor=Segments(Some(), 60.0), checkpoint=file, **call)
+    (text,) = [str(one.message) for one in caught if "was interrupted" in str(one.message)]
+    assert run.stopped == "interrupted" and run.chains == (begun or 3) and (f"{3 - begun} of 3" in text) == (begun > 0)
+    if begun:
+        np.testing.assert_array_equal(run.draws(5), whole.draws(5)[:begun])
+        np.testing.assert_array_equal(run.events, whole.events[:begun])
+        run.save(tmp_path / "run.npz")
+        assert pdmp.load(tmp_path / "run.npz").stopped == "interrupted"
+        longer, expected = run_module.extend(run, events=90), run_module.extend(whole, events=90)
+        np.testing.assert_array_equal(longer.draws(5), expected.draws(5)[:begun])
+        assert longer.stopped == "events"
+    assert same(pdmp.sample(Telegraph(), checkpoint=file, **call), whole) or begun == 0
 
 
 def test_ctrl_c_with_another_executor():
