@@ -31,7 +31,7 @@ from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.nonlinear import Expression, advising, check_start, prior_of, read_expression
+from pdmp.formulas.nonlinear import Expression, advising, check_start, other_modes, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
@@ -492,6 +492,8 @@ def make_general_model(
     if asked.expression is not None:
         check_start(family, model)
         links = {name: family.links[name] for name in asked.expression.parameters}
+        for said in other_modes(asked.expression, links):
+            warn(said)
         notes += [f"coefficients of {name} are of its {of}" for name, of in links.items() if of != "identity"]
     for design in designs.values():
         design.X = design.X[:0]

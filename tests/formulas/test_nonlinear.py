@@ -1,6 +1,8 @@
 """Expressions in the place of a linear predictor: densities, derivatives, predictions, words and mistakes."""
 
 import math
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -316,6 +318,49 @@ def test_truth_values_of_arrow_are_numbers():
         for kind in (bool, "boolean", "bool[pyarrow]")
     ]
     assert len({fit.model.potential(np.array([0.1, 0.5, 0.2])) for fit in fits}) == 1
+
+
+IMAGES = {
+    "a product": ("b * c + s", {}, ["the other sign of 'b', 'c'", "'b' and 'c' exchanged"]),
+    "a product with a link": ("b * c + s", {"b": "log"}, []),
+    "a square": ("square(b) * x + c", {}, ["the other sign of 'b'"]),
+    "a square and a product": (
+        "square(b) * x * c * d",
+        {},
+        ["the other sign of 'b'", "the other sign of 'c', 'd'", "'c' and 'd' exchanged"],
+    ),
+    "three factors": ("b * c * x + c * d * s + b * d", {}, ["the other sign of 'b', 'c', 'd'"]),
+    "a mean of two": ("log(exp(b * x) + exp(c * x))", {}, ["'b' and 'c' exchanged"]),
+    "two decays": (
+        "b * exp(-d * x) + c * exp(-e * x)",
+        {"d": "log", "e": "log"},
+        ["'b' and 'c' exchanged and 'd' and 'e' exchanged"],
+    ),
+    "two decays with unlike links": ("b * exp(-d * x) + c * exp(-e * x)", {"d": "log", "e": "logit"}, []),
+    "a sum": ("b + c + d * x", {}, []),
+    "a decay": ("b + c * exp(-d * x)", {"d": "log"}, []),
+    "a decay without a link": ("b + c * exp(-d * x)", {}, []),
+    "a root": ("sqrt(square(b * x)) + c * s", {}, ["the other sign of 'b'"]),
+    "a Hill curve": ("b * x ** c / (x ** c + d ** c)", {"c": "log", "d": "log"}, []),
+    "a line of two names": ("(b + c) * x", {}, []),
+    "a product of logarithms": ("log(b) * log(c) + s", {"b": "log", "c": "log"}, ["'b' and 'c' exchanged"]),
+}
+
+
+@pytest.mark.parametrize("what", IMAGES)
+def test_modes_that_are_images_of_each_other_are_warned_of(what):
+    """A run that begins in one of them has nothing to see."""
+    text, links, wanted = IMAGES[what]
+    names = [name for name in "bcde" if re.search(rf"\b{name}\b", text)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prepared({"y": f"y ~ {text}", " + ".join(names): "~ 1"}, dict.fromkeys(names, Normal(1.0, 0.5)), link=links)
+    said = [str(one.message) for one in caught]
+    assert len(said) == len(wanted)
+    for one, what_changes in zip(said, wanted, strict=True):
+        assert one.startswith(
+            f"the expression '{text}' is the same with {what_changes}: the posterior may have two modes"
+        )
 
 
 BOUNDS = "For parameters with bounds use `transforms=`, or pdmp.Bounded"
