@@ -489,6 +489,11 @@ def make_general_model(
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
+    if family.name.startswith("mixture"):
+        notes.append(
+            f"the components of {family.name} can be exchanged: the posterior has two modes unless priors tell them "
+            "apart, of which a run can miss one without a sign"
+        )
     if asked.expression is not None:
         check_start(family, model)
         links = {name: family.links[name] for name in asked.expression.parameters}

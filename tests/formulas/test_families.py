@@ -614,6 +614,16 @@ def test_a_component_of_a_mixture_on_equal_rows_is_improper(formula, options, na
         assert f"with a shape above {float(weight) - 1.0:.3g} " in said[0] and said[0].rstrip(".") in repr(fit)
 
 
+@pytest.mark.parametrize(("family", "said"), [("mixture_gaussian", 1), ("mixture_poisson", 1), ("student_t", 0)])
+def test_a_mixture_says_that_its_components_can_be_exchanged(family, said):
+    """A run that begins in one of the two labellings has nothing to see."""
+    formula = {"y": "y ~ x", "mu2": "~ 1"} if said else "y ~ x"
+    data = {"y": np.arange(8) % 5 + 1.0, "x": np.arange(8.0)}
+    fit = pdmp.regression(formula, data, family, sample=False)
+    wanted = f"the components of {family} can be exchanged: the posterior has two modes unless priors tell them apart"
+    assert sum(note.startswith(wanted) for note in fit.notes) == said
+
+
 def test_effects_of_a_new_group_are_drawn_with_their_correlation():
     """In the rows of one new group, and of groups that are new beside one that is not."""
     new = pandas.DataFrame(NEW)
