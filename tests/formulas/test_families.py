@@ -618,7 +618,7 @@ def test_a_component_of_a_mixture_on_equal_rows_is_improper(formula, options, na
 def test_a_mixture_says_that_its_components_can_be_exchanged(family, said):
     """A run that begins in one of the two labellings has nothing to see."""
     formula = {"y": "y ~ x", "mu2": "~ 1"} if said else "y ~ x"
-    data = {"y": np.arange(8) % 5 + 1.0, "x": np.arange(8.0)}
+    data = {"y": np.array([3.0, 1.0, 7.0, 2.0, 9.0, 4.0, 6.0, 5.0]), "x": np.arange(8.0)}
     fit = pdmp.regression(formula, data, family, sample=False)
     wanted = f"the components of {family} can be exchanged: the posterior has two modes unless priors tell them apart"
     assert sum(note.startswith(wanted) for note in fit.notes) == said
