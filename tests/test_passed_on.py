@@ -3,7 +3,6 @@
 import concurrent.futures
 import math
 import types
-import warnings
 
 import matplotlib
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.metrics import log_loss
 
 import discrete
 import pdmp
-from pdmp import cli, comparison, plots, tuning
+from pdmp import cli, comparison, errors, plots, tuning
 from pdmp.comparison import Comparison, Reference
 from pdmp.native.messages import announce
 from pdmp.plots import comparisons
@@ -401,7 +400,7 @@ def test_what_a_sampler_warns_of_is_a_note_and_where_it_ran_an_error(monkeypatch
             return None
         if failing:
             raise failing[0]
-        warnings.warn("it is odd", UserWarning, stacklevel=2)
+        errors.warn("it is odd")
         return real(process, **options)
 
     monkeypatch.setattr(comparison, "sample", loud)

@@ -176,6 +176,8 @@ def read_checkpoint(path):
     with storage.refusing_damage(path):
         if not all(isinstance(header[name], kind) for name, kind in kinds.items()):
             raise TypeError
+        if not isinstance(header.get("machine", {}), dict):  # which those of earlier versions lack
+            raise TypeError
     return header, arrays
 
 

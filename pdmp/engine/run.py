@@ -508,7 +508,8 @@ def _drive(chains, info, executor, progress, file, started, goal):
                     [one for one, left in zip(x, idle, strict=True) if not left] for x in (chains, records)
                 )
                 left_out = f"; {sum(idle)} of {len(idle)} chains had no path after the warm-up yet, and are left out"
-            info["left_out"] = left_out
+            info.pop("left_out", None)  # of the run that is extended
+            info |= {"left_out": left_out} if left_out else {}
             run = Run(info, records, process=chains[0].process, chains=chains, extend=extend)
             run._known = _known(run.process)
         if broken is None and not failed:
