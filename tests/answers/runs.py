@@ -318,9 +318,9 @@ def extended():
     for store in STORES:
         for name in ("switches", "frozen"):
             run = run_of(name, store)
-            more = {"events": 200}
+            more, loaded = {"events": 200}, saved(run)
             found[f"{name} {store}"] = told(run.extend(**more))
-            found[f"{name} {store} loaded"] = told(saved(run).extend(MADE[name]()[0], **more))
+            found[f"{name} {store} loaded"] = told(loaded.extend(MADE[name]()[0], **more))
     return found
 
 
