@@ -97,6 +97,16 @@ def silenced(*categories: type[Warning]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def filters_kept() -> Iterator[None]:
+    """A context in which threads call a user's function, after which the filters of warnings are what they were.
+
+    Where calls of a function overlap that silences its own warnings, by `warnings.catch_warnings`, its filters stay.
+    """
+    with warnings.catch_warnings():
+        yield
+
+
+@contextlib.contextmanager
 def listening() -> Iterator[list[str]]:
     """A context in which the project's own warnings are put into a list, and not given."""
     heard: list[str] = []

@@ -7,7 +7,7 @@ import numpy as np
 from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.checks import describe
 from pdmp.engine.result import Run
-from pdmp.errors import warn
+from pdmp.errors import filters_kept, warn
 from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA, Process
 
@@ -38,7 +38,7 @@ def run_window(
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()
-    with thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
+    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
         list(executor.map(Chain.advance, chains))
     raised = [chain.cause for chain in chains if chain.cause is not None]
     for error in raised:

@@ -482,7 +482,7 @@ def contents(process, of_ours=False):
     """
     found = []
     for part in _parts(process, {}):
-        cls, volatile = type(part), getattr(type(part), "volatile", ())
+        cls, volatile = type(part), getattr(type(part), "volatile", ("address",))
         ours, name = is_trusted(cls.__module__), cls.__name__
         for field in () if ours and not of_ours else cls._annotations:
             value = getattr(part, field, None)

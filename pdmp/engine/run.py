@@ -57,7 +57,7 @@ from pdmp.engine.preflight import (
 )
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
-from pdmp.errors import SamplingError, are_short, silenced, warn
+from pdmp.errors import SamplingError, are_short, filters_kept, silenced, warn
 from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
@@ -310,7 +310,8 @@ def extend(
     info = run.info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
     budget = check_budget(run.process if process is None else process, **budget, goals=goals)
-    chains = _chains_of(run, process, budget)
+    # Those that had not come to their turn when the run was interrupted go on with the others.
+    chains = sorted([*_chains_of(run, process, budget), *getattr(run, "_waiting", ())], key=lambda chain: chain.number)
     with _alone(chains):
         return _continued(run, chains, budget, goals, info, executor, progress, checkpoint, started)
 
@@ -349,10 +350,10 @@ def _continued(run, chains, budget, goals, info, executor, progress, checkpoint,
     look = NEVER
     if goals:
         goal = Goal(chains[0].process, chains[0].warmup, **goals)
-        budget, look = goal.limit(chains[0].process, budget, run.chains, run.store), goal.begin(chains)
+        budget, look = goal.limit(chains[0].process, budget, len(chains), run.store), goal.begin(chains)
     for chain in chains:
         chain.extend(budget, look)
-    starts = np.array([record.x[: run.dim] for record in run.records])
+    starts = np.array([chain.start[0][: run.dim] for chain in chains])
     saved = read_checkpoint(checkpoint)
     file = _checkpoint(checkpoint, info, chains[0].process, starts)
     try:
@@ -414,6 +415,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
     stop = threading.Event()
     futures, broken, compiling = {}, None, False
     with contextlib.ExitStack() as stack:
+        stack.enter_context(filters_kept())
         bar = stack.enter_context(Progress(progress, chains, goal))
         if info.get("choice") is not None:
             bar.write(info["choice"])
@@ -503,7 +505,9 @@ def _drive(chains, info, executor, progress, file, started, goal):
                 pass
             records = [c.finish(last=True) for c in chains]
             idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
+            waiting = []
             if broken is None and not failed and any(idle) and not all(idle):  # of the others all can be asked
+                waiting = [chain for chain, left in zip(chains, idle, strict=True) if left]
                 chains, records = (
                     [one for one, left in zip(x, idle, strict=True) if not left] for x in (chains, records)
                 )
@@ -511,7 +515,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
             info.pop("left_out", None)  # of the run that is extended
             info |= {"left_out": left_out} if left_out else {}
             run = Run(info, records, process=chains[0].process, chains=chains, extend=extend)
-            run._known = _known(run.process)
+            run._known, run._waiting = _known(run.process), waiting
         if broken is None and not failed:
             shortfall = None if goal is None else goal.shortfall(run)
             seen = looked_at(run)

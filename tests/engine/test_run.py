@@ -733,7 +733,7 @@ def test_chains_without_a_path_are_left_out_of_a_run_that_was_interrupted(begun,
             advanced.append(None)
             return super().submit(function, *args, **kwargs)
 
-    call = {"events": 60, "seed": 5, "chains": 3, "warmup": 0.2}
+    call = {"events": 60, "seed": 5, "chains": 3}  # without a warm-up, so that a longer run is the same
     whole, file = pdmp.sample(Telegraph(), **call), tmp_path / "run.checkpoint"
     if begun == 3:
         assert same(pdmp.sample(Telegraph(), executor=Segments(Some(), 60.0), **call), whole)
@@ -749,7 +749,7 @@ def test_chains_without_a_path_are_left_out_of_a_run_that_was_interrupted(begun,
         run.save(tmp_path / "run.npz")
         assert pdmp.load(tmp_path / "run.npz").stopped == "interrupted"
         longer, expected = run_module.extend(run, events=90), run_module.extend(whole, events=90)
-        np.testing.assert_array_equal(longer.draws(5), expected.draws(5)[:begun])
+        assert same(longer, expected)  # with those that had to wait
         assert longer.stopped == "events"
     assert same(pdmp.sample(Telegraph(), checkpoint=file, **call), whole) or begun == 0
 

@@ -22,7 +22,7 @@ from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.process import ACCEPTANCE, LONG, SHORT, Tempered
 from pdmp.automatic.tempering.references import Mixture, defended, fitted
 from pdmp.engine.chain import Budget, Chain
-from pdmp.errors import SamplingError
+from pdmp.errors import SamplingError, filters_kept
 from pdmp.models.base import Model
 from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA
@@ -92,7 +92,7 @@ def run_round(
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()
-    with thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
+    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
         list(executor.map(Chain.advance, chains))
     failed = [chain for chain in chains if chain.failure is not None]
     if failed:
