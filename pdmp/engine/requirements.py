@@ -130,8 +130,8 @@ def fault_of_thread(model, point, gradient):
     if failed is None and not same_values(model, found, gradient):
         return SamplingError(
             f"the function of {type(model).__name__} computes another gradient in a thread of the run than in the "
-            "caller's, as it reads what each thread has its own of, such as threading.local: keep that in a ContextVar "
-            "or in a global."
+            "caller's, as it reads what each thread has its own of, such as threading.local, or works in what another "
+            "thread changes meanwhile: keep the first in a ContextVar, and the second within the function."
         )
     return failed
 

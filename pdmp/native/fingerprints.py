@@ -34,6 +34,7 @@ from pdmp.errors import OURS
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
+SOME = 256  #: entries of an array or of each end of a list that are looked at while a function runs
 PIECES_ABOVE = 10_000_000  #: bytes of an array of which pieces tell whether it has changed
 
 _PROCESS, _BEGUN = os.urandom(16), time.time()
@@ -236,14 +237,14 @@ def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
     return walk.digest.hexdigest() if walk.complete else f"{UNIQUE}{walk.digest.hexdigest()}-{walk.kinds[0]}"
 
 
-def kept(function, whole=None):
+def kept(function, some=False):
     """What a function keeps that a call may change: numbers, arrays, keys, lengths, by where they are found.
 
-    A place is a tuple of names, keys and indices by which `fingerprint` comes there. `whole`: bytes of an array up to
-    which all of it is looked at, and above which pieces are.
+    A place is a tuple of names, keys and indices by which `fingerprint` comes there. With `some`, of an array or a long
+    list some entries alone, evenly spaced and at the ends.
     """
     walk = _Kept(("pdmp",))
-    walk.whole = whole
+    walk.some = some
     walk.value(function)
     return walk.places
 
@@ -651,7 +652,7 @@ class _Kept(_Walk):
 
     def __init__(self, named_only):
         super().__init__(named_only)
-        self.places, self.whole = {}, None
+        self.places, self.some = {}, False
 
     def note(self, *found):
         self.places.setdefault(self.place, []).append(found)
@@ -673,7 +674,7 @@ class _Kept(_Walk):
     def ends(self, value):
         """Note numbers and texts at the ends of a long container."""
         for entries in () if isinstance(value, (set, frozenset)) else (value, reversed(value)):
-            some = list(itertools.islice(entries, self.ENDS))
+            some = list(itertools.islice(entries, SOME if self.some else self.ENDS))
             some += [value[key] for key in some] if isinstance(value, dict) else []
             self.note(hashlib.sha256(repr([item for item in some if isinstance(item, _ATOMS)]).encode()).digest())
 
@@ -682,8 +683,9 @@ class _Kept(_Walk):
             super().array(array)
         else:
             self.note(array.shape)
-            if self.whole is not None:
-                return self.note(array_digest(array, self.whole))
+            if self.some:
+                flat = array.ravel(order="K") if array.flags.forc else array.flat
+                return self.note(np.array(flat[:: max(1, array.size // SOME)]).tobytes())
             self.note(hashlib.sha256(np.ascontiguousarray(array)).digest() if array.nbytes <= self.LARGEST else None)
 
 

@@ -551,9 +551,14 @@ def test_a_function_that_works_in_what_it_names_and_clears_it_takes_turns(what):
     def function(x):
         return helper(x), x
 
-    model = from_function(function, 2)
-    assert model.callback.reuses == (what not in ("nothing", "its own copy")) and sys.gettrace() is None
-    assert not model.callback.changing
+    def later(x):
+        return sum(k for k in range(300)) * 0.0 + helper(x), x
+
+    turns = what not in ("nothing", "its own copy")
+    in_a_line = eval("lambda x: (begin(work, x), 0.5 * float(x @ x), clear(work))[1:2] + (x,)", locals())
+    for one in (function, later, in_a_line):
+        model = from_function(one, 2)
+        assert model.callback.reuses == turns and sys.gettrace() is None and not model.callback.changing
 
 
 def test_parallel_loops_of_numba_take_turns():

@@ -7,6 +7,7 @@ which the callback takes for itself for as long as the function runs.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -39,8 +40,9 @@ from pdmp.native.fingerprints import changed, dispatchers, fingerprint, kept
 #: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
 SAME, LEAST = 1e4, 1e-6
 #: potential = answer(address of x, address of the gradient to add to, or 0)
-#: Lines of a call at which what the function names is looked at; where functions are that are not the user's.
-LINES_WATCHED, WATCHED_WHOLE = 200, 1_000_000  #: lines, and bytes of an array beyond which pieces of it are
+#: How often what a function names is looked at in a call, times the places there are; where functions are that are not
+#: the user's.
+LOOKS = 100_000
 INSTALLED = tuple(
     {str(pathlib.Path(path).resolve()) for path in (np.__path__[0] + "/..", os.__file__ + "/..")} | {"<frozen"}
 )
@@ -115,19 +117,25 @@ def _shared_randomness():
 def _changes_meanwhile(function):
     """A list that is not empty if calls from within change what the function names, even if they put it back.
 
-    As work arrays that are cleared: before a line and after it they are looked at, in all functions of the user's.
+    As work arrays that are cleared: between the steps of a line they are looked at, in all functions of the user's. At
+    each step when it comes for the 1st, 2nd, 4th, 8th … time, and less often where there is much to look at.
     """
-    found, start, left = [], kept(function, WATCHED_WHOLE), [LINES_WATCHED]
+    found, start = [], kept(function, some=True)
     if not start or sys.gettrace() is not None:  # a debugger has that place
         yield found
         return
+    times, left = collections.Counter(), max(64, LOOKS // len(start))
 
     def look(frame, event, _):
-        if frame.f_code.co_filename.startswith(INSTALLED) or left[0] <= 0 or found:
+        nonlocal left
+        if frame.f_code.co_filename.startswith(INSTALLED) or found or left <= 0:
             return None
-        if event != "call":
-            left[0] -= 1
-            found.extend([True] * bool(changed(start, kept(function, WATCHED_WHOLE))))
+        frame.f_trace_opcodes = True
+        place = frame.f_code, frame.f_lasti
+        times[place] += 1
+        if times[place] & (times[place] - 1) == 0:
+            left -= 1
+            found.extend([True] * bool(changed(start, kept(function, some=True))))
         return look
 
     sys.settrace(look)
