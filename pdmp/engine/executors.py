@@ -178,12 +178,12 @@ def _is_mapped(begin, found, root):
     with contextlib.suppress(OSError):
         with open("/proc/self/maps") as file:
             for line in file:
-                span, _, _, device, inode, *_ = line.split()
+                span, _, _, device, inode, *name = line.split()
                 first, last = (int(address, 16) for address in span.split("-"))
                 if first <= begin < last:
                     major, minor = (int(part, 16) for part in device.split(":"))
-                    if (os.makedev(major, minor), int(inode)) == (found.st_dev, found.st_ino):
-                        return True
+                    if name[-1:] == ["(deleted)"] or os.makedev(major, minor) == found.st_dev:
+                        return name[-1:] != ["(deleted)"] and int(inode) == found.st_ino
     # Elsewhere, and where a file system has numbers of its own for files that are mapped, by pieces of it.
     there, here = np.memmap(root.filename, np.uint8, "r"), np.frombuffer(root._mmap, np.uint8)
     skipped = root.offset - root.offset % mmap.ALLOCATIONGRANULARITY

@@ -66,7 +66,8 @@ PROPOSALS, FEWEST = 1_000, 400
 SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 #: So many times the proposals are taken anew where those are off by more errors than this, and less than above; and
 #: estimates, all coordinates of which are looked at, by twice as many.
-PANELS, INTEGRATED = 16, 1e-2  #: of a sum for an integral, and by how much, relatively, a user's integral may be off
+#: Of a sum for an integral; by how much, relatively, a user's integral may be off; coordinates that are looked at.
+PANELS, INTEGRATED, COORDINATES = 32, 1e-2, 24
 FURTHER, DOUBTFUL = 15, 1.5
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
@@ -535,8 +536,9 @@ def _rehearse_flow(flow, dim):
     rng, (nodes, weights) = np.random.default_rng(0), np.polynomial.legendre.leggauss(8)
     places = (np.arange(PANELS)[:, None] + 0.5 * (1.0 + nodes)).ravel() / PANELS
     weights = np.tile(0.5 * weights, PANELS) / PANELS
-    for j, k in {(0, dim - 1), (dim - 1, 0)}:
-        for s in (0.2, 1.3):
+    for j in np.unique(np.linspace(0, dim - 1, COORDINATES).astype(int)).tolist():
+        k = (j + 1) % dim
+        for s in (0.2, 1.3, 9.0):
             (x, y), (v, w), (c, e) = rng.normal(size=(3, 2))
             lines = []
             for i, start, speed, centre in ((j, x, v, c), (k, y, w, e)):

@@ -35,7 +35,9 @@ POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potent
 DRAWS, NUMBERS = 512, 2_000_000  #: positions of each chain among which extremes are looked for, and numbers in them
 SHARE = 20  #: of the gradients of a run one in so many is spent on this, potentials counted alike
 TERMS = 20_000  #: and terms of a model whose gradient is compiled
-TERMS_OF_USERS = 20_000_000  #: the same where a process of the user's is looked at, which a share of few passes forbids
+TERMS_OF_USERS = (
+    100_000_000  #: the same where a process of the user's is looked at, which a share of few passes forbids
+)
 #: Lines on which jumps are looked for, and potentials on them, at most; how often a line is halved; the least jump, and
 #: digits that rounding leaves of one.
 LINES, BISECTIONS, HALVINGS, JUMP, DIGITS = 16, 200, 30, 0.1, 1e4

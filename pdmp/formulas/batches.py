@@ -295,9 +295,9 @@ class Recipe:
 
     @functools.cached_property
     def coded(self):
-        """The first rows, coded: numbers by which it is seen whether functions have the same values elsewhere."""
+        """Some rows, coded: numbers by which it is seen whether functions have the same values elsewhere."""
         design, y_of, _ = self.coding
-        rows = self.some.head(CALLED_AGAIN)
+        rows = self.some.iloc[np.unique(np.linspace(0, len(self.some) - 1, CALLED_AGAIN).astype(int))]
         X, offset, groups = design.new(rows)
         columns = [part for g in groups for part in (g.level, g.value)]
         return np.column_stack([X, offset + np.zeros(len(rows)), y_of(rows), *columns])

@@ -1419,7 +1419,13 @@ class Wrong(Linear):
         first, second = s * (x + 0.5 * v * s), s * (x * x + x * v * s + v * v * s * s / 3.0)
         if self.what == "first":
             first -= 0.1 * v * s * s
-        if self.what == "second":
+        if (
+            self.what == "second"
+            or self.what == "of one coordinate"
+            and j == 1
+            or self.what == "of long times"
+            and s > 2
+        ):
             second -= v * v * s * s * s / 3.0
         return first, (np.nan if self.what == "nan" else second)
 
@@ -1441,6 +1447,8 @@ class OnLines(pdmp.BPS):
     [
         ("first", r"`moments` of Wrong is not the integral of its `position`: of x\(u\) - c over s = .*, it says"),
         ("second", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = .*, it says .*, and .* was found\.$"),
+        ("of one coordinate", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = 0\.2, with .* = \(1, "),
+        ("of long times", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = 9, with"),
         ("nan", r"`moments` of Wrong .* of \(x\(u\) - c\)² over s = 0\.2, .*, it says nan"),
         ("product", r"`product` of Wrong .* of \(x\(u\) - c\)\(y\(u\) - e\) over s = "),
     ],
