@@ -67,7 +67,8 @@ SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 #: So many times the proposals are taken anew where those are off by more errors than this, and less than above; and
 #: estimates, all coordinates of which are looked at, by twice as many.
 #: Of a sum for an integral; by how much, relatively, a user's integral may be off; coordinates that are looked at.
-PANELS, INTEGRATED, COORDINATES = 32, 1e-2, 24
+PANELS, INTEGRATED, COORDINATES = 32, 5e-3, 8
+RESOLVED = 1e-3  #: of the largest position: by how much a polynomial through a panel's places may miss its beginning
 FURTHER, DOUBTFUL = 15, 1.5
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
@@ -535,17 +536,23 @@ def _rehearse_flow(flow, dim):
     """Compare integrals of a user's flow with sums of its `position`: averages along a path are these."""
     rng, (nodes, weights) = np.random.default_rng(0), np.polynomial.legendre.leggauss(8)
     places = (np.arange(PANELS)[:, None] + 0.5 * (1.0 + nodes)).ravel() / PANELS
-    weights = np.tile(0.5 * weights, PANELS) / PANELS
+    weights, begins = np.tile(0.5 * weights, PANELS) / PANELS, np.arange(PANELS) / PANELS
+    vander = np.polynomial.legendre.legvander
+    at_begin = np.linalg.solve(vander(nodes, 7).T, vander([-1.0], 7)[0])
     for j in np.unique(np.linspace(0, dim - 1, COORDINATES).astype(int)).tolist():
         k = (j + 1) % dim
         for s in (0.2, 1.3, 9.0):
             (x, y), (v, w), (c, e) = rng.normal(size=(3, 2))
             lines = []
             for i, start, speed, centre in ((j, x, v, c), (k, y, w, e)):
-                line = [_call(flow, "position", i, start, speed, u) for u in s * places]
+                line = [_call(flow, "position", i, start, speed, u) for u in s * np.concatenate([places, begins])]
                 if any(value is _FAILED for value in line):
                     return
-                lines.append(np.array(line) - centre)
+                line, first = np.split(np.array(line), [len(places)])
+                off = np.abs(line.reshape(PANELS, -1) @ at_begin - first).max()
+                if not off <= RESOLVED * np.abs(line).max():  # it turns many times in a panel, or has corners
+                    return
+                lines.append(line - centre)
             own, other = lines
             sums = {"moments": (own, own * own), "product": (own * other,)}
             called = {"moments": (j, x, v, c, s), "product": (j, x, v, c, k, y, w, e, s)}

@@ -1460,3 +1460,38 @@ def test_integrals_of_a_flow_are_those_of_its_position(what, said):
         pdmp.sample(OnLines(model, Wrong(what)), events=50, seed=1)
     run = pdmp.sample(OnLines(model, Wrong()), events=50, seed=1)
     assert np.array_equal(run.mean(), pdmp.sample(pdmp.BPS(model), events=50, seed=1).mean())
+
+
+class Turning(Linear):
+    """Circles around 0, `speed` times as fast as in a unit of time: right integrals that few terms do not have."""
+
+    speed: float
+
+    def __init__(self, speed):
+        self.speed = speed
+
+    @pdmp.compiled
+    def position(self, j, x, v, s):
+        return x * np.cos(self.speed * s) + v * np.sin(self.speed * s)
+
+    @pdmp.compiled
+    def moments(self, j, x, v, c, s):
+        a = self.speed
+        first = (x * np.sin(a * s) + v * (1.0 - np.cos(a * s))) / a
+        twice = 0.5 * np.sin(2.0 * a * s) / a
+        second = 0.5 * x * x * (s + twice) + 0.5 * v * v * (s - twice) + x * v * np.sin(a * s) ** 2 / a
+        return first - c * s, second - 2.0 * c * first + c * c * s
+
+    @pdmp.compiled
+    def product(self, j, x, v, c, k, y, w, e, s):
+        a = self.speed
+        one = (x * np.sin(a * s) + v * (1.0 - np.cos(a * s))) / a
+        other = (y * np.sin(a * s) + w * (1.0 - np.cos(a * s))) / a
+        twice = 0.5 * np.sin(2.0 * a * s) / a
+        both = 0.5 * x * y * (s + twice) + 0.5 * v * w * (s - twice) + 0.5 * (x * w + y * v) * np.sin(a * s) ** 2 / a
+        return both - e * one - c * other + c * e * s
+
+
+@pytest.mark.parametrize("speed", [1.0, 3.0, 11.0, 40.0, 90.0, 150.0, 400.0, 1000.0, 3000.0])
+def test_a_flow_that_turns_many_times_is_not_refused(speed):
+    preflight._rehearse_flow(Turning(speed), 2)
