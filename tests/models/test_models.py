@@ -1,9 +1,11 @@
 """Targets: values and derivatives against independent algebra, readable errors, and models written by users."""
 
 import concurrent.futures
+import contextlib
 import copy
 import functools
 import importlib.util
+import io
 import itertools
 import math
 import os
@@ -559,6 +561,43 @@ def test_a_function_that_works_in_what_it_names_and_clears_it_takes_turns(what):
     for one in (function, later, in_a_line):
         model = from_function(one, 2)
         assert model.callback.reuses == turns and sys.gettrace() is None and not model.callback.changing
+
+
+@contextlib.contextmanager
+def in_environment():
+    os.environ["PDMP_TEST_CALL"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["PDMP_TEST_CALL"]
+
+
+@contextlib.contextmanager
+def without_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+REPLACED = {
+    "output": lambda: contextlib.redirect_stdout(io.StringIO()),
+    "errors": lambda: contextlib.redirect_stderr(io.StringIO()),
+    "the folder": lambda: contextlib.chdir(pathlib.Path(__file__).parent),
+    "the environment": in_environment,
+    "filters of warnings": without_warnings,
+    "errors of NumPy, which each thread has": lambda: np.errstate(all="ignore"),
+}
+
+
+@pytest.mark.parametrize("what", REPLACED)
+def test_a_function_that_replaces_what_all_threads_share_takes_turns(what):
+    """For the time of a call: two that overlap would leave it replaced, and all that is printed later be lost."""
+
+    def function(x):
+        with REPLACED[what]():
+            return 0.5 * float(x @ x), x
+
+    assert from_function(function, 2).callback.reuses == (not what.startswith("errors of NumPy"))
 
 
 def test_parallel_loops_of_numba_take_turns():

@@ -19,6 +19,7 @@ import pickle
 import random
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 
@@ -113,18 +114,27 @@ def _shared_randomness():
         random.setstate(pythons)
 
 
+def _of_all_threads():
+    """What a function may replace while it runs, and all threads share: output, folder, environment, filters."""
+    try:
+        folder = os.getcwd()
+    except OSError:  # it was removed
+        folder = None
+    return id(sys.stdout), id(sys.stderr), folder, dict(os.environ), list(warnings.filters)
+
+
 @contextlib.contextmanager
 def _changes_meanwhile(function):
-    """A list that is not empty if calls from within change what the function names, even if they put it back.
+    """A list that is not empty if calls change what the function names, or all threads share, even if they put it back.
 
     As work arrays that are cleared: between the steps of a line they are looked at, in all functions of the user's. At
     each step when it comes for the 1st, 2nd, 4th, 8th … time, and less often where there is much to look at.
     """
-    found, start = [], kept(function, some=True)
-    if not start or sys.gettrace() is not None:  # a debugger has that place
+    found, start, outside = [], kept(function, some=True), _of_all_threads()
+    if sys.gettrace() is not None:  # a debugger has that place
         yield found
         return
-    times, left = collections.Counter(), max(64, LOOKS // len(start))
+    times, left = collections.Counter(), max(64, LOOKS // max(1, len(start)))
 
     def look(frame, event, _):
         nonlocal left
@@ -135,7 +145,7 @@ def _changes_meanwhile(function):
         times[place] += 1
         if times[place] & (times[place] - 1) == 0:
             left -= 1
-            found.extend([True] * bool(changed(start, kept(function, some=True))))
+            found.extend([True] * (_of_all_threads() != outside or bool(changed(start, kept(function, some=True)))))
         return look
 
     sys.settrace(look)
