@@ -788,7 +788,7 @@ def compare(
             if not rows:
                 raise
             left = [label for label in processes if label not in verdicts]
-            notes.append(f"The comparison was interrupted: {', '.join(left) or 'no sampler'} is left out.")
+            notes.append(f"The comparison was interrupted; left out: {', '.join(left) or 'nothing'}.")
     floor = math.sqrt(2.0 / math.pi / truth.ess)
     notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
     notes += [

@@ -272,9 +272,7 @@ def test_ctrl_c_ends_a_comparison_with_what_was_measured(when, kept, model, refe
     table = pdmp.compare(some, **call)
     names = list(some)
     assert sorted(row["sampler"] for row in table.rows) == sorted(names[:kept]) == sorted(table.verdicts)
-    assert any(
-        text == f"The comparison was interrupted: {', '.join(names[kept:])} is left out." for text in table.notes
-    )
+    assert any(text == f"The comparison was interrupted; left out: {', '.join(names[kept:])}." for text in table.notes)
     assert str(table) and sorted(table.paths) == sorted(table.draws) == sorted(names[:kept])
 
 

@@ -96,7 +96,7 @@ def with_potential(required, process, x):
 
 
 def gradient_of_function(chain):
-    """A point and the gradient there, for `check_thread`; None of a model that is no Python function's.
+    """A point and the gradient there, for `fault_of_thread`; None of a model that is no Python function's.
 
     Nor where the function is not defined, or has another gradient each time. What it raises once is raised.
     """
