@@ -115,3 +115,15 @@ def test_runs_in_threads_warn_as_they_do_alone():
 
     alone = said(lambda: runs(range(16)))
     assert len(alone) > 4 and sorted(said(in_threads)) == sorted(alone) == sorted(said(lambda: runs(range(16))))
+
+
+def test_runs_are_meant_to_be_short_within_the_context_alone():
+    def run():
+        pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], precision=[1.0])), events=5, seed=1)
+
+    def short():
+        with errors.short_runs():
+            run()
+        run()
+
+    assert sum("fewer than 30 effective draws" in text for text in said(short)) == 1

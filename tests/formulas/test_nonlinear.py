@@ -526,3 +526,24 @@ def test_all_functions_are_those_of_their_names():
         found = nonlinear.read_expression(f"np.{name}(b)", ["b"])([], [u])
         np.testing.assert_allclose(found, function(u), rtol=1e-13, err_msg=name)
     assert nonlinear.read_expression("-b^2 + 3 / -b - +2", ["b"])([], [2.0]) == -4.0 - 1.5 - 2.0
+
+
+SIGNS = {
+    "b": True, "c": False, "x": False, "b + d": True, "b + x": False, "x + b": False, "b * d": True, "b * x": False,
+    "b / d": True, "x / b": False, "b / x": False, "b - d": False, "b ** x": True, "b ** c": True, "x ** b": False,
+    "exp(c)": True, "exp(-x)": True, "sqrt(b)": True, "sqrt(x)": False, "log(b)": False, "log1p(b)": True, "-b": False,
+    "b + 1": True, "b + 0": False, "2 * b": True, "expm1(c)": False, "square(c)": False, "square(b)": True, "b ^ 2": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SIGNS)
+def test_what_is_above_zero_whatever_data_and_parameters_are(text):
+    """Parameters with a link are, numbers, and what is made of these: powers with other exponents are not 0 at 0."""
+    names = [name for name in "bcd" if re.search(rf"\b{name}\b", text)]
+    expression = nonlinear.replace(nonlinear.read_expression(text, names), positive=frozenset("bd"))
+    assert expression._is_positive(expression.tree) == SIGNS[text]
+
+
+def test_a_parameter_that_is_not_in_the_expression_is_named():
+    with pytest.raises(ValueError, match=r"`formula` names 'c', which is not in the expression 'b \* x'"):
+        nonlinear.read_expression("b * x", ["b", "c"])
