@@ -532,7 +532,7 @@ SIGNS = {
     "b": True, "c": False, "x": False, "b + d": True, "b + x": False, "x + b": False, "b * d": True, "b * x": False,
     "b / d": True, "x / b": False, "b / x": False, "b - d": False, "b ** x": True, "b ** c": True, "x ** b": False,
     "exp(c)": True, "exp(-x)": True, "sqrt(b)": True, "sqrt(x)": False, "log(b)": False, "log1p(b)": True, "-b": False,
-    "b + 1": True, "b + 0": False, "2 * b": True, "expm1(c)": False, "square(c)": False, "square(b)": True, "b ^ 2": True,
+    "b + 1": True, "b + 0": False, "2 * b": True, "expm1(c)": False, "square(c)": False, "b ^ 2": True,
 }  # fmt: skip
 
 
