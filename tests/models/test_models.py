@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import copy
 import functools
+import gc
 import importlib.util
 import io
 import itertools
@@ -561,6 +562,7 @@ def test_a_function_that_works_in_what_it_names_and_clears_it_takes_turns(what):
     for one in (function, later, in_a_line):
         model = from_function(one, 2)
         assert model.callback.reuses == turns and sys.gettrace() is None and not model.callback.changing
+        assert gc.isenabled()
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import collections
 import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import math
 import os
@@ -148,11 +149,15 @@ def _changes_meanwhile(function):
             found.extend([True] * (_of_all_threads() != outside or bool(changed(start, kept(function, some=True)))))
         return look
 
+    collecting = gc.isenabled()
+    gc.disable()  # a look makes many small objects, and frees them itself
     sys.settrace(look)
     try:
         yield found
     finally:
         sys.settrace(None)
+        if collecting:
+            gc.enable()
 
 
 class Callback:
