@@ -41,7 +41,7 @@ from pdmp.errors import silenced, warn
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
-from pdmp.native.threads import cpu_count, thread_pool
+from pdmp.native.threads import cpu_count, processor, thread_pool
 
 SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain before it returns what it has recorded, but for `Segments`
 SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
@@ -448,7 +448,7 @@ def advance_segment(parcel, packed, seconds, size):
         chain.advance(seconds, interrupted, size)
         if chain.failure is not None:
             parcel.close()
-        return pickle.dumps((chain.carried(), chain.blocks, requirements.processor()), protocol=5)
+        return pickle.dumps((chain.carried(), chain.blocks, processor()), protocol=5)
 
 
 _interrupted = threading.Event()
@@ -613,14 +613,14 @@ class Workers:
         if packed is None:
             self._returned.add(chain.number)
         else:
-            carried, blocks, processor = pickle.loads(packed)
+            carried, blocks, theirs = pickle.loads(packed)
             chain.take(*carried)
             chain.blocks += blocks
-            if processor != requirements.processor() and not self._other:
+            if theirs != processor() and not self._other:
                 self._other = True
                 warn(
-                    f"`executor`: a worker computes for processors {processor[0]!r}, and this process for "
-                    f"{requirements.processor()[0]!r}: averages are right, but the last bits of paths, and so "
+                    f"`executor`: a worker computes for processors {theirs[0]!r}, and this process for "
+                    f"{processor()[0]!r}: averages are right, but the last bits of paths, and so "
                     "paths of one seed, may depend on which worker had which segment. For the same bits set "
                     "NUMBA_CPU_NAME and NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
                 )

@@ -539,21 +539,23 @@ def _rehearse_flow(flow, dim):
     weights, begins = np.tile(0.5 * weights, PANELS) / PANELS, np.arange(PANELS) / PANELS
     vander = np.polynomial.legendre.legvander
     at_begin = np.linalg.solve(vander(nodes, 7).T, vander([-1.0], 7)[0])
+
+    def line(i, start, speed, centre, s):
+        """Positions, from the centre on; None where they fail, turn many times in a panel, or have corners."""
+        found = [_call(flow, "position", i, start, speed, u) for u in s * np.concatenate([places, begins])]
+        if any(value is _FAILED for value in found):
+            return None
+        inside, first = np.split(np.array(found), [len(places)])
+        off = np.abs(inside.reshape(PANELS, -1) @ at_begin - first).max()
+        return inside - centre if off <= RESOLVED * np.abs(inside).max() else None
+
     for j in np.unique(np.linspace(0, dim - 1, COORDINATES).astype(int)).tolist():
         k = (j + 1) % dim
         for s in (0.2, 1.3, 9.0):
             (x, y), (v, w), (c, e) = rng.normal(size=(3, 2))
-            lines = []
-            for i, start, speed, centre in ((j, x, v, c), (k, y, w, e)):
-                line = [_call(flow, "position", i, start, speed, u) for u in s * np.concatenate([places, begins])]
-                if any(value is _FAILED for value in line):
-                    return
-                line, first = np.split(np.array(line), [len(places)])
-                off = np.abs(line.reshape(PANELS, -1) @ at_begin - first).max()
-                if not off <= RESOLVED * np.abs(line).max():  # it turns many times in a panel, or has corners
-                    return
-                lines.append(line - centre)
-            own, other = lines
+            own, other = line(j, x, v, c, s), line(k, y, w, e, s)
+            if own is None or other is None:  # there; at shorter times it may be known
+                continue
             sums = {"moments": (own, own * own), "product": (own * other,)}
             called = {"moments": (j, x, v, c, s), "product": (j, x, v, c, k, y, w, e, s)}
             for name, parts in sums.items():

@@ -26,7 +26,6 @@ from pdmp.errors import SamplingError
 from pdmp.models.verification import shown
 from pdmp.native.classes import Compiled
 from pdmp.native.fingerprints import hash_of_files, parts
-from pdmp.native.threads import processor as processor
 
 #: Libraries of which another version may compute other last bits, or draw other random numbers.
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite")

@@ -25,7 +25,7 @@ import pytest
 import discrete
 import pdmp
 from pdmp.engine import chain as chain_module
-from pdmp.engine import executors, requirements
+from pdmp.engine import executors
 from pdmp.engine.chain import Chain
 from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
@@ -297,7 +297,7 @@ def test_a_worker_keeps_few_parcels(monkeypatch):
 @pytest.mark.exact
 def test_workers_with_another_processor_are_told_of_once(monkeypatch):
     """Their machine code may have other last bits."""
-    here, asked = requirements.processor(), []
+    here, asked = executors.processor(), []
 
     def processor():
         asked.append(None)  # by the second worker of two, in its segments: each is asked for once there
@@ -315,7 +315,7 @@ def test_workers_with_another_processor_are_told_of_once(monkeypatch):
 
     call = {"events": 200, "chains": 3, "seed": 2, "warmup": 0.1}
     alone = pdmp.sample(Telegraph(), **call)
-    monkeypatch.setattr(requirements, "processor", processor)
+    monkeypatch.setattr(executors, "processor", processor)
     with pytest.warns(UserWarning) as caught:
         run = pdmp.sample(Telegraph(), executor=Segments(Mixed(), 1.0), **call)
     said = [str(one.message) for one in caught if "processors" in str(one.message)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -1466,9 +1467,10 @@ class Turning(Linear):
     """Circles around 0, `speed` times as fast as in a unit of time: right integrals that few terms do not have."""
 
     speed: float
+    wrong: int
 
-    def __init__(self, speed):
-        self.speed = speed
+    def __init__(self, speed, wrong=-1):
+        self.speed, self.wrong = speed, wrong
 
     @pdmp.compiled
     def position(self, j, x, v, s):
@@ -1480,6 +1482,8 @@ class Turning(Linear):
         first = (x * np.sin(a * s) + v * (1.0 - np.cos(a * s))) / a
         twice = 0.5 * np.sin(2.0 * a * s) / a
         second = 0.5 * x * x * (s + twice) + 0.5 * v * v * (s - twice) + x * v * np.sin(a * s) ** 2 / a
+        if j == self.wrong:
+            second *= 1.1
         return first - c * s, second - 2.0 * c * first + c * c * s
 
     @pdmp.compiled
@@ -1493,5 +1497,9 @@ class Turning(Linear):
 
 
 @pytest.mark.parametrize("speed", [1.0, 3.0, 11.0, 40.0, 90.0, 150.0, 400.0, 1000.0, 3000.0])
-def test_a_flow_that_turns_many_times_is_not_refused(speed):
-    preflight._rehearse_flow(Turning(speed), 2)
+def test_a_flow_that_turns_many_times_is_judged_where_it_is_seen(speed):
+    """Not where it turns many times between two places; and of each coordinate at the times at which it is seen."""
+    preflight._rehearse_flow(Turning(speed), 3)  # right, and not refused
+    refused = pytest.raises(TypeError, match=r"`moments` of Turning .* = \(2, ")
+    with refused if speed < 500.0 else contextlib.nullcontext():
+        preflight._rehearse_flow(Turning(speed, wrong=2), 3)
