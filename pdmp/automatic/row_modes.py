@@ -1,8 +1,8 @@
 """Other modes of a posterior whose rows are sub-sampled: its process stays in the mode at which rows are expanded.
 
 Some of the rows, a few thousand of each kind, stand for all. From dispersed points paths descend on these by L-BFGS in
-the metric of the mode that is known, as those of `pdmp.automatic.modes` do, and from an end that is new the search goes
-on with all rows. What it finds is another mode
+the metric of the mode that is known, as those of `pdmp.automatic.modes` do; others begin at images of it, where the
+model has symmetries. From an end that is new the search goes on with all rows. What it finds is another mode
 
 - if it is not the known one again,
 - if U on the straight line between the two rises by more than `BARRIER`.
@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from pdmp.automatic.images import moved, words_of
 from pdmp.automatic.modes import BARRIER, PATHS, TIE, Hidden, barrier, descend, origins
 from pdmp.automatic.start import DENSE, Evaluations, Gaussian, find_path
 from pdmp.models.base import Model
@@ -117,8 +118,9 @@ def modes_of_rows(
     if home.mode is None:
         return [], some.count
     known, begin = (home,), origins(some, model.initial if centre is None else centre, home.mode, rng)
-    for _ in range(PATHS):
-        end = descend(some, next(begin), home.mode, known)
+    reflected = [moved(model, mode, word) for word in words_of(model, mode)]
+    for k in range(-len(reflected), PATHS):
+        end = reflected[k] if k < 0 else descend(some, next(begin), home.mode, known)
         path = None if end is None else find_path(some, end, rng, known, dense)
         if path is not None and path.mode is not None and not any(path is other for other in known):
             known = (*known, path)

@@ -29,9 +29,10 @@ from pdmp.formulas.checks import (
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.images import of_expression, of_mixture
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.nonlinear import Expression, advising, check_start, other_modes, prior_of, read_expression
+from pdmp.formulas.nonlinear import Expression, advising, check_start, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
 from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
@@ -275,6 +276,7 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     constants = {name: fit.priors[name] for name in coding.constants}
     y = np.append(observed.y, y)
     model = modelled(family, predictors, y, rest, constants, cuts, weight, coding.response)
+    model.reported.symmetries = coding.symmetries
     natural = middle(fit)
     for one in predictors:
         natural = padded(natural, one.groups, one.prefix)
@@ -489,16 +491,19 @@ def make_general_model(
     if has_cuts:
         by_name |= dict.fromkeys((f"cut[{k + 1}]" for k in range(int(y.max()))), cuts)
     model = modelled(family, predictors, y, rest, constants, cuts, weight, designs[first].response)
-    if family.name.startswith("mixture"):
-        notes.append(
-            f"the components of {family.name} can be exchanged: the posterior has two modes unless priors tell them "
-            "apart, of which a run can miss one without a sign"
-        )
+    symmetries = [of_mixture(family)] if family.name.startswith("mixture") else []
     if asked.expression is not None:
         check_start(family, model)
         links = {name: family.links[name] for name in asked.expression.parameters}
-        for said in other_modes(asked.expression, links):
-            warn(said)
+        symmetries += of_expression(asked.expression, links)
+    if symmetries:
+        model.reported.symmetries = symmetries
+    notes += [
+        f"{one.said}: the posterior has two modes unless priors tell them apart, of which a run can miss one without a "
+        "sign"
+        for one in symmetries
+    ]
+    if asked.expression is not None:
         notes += [f"coefficients of {name} are of its {of}" for name, of in links.items() if of != "identity"]
     for design in designs.values():
         design.X = design.X[:0]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import itertools
 import keyword
 import math
 import operator
@@ -34,7 +33,6 @@ from pdmp.models.regressions.moved_coordinates import natural_of
 MOST_PARTS = 500  #: of an expression: names, numbers, operators and calls
 LONGEST = 10_000  #: letters of an expression that is quoted in an error
 LARGEST_POWER = 1e6
-IMAGES, MOST_EXCHANGED = 12, 8  #: points at which other parameters are tried; parameters of which some are exchanged
 OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -336,64 +334,6 @@ def check_start(family: Family, model: Any) -> None:
             "`formula`: the expression has no finite derivative with the parameters at the means of their priors. An "
             'exponent that is above 0 has link={"its name": "log"}, and a prior of its logarithm.'
         )
-
-
-def other_modes(expression: Expression, links: Mapping[str, str]) -> list[str]:
-    """Sentences on changes of the parameters that leave an expression as it is: to each a mode has an image.
-
-    Other signs of up to three of those without a link, and exchanges of up to three pairs of those with the same link.
-    Of what was found no more is said together with others.
-    """
-    names, rng = expression.parameters, np.random.default_rng(0)
-    plain = [k for k, name in enumerate(names) if links.get(name, "identity") == "identity"]
-    columns = rng.uniform(0.3, 2.0, (len(expression.columns), IMAGES))
-    sizes = rng.uniform(0.3, 2.0, (len(names), IMAGES))  # in each row other parameters
-    sizes[plain] *= rng.choice([-1.0, 1.0], (len(plain), IMAGES))
-
-    def value(parameters):
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(expression(list(columns), list(parameters)), IMAGES)
-
-    here = value(sizes)
-    if not np.any(np.isfinite(here)):
-        return []
-
-    def is_here(parameters):
-        return np.allclose(value(parameters), here, rtol=1e-9, atol=1e-12, equal_nan=True)
-
-    def is_image(parameters):
-        """Not half-way, too, as of a sum: then it is no other mode."""
-        return is_here(parameters) and not is_here(0.5 * (parameters + sizes))
-
-    found: list[tuple[set, str]] = []
-
-    def note(changed, parameters, said):
-        if not any(known <= changed for known, _ in found) and is_image(parameters):
-            found.append((changed, said))
-
-    for count in (1, 2, 3):
-        for some in itertools.combinations(plain, count):
-            other = sizes.copy()
-            other[list(some)] *= -1.0
-            note(set(some), other, f"the other sign of {listed([names[k] for k in some])}")
-    pairs = [
-        pair
-        for pair in itertools.combinations(range(len(names)), 2)
-        if links.get(names[pair[0]], "identity") == links.get(names[pair[1]], "identity")
-    ]
-    for count in (1, 2, 3) if len(names) <= MOST_EXCHANGED else ():
-        for some in itertools.combinations(pairs, count):
-            if len(set(itertools.chain(*some))) == 2 * count:
-                other = sizes.copy()
-                for a, b in some:
-                    other[[a, b]] = other[[b, a]]
-                said = " and ".join(f"{names[a]!r} and {names[b]!r} exchanged" for a, b in some)
-                note({frozenset(pair) for pair in some}, other, said)
-    return [
-        f"the expression {expression.text!r} is the same with {said}: the posterior may have two modes, images of each "
-        "other, of which a run can miss one without a sign. A link or a prior that keeps one of them says which."
-        for _, said in found
-    ]
 
 
 #: What errors of sampling advise for models at large, and what a formula has for it.

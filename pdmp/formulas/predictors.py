@@ -17,7 +17,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -42,6 +42,9 @@ from pdmp.models.regressions.standardised_effects import (
 )
 from pdmp.models.sums_of_terms import SumOfTerms, Terms, sum_of_terms
 from pdmp.native.arguments import real
+
+if TYPE_CHECKING:
+    from pdmp.formulas.images import Symmetry
 
 START = 0.2  #: of its typical value a standard deviation of effects starts at, as in `MixedRegression`
 #: Where half of the effects of each column or more, in a table of so many rows or more, are known by the data to this
@@ -397,7 +400,14 @@ class Coding:
     response : str
     further : tuple of ndarray
         Of the rows.
+
+    Attributes
+    ----------
+    symmetries : sequence of Symmetry
+        Of the likelihood.
     """
+
+    symmetries: Sequence[Symmetry] = ()
 
     def __init__(
         self,
@@ -491,6 +501,11 @@ class Coding:
         for one in self.imputed:
             put(one.block, (natural[one.called] - one.middle) / one.unit)
         return x
+
+    def images(self, x: np.ndarray) -> list[np.ndarray]:
+        """Points that the likelihood does not tell from x (dim,), one for each of its symmetries."""
+        natural = self.constrain(x)
+        return [self.unconstrained(one.image(self, natural)) for one in self.symmetries]
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
         """Functionals of the model's rows, (S, n) each, of draws (S, dim), as `Family.inverse` takes them."""

@@ -580,6 +580,10 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     def constrains(self) -> bool:
         return self.reported is not None
 
+    def images(self, x: np.ndarray) -> list[np.ndarray]:
+        """Points that the likelihood does not tell from x (dim,), as far as it is known to have symmetries."""
+        return [] if self.reported is None else self.reported.images(x)
+
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         return super().constrain(draws) if self.reported is None else self.reported.constrain(draws)
 

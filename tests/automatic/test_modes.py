@@ -652,3 +652,49 @@ def test_a_skewed_mode_is_one(at):
     model = pdmp.models.from_function(both, 2, check_gradient=False)
     with pytest.warns(UserWarning, match="a mode that no chain is in"):
         assert len(pdmp.auto(model, seed=at).prepared.cautions) == 1
+
+
+def _with_image(weight, *, exact=True, apart=5.0, places=()):
+    """That of `in_the_left_mode`, whose model is known to be symmetric; or only nearly, by 3 along the first axis."""
+    model, starts, metric = in_the_left_mode(weight, apart, places)
+    model.images = lambda x: [np.array([-x[0] + (0.0 if exact else 3.0), x[1]])]
+    return model, starts, metric
+
+
+@pytest.mark.parametrize("weight, found", [(0.0, True), (2.5, True), (3.5, False)])
+def test_an_image_is_a_mode_by_its_mass(weight, found, monkeypatch):
+    """Without a path that leads there."""
+    monkeypatch.setattr(modes, "PATHS", 0)
+    monkeypatch.setattr(modes, "DIPS", 0)
+    model, starts, metric = _with_image(weight)
+    hidden, near, spent = hidden_modes(model, starts, metric, seed())
+    assert [mode.behind for mode in hidden] == ([pytest.approx(weight, abs=1e-6)] if found else [])
+    assert near == ()
+    if found:
+        np.testing.assert_allclose(hidden[0].gaussian.centre, [5.0, 0.0], atol=1e-9)
+        np.testing.assert_allclose(hidden[0].gaussian.root, [[-1.0, 0.0], [0.0, 1.0]], atol=1e-6)
+        assert spent >= 32  # U at draws and at their images
+
+
+def test_an_image_that_chains_have_visited_is_no_hidden_mode(monkeypatch):
+    monkeypatch.setattr(modes, "PATHS", 0)
+    model, starts, metric = _with_image(0.0, places=[[5.0, 0.5]])
+    assert hidden_modes(model, starts, metric, seed()).hidden == []
+
+
+def test_a_path_begins_at_an_image_by_half_a_symmetry(monkeypatch):
+    """The likelihood is another one there, but a mode is near."""
+    monkeypatch.setattr(modes, "PATHS", 0)
+    monkeypatch.setattr(modes, "dips", lambda *_: [])
+    model, starts, metric = _with_image(1.0, exact=False)
+    [mode] = hidden_modes(model, starts, metric, seed()).hidden
+    np.testing.assert_allclose(mode.gaussian.centre, [5.0, 0.0], atol=0.05)
+    assert mode.behind == pytest.approx(1.0, abs=0.2)
+
+
+def test_an_image_beyond_a_low_barrier_is_near(monkeypatch):
+    """One chain starts there."""
+    monkeypatch.setattr(modes, "PATHS", 0)
+    model, starts, metric = _with_image(0.0, apart=2.8)
+    hidden, near, _ = hidden_modes(model, starts, metric, seed())
+    assert hidden == [] and [float(mode.gaussian.centre[0]) for mode in near[1:]] == [pytest.approx(2.8, abs=1e-9)]

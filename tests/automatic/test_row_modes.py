@@ -265,3 +265,14 @@ def test_of_student_t_regressions_other_modes_are_told():
     table = {"y": rng.normal(size=50), "x": rng.normal(size=50)}
     model = pdmp.regression("y ~ x", table, sample=False).model
     assert fitting.other_modes(model, Anchored(model.mode()), 1) == []
+
+
+def test_a_path_begins_at_an_image_of_the_mode(monkeypatch):
+    """No other path is there to find it; less what the priors say the two modes hold as much."""
+    monkeypatch.setattr(row_modes, "PATHS", 0)
+    model = squared()
+    assert len(modes_of_rows(model, model.mode(), seed())[0]) == 1
+    monkeypatch.setattr(type(model), "images", lambda self, x: [-x])
+    known, _ = modes_of_rows(model, model.mode(), seed())
+    assert [float(np.sign(mode.gaussian.centre[0])) for mode in known] == [1.0, -1.0]
+    assert known[1].behind == pytest.approx(2.0 * 0.2 * known[0].gaussian.centre[0], rel=0.1)

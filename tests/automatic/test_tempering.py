@@ -11,6 +11,7 @@ from scipy import integrate, signal, special, stats
 
 import pdmp
 from pdmp.automatic import start
+from pdmp.automatic.modes import Hidden
 from pdmp.automatic.start import Evaluations
 from pdmp.automatic.tempering import answers, lines, preparing, references, rounds
 from pdmp.automatic.tempering import process as tempering
@@ -187,13 +188,24 @@ def test_what_is_known_of_modes_is_that_of_most_mass_first(monkeypatch):
     learnt, begun = SimpleNamespace(gaussian=gaussians[1]), SimpleNamespace(paths=(), centre=np.zeros(1))
     model = Gaussian([0.0], [1.0])
     found, lines, _ = preparing.known_modes(
-        model, begun, learnt, [gaussians[2], again, gaussians[0]], np.random.SeedSequence(1)
+        model,
+        begun,
+        learnt,
+        [Hidden(gaussians[2], 8.1), Hidden(again, 7.9), Hidden(gaussians[0], 0.0)],
+        np.random.SeedSequence(1),
     )
     assert [(float(m.centre[0]), float(m.root[0, 0]), m.mass) for m in found] == [(-20.0, 0.5, 0.0), (0.5, 2.0, -7.9)]
     assert lines == 7
     within = start.Gaussian(np.array([-3.0]), np.array([[0.1]]))  # in the middle of a wide one, but another one
-    found, *_ = preparing.known_modes(model, begun, learnt, [again, within], np.random.SeedSequence(1))
+    several = [Hidden(again, 0.0), Hidden(within, 1.0)]
+    found, *_ = preparing.known_modes(model, begun, learnt, several, np.random.SeedSequence(1))
     assert sorted(float(m.root[0, 0]) for m in found) == [0.1, 2.0]
+    # What is known of an image, that it has the mass of the best but for 2 nats, counts where an ELBO says less.
+    bent = Hidden(gaussians[2], 2.0)
+    found, *_ = preparing.known_modes(
+        model, begun, learnt, [bent, Hidden(gaussians[0], 0.0)], np.random.SeedSequence(1)
+    )
+    assert [(float(m.centre[0]), m.mass) for m in found] == [(-20.0, 0.0), (20.0, -2.0), (0.0, -7.9)]
 
 
 def test_all_evaluations_of_the_preparation_are_added(monkeypatch):

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.metric import Metric, learn_metric
 from pdmp.automatic.metric import acceptance as aimed_at
-from pdmp.automatic.modes import NAMED, hidden_modes
-from pdmp.automatic.start import Evaluations, Gaussian, Path, Starts, elbo, find_starts, is_typical
+from pdmp.automatic.modes import NAMED, Hidden, hidden_modes
+from pdmp.automatic.start import Evaluations, Path, Starts, elbo, find_starts, is_typical
 from pdmp.automatic.tempering.lines import along_lines, narrowest
 from pdmp.automatic.tempering.modes import groups
 from pdmp.automatic.tempering.process import Tempered
@@ -67,7 +67,7 @@ def tempered(
     starts = find_starts(model, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     learnt = learn_metric(model, starts, for_metric)
     hidden, _, further = hidden_modes(model, starts, learnt, for_modes)
-    modes, lines, more = known_modes(model, starts, learnt, [m.gaussian for m in hidden], for_modes.spawn(1)[0])
+    modes, lines, more = known_modes(model, starts, learnt, hidden, for_modes.spawn(1)[0])
     spent = starts.evaluations + learnt.gradients + further + more
     aim = aimed_at(learnt.far, acceptance)
     ladder, rounds, barrier = learn_ladder(model, modes, starts.centre, chains, for_rounds, aim, learnt.far)
@@ -134,7 +134,7 @@ def narrow(process: Tempered, names: list[str]) -> str | None:
 
 
 def known_modes(
-    model: Model, starts: Starts, learnt: Metric, hidden: Sequence[Gaussian], seed: np.random.SeedSequence
+    model: Model, starts: Starts, learnt: Metric, hidden: Sequence[Hidden], seed: np.random.SeedSequence
 ) -> tuple[list[Mode], int, int]:
     """Distinct Gaussians that paths have found, that of most mass first; lines looked along, and evaluations in all.
 
@@ -143,11 +143,15 @@ def known_modes(
     target, rng = Evaluations(model), np.random.Generator(np.random.PCG64(seed))
     z = rng.standard_normal((8, model.dim))
     paths = tuple(path for path in starts.paths if path.gaussian is not None)
-    paths += tuple(Path(g, elbo(target, g, z), True, mode=g) for g in (*hidden, learnt.gaussian))
+    gaussians = [one.gaussian for one in hidden] + [learnt.gaussian]
+    paths += tuple(Path(g, elbo(target, g, z), True, mode=g) for g in gaussians)
     paths, lines = along_lines(target, paths, starts.centre, rng)
     found: list[Mode] = []
     gaussians = [path.mode or path.gaussian for path in {id(path): path for path in paths}.values()]
-    for mass, g in sorted(((elbo(target, g, z), g) for g in gaussians), key=lambda c: -c[0]):
+    judged = [(elbo(target, g, z), g) for g in gaussians]
+    best = max(mass for mass, _ in judged)
+    judged += [(best - one.behind, one.gaussian) for one in hidden]  # of an image that is known better
+    for mass, g in sorted(judged, key=lambda c: -c[0]):
         if not any(
             is_typical(np.linalg.solve(m.root, g.centre - m.centre))
             and is_typical(g.standardised(m.centre))  # else a narrow one within a wide one

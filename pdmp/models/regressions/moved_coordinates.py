@@ -93,6 +93,14 @@ class MovedRows(Model):
         """y (..., dim) of draws of x."""
         raise NotImplementedError
 
+    def coordinates(self, natural: ArrayLike) -> np.ndarray:
+        """x (..., dim) of y."""
+        raise NotImplementedError
+
+    def images(self, x: np.ndarray) -> list[np.ndarray]:
+        """See `SumOfTerms.images`."""
+        return [self.coordinates(y) for y in self.base.images(self.natural_draws(x))]
+
     def as_effects(self) -> Any:
         """See `MixedRegression.as_effects`."""
         return self

@@ -1,0 +1,80 @@
+"""Modes that are images of a known one under symmetries of the likelihood.
+
+Of a change T of the coordinates that keeps volumes and the likelihood, the mass of the image of a mode is that of the
+mode itself times the mean of exp(U(x) - U(Tx)) over its draws x, and its shape is known. No path has to find it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdmp.automatic.metric import Metric
+from pdmp.automatic.start import Evaluations, Gaussian
+from pdmp.models.regressions.moved_coordinates import natural_of
+
+MOST = 7  #: images that are looked at
+PLACES = 16  #: draws of a mode that are moved
+EVEN = 0.25  #: of their weights, (Σ w)² / Σ w² over their number, from which on these say what the image's mass is
+STEP = 1e-4  #: of the differences by which a change is made linear, in standard deviations
+
+
+class Image(NamedTuple):
+    """What a symmetry makes of the mode where chains are."""
+
+    gaussian: Gaussian
+    behind: float  #: minus the logarithm of its mass, that of the mode being 1
+
+
+def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:
+    """Images of what was learnt, by each of the model's symmetries and by several, one after the other."""
+    here, found = learnt.gaussian, []
+    words = words_of(model, here.centre)
+    if not words:
+        return []
+    places = learnt.visited[np.linspace(0, len(learnt.visited) - 1, PLACES).astype(int)]
+    potentials = np.array([target.potential(x) for x in places])
+    for word in words:
+        centre = moved(model, here.centre, word)
+        if here.root.ndim == 1:
+            root = np.array([moved(model, x, word) for x in places]).std(axis=0)
+        else:
+            columns = STEP * here.root.T
+            root = np.array([(moved(model, here.centre + c, word) - centre) / STEP for c in columns]).T
+        gains = potentials - [target.potential(moved(model, x, word)) for x in places]
+        if np.all(np.isfinite(root)):
+            found.append(Image(Gaussian(centre, root), behind(gains)))
+    return found
+
+
+def behind(gains: np.ndarray) -> float:
+    """Minus the logarithm of the mean of exp(gains); infinite where few of them make it, as of what is no symmetry."""
+    with np.errstate(invalid="ignore"):
+        total, square = np.logaddexp.reduce(gains), np.logaddexp.reduce(2.0 * gains)
+        is_even = 2.0 * total - square > math.log(EVEN * len(gains))
+    return math.log(len(gains)) - float(total) if is_even else math.inf
+
+
+def words_of(model: Any, x: np.ndarray) -> list[tuple[int, ...]]:
+    """Numbers of symmetries, one after the other, that make each another point of x (d,)."""
+    if not hasattr(model, "images"):
+        return []
+    found: list[tuple[int, ...]] = [()]
+    points, natural = [x], [natural_of(model, x)]  # as coordinates of steps have a scale that says nothing
+    for word, point in zip(found, points, strict=True):  # both of which grow meanwhile
+        for k, other in enumerate(model.images(point)):
+            there = natural_of(model, other)
+            if len(found) <= MOST and not any(np.allclose(there, known) for known in natural):
+                found.append((*word, k))
+                points.append(other)
+                natural.append(there)
+    return found[1:]
+
+
+def moved(model: Any, x: np.ndarray, word: tuple[int, ...]) -> np.ndarray:
+    """The image of x (d,) by symmetries one after the other."""
+    for k in word:
+        x = model.images(x)[k]
+    return x
