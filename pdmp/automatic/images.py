@@ -2,20 +2,25 @@
 
 Of a change T of the coordinates that keeps volumes and the likelihood, the mass of the image of a mode is that of the
 mode itself times the mean of exp(U(x) - U(Tx)) over its draws x, and its shape is known. No path has to find it.
+
+Of a model that does not tell its symmetries the commonest ones are tried at the mean: other signs, and exchanges of two
+coordinates. Where U is hardly higher a path begins.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdmp.automatic.metric import Metric
-from pdmp.automatic.start import Evaluations, Gaussian
+from pdmp.automatic.start import Evaluations, Gaussian, is_typical
 from pdmp.models.regressions.moved_coordinates import natural_of
 
 MOST = 7  #: images that are looked at
+FEW, LOWEST = 10, 4  #: dimensions up to which two coordinates are changed; points where paths begin, at most
 PLACES = 16  #: draws of a mode that are moved
 EVEN = 0.25  #: of their weights, (Σ w)² / Σ w² over their number, from which on these say what the image's mass is
 STEP = 1e-4  #: of the differences by which a change is made linear, in standard deviations
@@ -47,6 +52,28 @@ def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:
         if np.all(np.isfinite(root)):
             found.append(Image(Gaussian(centre, root), behind(gains)))
     return found
+
+
+def lookalikes(target: Evaluations, here: Gaussian, rise: float, most: float) -> list[np.ndarray]:
+    """Points with other signs than the mean, or two coordinates exchanged, where U is higher by less than `rise`.
+
+    Of one coordinate, of all of them and, in few dimensions, of each two; away from the Gaussian itself, and the lowest
+    `LOWEST` of them. At most `most` potentials are evaluated.
+    """
+    x, d = here.centre, len(here.centre)
+    signs = np.ones((d + 1, d)) - 2.0 * np.vstack([np.eye(d), np.ones(d)])
+    points = list(x * signs)
+    for i, j in itertools.combinations(range(d), 2) if d <= FEW else ():
+        points.append(x * signs[i] * signs[j])
+        order = np.arange(d)
+        order[[i, j]] = j, i
+        points.append(x[order])
+    away = [y for y in points if not is_typical(here.standardised(y))][: max(int(most) - 1, 0)]
+    if not away:
+        return []
+    top = target.potential(x) + rise
+    found = [(u, k) for k, y in enumerate(away) if (u := target.potential(y)) < top]
+    return [away[k] for _, k in sorted(found)[:LOWEST]]
 
 
 def behind(gains: np.ndarray) -> float:

@@ -5,9 +5,9 @@ pairs on either side of the chains' centre, half of them as near as the chains' 
 in the metric that was learnt, as long as this takes little beside a run. Others, of Newton's steps, begin where U falls
 on the way out from the mean that was learnt, along coordinates and principal directions: a mode narrower than the
 others draws few paths from far away, and none from among the others' mass. Where a likelihood is known to have
-symmetries images of what chains have visited are modes as well (`pdmp.automatic.images`), or some paths begin there. A
-path that enters a known Gaussian ends there. Of an end that is new a Newton path finds the Gaussian of best ELBO. It is
-a mode of its own
+symmetries images of what chains have visited are modes as well, and paths begin at likely ones (see
+`pdmp.automatic.images`). A path that enters a known Gaussian ends there. Of an end that is new a Newton path finds the
+Gaussian of best ELBO. It is a mode of its own
 
 - if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed, and so does the
   end of a path that came through where the chains have been, if the Gaussian there is;
@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.images import images_of
+from pdmp.automatic.images import images_of, lookalikes
 from pdmp.automatic.metric import FIRST_WINDOW, Metric, hamiltonian
 from pdmp.automatic.start import (
     CONVERGED,
@@ -125,7 +125,8 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
     distinct = list({id(path): path for path in known[1:]}.values())
     used = [path for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
     ends, found, near = [path for path in distinct if path.mode is not None], [], []
-    further = dips(target, learnt.gaussian, 0.5 * most) if dense else []
+    further = lookalikes(target, learnt.gaussian, TIE, 0.25 * most) if dense else []
+    further += dips(target, learnt.gaussian, 0.5 * most) if dense else []
     for image in images_of(model, target, learnt):
         between = barrier(target, image.gaussian.centre, learnt.gaussian.centre)
         if image.behind > TIE:  # no symmetry of the priors, or one of a part of the likelihood alone

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 
 import pdmp
 from pdmp.automatic import modes, preparing, start
+from pdmp.automatic.images import lookalikes
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import (
     RARE,
@@ -698,3 +699,44 @@ def test_an_image_beyond_a_low_barrier_is_near(monkeypatch):
     model, starts, metric = _with_image(0.0, apart=2.8)
     hidden, near, _ = hidden_modes(model, starts, metric, seed())
     assert hidden == [] and [float(mode.gaussian.centre[0]) for mode in near[1:]] == [pytest.approx(2.8, abs=1e-9)]
+
+
+def test_likely_images_are_tried_where_u_is_hardly_higher():
+    """Other signs of one, of two and of all, and an exchange; the lowest first, and four of them."""
+    mean, asked = np.array([3.0, -2.0, 5.0]), []
+    lower = {
+        (-3.0, -2.0, 5.0): 3.9,
+        (3.0, 2.0, 5.0): 4.1,
+        (-3.0, 2.0, 5.0): 2.0,
+        (-3.0, 2.0, -5.0): 3.5,
+        (5.0, -2.0, 3.0): 1.5,
+        (3.0, 5.0, -2.0): 3.8,
+    }
+
+    def potential(x):
+        asked.append(tuple(x.tolist()))
+        return 1.0 if asked[-1] == (3.0, -2.0, 5.0) else lower.get(asked[-1], 50.0)
+
+    target = SimpleNamespace(potential=potential)
+    found = lookalikes(target, Gaussian(mean, 0.1 * np.eye(3)), 3.0, 100)
+    wanted = [(5.0, -2.0, 3.0), (-3.0, 2.0, 5.0), (-3.0, 2.0, -5.0), (3.0, 5.0, -2.0)]
+    assert [tuple(x.tolist()) for x in found] == wanted
+    assert len(asked) == len(set(asked)) == 1 + 3 + 1 + 6
+    asked.clear()
+    few = lookalikes(target, Gaussian(mean, 0.1 * np.eye(3)), 3.0, 4.5)
+    assert len(asked) == 4 and [tuple(x.tolist()) for x in few] == [(-3.0, -2.0, 5.0)]
+    # Where the Gaussian is wide itself nothing is away from it; nor in many dimensions are there pairs.
+    asked.clear()
+    assert lookalikes(target, Gaussian(mean, 20.0 * np.eye(3)), 3.0, 100) == [] and asked == []
+    lookalikes(target, Gaussian(np.arange(1.0, 12.0), 0.1 * np.eye(11)), 3.0, 1e9)
+    assert len(asked) == 1 + 11 + 1
+
+
+def test_a_path_begins_at_the_other_sign(monkeypatch):
+    """That of one coordinate, whose law is not about 0 in the other one; no other path is there to find the mode."""
+    monkeypatch.setattr(modes, "PATHS", 0)
+    monkeypatch.setattr(modes, "dips", lambda *_: [])
+    model, starts, metric = in_the_left_mode(0.3, 5.0)
+    [mode] = hidden_modes(model, starts, metric, seed()).hidden
+    np.testing.assert_allclose(mode.gaussian.centre, [5.0, 0.0], atol=0.05)
+    assert mode.behind == pytest.approx(0.3, abs=0.2)
