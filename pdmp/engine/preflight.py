@@ -41,9 +41,11 @@ from pdmp.native.classes import (
     cell_value,
     check_attributes,
     check_replaced,
+    entry,
     holds_generator,
     lookup_order,
     named_by_methods,
+    readable,
 )
 from pdmp.native.fingerprints import PIECES_ABOVE, array_digest, fingerprint, is_standard
 from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, last_moved, missing_rate
@@ -106,6 +108,18 @@ def _parts(value, seen):
         part = getattr(value, name, None)
         if isinstance(part, Compiled):
             yield from _parts(part, seen)
+
+
+@entry
+def rate_of(process, state, i, now, rng):
+    """The rate of clock i as the process computes it."""
+    return process.rate(state, i, now, rng)
+
+
+@entry
+def true_rates_of(process, x, v, scratch, out):
+    """Write the rates that the process states into `out`."""
+    process.true_rates(x, v, scratch, out)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -463,6 +477,7 @@ def rehearse(process, chain):
     if found is not None:
         raise TypeError(found)
     _check_proposals(process, chain)
+    _check_rates(process, chain)
 
 
 def written_to(process, before):
@@ -716,6 +731,49 @@ def _check_proposals(process, chain):
                 "bound, they are events of another process: the bound must be the intensity of the proposals."
             )
             return
+
+
+def _check_rates(process, chain):
+    """Warn where a user's rate stands beside a jump of ours and does not belong to it.
+
+    A process that turns back has the law of U if the rates at v and at -v differ as v·∇U says, whatever is added to
+    both. Rates that are random are left alone.
+    """
+    defined = {
+        name: next((base for base in lookup_order(type(process)) if name in vars(base)), object)
+        for name in ("rate", "jump", "clock", "true_rates", "channels", "memory")
+    }
+    users = {name for name, base in defined.items() if not is_trusted(base.__module__)}
+    channels = len(list(process.channels()))
+    if users != {"rate"} or process.clocks not in (1, channels) or process.model.n_data > REHEARSED_DATA:
+        return
+    x, rng = np.array(chain.state.x), np.random.default_rng(0)
+    x += DISTANCES[0] * np.maximum(1.0, np.abs(x)) * rng.uniform(-1.0, 1.0, len(x))
+    now = float(chain.state.now[0]) + 1e-9  # a gradient that is known is of the start
+    clocks, differences = range(min(process.clocks, REHEARSED_CLOCKS)), []
+    for sign in (1.0, -1.0):
+        state, out = copied(chain.state), np.zeros(channels)
+        state.x[:], state.v[:] = x, sign * chain.state.v
+        with readable(type(process).__name__), np.errstate(all="ignore"):
+            true_rates_of(process.native, x.copy(), state.v.copy(), np.zeros(process.dim), out)
+            first, again = (
+                np.array([rate_of(process.native, copied(state), i, now, np.random.default_rng(k)) for i in clocks])
+                for k in range(2)
+            )
+        if not np.array_equal(first, again):
+            return
+        wanted = np.maximum(out, 0.0)[: len(clocks)] if process.clocks == channels else [np.maximum(out, 0.0).sum()]
+        differences.append(sign * np.array([first, wanted]))
+    got, wanted = differences[0] + differences[1]
+    wrong = (wanted != 0.0) & ~(np.abs(got - wanted) <= 1e-6 * np.abs(wanted).max())
+    if np.all(np.isfinite(wanted)) and np.any(wrong):
+        i, of_base = int(np.argmax(wrong)), defined["jump"].__name__
+        warn(
+            f"`rate` of {type(process).__name__} does not belong to its jump, that of {of_base}: near the start the "
+            f"rate of clock {i} is larger by {got[i]:.4g} than at the opposite velocity, where the law of U needs "
+            f"{wanted[i]:.4g}. So its law is another one, or it never turns; or the rate is not asked for, where the "
+            "clock knows the time of the next event."
+        )
 
 
 def _spacings(proposals):

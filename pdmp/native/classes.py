@@ -259,7 +259,7 @@ def check_attributes(owner):
 
 def named_by_methods(cls):
     """A hash of each method of a user's class with whatever it names; of what can be hashed."""
-    own = {m.__name__: m for m in cls._methods.values() if m.__module__.partition(".")[0] != "pdmp"}
+    own = {m.__name__: m for m in cls._methods.values() if (m.__module__ or "").partition(".")[0] != "pdmp"}
     found = {name: fingerprint([method], overloaded=False) for name, method in own.items()}
     return {name: value for name, value in found.items() if not value.startswith(UNIQUE)}
 
@@ -416,7 +416,9 @@ class Compiled:
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:
             # Not earlier, when the class is defined: its methods may name functions that are defined after it.
-            check_unchanged(method for method in cls._methods.values() if method.__module__.partition(".")[0] != "pdmp")
+            check_unchanged(
+                method for method in cls._methods.values() if not (method.__module__ or "").startswith("pdmp.")
+            )
             _register(cls, cls._tuple, cls._methods)
             cls._registered, cls._compiled_with = True, named_by_methods(cls)
         values = []

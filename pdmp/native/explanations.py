@@ -109,7 +109,7 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     options = [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
-    own = function.__module__.partition(".")[0]
+    own = (function.__module__ or "").partition(".")[0]
     if (
         getattr(error, "of_user", False)
         or _is_of_user(error, given)

@@ -34,6 +34,9 @@ from pdmp.errors import OURS
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
+_HEAP = 1 << 9  #: flag of types that Python code has made, and no extension module
+#: What differs where a module is at another path, or the first one, and is the same module for all that.
+_OF_MODULES = {"__file__", "__name__", "__path__", "__spec__", "__cached__"}
 SOME = 256  #: entries of an array or of each end of a list that are looked at while a function runs
 PIECES_ABOVE = 10_000_000  #: bytes of an array of which pieces tell whether it has changed
 
@@ -350,6 +353,14 @@ def _decoded(code):
     return hashlib.sha256(text.encode()).digest(), constants, paths
 
 
+def _is_repeated(parts):
+    """Whether an object that is made again of its parts has the same ones: a tree of SciPy writes addresses."""
+    make, arguments, state = parts[:3]
+    again = make(*arguments)
+    again.__setstate__(state)
+    return fingerprint([again.__reduce_ex__(4)[2]]) == fingerprint([state])
+
+
 @functools.lru_cache(4096)
 def _names(code):
     """Names of globals and attributes in a function and in those that are defined within it."""
@@ -374,6 +385,8 @@ _ITEM = "[]"  #: the place of each entry of a list
 
 class _Walk:
     """One traversal; `seen` holds references to the objects met, so that none is deleted and its id used again."""
+
+    repeats = True  #: whether it is tried if what an extension's object is made of is the same each time
 
     def __init__(self, named_only, seen=None):
         self.digest, self.complete, self.package, self.overloaded = hashlib.sha256(), True, None, True
@@ -491,6 +504,9 @@ class _Walk:
             for part in parts[:2]:
                 self.value(part)
             state = parts[2] if len(parts) > 2 else None
+            of_extension = not kind.__flags__ & _HEAP and isinstance(state, (tuple, bytes))
+            if self.repeats and of_extension and not _is_repeated(parts):
+                return self.unique(value)
             if isinstance(state, dict):  # without what a cached property keeps once it has been asked for
                 cached = {n for n in state if isinstance(getattr(kind, str(n), 0), functools.cached_property)}
                 state = {name: item for name, item in state.items() if name not in cached} or None
@@ -646,6 +662,7 @@ class _Walk:
 class _Kept(_Walk):
     """What calls may change, by places, instead of one hash."""
 
+    repeats = False
     #: Bytes of an array up to which it is seen whether a call changes it; entries of a list or dictionary up to which
     #: they have places of their own; and of a longer one, at both ends, that are looked at.
     LARGEST, MOST, ENDS = 100_000_000, 100, 5_000
@@ -793,7 +810,7 @@ class _Parts(_Walk):
 
     def code(self, code, resolve):
         stored = _stored(code)
-        super().code(code, lambda name: _MISSING if name in stored else resolve(name))
+        super().code(code, lambda name: _MISSING if name in stored or name in _OF_MODULES else resolve(name))
         for name in _imported(code) if self.tables and self.owner else ():
             with contextlib.suppress(Exception):  # of the user's module, which may not be imported where this runs
                 full = importlib.util.resolve_name(name, str(resolve("__package__")))

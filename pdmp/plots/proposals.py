@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.checks import check_initial, check_process, check_seed
+from pdmp.engine.preflight import rate_of, true_rates_of
 from pdmp.engine.result import Run
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.engine.storage import copied
@@ -52,18 +53,6 @@ class Piece(NamedTuple):
 def _ask(process, state, i, now, rng):
     """When clock i would propose, and the bound there."""
     return process.clock(state, i, now, rng)
-
-
-@entry
-def _estimate(process, state, i, now, rng):
-    """The rate of clock i as the process computes it."""
-    return process.rate(state, i, now, rng)
-
-
-@entry
-def _state(process, x, v, scratch, out):
-    """Write the rates that the process states into `out`."""
-    process.true_rates(x, v, scratch, out)
 
 
 def piece(
@@ -190,10 +179,10 @@ def _rates(process, native, state, clock, at, channels, stated, rng):
         if stated:
             positions(native.flow, state, t, x)
             velocities(native.flow, state, t, v)
-            _state(native, x, v, scratch, out)
+            true_rates_of(native, x, v, scratch, out)
             found[k] = positive_part(out[clock]) if channels == process.clocks else np.maximum(out, 0.0).sum()
         else:
-            found[k] = np.mean([_estimate(native, copied(state), clock, t, rng) for _ in range(ESTIMATES)])
+            found[k] = np.mean([rate_of(native, copied(state), clock, t, rng) for _ in range(ESTIMATES)])
     return found
 
 

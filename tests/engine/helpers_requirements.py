@@ -38,6 +38,7 @@ def function(x, scale=1.0):
     calls += 1
     found[calls] = x
     buffer[:] = x
+    assert __file__ and __name__
     y = helper(x) - SHIFT - TABLE[7] - LINKS["identity"]
     return scale * float(Shape().value(y)), scale * y
 

@@ -29,12 +29,12 @@ from pdmp.engine import run as run_module
 from pdmp.engine.chain import Chain
 from pdmp.flow import Linear
 from pdmp.interfaces.report import Report
-from pdmp.native.classes import check_attributes, holds_generator
+from pdmp.native.classes import check_attributes, holds_generator, positive_part
 from pdmp.native.fingerprints import array_digest
 from pdmp.native.velocities import dot
 from pdmp.process import Prepared, count_data
 from pdmp.thinning import Bound, affine_proposal
-from tests.checks import new_chain
+from tests.checks import new_chain, plain_only
 from tests.toys import Walls
 
 pytestmark = pytest.mark.exact
@@ -1503,3 +1503,108 @@ def test_a_flow_that_turns_many_times_is_judged_where_it_is_seen(speed):
     refused = pytest.raises(TypeError, match=r"`moments` of Turning .* = \(2, ")
     with refused if speed < 500.0 else contextlib.nullcontext():
         preflight._rehearse_flow(Turning(speed, wrong=2), 3)
+
+
+#: What a rate beside the jump of BPS is, at the signed rate s; and whether the law of U is that of such a process.
+RATES = {
+    "its own": ("positive_part(s)", True),
+    "more in both directions": ("positive_part(s) + 0.3 * abs(s) + 0.1", True),
+    "less": ("0.6 * positive_part(s)", False),
+    "without a sign": ("abs(s)", False),
+    "none": ("0.0 * s", False),
+    "the other sign": ("positive_part(-s)", False),
+    "at random": ("positive_part(s) * rng.random()", True),  # left alone
+}
+
+
+def _rated(base, text):
+    names = {"pdmp": pdmp, "positive_part": positive_part, "Base": base, "__name__": __name__}
+    exec(
+        "class Rated(Base):\n"
+        "    @pdmp.compiled\n"
+        "    def rate(self, state, i, now, rng):\n"
+        "        self.evaluate(state, now, rng)\n"
+        f"        s = {text.partition('|')[0]}\n"
+        f"        return {text.partition('|')[2]}\n",
+        names,
+    )
+    return names["Rated"]
+
+
+def _said_of_rates(process, start):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        process = process.resolve(np.array(start))
+        preflight.rehearse(process, new_chain(process, start, 1, time=1.0))
+    return [str(one.message) for one in caught if "does not belong to its jump" in str(one.message)]
+
+
+@plain_only
+@pytest.mark.parametrize("what", RATES)
+def test_a_rate_beside_a_jump_of_ours_belongs_to_it(what):
+    """At the mode, too, where every rate is 0."""
+    text, is_right = RATES[what]
+    model = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0])
+    process = _rated(pdmp.BPS, "state.v @ state.memory.gradient|" + text)(model)
+    said = _said_of_rates(process, model.mode())
+    assert len(said) == (not is_right)
+    if said:
+        pattern = (
+            "`rate` of Rated does not belong to its jump, that of BPS: near the start the rate of clock 0 is larger by "
+            r"(\S+) than at the opposite velocity, where the law of U needs (\S+)\. "
+        )
+        got, wanted = map(float, re.match(pattern, said[0]).groups())
+        ratio = {"less": 0.6, "without a sign": 0.0, "none": 0.0, "the other sign": -1.0}[what]
+        assert wanted != 0.0 and got == pytest.approx(ratio * wanted, rel=1e-3, abs=1e-6)
+
+
+@plain_only
+@pytest.mark.parametrize("thinning", ["auto", "grid"])
+def test_rates_of_single_coordinates_are_compared_too(thinning):
+    """Of one clock for all coordinates their sum; of a Gaussian, whose clocks are exact, each one."""
+    text = "state.v[i] * state.memory.gradient[i]|positive_part(s)"
+    logistic = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0])
+    process = _rated(pdmp.ZigZag, text)(logistic)
+    assert process.clocks == 1
+    assert len(_said_of_rates(process, [0.3, 0.2])) == 1
+    gaussian = pdmp.models.Gaussian([1.0, -1.0], precision=[[4.0, 1.0], [1.0, 2.0]])
+    for rate, wrong in (("positive_part(s)", 0), ("0.5 * positive_part(s) if i == 1 else positive_part(s)", 1)):
+        one = _rated(pdmp.ZigZag, text.partition("|")[0] + "|" + rate)(gaussian)
+        assert one.clocks == 2
+        said = _said_of_rates(one, [0.3, 0.2])
+        assert len(said) == wrong and all("the rate of clock 1 is" in text for text in said)
+
+
+@plain_only
+def test_rates_beside_a_jump_of_ones_own_are_left_alone():
+    rated = _rated(pdmp.BPS, "state.v @ state.memory.gradient|0.6 * positive_part(s)")
+
+    class Jumping(rated):
+        @pdmp.compiled
+        def jump(self, state, i, now, rng):
+            state.v[:] = -state.v
+            return i
+
+    model = pdmp.models.Gaussian([1.0, -1.0], precision=[4.0, 1.0])
+    assert _said_of_rates(Jumping(model), [0.3, 0.4]) == [] != _said_of_rates(rated(model), [0.3, 0.4])
+
+
+def test_a_class_without_the_name_of_a_module():
+    """Made by `exec` in an empty namespace, as templates do."""
+    names = {}
+    exec(
+        "import pdmp\n"
+        "class Target(pdmp.Model):\n"
+        "    @pdmp.compiled\n"
+        "    def potential(self, x):\n"
+        "        return 0.5 * (x[0] ** 2 + x[1] ** 2)\n"
+        "    @pdmp.compiled\n"
+        "    def add_gradient(self, x, out):\n"
+        "        out[0] += x[0]\n"
+        "        out[1] += x[1]\n",
+        names,
+    )
+    run = pdmp.sample(pdmp.BPS(names["Target"](dim=2)), events=40, seed=1)
+    assert run.events.sum() >= 40
+    with pytest.raises(ValueError, match="dim"):
+        names["Target"](dim=-1)

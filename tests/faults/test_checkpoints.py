@@ -62,6 +62,7 @@ OPAQUE = {
     "lock": (lambda folder: threading.Lock(), r"_thread\.lock"),
     "file": (lambda folder: open(folder / "data", "w"), r"_io\.TextIOWrapper"),
     "generator": (lambda folder: (k for k in [1]), "generator"),
+    "tree": (lambda folder: scipy.spatial.cKDTree(np.arange(60.0).reshape(20, 3)), ".*KDTree"),  # writes addresses
 }
 
 
