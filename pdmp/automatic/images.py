@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.automatic.metric import Metric
-from pdmp.automatic.start import Evaluations, Gaussian, is_typical
+from pdmp.automatic.start import Evaluations, Gaussian
 from pdmp.models.regressions.moved_coordinates import natural_of
 
 MOST = 7  #: images that are looked at
@@ -68,12 +68,18 @@ def lookalikes(target: Evaluations, here: Gaussian, rise: float, most: float) ->
         order = np.arange(d)
         order[[i, j]] = j, i
         points.append(x[order])
-    away = [y for y in points if not is_typical(here.standardised(y))][: max(int(most) - 1, 0)]
+    away = [y for y in points if not is_near(here, y)][: max(int(most) - 1, 0)]
     if not away:
         return []
     top = target.potential(x) + rise
     found = [(u, k) for k, y in enumerate(away) if (u := target.potential(y)) < top]
     return [away[k] for _, k in sorted(found)[:LOWEST]]
+
+
+def is_near(metric: Gaussian, x: np.ndarray) -> bool:
+    """Whether x is within three standard deviations of the mean that was learnt, in every direction together."""
+    z = metric.standardised(x)
+    return bool(z @ z <= 9.0)
 
 
 def behind(gains: np.ndarray) -> float:

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.images import images_of, lookalikes
+from pdmp.automatic.images import images_of, is_near, lookalikes
 from pdmp.automatic.metric import FIRST_WINDOW, Metric, hamiltonian
 from pdmp.automatic.start import (
     CONVERGED,
@@ -325,12 +325,6 @@ def first_valley(
             break
         t = min(4.0 * t, 1.0)
     return found
-
-
-def is_near(metric: Gaussian, x: np.ndarray) -> bool:
-    """Whether x is within three standard deviations of the mean that was learnt, in every direction together."""
-    z = metric.standardised(x)
-    return bool(z @ z <= 9.0)
 
 
 def is_visited(mode: Gaussian, seen: np.ndarray) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pdmp.data.memory import check_size
 from pdmp.models.called import GRADIENT, POTENTIAL, Called, add_gradient, total_potential
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.definition import check_model_class, take_whole_target
+from pdmp.models.definition import check_is_target, check_model_class, take_whole_target
 from pdmp.models.derived import Derived
 from pdmp.models.numerical import data_gradient, prior_gradient, row_chunks, searched_mode
 from pdmp.models.transforms import Transform, check_transforms, split
@@ -112,7 +112,7 @@ class Model(Compiled):
     dim: int
     n_data: int
 
-    _set_by_base, _kind = "variables", "model"
+    _set_by_base, _kind, _is_target = "variables", "model", False
     _kind_defaults, _kind_moved = Derived, MOVED
 
     def __init__(
@@ -123,6 +123,7 @@ class Model(Compiled):
         initial: ArrayLike | None = None,
         transforms: Mapping[str, Transform] | None = None,
     ) -> None:
+        check_is_target(type(self))
         self.dim = count("dim", dim)
         self.n_data = count("n_data", n_data, 0)
         check_size(f"`dim` = {self.dim:,}", 8.0 * self.dim)

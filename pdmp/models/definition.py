@@ -52,15 +52,20 @@ def check_model_class(cls: type, base: type) -> None:
     known = {n: ", ".join(filter(None, ("self", c.arguments))) for n, c in CAPABILITIES.items() if c.compiled}
     check_methods(cls, base, (), known)
     own = {name for name, method in cls._methods.items() if method is not base._methods.get(name)}
-    if not own & {name for pair in PAIRS for name in pair}:
-        raise TypeError(
-            f"{cls.__name__} is a model without the methods `term_potential` and `add_term_gradient`, or "
-            "`potential` and `add_gradient` for a target that is not a sum over data."
-        )
+    cls._is_target = bool(own & {name for pair in PAIRS for name in pair})  # not a base that has helpers alone
     for one, other in (*PAIRS, *(pair[::-1] for pair in PAIRS)):
         if one in own and other not in own:
             one, other = cls._methods[one].__name__, _counterpart(cls._methods[one].__name__)
             raise TypeError(f"{cls.__name__} is a model with `{one}`, but without the method `{other}`.")
+
+
+def check_is_target(cls: type) -> None:
+    """Raise a `TypeError` for an object of a class that has none of the methods of a target."""
+    if not cls._is_target:
+        raise TypeError(
+            f"{cls.__name__} is a model without the methods `term_potential` and `add_term_gradient`, or "
+            "`potential` and `add_gradient` for a target that is not a sum over data."
+        )
 
 
 def _counterpart(name):

@@ -984,7 +984,7 @@ def known_modes():
         starts = start.find_starts(model, 2, rng(1))
         metric = learning.learn_metric(model, starts, seed(3))
         found = tempered_preparing.known_modes(
-            model, starts, metric, [Gaussian(np.array([2.5, -1.0]), 0.5 * np.eye(2))], seed(4)
+            model, starts, metric, [modes.Hidden(Gaussian(np.array([2.5, -1.0]), 0.5 * np.eye(2)), 1.5)], seed(4)
         )
     return found
 

@@ -189,6 +189,7 @@ def test_an_end_of_the_first_paths_counts_as_well():
         few = pytest.MonkeyPatch()
         few.setattr(modes, "PATHS", 0)
         few.setattr(modes, "DIPS", 0)
+        few.setattr(modes, "lookalikes", lambda *_: [])
         modes_found.append(len(hidden_modes(model, found, metric, seed())[0]))
         few.undo()
     assert modes_found == [0, 1]

@@ -99,6 +99,8 @@ def test_what_one_of_two_components_alone_has_is_0_in_the_other():
 def test_models_without_symmetries_have_no_images():
     fit = pdmp.regression({"y": "y ~ x", "sigma": "~ z"}, table(), sample=False, seed=1)
     assert words_of(fit.model, fit.model.initial) == []
+    fit = pdmp.regression("y ~ x + (1 | g)", table(), sample=False, seed=1)
+    assert words_of(fit.model, fit.model.initial) == []
     assert words_of(pdmp.models.Gaussian(np.zeros(2), np.eye(2)), np.zeros(2)) == []
 
 

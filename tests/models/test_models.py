@@ -987,3 +987,32 @@ def test_what_every_model_needs_is_not_hidden(name, wrong, right):
     with pytest.raises(TypeError, match=f"Bowl sets `self.{name}`, which hides what every model needs under this name"):
         Bowl(wrong)
     assert Bowl(right).potential(np.ones(2)) == 1.0
+
+
+@pytest.mark.exact
+def test_a_base_of_models_may_have_helpers_alone():
+    """It is no target: an object of it is refused; those of its subclasses have the helpers."""
+
+    class Scaled(pdmp.Model):
+        scale: float
+
+        def __init__(self, scale):
+            self.scale = float(scale)
+            super().__init__(dim=1)
+
+        @pdmp.compiled
+        def scaled(self, x):
+            return self.scale * x
+
+    class Quadratic(Scaled):
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * self.scaled(x[0] ** 2)
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += self.scaled(x[0])
+
+    assert Quadratic(3.0).potential(np.array([2.0])) == 6.0
+    with pytest.raises(TypeError, match="^Scaled is a model without the methods `term_potential` and `add_term_grad"):
+        Scaled(3.0)

@@ -99,7 +99,8 @@ class MovedRows(Model):
 
     def images(self, x: np.ndarray) -> list[np.ndarray]:
         """See `SumOfTerms.images`."""
-        return [self.coordinates(y) for y in self.base.images(self.natural_draws(x))]
+        known = hasattr(self.base, "images")
+        return [self.coordinates(y) for y in self.base.images(self.natural_draws(x))] if known else []
 
     def as_effects(self) -> Any:
         """See `MixedRegression.as_effects`."""
