@@ -122,8 +122,8 @@ def check_identified(
         if noise is not None and alike and np.all(g.sizes == 1) and not {g.sd_name, noise} & set(given):
             raise ValueError(
                 f"`formula`: each group of {g.grouping!r} has one row, so that the data cannot tell {g.sd_name} from "
-                f"{noise}: drop ({g.name.replace('|', ' | ')}), as {noise} has its effects too, or give {noise} a prior "
-                "in `priors` that is as narrow as what is known of it."
+                f"{noise}: drop ({g.name.replace('|', ' | ')}), as {noise} has its effects too, or give {noise} a "
+                "prior in `priors` that is as narrow as what is known of it."
             )
         for other in groups[:k]:
             if _are_same(g, other) and not {g.sd_name, other.sd_name} & set(given):
