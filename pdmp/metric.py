@@ -703,23 +703,9 @@ def _orthonormal(directions):
 
 
 def check_metric(metric, d, name, words=(), diagonal=False):
-    """What a user gave as `metric`: None, one of the words, or the metric in d dimensions.
+    """What a user gave as `metric` of the sampler `name`: None, one of its `words`, or the metric in d dimensions.
 
-    Parameters
-    ----------
-    metric : None, str, number, array_like, Metric, or one of these that are made
-    d : int
-    name : str
-        Of the sampler, for messages.
-    words : tuple of str
-        Those of "auto", "diagonal" and "dense" that it knows.
-    diagonal : bool, default False
-        Whether the metric must be diagonal.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else; the message says what is allowed.
+    A `TypeError` or `ValueError` for anything else says what is allowed. `diagonal`: whether it must be.
     """
     if metric is None or isinstance(metric, str) and metric in words:
         return metric
@@ -785,14 +771,9 @@ def lower(root: np.ndarray) -> np.ndarray:
 def make_metric(word, model, x):
     """The metric that one of the words "auto", "diagonal" and "dense" stands for, in runs that start around `x` (d,).
 
-    "auto": the Hessian at the model's mode, or at `x` if there is none. The others are adaptive: they start from the
-    Hessian at `x` (from its diagonal, and above 200 dimensions from the mean curvature) and follow the path in the
-    warm-up.
-
-    Raises
-    ------
-    ValueError
-        When "auto" is asked for where the Hessian is not positive definite.
+    "auto": the Hessian at the model's mode, or at `x` if there is none; a `ValueError` where it is not positive
+    definite. The others are adaptive: they start from the Hessian at `x` (from its diagonal, and above 200 dimensions
+    from the mean curvature) and follow the path in the warm-up.
     """
     if word == "auto":
         mode = None if model.searches_by_batches else model.mode()

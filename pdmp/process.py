@@ -564,18 +564,10 @@ def _arguments(function):
 
 
 def check_methods(cls, base, required, known):
-    """Raise a `TypeError` for a method that is missing, misspelt, not marked or of other arguments.
+    """Raise a `TypeError` for a method of a class that is missing, misspelt, not marked or of other arguments.
 
-    Parameters
-    ----------
-    cls : type
-        The class to check.
-    base : type
-        Whose methods may be redefined.
-    required : iterable of str
-        Compiled methods that `cls` must have.
-    known : dict of str to str
-        Further compiled methods that it may have, and their arguments.
+    `base` has the methods that may be redefined; compiled ones that are `required`; `known`: others, with their
+    arguments.
     """
     what = "process" if base.__name__ == "Process" else "model"
     own = {n: f for n, f in cls.__dict__.items() if inspect.isfunction(f)}

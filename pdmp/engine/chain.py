@@ -206,33 +206,10 @@ def rows_per_event(process):
 class Chain:
     """One chain of a run.
 
-    Parameters
-    ----------
-    process : Process
-        With its "auto" options settled, as `Process.resolve` returns it.
-    number : int
-        Which chain of the run this is.
-    x : ndarray, shape (model.dim,)
-        Initial position.
-    seed : numpy.random.SeedSequence
-        Of its random generator.
-    budget : Budget
-    warmup : float
-        Fraction of the budget.
-    store : {"skeleton", "grid", "moments"}
-    draws : int, default 0
-        Rows of the grid.
-    covariance : bool, default False
-        Whether to integrate all products.
-    total : float, optional
-        Process time at the end, if known in advance; it determines the grid's spacing.
-    room : float
-        Bytes that this chain's skeleton may take.
-    look : int
-        Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
-    watched : callable, optional
-        Of a user's process: ``watched(process, state, rng, candidates)`` replays the next ones, and raises a
-        `TypeError` for what goes wrong in them. Now and then it is seen what clocks, rates and events change.
+    `process` has its "auto" options settled, `x` (d,) is a point of the target, `warmup` a fraction of the budget, and
+    `total` the process time at the end, if it is known in advance. The skeleton may take `room` bytes. After `look`
+    proposals the chain waits for the others, see `pdmp.engine.goals`. Of a user's process, ``watched(process, state,
+    rng, candidates)`` replays the next candidates now and then, and raises a `TypeError` for what goes wrong in them.
     """
 
     def __init__(

@@ -290,19 +290,11 @@ def _pickled(value, mapped, main=False):
 
 
 class Parcel:
-    """What all chains of a run have in common, for workers.
+    """What all chains of a run have in common, for workers, who know it by its `token`.
 
-    Parameters
-    ----------
-    token : str
-        By which workers know it.
-    file : str
-        Where workers of the machine `host` find its contents.
-    spans : list of (int, int, bool)
-        Begin and end there of what a worker needs, of the pickle and of the buffers beside it, and whether they may be
-        written.
-    contents : list of ndarray, optional
-        The same, if they travel with it.
+    `spans`: begin and end, in the `file` that workers of the machine `host` find, of what a worker needs, of the pickle
+    and of the buffers beside it, and whether they may be written. `contents`: the same as arrays, if they travel with
+    it.
     """
 
     host = property(lambda self: self.home[0])
@@ -376,13 +368,7 @@ _opening = threading.Lock()
 
 
 class Contents:
-    """The process of a run, packed by the process that coordinates it.
-
-    Attributes
-    ----------
-    parcel : Parcel
-        Without its contents, which are in a temporary file that goes when this process does.
-    """
+    """The process of a run, packed by the process that coordinates it, in a temporary file that goes when this does."""
 
     def __init__(self, chain, main=False):
         self._template, self._main, self._file = chain.template(), main, None
@@ -502,15 +488,9 @@ def deferred():
 
 
 class Threads:
-    """Threads of this process: chains are advanced where they are.
+    """Threads of this process: chains are advanced where they are, until the event `stop` ends segments early.
 
-    Parameters
-    ----------
-    executor : ThreadPoolExecutor, optional
-        By default one with as many threads as there are processors, or chains.
-    chains : list of Chain
-    stop : threading.Event
-        Which ends segments early.
+    By default there are as many threads as processors, or chains.
     """
 
     here, segment = True, math.inf
@@ -665,12 +645,8 @@ class Workers:
 def workers_of(client, most=-1):
     """What a Dask cluster says of its workers, by their addresses; of `most` of them at most.
 
-    Raises
-    ------
-    OSError
-        If the connection is lost for now; Dask tries to connect again, for 30 s by default.
-    RuntimeError
-        If it has given up.
+    An `OSError`: the connection is lost for now, and Dask tries to connect again, for 30 s by default. A
+    `RuntimeError`: it has given up.
     """
     found = client.scheduler_info(n_workers=most)
     if "workers" in found:
@@ -683,12 +659,7 @@ def workers_of(client, most=-1):
 class Watch:
     """Says so once when a Dask cluster has had no workers for a while, and ends the waiting: it waits without a word.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    patience : float, optional
-        Seconds from now after which a cluster without workers is waited for no longer; `LONGEST_ALONE` seconds
-        without any are the most.
+    A cluster without workers is waited for until `patience` seconds from now, but for `LONGEST_ALONE` at most.
     """
 
     def __init__(self, client, patience=math.inf):

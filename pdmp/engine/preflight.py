@@ -233,19 +233,9 @@ def _reads_beyond(model, x, n):
 def check_propriety(model, initial=None, process=None):
     """Raise a `ValueError` where U of a user's model falls without end, and warn where it is improper otherwise.
 
-    Parameters
-    ----------
-    model : Model
-        Any other target is left alone, and so are those of the package but for functions and flat priors.
-    initial : array_like, shape (d,) or (chains, d), optional
-        As of a run, not yet checked; the model's own when omitted.
-    process : Process, optional
-        Whose walls bound the density.
-
-    Returns
-    -------
-    int
-        Evaluations of U and of its gradient; none the second time.
+    Other targets are left alone, and so are models of the package but for functions and flat priors. `initial` is as of
+    a run, not yet checked; the walls of `process` bound the density. Returns evaluations of U and of its gradient; none
+    the second time.
     """
     if not isinstance(model, Model) or process is not None and process.prepared.starts is not None:
         return 0

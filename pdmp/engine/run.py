@@ -269,31 +269,7 @@ def extend(
     checkpoint: str | os.PathLike | None = None,
     **budget: Unpack[Budgets],
 ) -> Run:
-    """Continue a run to a larger budget, which is counted from the start.
-
-    Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
-    valid.
-
-    Parameters
-    ----------
-    run : Run
-    process : Process, optional
-        For a loaded run: the process that it is of.
-    executor, progress, checkpoint
-        As in `pdmp.sample`.
-    **budget
-        Total budgets and goals by name, as in `pdmp.sample`.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    ValueError
-        For a loaded run without its process, a process that is not that of the run, or a budget that is already
-        exceeded.
-    """
+    """Continue a run to a larger budget, see `Run.extend`; the arrays of `run` stay valid."""
     started, checkpoint = perf_counter(), absolute(checkpoint)
     executor, progress = check_executor(executor), wants_bar(progress)
     if run._chains is None and process is None:

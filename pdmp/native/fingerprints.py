@@ -212,23 +212,12 @@ _overloads = _Overloads(infer.__self__, lower_builtin.__self__, typeof_impl.regi
 
 
 def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
-    """Hash of functions and, transitively, of whatever they name.
+    """Hash of functions and, transitively, of whatever they name; hexadecimal.
 
-    Parameters
-    ----------
-    functions : iterable of callable
-    named_only : tuple of str
-        Packages whose functions enter by name only, for hashes that should not change with the packages' versions.
-    overloaded : bool, default True
-        Whether overloads count, which any later import may add.
-    without : frozenset
-        Places, as keys of `kept`, of what is left out.
-
-    Returns
-    -------
-    str
-        Hexadecimal. If something cannot be hashed it begins with `UNIQUE`, differs in every Python process, and ends
-        with the class of what cannot be hashed.
+    Functions of packages in `named_only` enter by name, for hashes that should not change with the packages' versions.
+    `overloaded`: whether overloads count, which any later import may add; `without`: places, as keys of `kept`, of what
+    is left out. If something cannot be hashed it begins with `UNIQUE`, differs in every Python process, and ends with
+    the class of that.
     """
     walk = _Walk(named_only)
     walk.overloaded, walk.without = overloaded, without
@@ -282,23 +271,10 @@ def dispatchers(functions):
 def parts(values, tables=False):
     """Hashes of the functions and classes that values name, transitively, each by itself: of what a worker has as well.
 
-    What compiled functions name is part of them, as it is in their machine code. Of what Python functions name, only
-    numbers and texts are, unless `tables`: arrays and containers may be those in which a program keeps something.
-    Arrays that are not named by functions are left out, and libraries are known by their versions.
-
-    Parameters
-    ----------
-    values : iterable
-    tables : bool, default False
-
-    Returns
-    -------
-    dict of str to tuple
-        Sorted hashes by full name, of a library its version; several where functions have the same name.
-
-    Notes
-    -----
-    What is only on one side of a comparison means nothing: containers may have been filled with it.
+    Sorted hashes by full name, several where functions have the same name; of a library its version. What compiled
+    functions name is part of them, as it is in their machine code. Of what Python functions name, only numbers and
+    texts are, unless `tables`: arrays and containers may be those in which a program keeps something. What is only on
+    one side of a comparison means nothing: containers may have been filled with it.
     """
     walk = _Parts(tables)
     for value in values:

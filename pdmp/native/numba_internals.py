@@ -368,12 +368,8 @@ def without_caches(found):
     """Let a user's functions be compiled in this process, whatever numba has kept of them on disk.
 
     Numba looks at the file of each by itself, so that what it loads may have an old version of a function of another
-    file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it.
-
-    Raises
-    ------
-    TypeError
-        For functions that numba has loaded where they are defined, and cannot compile again.
+    file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it; a
+    `TypeError` for functions that cannot be.
     """
     for one in found:
         if not isinstance(one, Dispatcher) and not isinstance(_cache_of(one), NullCache):

@@ -93,13 +93,7 @@ class LogBayesFactor(NamedTuple):
 
 
 def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:
-    """The arrays that a tempered run has kept, those of its first chain.
-
-    Raises
-    ------
-    ValueError
-        For a run that is not tempered, or has no path.
-    """
+    """The arrays that a tempered run has kept, those of its first chain; a `ValueError` for another run."""
     kept = [record.accumulated for record in run.records if "rungs/betas" in record.accumulated]
     if not kept or len(kept) < run.chains:
         raise ValueError(f"`{what}` is for a tempered run, of pdmp.sample(model, tempered=True).")
@@ -120,10 +114,7 @@ def traces(run: Run, name: str) -> list[np.ndarray]:
 def evidence_of(run: Run) -> LogEvidence:
     """log Z of a tempered run, with the constants that U leaves out where its model knows them.
 
-    Warns
-    -----
-    UserWarning
-        Where it does not: log Z is then no marginal likelihood.
+    Where it does not a warning says that log Z is no marginal likelihood.
     """
     found = integral_of(run)
     omitted = float(of_tempered(run, "log_evidence").get("rungs/omitted", np.zeros(1))[0])
@@ -164,15 +155,7 @@ def unsettled(known: LogEvidence, larger: str, or_else: str = "") -> list[str]:
 def evidence_of_draws(run: Run, model: Model) -> LogEvidence:
     """log Z of a model from a run that is not tempered, of a posterior with one mode: by `bridged`.
 
-    Warns
-    -----
-    UserWarning
-        Where it is not settled.
-
-    Raises
-    ------
-    ValueError
-        For a run that is too short.
+    It warns where that is not settled; a `ValueError` for a run that is too short.
     """
     draws = diagnostic_draws(run)
     if draws is None or draws.shape[1] < 16:

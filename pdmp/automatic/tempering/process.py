@@ -113,24 +113,10 @@ class TemperedRecipe(Recipe):
 class Tempered(Process):
     """Non-reversible parallel tempering from a reference to exp(-U).
 
-    Parameters
-    ----------
-    target : Model
-    reference : Mixture
-    betas : ndarray, shape (N,)
-        Inverse temperatures, from 0 to 1.
-    roots : ndarray, shape (N, d, d)
-        For each rung L, lower triangular, where (L Lᵀ)⁻¹ is its mass.
-    steps : ndarray, shape (N,)
-        ε of each rung, in coordinates in which that is the identity.
-    pool : ndarray, shape (n, N, d)
-        Where replicas may start: of each rung one of n.
-    learns : bool, default False
-        Whether ∇U_β∇U_βᵀ is summed; steps are adapted in a warm-up.
-    acceptance : float, default 0.8
-        At which the adaptation aims.
-    longest : int, default 64
-        Steps of a path, at most.
+    The inverse temperatures `betas` (N,) are from 0 to 1. Of rung k L = `roots[k]` is lower triangular, with the mass
+    (L Lᵀ)⁻¹, and ``steps[k]`` is ε in coordinates in which that is the identity. Replicas start at one of those of each
+    rung in `pool` (n, N, d). In a warm-up steps are adapted so that paths are accepted with the mean probability
+    `acceptance`; `learns`: whether ∇U_β∇U_βᵀ is summed. A path has at most `longest` steps.
     """
 
     target: ByAddress

@@ -136,20 +136,9 @@ def next_ladder(
 ) -> Ladder:
     """Rungs at equal shares of the barrier that was seen, with metrics and steps between those of the old ones.
 
-    Parameters
-    ----------
-    ladder : Ladder
-    seen : Round
-    least : int
-        Rungs.
-    known : ndarray, shape (d, d)
-        The precision at β = 1 that was known beforehand.
-    count : int
-        Draws that have been seen of each rung.
-    reference : Mixture, optional
-        A new one; replicas then start at draws of the target.
-    rng : numpy.random.Generator
-        Of the choice of these.
+    They are `least` at least. `known` (d, d): the precision at β = 1 that was known beforehand; `count`: draws that
+    have been seen of each rung; `reference`: a new one, whose replicas start at draws of the target, which `rng`
+    chooses.
     """
     d = len(known)
     betas = rungs(ladder.betas, seen.rejections, max(wanted(float(seen.rejections.sum())), least))
@@ -194,25 +183,9 @@ def learn_ladder(
 ) -> tuple[Ladder, int, float]:
     """Run the rounds: the ladder, the gradients they took, and the barrier that the last one saw.
 
-    Parameters
-    ----------
-    model : Model
-    modes : sequence of Mode
-        The first one is that of most mass.
-    begun : ndarray, shape (d,)
-        Around which paths have begun.
-    chains : int
-    seed : numpy.random.SeedSequence
-    acceptance : float, default 0.8
-        At which steps aim.
-    far : bool, default False
-        Whether the target is far from normal, as far as is known; once a reference is fitted it is seen whether the
-        target is far from that.
-
-    Raises
-    ------
-    SamplingError
-        If the model fails.
+    The first of the modes is that of most mass; paths have begun around `begun` (d,). `acceptance`: at which steps aim;
+    `far`: whether the target is far from normal, as far as is known. Once a reference is fitted it is seen whether the
+    target is far from that. A `SamplingError` if the model fails.
     """
     children = seed.spawn(SEARCHES + FITS + 1)
     rng = np.random.Generator(np.random.PCG64(children[-1]))

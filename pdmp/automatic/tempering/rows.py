@@ -92,16 +92,8 @@ class RowsReport(TemperedReport):
 class TemperedRows(Tempered):
     """Swaps between a reference and exp(-U), which is explored at one row a proposal.
 
-    Parameters
-    ----------
-    model : SumOfTerms, or MixedRegression without groups
-        In memory.
-    reference : Mixture
-        With a component for each chart, and a last one, the wide one.
-    samplers : sequence of RegressionBoomerang
-        One for each chart.
-    pool : ndarray, shape (n, 2, d)
-        As of `Tempered`.
+    The model is a sum of terms, or a mixed regression without groups, in memory. Each chart has one of the `samplers`
+    and one component of the reference, whose last one is wide; `pool` (n, 2, d) is as of `Tempered`.
     """
 
     charts: object
@@ -224,15 +216,7 @@ def by_rows(
     1. Paths on some of the rows, half of them from far out, find modes (`pdmp.automatic.row_modes`).
     2. In the chart of each mode the Boomerang sampler runs for a while, and a component is fitted to its draws.
 
-    Parameters
-    ----------
-    model : Model
-        Of at most `DENSE` dimensions.
-    chains : int
-    seeds : sequence of numpy.random.SeedSequence
-        Of paths, of the samplers in charts, and of starts.
-    initial : array_like, optional
-        As of `pdmp.auto`.
+    The `seeds` are of paths, of the samplers in charts, and of starts.
     """
     try:
         return _by_rows(model, chains, seeds, initial), ""
