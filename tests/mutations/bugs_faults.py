@@ -38,7 +38,7 @@ BUGS = [
         (
             "failing gradient: counts of a loop that raised are left behind",
             CHAIN,
-            "        state.counts[EVENTS] = state.counts[KINDS:].sum()\n",
+            "        self.state.counts[EVENTS] = self.state.counts[KINDS:].sum()\n",
             "",
             GRADIENTS,
         ),
