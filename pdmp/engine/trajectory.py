@@ -129,21 +129,7 @@ class Trajectory:
         rows = slice(None) if kind is None else np.flatnonzero(self._kinds == kind)
         if self.local:
             raise ValueError("only the path of a global process can be split into blocks.")
-        return Trajectory(
-            self._x[first:last],
-            self._v[first:last],
-            self._times[rows],
-            self._kinds[rows],
-            self._which,
-            self._xs[rows, first:last],
-            self._vs[rows, first:last] if self._vs.shape[1] else self._vs[rows],
-            end=self.end,
-            kind=self.kind,
-            events=self.events,
-            local=False,
-            warmup=self.warmup,
-            centre=None if self.centre is None else self.centre[first:last],
-        )
+        return self._part(slice(first, last), slice(first, last), rows, self._which)
 
     def narrowed(self, places: np.ndarray) -> Trajectory:
         """The path of the coordinates `places` (m,) alone, as `stretches` and `square_stretches` need it."""
@@ -154,14 +140,18 @@ class Trajectory:
             which = number[self._which]
             rows = np.flatnonzero(which >= 0)
             which, columns = which[rows], slice(None)
+        return self._part(places, columns, rows, which)
+
+    def _part(self, places, columns, rows, which):
+        """The path of the coordinates `places`, which are these columns of positions, and changed in these rows."""
         return Trajectory(
             self._x[places],
             self._v[places],
             self._times[rows],
             self._kinds[rows],
             which,
-            self._xs[rows][:, columns],
-            self._vs[rows][:, columns] if self._vs.shape[1] else self._vs[rows],
+            self._xs[rows, columns],
+            self._vs[rows, columns] if self._vs.shape[1] else self._vs[rows],
             end=self.end,
             kind=self.kind,
             events=self.events,
@@ -552,29 +542,20 @@ class Trajectory:
 
     def _local_moments(self, centre, a, b):
         """∫ (x - centre) and ∫ (x - centre)² over [a, b], (d,) each, coordinate by coordinate from its own rows."""
-        which = np.concatenate([np.arange(self.dim), self._which])
-        order = np.argsort(which, kind="stable")
-        which = which[order]
-        times = np.concatenate([np.zeros(self.dim), self._times])[order]
-        x = np.concatenate([self._x, self._xs[:, 0]])[order]
-        until = np.append(times[1:], self.end)
-        until[np.append(which[1:] != which[:-1], True)] = self.end
-        since = np.clip(times, a, b)
-        h = np.clip(until, a, b) - since
-        shift = np.asarray(centre)[which]
-        if not self.moving:
-            x = x - shift
+        moments = np.empty((2, self.dim))
+        for start, stop, rows in self._column_blocks(2):
+            h, x, v, bend, which, _ = self._column_pieces(np.array([a, b]), start, stop, rows)
+            x = x - centre[start + which]
             first, second = h * x, h * x * x
-        else:
-            v = np.concatenate([self._v, self._vs[:, 0]])[order]
-            around = None if self.centre is None else self.centre[which]
-            x, v = _flow(x, v, since - times, around)
-            bend, x = _bend(x, v, around), x - shift
-            along, across, aa, ac, cc = _integrals(h, around)
-            moved = along * v - across * bend
-            first = h * x + moved
-            second = h * x * x + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
-        return tuple(np.bincount(which, weights=part, minlength=self.dim) for part in (first, second))
+            if v is not None:
+                bend = 0.0 if bend is None else bend
+                along, across, aa, ac, cc = _integrals(h, self.centre)
+                moved = along * v - across * bend
+                first = first + moved
+                second = second + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
+            for moment, part in zip(moments, (first, second), strict=True):
+                moment[start:stop] = np.bincount(which, weights=part, minlength=stop - start)
+        return moments
 
     def mean(self, a: float | None = None, b: float | None = None) -> np.ndarray:
         """Time average of the position over [a, b], (d,)."""
