@@ -180,34 +180,34 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
     info["cautions"] += [text for text in asked if text not in info["cautions"]]
     if said_improper:
         info["improper"] = said_improper
-    file = _checkpoint(checkpoint, info, process, starts)
+    run = _run_chains(made, info, starts, settings.executor, settings.progress, checkpoint, saved, started, goal)
+    found = written_to(process, fields)  # later than in the rehearsal
+    if found is not None:
+        warn(found)
+    return run
+
+
+def _run_chains(chains, info, starts, executor, progress, checkpoint, saved, started, goal):
+    """Run chains from where they are or, by what is `saved` in the file `checkpoint`, were when it was written."""
+    file = None
+    if checkpoint is not None:
+        given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
+        call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
+        file = Checkpoint(checkpoint, call | {"initial": digest(starts)}, info["seed"], chains[0].process, starts[0])
     try:
         if file is not None and saved is not None:
-            file.resume(made, *saved)
+            file.resume(chains, *saved)
             if goal is not None:
-                goal.resume(made)
+                goal.resume(chains)
             else:
-                for chain in made:  # the file may be of a run with a goal
+                for chain in chains:  # the file may be of a run with a goal
                     chain.look = NEVER
                     if chain.stopped == LOOK:
                         chain.stopped = None
-        run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
-        found = written_to(process, fields)  # later than in the rehearsal
-        if found is not None:
-            warn(found)
-        return run
+        return _drive(chains, info, executor, progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
-
-
-def _checkpoint(path, info, process, starts):
-    """The `Checkpoint` of a call; None without a path."""
-    if path is None:
-        return None
-    given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
-    call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
-    return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
 
 
 def _chains_of(run, process, budget):
@@ -331,16 +331,7 @@ def _continued(run, chains, budget, goals, info, executor, progress, checkpoint,
         chain.extend(budget, look)
     starts = np.array([chain.start[0][: run.dim] for chain in chains])
     saved = read_checkpoint(checkpoint)
-    file = _checkpoint(checkpoint, info, chains[0].process, starts)
-    try:
-        if file is not None and saved is not None:
-            file.resume(chains, *saved)
-            if goal is not None:
-                goal.resume(chains)
-        return _drive(chains, info, executor, progress, file, started, goal)
-    finally:
-        if file is not None:
-            file.release()
+    return _run_chains(chains, info, starts, executor, progress, checkpoint, saved, started, goal)
 
 
 @explained
