@@ -213,10 +213,6 @@ class _Nothing:
     pass
 
 
-def _empty_class(name):
-    return type(name, (_Nothing,), {})
-
-
 def _fill_class(cls, parts):
     cls.__bases__, own = parts
     for name, value in own.items():
@@ -229,7 +225,7 @@ def _class_by_value(cls):
     own = {name: value for name, value in cls.__dict__.items() if name not in GENERATED}
     if "__init__" in own:
         own["__init__"] = getattr(own["__init__"], "__wrapped__", own["__init__"])
-    return _empty_class, (cls.__name__,), (cls.__bases__, own), None, None, _fill_class
+    return type, (cls.__name__, (_Nothing,), {}), (cls.__bases__, own), None, None, _fill_class
 
 
 def imports_main(executor):
@@ -292,12 +288,10 @@ def _pickled(value, mapped, main=False):
 class Parcel:
     """What all chains of a run have in common, for workers, who know it by its `token`.
 
-    `spans`: begin and end, in the `file` that workers of the machine `host` find, of what a worker needs, of the pickle
+    `spans`: begin and end, in the `file` that workers of the same machine find, of what a worker needs, of the pickle
     and of the buffers beside it, and whether they may be written. `contents`: the same as arrays, if they travel with
     it.
     """
-
-    host = property(lambda self: self.home[0])
 
     def __init__(self, token, file, spans, contents=None):
         self.token, self.file, self.spans, self.contents = token, file, spans, contents
@@ -332,7 +326,7 @@ class Parcel:
 
     def _map(self):
         """The contents, from the file."""
-        if platform.node() != self.host or not self.file:
+        if platform.node() != self.home[0] or not self.file:
             raise Absent
         try:
             handle = os.open(self.file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -487,7 +481,17 @@ def deferred():
 # Places
 
 
-class Threads:
+class Place:
+    """Where chains run, as a context."""
+
+    def __enter__(self):
+        return self
+
+    def watch(self):
+        """Called now and then while segments are waited for."""
+
+
+class Threads(Place):
     """Threads of this process: chains are advanced where they are, until the event `stop` ends segments early.
 
     By default there are as many threads as processors, or chains.
@@ -502,9 +506,6 @@ class Threads:
             executor = self._own = thread_pool(threads, "pdmp")
         self._executor, self._stop = executor, stop
         self._known, self._gradient = set(), requirements.gradient_of_function(chains[0])
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         if self._own is not None:
@@ -527,11 +528,8 @@ class Threads:
         """Bring a chain to where its segment, which is done, has ended."""
         future.result()
 
-    def watch(self):
-        """Called now and then while segments are waited for."""
 
-
-class Workers:
+class Workers(Place):
     """A pool of other Python processes, on this machine or on others.
 
     Once a worker has died, the chains go on in threads of this process, from where they are.
@@ -546,9 +544,6 @@ class Workers:
         self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
         self._away, self._carriers, self._at_home = set(), set(), set()  # futures
         self._other = False  # whether a worker has another processor
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self._contents.close()
@@ -604,9 +599,6 @@ class Workers:
                     "paths of one seed, may depend on which worker had which segment. For the same bits set "
                     "NUMBA_CPU_NAME and NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
                 )
-
-    def watch(self):
-        """As for `Threads`."""
 
     def _stay(self, chain, seconds):
         future = self._spare.submit(chain, seconds)
