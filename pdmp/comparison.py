@@ -765,7 +765,9 @@ def compare(
                         if any(record.length <= 0.0 for record in run.records):
                             raise _OnlyWarmup("there is no path after the warm-up; give it more data passes")
                         row = _row(label, process, run, truth, model, test, spent, prepared)
-                        found = _of_run(row, run, truth, names, discarded, spent)
+                        at, mean, root = _errors_by_pass(run, truth, discarded, spent)
+                        verdict = _verdict_of_run(run, truth, names)
+                        found = row, (at, mean), run.draws(DRAWS), _stretch(run), verdict, (at, root)
                 except SamplingError as error:
                     if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
                         raise
@@ -891,12 +893,6 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
     }
 
 
-def _of_run(row, run, truth, names, discarded, spent):
-    """What `compare` keeps of a run: its row, errors, draws, path, verdict and root mean square errors."""
-    at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
-    return row, (at, curve), run.draws(DRAWS), _stretch(run), _verdict_of_run(run, truth, names), (at, squares)
-
-
 def _scores(means, sds, ess, passes, truth):
     """How near means and sds (chains, d) are to the truth, and the effective draws (d,) of a chain."""
     errors = np.abs(means - truth.mean) / truth.sd
@@ -976,41 +972,31 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, nam
     pooled, sd = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     ess, sd_ess = (draws_ess(x, method) for method in ("mean", "sd"))
     verdict = _verdict(pooled, sd, sd / np.sqrt(ess), sd_ess, draws_rhat(x, "rank"), truth, names)
-    curves = (at, np.abs(off).mean(axis=(1, 2))), (at, np.sqrt(np.mean(off**2, axis=(1, 2))))
-    return row, curves[0], thinned, path, verdict, curves[1]
+    root = np.sqrt(np.mean(off**2, axis=(1, 2)))
+    return row, (at, np.abs(off).mean(axis=(1, 2))), thinned, path, verdict, (at, root)
 
 
 def _failed(label, process):
-    row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    setting = (
-        process.recipe.setting(process) if isinstance(process, Process) and process.prepared.choice is None else ""
-    )
-    return row | {"sampler": label, "setting": setting}
+    set_up = isinstance(process, Process) and process.prepared.choice is None
+    setting = process.recipe.setting(process) if set_up else ""
+    return dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": label, "setting": setting}
 
 
 def _log_loss(run, model, test):
     """Log loss of the posterior mean of the predicted probability, averaged over the chains."""
-    X, y = test
-    n = int(min(max(2_000_000 // len(y), 50), 500))
-    losses = []
-    for path in (one.whole for one in run.trajectories):
-        x = path.discretise(n)
-        p = 0.0
-        for c, weight in enumerate(run.copies):
-            p = p + weight * model.predict(x[:, c * run.dim : (c + 1) * run.dim], X).mean(axis=0)
-        losses.append(_loss(y, p))
-    return float(np.mean(losses))
+    n = int(min(max(2_000_000 // len(test[1]), 50), 500))
+    return _log_loss_of_draws((one.whole.discretise(n) for one in run.trajectories), model, test, run.copies)
 
 
-def _log_loss_of_draws(draws, model, test):
-    X, y = test
-    return float(np.mean([_loss(y, model.predict(x, X).mean(axis=0)) for x in draws]))
-
-
-def _loss(y, p):
+def _log_loss_of_draws(draws, model, test, copies=(1.0,)):
     from sklearn.metrics import log_loss
 
-    return log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0])
+    (X, y), losses = test, []
+    for x in draws:
+        of_copies = zip(copies, np.split(x, len(copies), axis=1), strict=True)
+        p = sum(weight * model.predict(part, X).mean(axis=0) for weight, part in of_copies)
+        losses.append(log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0]))
+    return float(np.mean(losses))
 
 
 def _errors_by_pass(run, truth, warmup, spent):
