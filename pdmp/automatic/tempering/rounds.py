@@ -21,10 +21,11 @@ from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
 from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.process import ACCEPTANCE, LONG, SHORT, Tempered
 from pdmp.automatic.tempering.references import Mixture, defended, fitted
-from pdmp.engine.chain import Budget, Chain
-from pdmp.errors import SamplingError, filters_kept
+from pdmp.automatic.windows import advanced
+from pdmp.engine.chain import Budget
+from pdmp.errors import SamplingError
+from pdmp.metric import root_of as inverse_root
 from pdmp.models.base import Model
-from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA
 
 FIRST_RUNGS = 12  #: of the first round
@@ -76,24 +77,9 @@ class Ladder(NamedTuple):
         )
 
 
-def inverse_root(precision: np.ndarray) -> np.ndarray:
-    """The lower triangular L with L Lᵀ the inverse of a precision (d, d)."""
-    reverse = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]  # upper triangular R with R Rᵀ = precision
-    return np.ascontiguousarray(np.linalg.solve(reverse, np.eye(len(precision))).T)
-
-
-def run_round(
-    process: Tempered, starts: np.ndarray, seed: np.random.SeedSequence, scans: int, names: Sequence[str] = ()
-) -> Round:
+def run_round(process: Tempered, starts: np.ndarray, seed: np.random.SeedSequence, scans: int) -> Round:
     """Chains from `starts` (chains, d), of so many scans each; the result depends on the arguments alone."""
-    budget = Budget(events=scans)
-    chains = [
-        Chain(process, i, x, child, budget=budget, warmup=ADAPTED, store="skeleton")
-        for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
-    ]
-    chains[0].compile()
-    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
-        list(executor.map(Chain.advance, chains))
+    chains = advanced(process, starts, seed, Budget(events=scans), ADAPTED)
     failed = [chain for chain in chains if chain.failure is not None]
     if failed:
         raise SamplingError(f"the tempered warm-up of {type(process.model).__name__} failed: {failed[0].failure[0]}.")
