@@ -7,7 +7,7 @@ import os
 import sys
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,14 +20,10 @@ from pdmp.engine.checks import check_process
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.engine.result import Run
 from pdmp.engine.run import check_settings, run_process
+from pdmp.models.base import Model
 from pdmp.native.explanations import explained
 from pdmp.native.messages import announcing
 from pdmp.process import Process
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from pdmp.models.base import Model
 
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000

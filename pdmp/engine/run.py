@@ -10,7 +10,7 @@ import threading
 import types
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from pdmp.diagnostics.mode_shares import share_doubts
 from pdmp.diagnostics.summary import anchor_warning, copies_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Chain
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Budgets, Chain
 from pdmp.engine.checkpoint import (
     BUDGETS,
     Checkpoint,
@@ -58,18 +58,13 @@ from pdmp.engine.preflight import (
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
 from pdmp.errors import SamplingError, are_short, filters_kept, silenced, warn
+from pdmp.models.base import Model
 from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
 from pdmp.native.threads import each
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from pdmp.engine.chain import Budgets
-    from pdmp.models.base import Model
 
 GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains

@@ -6,8 +6,9 @@ It is all in the records of the run, so that a loaded run answers too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,7 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.interfaces.report import Report
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pdmp.models.base import Model
+from pdmp.models.base import Model
 
 #: Restarts of all chains together below which shares are not known; and of the shares, U and tails the effective draws
 #: below which a run says so that was asked for none.

@@ -29,7 +29,7 @@ Mikami (2001) for even and odd swaps. Neal (2011), MCMC using Hamiltonian dynami
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,10 +41,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.native.classes import ByAddress, compiled, inlined
 from pdmp.native.velocities import dot, finite
-from pdmp.process import ADAPTING, CERTAIN, DATA, Process
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.process import ADAPTING, CERTAIN, DATA, Process, State
 
 #: Steps of a path, at most: of a target that the reference fits, and of another one. One path in two has one step, one
 #: in four has two, one in eight has four …
