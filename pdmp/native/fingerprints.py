@@ -61,18 +61,8 @@ _ARRAYS = {"jax", "jaxlib", "torch"}
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
 _DESCRIPTORS = types.GetSetDescriptorType, types.MemberDescriptorType
 _CLASS_METADATA = {
-    "__doc__",
-    "__module__",
-    "__qualname__",
-    "__dict__",
-    "__weakref__",
-    "__annotations__",
-    "__abstractmethods__",
-    "_abc_impl",
-    "__firstlineno__",
-    "__static_attributes__",
-    "__annotate__",
-    "__annotate_func__",
+    *("__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__annotations__", "__abstractmethods__"),
+    *("_abc_impl", "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__"),
     "__annotations_cache__",
 }
 
