@@ -1215,7 +1215,6 @@ def test_products_of_all_chains_are_counted(monkeypatch):
         assert list(asked) == ["`chains` = 3"]
 
 
-@pytest.mark.exact
 def test_what_a_density_is_and_what_a_sign_may_be_are_told_apart(monkeypatch):
     """The one ends what depends on averages; the other is asked again in a summary."""
     model = pdmp.models.Gaussian([0.0], [1.0])
@@ -1226,7 +1225,6 @@ def test_what_a_density_is_and_what_a_sign_may_be_are_told_apart(monkeypatch):
         assert preflight.improper(model) == improper and "".join(preflight.suspected(model)) == suspected
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("entry", [0, 4_321, 9_999])
 def test_any_entry_of_a_large_array_is_looked_at(entry):
     """In pieces of a thousand, of which the last ends with the array."""
@@ -1242,7 +1240,6 @@ class Tabled(Walls):
     table: np.ndarray
 
 
-@pytest.mark.exact
 def test_all_of_a_users_array_of_some_megabytes_is_looked_at():
     """Of one of ours only pieces are, as nothing of ours writes to its fields."""
     process = Tabled(2)
@@ -1261,13 +1258,11 @@ class LastOfMany(Walls):
         return 7 if i == 59 else 0
 
 
-@pytest.mark.exact
 def test_the_first_and_the_last_of_many_clocks_are_rehearsed():
     with pytest.raises(TypeError, match="`jump` of LastOfMany must return .* got 7"):
         pdmp.sample(LastOfMany(60), time=1e-9, seed=1)
 
 
-@pytest.mark.exact
 def test_what_waits_gives_no_numbers():
     sources = (time.time, time.perf_counter, uuid.uuid4, random, np.random, np.random.RandomState)
     assert all(map(preflight._differs_each_time, sources))
