@@ -9,7 +9,6 @@ import functools
 import itertools
 import random
 import re
-import textwrap
 import time
 import types
 import uuid
@@ -36,6 +35,7 @@ from pdmp.native.velocities import dot  # noqa: F401 - likewise
 from pdmp.process import Prepared, count_data
 from pdmp.thinning import Bound, affine_proposal
 from tests.checks import new_chain
+from tests.engine.helpers_run import method
 from tests.toys import Walls
 
 pytestmark = pytest.mark.exact
@@ -164,17 +164,9 @@ WRONG = {
 }
 
 
-def method(name, lines, **scope):
-    """A method of these lines."""
-    made = {}
-    text = f"def {name}(self, state, i, now, rng):\n" + textwrap.indent(lines, "    ")
-    exec(compile(text, __file__, "exec"), globals() | scope, made)
-    return made[name]
-
-
 def mine(local=False, **methods):
     """A class with these methods, each a function or its lines."""
-    made = {name: method(name, m) if isinstance(m, str) else m for name, m in methods.items()}
+    made = {name: method(name, m, globals()) if isinstance(m, str) else m for name, m in methods.items()}
     names = {name: pdmp.compiled(function) for name, function in made.items()}
     return type("Mine", (Right,), names | {"__module__": __name__, "local_events": local})
 
@@ -696,7 +688,7 @@ def test_what_no_seed_repeats_is_refused_by_name(expression, named):
     scope = dict(time=time, clock_of_today=time.time, datetime=datetime, today=datetime.datetime, os=os, uuid=uuid)
     scope |= dict(secrets=secrets, urandom=os.urandom, token_bytes=secrets.token_bytes)
     scope |= dict(default_rng=np.random.default_rng, SystemRandom=random.SystemRandom)
-    rate = method("rate", f"return {expression}", **scope)
+    rate = method("rate", f"return {expression}", globals() | scope)
     with pytest.raises(TypeError, match=rf"`rate` of Mine uses `{named}`, whose numbers no `seed` repeats"):
         pdmp.sample(mine(clock=BOUNDED, rate=rate)(), time=1.0, seed=1)
 
@@ -714,7 +706,7 @@ def test_a_default_that_is_a_generator_is_refused():
     def drawn(x, source=(GENERATOR,)):
         return source[0].random() * x
 
-    rate = method("rate", "return drawn(1.0)", drawn=drawn)
+    rate = method("rate", "return drawn(1.0)", globals() | {"drawn": drawn})
     with pytest.raises(TypeError, match="`rate` of Mine uses `drawn`, whose numbers no `seed` repeats"):
         pdmp.sample(mine(clock=BOUNDED, rate=rate)(), time=1.0, seed=1)
 
@@ -722,7 +714,7 @@ def test_a_default_that_is_a_generator_is_refused():
 def test_constants_of_a_file_and_the_number_of_its_functions_are_no_generators():
     table = {"a": (1.0, [2.0]), "b": np.ones(3)}
     for expression in ('table["a"][1][0]', "Settings.late", "np.floor(os.path.getsize(__file__)) * 0.0 + 1.0"):
-        rate = method("rate", f"return {expression}", table=table, os=__import__("os"), __file__=__file__)
+        rate = method("rate", f"return {expression}", globals() | {"table": table, "os": __import__("os")})
         preflight._check_random("`rate` of Mine", rate, set())
 
 
