@@ -1,11 +1,9 @@
 """Checks of a user's compiled methods before anything compiles: an error of one line for a mistake.
 
-Only classes from outside the trusted packages are checked. `check_methods` reads the methods: each ``self.name`` must
-be a declared field or a compiled method, each ``state.name`` an entry of the state, and each global name must exist; a
-clock, a rate and a jump must return a value on every path; random numbers must come from `rng`. `check_target` compares
-the gradient of a model with its potential, `check_propriety` whether its density can be normalised, each once for a
-model. `rehearse` calls the methods in plain Python, on copies
-of a chain's first state, and checks what they return.
+Only classes from outside the trusted packages are checked. `check_methods` reads the methods, `check_target` compares
+the gradient of a model with its potential, and `check_propriety` judges whether its density can be normalised, each
+once for a model. `rehearse` calls the methods in plain Python, on copies of a chain's first state, and checks what they
+return.
 """
 
 from __future__ import annotations
@@ -66,10 +64,10 @@ PROPOSALS, FEWEST = 1_000, 400
 SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 #: So many times the proposals are taken anew where those are off by more errors than this, and less than above; and
 #: estimates, all coordinates of which are looked at, by twice as many.
+FURTHER, DOUBTFUL = 15, 1.5
 #: Of a sum for an integral; by how much, relatively, a user's integral may be off; coordinates that are looked at.
 PANELS, INTEGRATED, COORDINATES = 32, 5e-3, 8
 RESOLVED = 1e-3  #: of the largest position: by how much a polynomial through a panel's places may miss its beginning
-FURTHER, DOUBTFUL = 15, 1.5
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls

@@ -222,8 +222,7 @@ def kept(function, some=False):
     A place is a tuple of names, keys and indices by which `fingerprint` comes there. With `some`, of an array or a long
     list some entries alone, evenly spaced and at the ends.
     """
-    walk = _Kept(("pdmp",))
-    walk.some = some
+    walk = _Kept(some)
     walk.value(function)
     return walk.places
 
@@ -251,8 +250,7 @@ def changed(before, after):
 
 def dispatchers(functions):
     """What numba has compiled, or will, among functions and what they name, transitively; none of this package."""
-    walk = _Dispatchers(("pdmp",))
-    walk.overloaded = False
+    walk = _Dispatchers()
     for function in functions:
         walk.value(function)
     return walk.found
@@ -616,9 +614,9 @@ class _Kept(_Walk):
     #: they have places of their own; and of a longer one, at both ends, that are looked at.
     LARGEST, MOST, ENDS = 100_000_000, 100, 5_000
 
-    def __init__(self, named_only):
-        super().__init__(named_only)
-        self.places, self.some = {}, False
+    def __init__(self, some):
+        super().__init__(("pdmp",))
+        self.places, self.some = {}, some
 
     def note(self, *found):
         self.places.setdefault(self.place, []).append(found)
@@ -658,9 +656,9 @@ class _Kept(_Walk):
 class _Dispatchers(_Walk):
     """Functions of numba instead of one hash."""
 
-    def __init__(self, named_only):
-        super().__init__(named_only)
-        self.found = []
+    def __init__(self):
+        super().__init__(("pdmp",))
+        self.found, self.overloaded = [], False
 
     def value(self, value):
         new = id(value) not in self.seen and _root(type(value).__module__) == "numba"

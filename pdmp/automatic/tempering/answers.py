@@ -38,6 +38,8 @@ EXPECTED, MISSED = 0.02, 0.1
 #: replicas hardly come; scans for which one stays there at a stretch, where no budget makes the share known.
 ABOVE, STAYED = 5.0, 1_500
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
+#: What is kept of a reference, and of the modes that were found beforehand.
+PARTS, KNOWN = ("weights", "means", "roots", "freedoms"), ("centres", "roots", "masses")
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,7 @@ def evidence_of_draws(run: Run, model: Model) -> LogEvidence:
 
 def mixture_of(kept: dict[str, np.ndarray]) -> tuple[Mixture, np.ndarray]:
     """The reference, and the mode of each of its components."""
-    parts = (kept[f"reference/{name}"] for name in ("weights", "means", "roots", "freedoms"))
-    return Mixture(*parts), kept["reference/modes"]
+    return Mixture(*(kept[f"reference/{name}"] for name in PARTS)), kept["reference/modes"]
 
 
 def indicators(run: Run, draws: np.ndarray) -> np.ndarray:
@@ -289,26 +290,19 @@ class TemperedReport(Report):
 
     def accumulated(self, process: Any, state: Any, since: float, end: float) -> dict[str, np.ndarray]:
         """The ladder, W and U of scans, and the reference with its modes."""
-        memory, reference = state.memory, process.reference
-        counted, used = max(int(memory.counted[0]), 1), int(memory.trace.used[0])
-        return {
+        memory, trace = state.memory, state.memory.trace
+        counted, used = max(int(memory.counted[0]), 1), int(trace.used[0])
+        kept = {f"rungs/{name}": getattr(trace, name) for name in ("spacing", "lowest", "place")}
+        kept |= {f"reference/{name}": getattr(process.reference, name) for name in PARTS}
+        kept |= {f"known/{name}": part for name, part in zip(KNOWN, process.known, strict=True)}
+        return {name: array.copy() for name, array in kept.items()} | {
             "rungs/betas": process.betas.copy(),
             "rungs/omitted": np.array([process.model.omitted()]),
             "rungs/rejections": memory.rejected / counted,
             "rungs/acceptances": memory.accepted[1:] / counted,
-            "rungs/works": memory.trace.works[:used].copy(),
-            "rungs/potentials": memory.trace.potentials[:used].copy(),
-            "rungs/spacing": memory.trace.spacing.copy(),
-            "rungs/lowest": memory.trace.lowest.copy(),
-            "rungs/place": memory.trace.place.copy(),
-            "reference/weights": reference.weights.copy(),
-            "reference/means": reference.means.copy(),
-            "reference/roots": reference.roots.copy(),
-            "reference/freedoms": reference.freedoms.copy(),
+            "rungs/works": trace.works[:used].copy(),
+            "rungs/potentials": trace.potentials[:used].copy(),
             "reference/modes": process.modes.copy(),
-            "known/centres": process.known[0].copy(),
-            "known/roots": process.known[1].copy(),
-            "known/masses": process.known[2].copy(),
             "known/narrowest": np.array([process.narrowest]),
         }
 
@@ -363,7 +357,7 @@ def _missed(run, draws, log_z):
     kept = of_tempered(run, "modes")
     d = run.dim
     x = draws.reshape(-1, d)
-    for centre, root, mass in zip(kept["known/centres"], kept["known/roots"], kept["known/masses"], strict=True):
+    for centre, root, mass in zip(*(kept[f"known/{name}"] for name in KNOWN), strict=True):
         expected = math.exp(min(0.0, mass - log_z))
         if expected < EXPECTED:
             continue
