@@ -352,7 +352,7 @@ def _reference(model, ess, seed, chains, mode, executor, say, compiling=None):
         start = np.linalg.solve(V, mode)
         spread = np.eye(model.dim)
     else:
-        start, spread = mode, _root(np.linalg.inv(hessian))
+        start, spread = mode, np.linalg.cholesky(np.linalg.inv(hessian))
     seed = seed_number("seed", seed)
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
@@ -387,10 +387,6 @@ def _whitened(model, hessian):
     with np.errstate(divide="ignore"):
         scale = 1.0 / np.sqrt(np.maximum(prior, 0.0))
     return LogisticRegression(model.X @ V, model.y, prior_scale=scale), V
-
-
-def _root(covariance):
-    return np.linalg.cholesky(covariance)
 
 
 def _mode(model, mode):
@@ -714,8 +710,8 @@ def compare(
         _check_same_law(reference, model, truth)
     if initial is None:
         mode = _mode(model, None)
-        rng = np.random.default_rng([seed, 1])
-        initial = mode + rng.standard_normal((chains, model.dim)) @ _root(np.linalg.inv(model.hessian(mode))).T
+        z = np.random.default_rng([seed, 1]).standard_normal((chains, model.dim))
+        initial = mode + z @ np.linalg.cholesky(np.linalg.inv(model.hessian(mode))).T
     else:
         refuse_unreal("initial", initial)
         initial, mode = np.array(initial, float), None

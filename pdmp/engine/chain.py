@@ -565,10 +565,11 @@ class Chain:
         )
         with np.errstate(all="ignore"):
             self._settle(recording, end)
+        report, since = self.process.report, float(recording.integrals.since[0])
         return Record(
             x=self.start[0],
             v=self.start[1],
-            warmup=float(recording.integrals.since[0]),
+            warmup=since,
             end=end,
             stopped=self.stopped or "interrupted",
             seconds=self.seconds,
@@ -579,16 +580,12 @@ class Chain:
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
             statistics={k: float(s) for k, s in statistics(self.process, self.state).items()},
-            accumulated=self._accumulated(end),
+            accumulated=report.accumulated(self.process, self.state, since, end) if end > since else {},
         )
 
     def is_at(self, record):
         """Whether the chain still is where a record of it ends, and was not continued."""
         return np.array_equal(self.state.counts, record.counts) and self._time(self.stopped) == record.end
-
-    def _accumulated(self, end):
-        since = float(self.recording.integrals.since[0])
-        return self.process.report.accumulated(self.process, self.state, since, end) if end > since else {}
 
     def join(self):
         """Put the blocks that the chain has stored together to one."""
