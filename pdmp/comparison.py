@@ -151,23 +151,10 @@ class NUTS:
         self.model = model
 
     def run(self, initial: np.ndarray, gradients: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray], float]:
-        """Chains until their gradients are spent.
+        """Chains from `initial` (chains, d) until each has spent so many gradients.
 
-        Parameters
-        ----------
-        initial : ndarray, shape (chains, d)
-        gradients : float
-            Of each chain.
-        seed : int
-
-        Returns
-        -------
-        draws : list of ndarray, shape (n, d)
-            Of each chain after its warm-up, as many as the gradients suffice for.
-        spent : list of ndarray, shape (n,)
-            How many gradients each chain had spent at each of them.
-        seconds : float
-            Of one chain, on average.
+        Draws (n, d) of each chain after its warm-up, as many as the gradients suffice for; how many gradients it had
+        spent at each of them, (n,); and the seconds of one chain, on average.
         """
         draws, spent, seconds = [], [], 0.0
         for k, start in enumerate(initial):
@@ -222,16 +209,7 @@ class NUTS:
 
 
 def extra_rows(model: Model) -> dict[str, Model | NUTS]:
-    """The automatic sampler, and `NUTS` if nutpie is installed, by label; as `compare` takes them.
-
-    Parameters
-    ----------
-    model : Model
-
-    Returns
-    -------
-    dict of str to Model or NUTS
-    """
+    """The automatic sampler, and `NUTS` if nutpie is installed, by label; as `compare` takes them."""
     found: dict[str, Model | NUTS] = {"auto": model}
     if importlib.util.find_spec("nutpie") is not None:
         found["NUTS"] = NUTS(model)
