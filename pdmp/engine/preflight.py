@@ -79,12 +79,9 @@ _FAILED = object()  # result of a call that failed for reasons that say nothing 
 
 
 def trust(package: str) -> None:
-    """Exempt the classes of a package from these checks, as it has its own tests: runs then start a little faster.
+    """Exempt the classes of a package, by the name of its top level, from these checks, as it has its own tests.
 
-    Parameters
-    ----------
-    package : str
-        Name of the top-level package.
+    Runs then start a little faster.
     """
     _trusted.add(package)
 
