@@ -79,9 +79,9 @@ BUGS = [
         ),
         (
             "bad values: constructors do not look",
-            "pdmp/native/classes.py",
-            "            if isinstance(value, (int, float, str)):\n                continue",
-            "            if value is not None:\n                continue",
+            "pdmp/native/representation.py",
+            "for place, value in enumerate(args):",
+            "for place, value in ():",
             VALUES,
         ),
         (
