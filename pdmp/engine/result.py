@@ -70,19 +70,14 @@ def read_run(header, arrays, extend):
     """The run in a file that has been read; by `extend` it goes on."""
     records = []
     for i, values in enumerate(header["records"]):
-
-        def part(name, i=i):
-            return arrays[f"chain/{i}/{name}"]
-
-        begin = f"chain/{i}/accumulated/"
-
+        own = {name.removeprefix(f"chain/{i}/"): a for name, a in arrays.items() if name.startswith(f"chain/{i}/")}
         records.append(
             Record(
                 **values,
-                **{name: part(name) for name in Record.ARRAYS},
-                integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
-                grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
-                accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
+                **{name: own.pop(name) for name in Record.ARRAYS},
+                integrals=Integrals(*(own.pop(f"integrals/{name}") for name in Integrals._fields)),
+                grid=Grid(*(own.pop(f"grid/{name}") for name in Grid._fields)),
+                accumulated={name.removeprefix("accumulated/"): array for name, array in own.items()},
             )
         )
     run = Run(header["info"], records, extend=extend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -469,10 +470,8 @@ def _drive(chains, info, executor, progress, file, started, goal):
             idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
             waiting = []
             if broken is None and not failed and any(idle) and not all(idle):  # of the others all can be asked
-                waiting = [chain for chain, left in zip(chains, idle, strict=True) if left]
-                chains, records = (
-                    [one for one, left in zip(x, idle, strict=True) if not left] for x in (chains, records)
-                )
+                waiting, used = [*itertools.compress(chains, idle)], np.logical_not(idle)
+                chains, records = ([*itertools.compress(x, used)] for x in (chains, records))
                 left_out = f"; {sum(idle)} of {len(idle)} chains had no path after the warm-up yet, and are left out"
             info.pop("left_out", None)  # of the run that is extended
             info |= {"left_out": left_out} if left_out else {}
