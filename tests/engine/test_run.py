@@ -23,7 +23,7 @@ from pdmp.engine.storage import copied
 from pdmp.native.threads import processor
 from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
-from tests.engine.helpers_run import PROCESSES, Serial, same
+from tests.engine.helpers_run import PROCESSES, Serial, method, same
 from tests.targets import Quartic
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
@@ -875,33 +875,23 @@ def test_an_empty_rest_after_the_warmup():
 # -- a misspelling in a process of one's own --------------------------------------------------------------------------
 
 
-def process_with(clock=None, jump=None, **fields):
-    class Mine(pdmp.Process):
-        scale: float
-        _required = ()
+class Mine(pdmp.Process):
+    """One without a clock, and with an attribute and a method that compiled ones do not know."""
 
-        def __init__(self):
-            super().__init__(2)
-            self.scale, self.other = 1.0, 2.0
+    scale: float
+    _required = ()
 
-        def helper(self):
-            return 1.0
+    def __init__(self):
+        super().__init__(2)
+        self.scale, self.other = 1.0, 2.0
 
-    def wait(self, state, i, now, rng):
-        return now + self.scale, pdmp.CERTAIN
+    def helper(self):
+        return 1.0
 
-    def flip(self, state, i, now, rng):
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
         state.v[0] = -state.v[0]
         return 0
-
-    body = {"clock": pdmp.compiled(clock or wait), "jump": pdmp.compiled(jump or flip)}
-    return type("Mine", (Mine,), body)()
-
-
-def _clock(text):
-    scope = {"pdmp": pdmp, "np": np, "__name__": "mine"}
-    exec(f"def clock(self, state, i, now, rng):\n    {text}\n", scope)  # noqa: S102
-    return scope["clock"]
 
 
 @pytest.mark.parametrize(
@@ -909,7 +899,7 @@ def _clock(text):
     [
         ("return now + self.scael, 1.0", r"`clock` of Mine uses `self.scael`: did you mean `scale`\?"),
         pytest.param(
-            "".join(f"now.a{k}\n    " for k in range(300)) + "return now + self.scael, 1.0",
+            "".join(f"now.a{k}\n" for k in range(300)) + "return now + self.scael, 1.0",
             r"`clock` of Mine uses `self.scael`: did you mean `scale`\?",
             id="300",
         ),
@@ -921,7 +911,7 @@ def _clock(text):
         ("return now + self.zzz, 1.0", "`self.zzz`: Mine has neither a field nor a compiled method of that name"),
         ("return now + self.flow.positoin(0, 1., 1., 1.), 1.0", r"`self.flow.positoin`: did you mean `position`\?"),
         ("return now + state.y[0], 1.0", "`clock` of Mine uses `state.y`; a state has x, v, moved"),
-        ("self.scale = 2.0\n    return now + 1.0, 1.0", "assigns to `self.scale`, but compiled objects do not change"),
+        ("self.scale = 2.0\nreturn now + 1.0, 1.0", "assigns to `self.scale`, but compiled objects do not change"),
         ("return now + mth.pi, 1.0", "`clock` of Mine uses the name `mth`, which does not exist"),
         ("return now + state.x[5], 1.0", "`clock` of Mine fails in plain Python: IndexError: index 5"),
         ("return now + self.flow.position(1.0), 1.0", "`clock` of Mine fails in plain Python: TypeError: .* missing 3"),
@@ -929,8 +919,9 @@ def _clock(text):
     ],
 )
 def test_one_line_for_a_misspelling(text, message):
+    clock = method("clock", text, {"pdmp": pdmp, "np": np, "__name__": "mine"})
     with pytest.raises(TypeError, match=message) as caught:
-        pdmp.sample(process_with(_clock(text)), time=10.0)
+        pdmp.sample(type("Mine", (Mine,), {"clock": pdmp.compiled(clock)})(), time=10.0)
     assert "\n" not in str(caught.value)
 
 
