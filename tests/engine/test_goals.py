@@ -728,3 +728,11 @@ def test_a_run_is_extended_until_either_goal_alone(monkeypatch):
         looks = scripted(monkeypatch, **missed)
         run = run.extend(proposals=5_000, **goal)
         assert run.stopped == next(iter(goal)) and len(looks) == 2 and run.stats["proposals"] == looks[-1][0] * 2
+
+
+def test_an_extension_without_a_goal_does_not_wait_where_one_with_a_goal_has_looked(tmp_path):
+    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+    for budget in ({"ess": 30}, {"events": 2_000}):
+        run = pdmp.sample(process, events=50, chains=2, seed=1).extend(checkpoint=tmp_path / "run.npz", **budget)
+        assert run.stopped == next(iter(budget))
+    assert list(run.events) == [2_000, 2_000]
