@@ -151,23 +151,10 @@ class NUTS:
         self.model = model
 
     def run(self, initial: np.ndarray, gradients: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray], float]:
-        """Chains until their gradients are spent.
+        """Chains from `initial` (chains, d) until each has spent so many gradients.
 
-        Parameters
-        ----------
-        initial : ndarray, shape (chains, d)
-        gradients : float
-            Of each chain.
-        seed : int
-
-        Returns
-        -------
-        draws : list of ndarray, shape (n, d)
-            Of each chain after its warm-up, as many as the gradients suffice for.
-        spent : list of ndarray, shape (n,)
-            How many gradients each chain had spent at each of them.
-        seconds : float
-            Of one chain, on average.
+        Draws (n, d) of each chain after its warm-up, as many as the gradients suffice for; how many gradients it had
+        spent at each of them, (n,); and the seconds of one chain, on average.
         """
         draws, spent, seconds = [], [], 0.0
         for k, start in enumerate(initial):
@@ -222,16 +209,7 @@ class NUTS:
 
 
 def extra_rows(model: Model) -> dict[str, Model | NUTS]:
-    """The automatic sampler, and `NUTS` if nutpie is installed, by label; as `compare` takes them.
-
-    Parameters
-    ----------
-    model : Model
-
-    Returns
-    -------
-    dict of str to Model or NUTS
-    """
+    """The automatic sampler, and `NUTS` if nutpie is installed, by label; as `compare` takes them."""
     found: dict[str, Model | NUTS] = {"auto": model}
     if importlib.util.find_spec("nutpie") is not None:
         found["NUTS"] = NUTS(model)
@@ -352,7 +330,7 @@ def _reference(model, ess, seed, chains, mode, executor, say, compiling=None):
         start = np.linalg.solve(V, mode)
         spread = np.eye(model.dim)
     else:
-        start, spread = mode, _root(np.linalg.inv(hessian))
+        start, spread = mode, np.linalg.cholesky(np.linalg.inv(hessian))
     seed = seed_number("seed", seed)
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
@@ -387,10 +365,6 @@ def _whitened(model, hessian):
     with np.errstate(divide="ignore"):
         scale = 1.0 / np.sqrt(np.maximum(prior, 0.0))
     return LogisticRegression(model.X @ V, model.y, prior_scale=scale), V
-
-
-def _root(covariance):
-    return np.linalg.cholesky(covariance)
 
 
 def _mode(model, mode):
@@ -714,8 +688,8 @@ def compare(
         _check_same_law(reference, model, truth)
     if initial is None:
         mode = _mode(model, None)
-        rng = np.random.default_rng([seed, 1])
-        initial = mode + rng.standard_normal((chains, model.dim)) @ _root(np.linalg.inv(model.hessian(mode))).T
+        z = np.random.default_rng([seed, 1]).standard_normal((chains, model.dim))
+        initial = mode + z @ np.linalg.cholesky(np.linalg.inv(model.hessian(mode))).T
     else:
         refuse_unreal("initial", initial)
         initial, mode = np.array(initial, float), None
@@ -765,7 +739,9 @@ def compare(
                         if any(record.length <= 0.0 for record in run.records):
                             raise _OnlyWarmup("there is no path after the warm-up; give it more data passes")
                         row = _row(label, process, run, truth, model, test, spent, prepared)
-                        found = _of_run(row, run, truth, names, discarded, spent)
+                        at, mean, root = _errors_by_pass(run, truth, discarded, spent)
+                        verdict = _verdict_of_run(run, truth, names)
+                        found = row, (at, mean), run.draws(DRAWS), _stretch(run), verdict, (at, root)
                 except SamplingError as error:
                     if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
                         raise
@@ -891,12 +867,6 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
     }
 
 
-def _of_run(row, run, truth, names, discarded, spent):
-    """What `compare` keeps of a run: its row, errors, draws, path, verdict and root mean square errors."""
-    at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
-    return row, (at, curve), run.draws(DRAWS), _stretch(run), _verdict_of_run(run, truth, names), (at, squares)
-
-
 def _scores(means, sds, ess, passes, truth):
     """How near means and sds (chains, d) are to the truth, and the effective draws (d,) of a chain."""
     errors = np.abs(means - truth.mean) / truth.sd
@@ -976,41 +946,31 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, nam
     pooled, sd = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
     ess, sd_ess = (draws_ess(x, method) for method in ("mean", "sd"))
     verdict = _verdict(pooled, sd, sd / np.sqrt(ess), sd_ess, draws_rhat(x, "rank"), truth, names)
-    curves = (at, np.abs(off).mean(axis=(1, 2))), (at, np.sqrt(np.mean(off**2, axis=(1, 2))))
-    return row, curves[0], thinned, path, verdict, curves[1]
+    root = np.sqrt(np.mean(off**2, axis=(1, 2)))
+    return row, (at, np.abs(off).mean(axis=(1, 2))), thinned, path, verdict, (at, root)
 
 
 def _failed(label, process):
-    row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    setting = (
-        process.recipe.setting(process) if isinstance(process, Process) and process.prepared.choice is None else ""
-    )
-    return row | {"sampler": label, "setting": setting}
+    set_up = isinstance(process, Process) and process.prepared.choice is None
+    setting = process.recipe.setting(process) if set_up else ""
+    return dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": label, "setting": setting}
 
 
 def _log_loss(run, model, test):
     """Log loss of the posterior mean of the predicted probability, averaged over the chains."""
-    X, y = test
-    n = int(min(max(2_000_000 // len(y), 50), 500))
-    losses = []
-    for path in (one.whole for one in run.trajectories):
-        x = path.discretise(n)
-        p = 0.0
-        for c, weight in enumerate(run.copies):
-            p = p + weight * model.predict(x[:, c * run.dim : (c + 1) * run.dim], X).mean(axis=0)
-        losses.append(_loss(y, p))
-    return float(np.mean(losses))
+    n = int(min(max(2_000_000 // len(test[1]), 50), 500))
+    return _log_loss_of_draws((one.whole.discretise(n) for one in run.trajectories), model, test, run.copies)
 
 
-def _log_loss_of_draws(draws, model, test):
-    X, y = test
-    return float(np.mean([_loss(y, model.predict(x, X).mean(axis=0)) for x in draws]))
-
-
-def _loss(y, p):
+def _log_loss_of_draws(draws, model, test, copies=(1.0,)):
     from sklearn.metrics import log_loss
 
-    return log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0])
+    (X, y), losses = test, []
+    for x in draws:
+        of_copies = zip(copies, np.split(x, len(copies), axis=1), strict=True)
+        p = sum(weight * model.predict(part, X).mean(axis=0) for weight, part in of_copies)
+        losses.append(log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0]))
+    return float(np.mean(losses))
 
 
 def _errors_by_pass(run, truth, warmup, spent):

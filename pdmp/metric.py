@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import Compiled, compiled, helper
 from pdmp.native.definite import ROUNDING, definite, factor_of, factorised, symmetric
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.native.representation import short
 from pdmp.native.velocities import dot
 from pdmp.process import ADAPTING
@@ -54,23 +55,23 @@ WIDENINGS, PROBES = 30, 4
 class Window(NamedTuple):
     """The part of the path that the next adaptation is made from."""
 
-    last: np.ndarray  #: (1,) the time up to which the path has been integrated
-    time: np.ndarray  #: (1,) how long the window is so far
-    events: np.ndarray  #: (1,) number of events in it
-    length: np.ndarray  #: (1,) number of events at which it is full
-    adaptations: np.ndarray  #: (1,) number of adaptations so far
+    last: Number  #: the time up to which the path has been integrated
+    time: Number  #: how long the window is so far
+    events: Number  #: number of events in it
+    length: Number  #: number of events at which it is full
+    adaptations: Number  #: number of adaptations so far
 
 
 class Memory(NamedTuple):
     """What a metric keeps: the velocity in its own coordinates, its root, and the moments that it is adapted to."""
 
-    u: np.ndarray  #: (d,)
-    pulled: np.ndarray  #: (d,) a = Lᵀ∇U
+    u: Vector
+    pulled: Vector  #: a = Lᵀ∇U
     scratch: np.ndarray  #: (2, d)
     root: np.ndarray  #: (d,) or (d, d): L, lower triangular
     columns: np.ndarray  #: Lᵀ, so that products with either run along memory; (0, 0) for a diagonal
     centre: np.ndarray  #: (d,) what the moments are about
-    first: np.ndarray  #: (d,) integral of x - centre over the window
+    first: Vector  #: integral of x - centre over the window
     second: np.ndarray  #: (d,) or (d, d), of the products
     window: Window
 
@@ -164,16 +165,15 @@ class _Scaled(Compiled):
 
     def memory(self, x):
         d = len(self.root)
-        return Memory(
-            u=np.zeros(d),
-            pulled=np.zeros(d),
+        return zeros(
+            Memory,
+            d,
             scratch=np.zeros((2, d)),
             root=self.root.copy(),
             columns=np.array(self.root.T, order="C") if self.root.ndim == 2 else np.zeros((0, 0)),
             centre=np.array(x, dtype=float),
-            first=np.zeros(d),
             second=np.zeros(self.root.shape),
-            window=Window(np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, float(self.window())), np.zeros(1)),
+            window=zeros(Window, d, length=np.full(1, float(self.window()))),
         )
 
     def identity(self):
@@ -703,23 +703,9 @@ def _orthonormal(directions):
 
 
 def check_metric(metric, d, name, words=(), diagonal=False):
-    """What a user gave as `metric`: None, one of the words, or the metric in d dimensions.
+    """What a user gave as `metric` of the sampler `name`: None, one of its `words`, or the metric in d dimensions.
 
-    Parameters
-    ----------
-    metric : None, str, number, array_like, Metric, or one of these that are made
-    d : int
-    name : str
-        Of the sampler, for messages.
-    words : tuple of str
-        Those of "auto", "diagonal" and "dense" that it knows.
-    diagonal : bool, default False
-        Whether the metric must be diagonal.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For anything else; the message says what is allowed.
+    A `TypeError` or `ValueError` for anything else says what is allowed. `diagonal`: whether it must be.
     """
     if metric is None or isinstance(metric, str) and metric in words:
         return metric
@@ -785,14 +771,9 @@ def lower(root: np.ndarray) -> np.ndarray:
 def make_metric(word, model, x):
     """The metric that one of the words "auto", "diagonal" and "dense" stands for, in runs that start around `x` (d,).
 
-    "auto": the Hessian at the model's mode, or at `x` if there is none. The others are adaptive: they start from the
-    Hessian at `x` (from its diagonal, and above 200 dimensions from the mean curvature) and follow the path in the
-    warm-up.
-
-    Raises
-    ------
-    ValueError
-        When "auto" is asked for where the Hessian is not positive definite.
+    "auto": the Hessian at the model's mode, or at `x` if there is none; a `ValueError` where it is not positive
+    definite. The others are adaptive: they start from the Hessian at `x` (from its diagonal, and above 200 dimensions
+    from the mean curvature) and follow the path in the warm-up.
     """
     if word == "auto":
         mode = None if model.searches_by_batches else model.mode()

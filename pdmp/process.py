@@ -19,24 +19,7 @@ A discretised sampler is the same thing: it stands still, its one clock ticks, a
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
 
 The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these
-methods::
-
-    class Switch(pdmp.Process):                       # a telegraph process: constant rate, the velocity changes sign
-        switch_rate: float
-        events = ("switch",)
-
-        def __init__(self, switch_rate):
-            super().__init__(dim=1)
-            self.switch_rate = switch_rate
-
-        @compiled
-        def clock(self, state, i, now, rng):
-            return now + rng.standard_exponential() / self.switch_rate, CERTAIN
-
-        @compiled
-        def jump(self, state, i, now, rng):
-            state.v[0] = -state.v[0]
-            return 0
+methods, as in the example of `Process`: a telegraph process, with a constant rate, whose velocity changes sign.
 """
 
 from __future__ import annotations
@@ -564,18 +547,10 @@ def _arguments(function):
 
 
 def check_methods(cls, base, required, known):
-    """Raise a `TypeError` for a method that is missing, misspelt, not marked or of other arguments.
+    """Raise a `TypeError` for a method of a class that is missing, misspelt, not marked or of other arguments.
 
-    Parameters
-    ----------
-    cls : type
-        The class to check.
-    base : type
-        Whose methods may be redefined.
-    required : iterable of str
-        Compiled methods that `cls` must have.
-    known : dict of str to str
-        Further compiled methods that it may have, and their arguments.
+    `base` has the methods that may be redefined; compiled ones that are `required`; `known`: others, with their
+    arguments.
     """
     what = "process" if base.__name__ == "Process" else "model"
     own = {n: f for n, f in cls.__dict__.items() if inspect.isfunction(f)}

@@ -91,8 +91,6 @@ METHODS = {
 def constructor(cls):
     """What is called when an instance is made, or None for an exception or a named tuple, which have no code for it."""
     made = cls.__init__ if cls.__init__ is not object.__init__ else cls.__new__
-    if made is Compiled.__new__:  # it only looks at arguments, of which a class without a constructor has none
-        return None
     return made if inspect.isfunction(made) and is_ours(made) else None
 
 

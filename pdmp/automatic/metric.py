@@ -479,10 +479,7 @@ def learn_metric(
 ) -> Metric:
     """Run the windows; `reparametrise`: in other coordinates where these have a scale and cost less.
 
-    Raises
-    ------
-    SamplingError
-        If all chains of a window fail, or do not move.
+    A `SamplingError` if all chains of a window fail, or do not move.
     """
     gaussian, points, change, residual = starts.gaussian, starts.points, math.inf, math.inf
     dense = model.dim <= DENSE

@@ -105,15 +105,7 @@ class Sought(NamedTuple):
 def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.SeedSequence) -> Sought:
     """Modes in which no chain has been, and the evaluations that this took.
 
-    Parameters
-    ----------
-    model : Model
-    starts : Starts
-        The paths so far, and where chains started.
-    learnt : Metric
-        With the points that chains visited.
-    seed : numpy.random.SeedSequence
-        Of the points where paths begin, of the ELBOs, and of chains.
+    `starts` has the paths so far, `learnt` the points that chains visited.
     """
     target, dense, rng = Evaluations(model), model.dim <= DENSE, np.random.Generator(np.random.PCG64(seed))
     most, spent = max(EVALUATIONS, SHARE * (starts.evaluations + learnt.gradients)), 0

@@ -158,7 +158,8 @@ def auto(
         )
         for text in ready.prepared.cautions:
             warn(text)
-        return with_more(ready, spent)
+        ready.prepared = ready.prepared._replace(gradients=ready.prepared.gradients + spent)
+        return ready
     whole = ""
     if sampler is None and not options and initial is None and target_acceptance is None and target.has("data_sums"):
         from pdmp.automatic.subsampling import subsampled
@@ -209,12 +210,6 @@ def auto(
         process.neck = names[learnt.neck]
     choice = "; ".join(filter(None, (describe(process, learnt, None if said_improper else len(found), near), whole)))
     process.prepared = Prepared(learnt.points, choice, spent, (*suspected(target), *cautions), said_improper, near)
-    return process
-
-
-def with_more(process: Process, gradients: int) -> Process:
-    """The process, for which so many gradients more were evaluated."""
-    process.prepared = process.prepared._replace(gradients=process.prepared.gradients + gradients)
     return process
 
 

@@ -97,19 +97,8 @@ def modes_of_rows(
 ) -> tuple[list[Hidden], int]:
     """The one at `mode` (d,) and others, that of most mass first, by how much they are behind it; none that is sure.
 
-    And the evaluations with all rows that this took, about.
-
-    Parameters
-    ----------
-    model : Model
-        Of rows that can be sub-sampled.
-    mode : ndarray, shape (dim,)
-    seed : numpy.random.SeedSequence
-        Of the rows, and of the points where paths begin.
-    centre : ndarray, shape (dim,), optional
-        Around which they begin, in place of the model's initial point.
-    rise : float, default 4.0
-        By how much U rises between two modes, at least.
+    And the evaluations with all rows that this took, about. Paths begin around `centre` (d,), by default the model's
+    initial point; between two modes U rises by `rise` at least.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     rows, dense = SomeRows(model, rng), model.dim <= DENSE

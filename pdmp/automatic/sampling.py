@@ -7,7 +7,7 @@ import os
 import sys
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,14 +20,10 @@ from pdmp.engine.checks import check_process
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.engine.result import Run
 from pdmp.engine.run import check_settings, run_process
+from pdmp.models.base import Model
 from pdmp.native.explanations import explained
 from pdmp.native.messages import announcing
 from pdmp.process import Process
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from pdmp.models.base import Model
 
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
@@ -171,7 +167,13 @@ def sample(
     model = None if isinstance(process, Process) else model_of(process)
     if model is None:
         check_process(process)
-        _refuse_of_model(process, target_acceptance, tempered)
+        for name, given, instead in (
+            ("target_acceptance", target_acceptance is not None, "it there, as pdmp.HMC(model, target_acceptance=...)"),
+            ("tempered", tempered, "its model, pdmp.sample(model, tempered=True)"),
+        ):
+            if given:
+                what = f"`{name}` is for a model, whose process pdmp.sample makes"
+                raise TypeError(f"{what}; {type(process).__name__} is one already: give {instead}.")
         check_methods(process)
         check_target(process.model)
         check_propriety(process.model, initial, process)
@@ -209,19 +211,6 @@ def arguments() -> tuple[str, ...]:
     """Names of what `pdmp.sample` takes beside a process or a model."""
     named = [name for name, p in inspect.signature(sample).parameters.items() if p.kind is p.KEYWORD_ONLY]
     return (*named, *Budgets.__annotations__)
-
-
-def _refuse_of_model(process: Process, target_acceptance: float | None, tempered: bool) -> None:
-    if target_acceptance is not None:
-        raise TypeError(
-            f"`target_acceptance` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one "
-            "already: give it there, as pdmp.HMC(model, target_acceptance=...)."
-        )
-    if tempered:
-        raise TypeError(
-            f"`tempered` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one already: "
-            "give its model, pdmp.sample(model, tempered=True)."
-        )
 
 
 def _with_default_goals(budget: Budgets, chains: int | None, tempered: bool) -> Budgets:

@@ -22,20 +22,11 @@ from pdmp.models.priors import BetaBernoulli
 def sparse_anchor(
     mean: np.ndarray, covariance: np.ndarray, kappa: np.ndarray, law: BetaBernoulli | None = None
 ) -> np.ndarray:
-    """Mode of a normal approximation with some coefficients at 0, chosen one by one while a further one is likely.
+    """Mode (d,) of a normal approximation with some coefficients at 0, chosen one by one while a further one is likely.
 
-    Parameters
-    ----------
-    mean, covariance : ndarray, shapes (d,) and (d, d)
-        Of the posterior under the slab.
-    kappa : ndarray, shape (d,)
-        Prior odds times the slab's density at 0, of coefficients that may be 0; 0 for all others.
-    law : BetaBernoulli, optional
-        Of how many are not 0; the odds in `kappa` are then 1.
-
-    Returns
-    -------
-    ndarray, shape (d,)
+    `mean` (d,) and `covariance` (d, d) are of the posterior under the slab. `kappa` (d,): prior odds times the slab's
+    density at 0, of coefficients that may be 0, and 0 for all others; with a `law` of how many are not 0 the odds are
+    1.
     """
     precision = np.linalg.inv(covariance)
     pull, chosen, free = precision @ mean, kappa == 0.0, int(np.sum(kappa > 0.0))

@@ -16,6 +16,20 @@ from pdmp.process import DATA, Process
 WARMUP, LATER = 0.4, 0.2
 
 
+def advanced(
+    process: Process, starts: np.ndarray, seed: np.random.SeedSequence, budget: Budget, warmup: float
+) -> list[Chain]:
+    """Chains from `starts` (chains, d) at the end of their budgets, or where they have failed."""
+    chains = [
+        Chain(process, i, x, child, budget=budget, warmup=warmup, store="skeleton")
+        for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
+    ]
+    chains[0].compile()
+    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
+        list(executor.map(Chain.advance, chains))
+    return chains
+
+
 def run_window(
     process: Process,
     starts: np.ndarray,
@@ -33,13 +47,7 @@ def run_window(
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
     budget = Budget(data=gradients * terms) if time is None else Budget(time=time)
-    chains = [
-        Chain(process, i, x, child, budget=budget, warmup=warmup, store="skeleton")
-        for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
-    ]
-    chains[0].compile()
-    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
-        list(executor.map(Chain.advance, chains))
+    chains = advanced(process, starts, seed, budget, warmup)
     raised = [chain.cause for chain in chains if chain.cause is not None]
     for error in raised:
         if not isinstance(error, Exception):

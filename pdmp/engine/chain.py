@@ -17,7 +17,7 @@ from typing import TypedDict
 import numpy as np
 
 from pdmp.engine import scheduler
-from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
+from pdmp.engine.recording import Grid, Integrals, Skeleton, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
 from pdmp.process import (
@@ -155,16 +155,12 @@ class Record:
         return self.batches_of(slice(None))
 
     @property
-    def square_batches(self):
-        """The same of (x - centre)²; shape (0, n) in a file of an older version, which has none."""
-        return self.batches_of(slice(None), 1) if self.has_squares else self.batches[:0]
-
-    @property
     def has_squares(self):
+        """Whether there are those of (x - centre)², which a file of an older version has not."""
         return self.integrals.marks.shape[1] > len(self.x)
 
     def batches_of(self, places, power=0):
-        """Rows `places` of `batches`, or for 1 of `square_batches`; the others are not computed."""
+        """Rows `places` of `batches`, or for 1 of those of (x - centre)²; the others are not computed."""
         marks, d = self.integrals.marks[: int(self.integrals.marked[0])], len(self.x)
         return np.diff(marks[:, power * d : (power + 1) * d][:, places], axis=0, prepend=0.0).T
 
@@ -206,33 +202,10 @@ def rows_per_event(process):
 class Chain:
     """One chain of a run.
 
-    Parameters
-    ----------
-    process : Process
-        With its "auto" options settled, as `Process.resolve` returns it.
-    number : int
-        Which chain of the run this is.
-    x : ndarray, shape (model.dim,)
-        Initial position.
-    seed : numpy.random.SeedSequence
-        Of its random generator.
-    budget : Budget
-    warmup : float
-        Fraction of the budget.
-    store : {"skeleton", "grid", "moments"}
-    draws : int, default 0
-        Rows of the grid.
-    covariance : bool, default False
-        Whether to integrate all products.
-    total : float, optional
-        Process time at the end, if known in advance; it determines the grid's spacing.
-    room : float
-        Bytes that this chain's skeleton may take.
-    look : int
-        Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
-    watched : callable, optional
-        Of a user's process: ``watched(process, state, rng, candidates)`` replays the next ones, and raises a
-        `TypeError` for what goes wrong in them. Now and then it is seen what clocks, rates and events change.
+    `process` has its "auto" options settled, `x` (d,) is a point of the target, `warmup` a fraction of the budget, and
+    `total` the process time at the end, if it is known in advance. The skeleton may take `room` bytes. After `look`
+    proposals the chain waits for the others, see `pdmp.engine.goals`. Of a user's process, ``watched(process, state,
+    rng, candidates)`` replays the next candidates now and then, and raises a `TypeError` for what goes wrong in them.
     """
 
     def __init__(
@@ -326,9 +299,8 @@ class Chain:
 
         It also returns when about `seconds` have passed, or about `size` more bytes of skeleton are stored.
         """
-        set_failure(
-            self.process, self.cause
-        )  # not that of the chain, perhaps of another run, that this thread had before
+        # Not that of the chain, perhaps of another run, that this thread had before.
+        set_failure(self.process, self.cause)
         try:
             self._advance(seconds, interrupted, size)
         finally:
@@ -448,20 +420,21 @@ class Chain:
         used = int(skeleton.used[0])
         if used == 0:
             return
-        block = tuple(
-            a[:used].copy() for a in (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
-        )
-        self.blocks.append(block)
+        self.blocks.append(tuple(part[:used].copy() for part in skeleton[:-1]))
         self.stored += used * self.row_bytes
         skeleton.used[0] = 0
         if self.stored > self.room:
-            text = (
+            self._stop(
                 f"its skeleton has grown to {self.stored / 1e9:.3g} GB; "
                 'give `store="grid"` with `draws=`, or `store="moments"`, or a smaller budget'
             )
-            self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
 
     # -- failures ---------------------------------------------------------------------------------------------------
+
+    def _stop(self, text, at=None):
+        """Stop for a failure; `at`: the time and the position of it, by default those of the state."""
+        now, x = (self.state.now[0], self.state.x.copy()) if at is None else at
+        self.stopped, self.failure = "failed", (text, float(now), x)
 
     def position(self, now):
         """All coordinates at the time `now`, not before the last event: an array of shape (D,)."""
@@ -471,10 +444,9 @@ class Chain:
 
     def fail(self, error):
         """Stop for an exception, as of the loop, which left its counts where they were when it was called last."""
-        state = self.state
-        state.counts[EVENTS] = state.counts[KINDS:].sum()
-        text = f"{type(error).__name__} in a step of {type(self.process).__name__}: {error}"
-        self.stopped, self.failure, self.cause = "failed", (text, float(state.now[0]), state.x.copy()), error
+        self.state.counts[EVENTS] = self.state.counts[KINDS:].sum()
+        self._stop(f"{type(error).__name__} in a step of {type(self.process).__name__}: {error}")
+        self.cause = error
 
     def _fail(self, status):
         state, process = self.state, self.process
@@ -518,8 +490,8 @@ class Chain:
         last = process.evaluated_at(state) if status == scheduler.NOT_FINITE else None
         if last is not None:
             x, at = last[0].copy(), last[1]
-            now = now if at is None else float(at)
-        self.stopped, self.failure = "failed", (text, now, x)
+            now = now if at is None else at
+        self._stop(text, (now, x))
 
     def _watch(self):
         """Candidates of the next chunk; at some of their numbers few, and copies of the path and the time before."""
@@ -531,8 +503,7 @@ class Chain:
             try:
                 self.watched(self.process, state, self.rng, REPLAYED)
             except TypeError as error:
-                text = str(error).rstrip(".")
-                self.stopped, self.failure = "failed", (text, float(state.now[0]), self.position(state.now[0]))
+                self._stop(str(error).rstrip("."), (state.now[0], self.position(state.now[0])))
         if len(state.moved) == 1:
             return min(self.chunk, step), None
         kept = state.x.copy(), state.v.copy(), state.moved.copy(), float(state.now[0])
@@ -549,8 +520,7 @@ class Chain:
                 "`scope` of its clock, or a clock or a rate changed it, so that its path is broken: name all that an "
                 "event may change, and change nothing elsewhere"
             )
-            now = float(state.now[0])
-            self.stopped, self.failure = "failed", (text, now, self.position(now))
+            self._stop(text, (state.now[0], self.position(state.now[0])))
 
     def _check_standing(self):
         if self.stopped is not None or self.stood < IDLE_CANDIDATES + REPEATED * len(self.state.heap):
@@ -561,7 +531,7 @@ class Chain:
             f"times one after the other were {now:.6g}, or nearly; `clock` must return `now` plus a waiting time, not "
             "0 for ever, nor ever less"
         )
-        self.stopped, self.failure = "failed", (text, now, self.position(now))
+        self._stop(text, (now, self.position(now)))
 
     def _check_hopeless(self, budget):
         never = self.unspent == self.state.counts[CANDIDATES]  # since the chain began
@@ -569,11 +539,10 @@ class Chain:
         if self.stopped is not None or budget.data == NEVER or self.unspent < min(most, IDLE_CANDIDATES):
             return
         if replace(self.budget, data=NEVER, step=1) == Budget():
-            text = (
+            self._stop(
                 f"{type(self.process).__name__} evaluates no data at {self.unspent:,} candidate times one after the "
                 f"other; give another budget than `{budget.data_name}`"
             )
-            self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
 
     # -- results ----------------------------------------------------------------------------------------------------
 
@@ -588,7 +557,6 @@ class Chain:
         its memory.
         """
         self.join()
-        times, kinds, which, xs, vs = self.blocks[0]
         end = self._time(self.stopped)
         grid = self.recording.grid
         recording = self.recording._replace(
@@ -597,42 +565,33 @@ class Chain:
         )
         with np.errstate(all="ignore"):
             self._settle(recording, end)
+        report, since = self.process.report, float(recording.integrals.since[0])
         return Record(
             x=self.start[0],
             v=self.start[1],
-            warmup=float(recording.integrals.since[0]),
+            warmup=since,
             end=end,
             stopped=self.stopped or "interrupted",
             seconds=self.seconds,
             integrals=recording.integrals,
             grid=recording.grid,
-            times=times,
-            kinds=kinds,
-            which=which,
-            xs=xs,
-            vs=vs,
+            **dict(zip(Skeleton._fields[:-1], self.blocks[0], strict=True)),
             counts=self.state.counts.copy(),
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
             statistics={k: float(s) for k, s in statistics(self.process, self.state).items()},
-            accumulated=self._accumulated(end),
+            accumulated=report.accumulated(self.process, self.state, since, end) if end > since else {},
         )
 
     def is_at(self, record):
         """Whether the chain still is where a record of it ends, and was not continued."""
         return np.array_equal(self.state.counts, record.counts) and self._time(self.stopped) == record.end
 
-    def _accumulated(self, end):
-        since = float(self.recording.integrals.since[0])
-        return self.process.report.accumulated(self.process, self.state, since, end) if end > since else {}
-
     def join(self):
         """Put the blocks that the chain has stored together to one."""
         self._store()
         if not self.blocks:
-            skeleton = self.recording.skeleton
-            parts = (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
-            self.blocks = [tuple(part[:0].copy() for part in parts)]
+            self.blocks = [tuple(part[:0].copy() for part in self.recording.skeleton[:-1])]
         elif len(self.blocks) > 1:
             self.blocks = [tuple(np.concatenate(parts) for parts in zip(*self.blocks, strict=True))]
 

@@ -149,21 +149,20 @@ def check_initial(process, initial, chains):
         raise ValueError(f"`initial` must hold numbers, got {told(initial)}.") from None
     if x.shape not in ((d,), (chains, d)):
         raise ValueError(f"`initial` must have shape ({d},) or ({chains}, {d}), got {x.shape}.")
-    starts = np.array(np.broadcast_to(x, (chains, d)))
-    for i, row in enumerate(starts):
-        where = "" if x.ndim == 1 else f" in row {i}"
+    for i, row in enumerate(np.atleast_2d(x)):
+        where = f" in row {i}" * (x.ndim == 2)
         if not np.all(np.isfinite(row)):
             raise ValueError(
                 f"{source} must be finite; entries {np.flatnonzero(~np.isfinite(row)).tolist()}{where} are not."
             )
-        if hasattr(model, "potential") and (i == 0 or x.ndim == 2):
+        if hasattr(model, "potential"):
             potential = model.potential(row)
             if not math.isfinite(potential):
                 raise ValueError(
                     f"{source}{where} is a point of zero density: the potential of {type(model).__name__} there is "
                     f"{potential}; give `initial=` a point where it is finite."
                 )
-        if isinstance(model, Model) and (i == 0 or x.ndim == 2):
+        if isinstance(model, Model):
             gradient = model.gradient(row)
             if not np.all(np.isfinite(gradient)):
                 with np.printoptions(threshold=20):
@@ -171,7 +170,7 @@ def check_initial(process, initial, chains):
                         f"{source}{where} is a point where the gradient of {type(model).__name__} is {gradient}; give "
                         "`initial=` a point where it is finite."
                     )
-    return starts
+    return np.array(np.broadcast_to(x, (chains, d)))
 
 
 def check_covariance(process, covariance, store):

@@ -213,10 +213,6 @@ class _Nothing:
     pass
 
 
-def _empty_class(name):
-    return type(name, (_Nothing,), {})
-
-
 def _fill_class(cls, parts):
     cls.__bases__, own = parts
     for name, value in own.items():
@@ -229,7 +225,7 @@ def _class_by_value(cls):
     own = {name: value for name, value in cls.__dict__.items() if name not in GENERATED}
     if "__init__" in own:
         own["__init__"] = getattr(own["__init__"], "__wrapped__", own["__init__"])
-    return _empty_class, (cls.__name__,), (cls.__bases__, own), None, None, _fill_class
+    return type, (cls.__name__, (_Nothing,), {}), (cls.__bases__, own), None, None, _fill_class
 
 
 def imports_main(executor):
@@ -290,22 +286,12 @@ def _pickled(value, mapped, main=False):
 
 
 class Parcel:
-    """What all chains of a run have in common, for workers.
+    """What all chains of a run have in common, for workers, who know it by its `token`.
 
-    Parameters
-    ----------
-    token : str
-        By which workers know it.
-    file : str
-        Where workers of the machine `host` find its contents.
-    spans : list of (int, int, bool)
-        Begin and end there of what a worker needs, of the pickle and of the buffers beside it, and whether they may be
-        written.
-    contents : list of ndarray, optional
-        The same, if they travel with it.
+    `spans`: begin and end, in the `file` that workers of the same machine find, of what a worker needs, of the pickle
+    and of the buffers beside it, and whether they may be written. `contents`: the same as arrays, if they travel with
+    it.
     """
-
-    host = property(lambda self: self.home[0])
 
     def __init__(self, token, file, spans, contents=None):
         self.token, self.file, self.spans, self.contents = token, file, spans, contents
@@ -340,7 +326,7 @@ class Parcel:
 
     def _map(self):
         """The contents, from the file."""
-        if platform.node() != self.host or not self.file:
+        if platform.node() != self.home[0] or not self.file:
             raise Absent
         try:
             handle = os.open(self.file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -376,13 +362,7 @@ _opening = threading.Lock()
 
 
 class Contents:
-    """The process of a run, packed by the process that coordinates it.
-
-    Attributes
-    ----------
-    parcel : Parcel
-        Without its contents, which are in a temporary file that goes when this process does.
-    """
+    """The process of a run, packed by the process that coordinates it, in a temporary file that goes when this does."""
 
     def __init__(self, chain, main=False):
         self._template, self._main, self._file = chain.template(), main, None
@@ -501,16 +481,20 @@ def deferred():
 # Places
 
 
-class Threads:
-    """Threads of this process: chains are advanced where they are.
+class Place:
+    """Where chains run, as a context."""
 
-    Parameters
-    ----------
-    executor : ThreadPoolExecutor, optional
-        By default one with as many threads as there are processors, or chains.
-    chains : list of Chain
-    stop : threading.Event
-        Which ends segments early.
+    def __enter__(self):
+        return self
+
+    def watch(self):
+        """Called now and then while segments are waited for."""
+
+
+class Threads(Place):
+    """Threads of this process: chains are advanced where they are, until the event `stop` ends segments early.
+
+    By default there are as many threads as processors, or chains.
     """
 
     here, segment = True, math.inf
@@ -522,9 +506,6 @@ class Threads:
             executor = self._own = thread_pool(threads, "pdmp")
         self._executor, self._stop = executor, stop
         self._known, self._gradient = set(), requirements.gradient_of_function(chains[0])
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         if self._own is not None:
@@ -547,11 +528,8 @@ class Threads:
         """Bring a chain to where its segment, which is done, has ended."""
         future.result()
 
-    def watch(self):
-        """Called now and then while segments are waited for."""
 
-
-class Workers:
+class Workers(Place):
     """A pool of other Python processes, on this machine or on others.
 
     Once a worker has died, the chains go on in threads of this process, from where they are.
@@ -566,9 +544,6 @@ class Workers:
         self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
         self._away, self._carriers, self._at_home = set(), set(), set()  # futures
         self._other = False  # whether a worker has another processor
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
         self._contents.close()
@@ -625,9 +600,6 @@ class Workers:
                     "NUMBA_CPU_NAME and NUMBA_CPU_FEATURES alike everywhere, such as to x86-64-v3 and nothing."
                 )
 
-    def watch(self):
-        """As for `Threads`."""
-
     def _stay(self, chain, seconds):
         future = self._spare.submit(chain, seconds)
         self._at_home.add(future)
@@ -665,12 +637,8 @@ class Workers:
 def workers_of(client, most=-1):
     """What a Dask cluster says of its workers, by their addresses; of `most` of them at most.
 
-    Raises
-    ------
-    OSError
-        If the connection is lost for now; Dask tries to connect again, for 30 s by default.
-    RuntimeError
-        If it has given up.
+    An `OSError`: the connection is lost for now, and Dask tries to connect again, for 30 s by default. A
+    `RuntimeError`: it has given up.
     """
     found = client.scheduler_info(n_workers=most)
     if "workers" in found:
@@ -683,12 +651,7 @@ def workers_of(client, most=-1):
 class Watch:
     """Says so once when a Dask cluster has had no workers for a while, and ends the waiting: it waits without a word.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    patience : float, optional
-        Seconds from now after which a cluster without workers is waited for no longer; `LONGEST_ALONE` seconds
-        without any are the most.
+    A cluster without workers is waited for until `patience` seconds from now, but for `LONGEST_ALONE` at most.
     """
 
     def __init__(self, client, patience=math.inf):

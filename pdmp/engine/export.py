@@ -20,15 +20,11 @@ NUMBERS = 20_000_000  #: most numbers in the log-likelihoods, and most terms eva
 def choose_draws(run):
     """How many equally spaced draws of each chain give ArviZ the effective draws that the path has, about.
 
-    Deviations of a bouncing path cancel each other. Of draws that are too close together ArviZ does not see this, since
-    its sum of autocorrelations ends at the first negative one; and draws that are too far apart are independent, and
-    fewer than the path is worth. So several numbers are tried, a factor √2 apart, and the one is taken for which
-    ArviZ's effective draws of means and of sds are nearest to `pdmp.diagnostics.effective_draws`, by their logarithms.
-
-    Returns
-    -------
-    tuple of (int, float)
-        The number, and ArviZ's bulk effective draws over those of the path for it, the median of the coordinates.
+    And ArviZ's bulk effective draws over those of the path for it, the median of the coordinates. Deviations of a
+    bouncing path cancel each other. Of draws that are too close together ArviZ does not see this, since its sum of
+    autocorrelations ends at the first negative one; and draws that are too far apart are fewer than the path is worth.
+    So several numbers are tried, a factor √2 apart, for that whose effective draws of means and sds are nearest to the
+    path's, by logarithms.
     """
     most = min(MOST_DRAWS, int(run.events.min()), max(NUMBERS // (run.chains * run.dim), 50))
     if run.store == "grid":

@@ -30,25 +30,7 @@ DEFAULT_PROPOSALS = 10_000_000  #: where a chain stops that has reached no goal,
 class Goal:
     """What a run must reach: at least `ess` effective draws, and an R-hat of at most `rhat`.
 
-    Parameters
-    ----------
-    process : Process
-    warmup : float
-        Fraction of the proposals up to the first look.
-    ess, rhat : float, optional
-
-    Attributes
-    ----------
-    first : int
-        Proposals of a chain at the first look.
-    draws : dict of str to ndarray, or None
-        As of `pdmp.diagnostics.effective_draws` at the last look; infinite where they were not counted, as other
-        coordinates had too few already.
-    further : dict of str to float
-        Effective draws of what else the process asks for (`Report.further_draws`), and of shares of modes, counted
-        where all coordinates have enough.
-    rhats : ndarray or None
-        R-hat of each coordinate, likewise; None where it was not needed.
+    `warmup` is a fraction of the proposals up to the first look.
     """
 
     def __init__(self, process, warmup, ess=None, rhat=None):
@@ -57,6 +39,9 @@ class Goal:
         self.step = max(process.ticks, 1)
         self.first = self._whole(max(FIRST_LOOK, CLOCK_PROPOSALS * process.clocks) / (1.0 - warmup))
         self.warmup = warmup * self.first
+        #: At the last look: effective draws, infinite where they were not counted, as other coordinates had too few
+        #: already; R-hat of each coordinate, None where it was not needed; and, where all coordinates have enough,
+        #: effective draws of what else the process asks for (`Report.further_draws`), and of shares of modes.
         self.draws = self.rhats = None
         self.further: dict[str, float] = {}
         self.shows_rhat = self.partial = False  # whether R-hat is displayed; whether draws of some were not counted

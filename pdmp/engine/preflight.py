@@ -1,11 +1,9 @@
 """Checks of a user's compiled methods before anything compiles: an error of one line for a mistake.
 
-Only classes from outside the trusted packages are checked. `check_methods` reads the methods: each ``self.name`` must
-be a declared field or a compiled method, each ``state.name`` an entry of the state, and each global name must exist; a
-clock, a rate and a jump must return a value on every path; random numbers must come from `rng`. `check_target` compares
-the gradient of a model with its potential, `check_propriety` whether its density can be normalised, each once for a
-model. `rehearse` calls the methods in plain Python, on copies
-of a chain's first state, and checks what they return.
+Only classes from outside the trusted packages are checked. `check_methods` reads the methods, `check_target` compares
+the gradient of a model with its potential, and `check_propriety` judges whether its density can be normalised, each
+once for a model. `rehearse` calls the methods in plain Python, on copies of a chain's first state, and checks what they
+return.
 """
 
 from __future__ import annotations
@@ -68,10 +66,10 @@ PROPOSALS, FEWEST = 1_000, 400
 SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
 #: So many times the proposals are taken anew where those are off by more errors than this, and less than above; and
 #: estimates, all coordinates of which are looked at, by twice as many.
+FURTHER, DOUBTFUL = 15, 1.5
 #: Of a sum for an integral; by how much, relatively, a user's integral may be off; coordinates that are looked at.
 PANELS, INTEGRATED, COORDINATES = 32, 5e-3, 8
 RESOLVED = 1e-3  #: of the largest position: by how much a polynomial through a panel's places may miss its beginning
-FURTHER, DOUBTFUL = 15, 1.5
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -83,12 +81,9 @@ _FAILED = object()  # result of a call that failed for reasons that say nothing 
 
 
 def trust(package: str) -> None:
-    """Exempt the classes of a package from these checks, as it has its own tests: runs then start a little faster.
+    """Exempt the classes of a package, by the name of its top level, from these checks, as it has its own tests.
 
-    Parameters
-    ----------
-    package : str
-        Name of the top-level package.
+    Runs then start a little faster.
     """
     _trusted.add(package)
 
@@ -247,19 +242,9 @@ def _reads_beyond(model, x, n):
 def check_propriety(model, initial=None, process=None):
     """Raise a `ValueError` where U of a user's model falls without end, and warn where it is improper otherwise.
 
-    Parameters
-    ----------
-    model : Model
-        Any other target is left alone, and so are those of the package but for functions and flat priors.
-    initial : array_like, shape (d,) or (chains, d), optional
-        As of a run, not yet checked; the model's own when omitted.
-    process : Process, optional
-        Whose walls bound the density.
-
-    Returns
-    -------
-    int
-        Evaluations of U and of its gradient; none the second time.
+    Other targets are left alone, and so are models of the package but for functions and flat priors. `initial` is as of
+    a run, not yet checked; the walls of `process` bound the density. Returns evaluations of U and of its gradient; none
+    the second time.
     """
     if not isinstance(model, Model) or process is not None and process.prepared.starts is not None:
         return 0

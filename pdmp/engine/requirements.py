@@ -64,11 +64,6 @@ def _has(value, what):
     )
 
 
-def _is_users(value):
-    """Whether methods may call what no hash knows all of: in object mode, or without machine code at all."""
-    return not is_trusted(type(value).__module__)
-
-
 def requirements_of(values, tables=False):
     """What a worker needs that gets `values`, pickled; see `pdmp.native.fingerprints.parts` for `tables`."""
     code = parts(values, tables)
@@ -80,7 +75,8 @@ def requirements_of(values, tables=False):
 def with_potential(required, process, x):
     """The same with values of the potential around `x`, if it is a user's; of a Python function with tables."""
     named = _has(process, lambda value: hasattr(value, "callback"))
-    if not named and not _has(process, _is_users):
+    # Methods of the user's may call what no hash knows all of: in object mode, or without machine code at all.
+    if not named and not _has(process, lambda value: not is_trusted(type(value).__module__)):
         return required
     found = [model_values(process.model, x, POINTS)]
     before = parts([process], True) if named else {}

@@ -8,8 +8,9 @@ import importlib
 import math
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,32 +31,26 @@ from pdmp.diagnostics.averages import (
     variance,
     with_path,
 )
+from pdmp.diagnostics.estimates import Estimate
 from pdmp.diagnostics.stein import scores, stein_thin
-from pdmp.diagnostics.summary import summarise
+from pdmp.diagnostics.summary import Summary, summarise
 from pdmp.engine import export, storage
-from pdmp.engine.chain import Record
+from pdmp.engine.chain import Budgets, Chain, Record
 from pdmp.engine.checkpoint import digest, model_values
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import warn
 from pdmp.models import transforms
+from pdmp.models.base import Model
 from pdmp.native.arguments import count
 from pdmp.native.explanations import explained_methods
-from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
+from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS, Process
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-    from typing import Unpack
-
     from matplotlib.figure import Figure
 
     from pdmp.automatic.tempering.answers import Modes
     from pdmp.automatic.tempering.evidence import LogEvidence
-    from pdmp.diagnostics.estimates import Estimate
-    from pdmp.diagnostics.summary import Summary
-    from pdmp.engine.chain import Budgets, Chain
-    from pdmp.models.base import Model
-    from pdmp.process import Process
 
 SHIFTED = 0.25  #: difference of means, in standard deviations, of selected positions that is said
 ANSWERS = "pdmp.automatic.tempering.answers"  #: of tempered runs, which a floor above gives
@@ -75,19 +70,14 @@ def read_run(header, arrays, extend):
     """The run in a file that has been read; by `extend` it goes on."""
     records = []
     for i, values in enumerate(header["records"]):
-
-        def part(name, i=i):
-            return arrays[f"chain/{i}/{name}"]
-
-        begin = f"chain/{i}/accumulated/"
-
+        own = {name.removeprefix(f"chain/{i}/"): a for name, a in arrays.items() if name.startswith(f"chain/{i}/")}
         records.append(
             Record(
                 **values,
-                **{name: part(name) for name in Record.ARRAYS},
-                integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
-                grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
-                accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
+                **{name: own.pop(name) for name in Record.ARRAYS},
+                integrals=Integrals(*(own.pop(f"integrals/{name}") for name in Integrals._fields)),
+                grid=Grid(*(own.pop(f"grid/{name}") for name in Grid._fields)),
+                accumulated={name.removeprefix("accumulated/"): array for name, array in own.items()},
             )
         )
     run = Run(header["info"], records, extend=extend)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import sys
 import threading
 import types
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ from pdmp.diagnostics.mode_shares import share_doubts
 from pdmp.diagnostics.summary import anchor_warning, copies_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Chain
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Budgets, Chain
 from pdmp.engine.checkpoint import (
     BUDGETS,
     Checkpoint,
@@ -58,18 +59,13 @@ from pdmp.engine.preflight import (
 from pdmp.engine.result import Run, read_run
 from pdmp.engine.visited import gradient_warning, jump_warning, large_step_warning, law_warning
 from pdmp.errors import SamplingError, are_short, filters_kept, silenced, warn
+from pdmp.models.base import Model
 from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
 from pdmp.native.threads import each
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from pdmp.engine.chain import Budgets
-    from pdmp.models.base import Model
 
 GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
@@ -180,34 +176,34 @@ def run_process(process: Process, initial: ArrayLike | None, settings: Settings,
     info["cautions"] += [text for text in asked if text not in info["cautions"]]
     if said_improper:
         info["improper"] = said_improper
-    file = _checkpoint(checkpoint, info, process, starts)
+    run = _run_chains(made, info, starts, settings.executor, settings.progress, checkpoint, saved, started, goal)
+    found = written_to(process, fields)  # later than in the rehearsal
+    if found is not None:
+        warn(found)
+    return run
+
+
+def _run_chains(chains, info, starts, executor, progress, checkpoint, saved, started, goal):
+    """Run chains from where they are or, by what is `saved` in the file `checkpoint`, were when it was written."""
+    file = None
+    if checkpoint is not None:
+        given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
+        call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
+        file = Checkpoint(checkpoint, call | {"initial": digest(starts)}, info["seed"], chains[0].process, starts[0])
     try:
         if file is not None and saved is not None:
-            file.resume(made, *saved)
+            file.resume(chains, *saved)
             if goal is not None:
-                goal.resume(made)
+                goal.resume(chains)
             else:
-                for chain in made:  # the file may be of a run with a goal
+                for chain in chains:  # the file may be of a run with a goal
                     chain.look = NEVER
                     if chain.stopped == LOOK:
                         chain.stopped = None
-        run = _drive(made, info, settings.executor, settings.progress, file, started, goal)
-        found = written_to(process, fields)  # later than in the rehearsal
-        if found is not None:
-            warn(found)
-        return run
+        return _drive(chains, info, executor, progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
-
-
-def _checkpoint(path, info, process, starts):
-    """The `Checkpoint` of a call; None without a path."""
-    if path is None:
-        return None
-    given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
-    call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
-    return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
 
 
 def _chains_of(run, process, budget):
@@ -269,31 +265,7 @@ def extend(
     checkpoint: str | os.PathLike | None = None,
     **budget: Unpack[Budgets],
 ) -> Run:
-    """Continue a run to a larger budget, which is counted from the start.
-
-    Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
-    valid.
-
-    Parameters
-    ----------
-    run : Run
-    process : Process, optional
-        For a loaded run: the process that it is of.
-    executor, progress, checkpoint
-        As in `pdmp.sample`.
-    **budget
-        Total budgets and goals by name, as in `pdmp.sample`.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    ValueError
-        For a loaded run without its process, a process that is not that of the run, or a budget that is already
-        exceeded.
-    """
+    """Continue a run to a larger budget, see `Run.extend`; the arrays of `run` stay valid."""
     started, checkpoint = perf_counter(), absolute(checkpoint)
     executor, progress = check_executor(executor), wants_bar(progress)
     if run._chains is None and process is None:
@@ -355,16 +327,7 @@ def _continued(run, chains, budget, goals, info, executor, progress, checkpoint,
         chain.extend(budget, look)
     starts = np.array([chain.start[0][: run.dim] for chain in chains])
     saved = read_checkpoint(checkpoint)
-    file = _checkpoint(checkpoint, info, chains[0].process, starts)
-    try:
-        if file is not None and saved is not None:
-            file.resume(chains, *saved)
-            if goal is not None:
-                goal.resume(chains)
-        return _drive(chains, info, executor, progress, file, started, goal)
-    finally:
-        if file is not None:
-            file.release()
+    return _run_chains(chains, info, starts, executor, progress, checkpoint, saved, started, goal)
 
 
 @explained
@@ -507,10 +470,8 @@ def _drive(chains, info, executor, progress, file, started, goal):
             idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
             waiting = []
             if broken is None and not failed and any(idle) and not all(idle):  # of the others all can be asked
-                waiting = [chain for chain, left in zip(chains, idle, strict=True) if left]
-                chains, records = (
-                    [one for one, left in zip(x, idle, strict=True) if not left] for x in (chains, records)
-                )
+                waiting, used = [*itertools.compress(chains, idle)], np.logical_not(idle)
+                chains, records = ([*itertools.compress(x, used)] for x in (chains, records))
                 left_out = f"; {sum(idle)} of {len(idle)} chains had no path after the warm-up yet, and are left out"
             info.pop("left_out", None)  # of the run that is extended
             info |= {"left_out": left_out} if left_out else {}

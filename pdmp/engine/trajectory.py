@@ -129,21 +129,7 @@ class Trajectory:
         rows = slice(None) if kind is None else np.flatnonzero(self._kinds == kind)
         if self.local:
             raise ValueError("only the path of a global process can be split into blocks.")
-        return Trajectory(
-            self._x[first:last],
-            self._v[first:last],
-            self._times[rows],
-            self._kinds[rows],
-            self._which,
-            self._xs[rows, first:last],
-            self._vs[rows, first:last] if self._vs.shape[1] else self._vs[rows],
-            end=self.end,
-            kind=self.kind,
-            events=self.events,
-            local=False,
-            warmup=self.warmup,
-            centre=None if self.centre is None else self.centre[first:last],
-        )
+        return self._part(slice(first, last), slice(first, last), rows, self._which)
 
     def narrowed(self, places: np.ndarray) -> Trajectory:
         """The path of the coordinates `places` (m,) alone, as `stretches` and `square_stretches` need it."""
@@ -154,14 +140,18 @@ class Trajectory:
             which = number[self._which]
             rows = np.flatnonzero(which >= 0)
             which, columns = which[rows], slice(None)
+        return self._part(places, columns, rows, which)
+
+    def _part(self, places, columns, rows, which):
+        """The path of the coordinates `places`, which are these columns of positions, and changed in these rows."""
         return Trajectory(
             self._x[places],
             self._v[places],
             self._times[rows],
             self._kinds[rows],
             which,
-            self._xs[rows][:, columns],
-            self._vs[rows][:, columns] if self._vs.shape[1] else self._vs[rows],
+            self._xs[rows, columns],
+            self._vs[rows, columns] if self._vs.shape[1] else self._vs[rows],
             end=self.end,
             kind=self.kind,
             events=self.events,
@@ -398,7 +388,7 @@ class Trajectory:
         a, b = self._range(a, b)
         ends = a + np.arange(n + 1) * ((b - a) / n)
         if f is None and self.local:
-            return self._local_stretches(ends) * (n / (b - a))
+            return self._x + self._local_integrals(ends, self._x) * (n / (b - a))
 
         def integrals(h, x, v):
             if f is not None:
@@ -442,11 +432,22 @@ class Trajectory:
             now = until[-1]
         return out
 
-    def _local_stretches(self, ends):
-        """∫ x between each two of the times `ends`, (n, d), from each coordinate's own rows, many at a time."""
-        out = np.empty((len(ends) - 1, self.dim))
-        for first, last, rows in self._column_blocks(len(ends)):
-            out[:, first:last] = self._columns_stretches(ends, first, last, rows).T
+    def _local_integrals(self, ends, centre, square=False):
+        """∫ (x - centre), or of its square, between each two of `ends`, (n, d), from each coordinate's own rows."""
+        n, out = len(ends) - 1, np.empty((len(ends) - 1, self.dim))
+        for first, last, rows in self._column_blocks(n + 1):
+            h, x, v, bend, which, stretch = self._column_pieces(ends, first, last, rows)
+            x, m = x - centre[first + which], last - first
+            found = h * x * x if square else h * x
+            if v is not None:
+                bend = 0.0 if bend is None else bend
+                along, across, aa, ac, cc = _integrals(h, self.centre)
+                moved = along * v - across * bend
+                if square:
+                    found = found + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
+                else:
+                    found = found + moved
+            out[:, first:last] = np.bincount(stretch * m + which, weights=found, minlength=n * m).reshape(n, m)
         return out
 
     def _column_blocks(self, ends):
@@ -459,37 +460,6 @@ class Trajectory:
             last = min(max(int(np.searchsorted(room, rows, side="right")) - 1, first + 1), self.dim)
             yield first, last, order[begin[first] : begin[last]]
             first = last
-
-    def _columns_stretches(self, ends, first, last, rows):
-        """The same for the coordinates first … last - 1, whose rows these are: (last - first, n)."""
-        m = last - first
-        which = np.concatenate([np.arange(m), self._which[rows] - first])
-        times = np.concatenate([np.zeros(m), self._times[rows]])
-        start = self._x[first:last]
-        x = np.concatenate([start, self._xs[rows, 0]])
-        v = np.concatenate([self._v[first:last], self._vs[rows, 0]]) if self.moving else None
-        sort = np.argsort(which, kind="stable")
-        which, times, x, v = which[sort], times[sort], x[sort], None if v is None else v[sort]
-        # Of the positions themselves, which tell what is frozen: below they are counted from the start.
-        bend = None if v is None or self.centre is None else _bend(x, v, self.centre[first + which])
-        x = x - start[which]
-
-        def integral(k, s):
-            if v is None:
-                return s * x[k]
-            along, across = _integrals(s, self.centre)[:2]
-            return s * x[k] + along * v[k] - (0.0 if bend is None else across * bend[k])
-
-        # Rounding may put an end on the wrong side of an event next to it, which does not change the integral.
-        line = 2.0 * (self.end + 1.0)
-        there = (line * np.arange(m)[:, None] + ends).ravel()
-        k = np.searchsorted(line * which + times, there, side="right") - 1
-        k = np.clip(k, np.repeat(np.searchsorted(which, np.arange(m)), len(ends)), None)
-        until = np.append(times[1:], 0.0)
-        until[np.append(which[1:] != which[:-1], True)] = self.end
-        whole = np.cumsum(integral(np.arange(len(times)), until - times))
-        so_far = np.concatenate([[0.0], whole])[k] + integral(k, np.tile(ends, m) - times[k])
-        return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)
 
     def square_stretches(
         self, n: int, centre: ArrayLike, a: float | None = None, b: float | None = None
@@ -550,37 +520,11 @@ class Trajectory:
         stretch = np.clip((np.cumsum(is_end) - 1)[keep] - n * which, 0, n - 1)
         return h, x, v, None if around is None else _bend(x, v, around), which, stretch
 
-    def _local_moments(self, centre, a, b):
-        """∫ (x - centre) and ∫ (x - centre)² over [a, b], (d,) each, coordinate by coordinate from its own rows."""
-        which = np.concatenate([np.arange(self.dim), self._which])
-        order = np.argsort(which, kind="stable")
-        which = which[order]
-        times = np.concatenate([np.zeros(self.dim), self._times])[order]
-        x = np.concatenate([self._x, self._xs[:, 0]])[order]
-        until = np.append(times[1:], self.end)
-        until[np.append(which[1:] != which[:-1], True)] = self.end
-        since = np.clip(times, a, b)
-        h = np.clip(until, a, b) - since
-        shift = np.asarray(centre)[which]
-        if not self.moving:
-            x = x - shift
-            first, second = h * x, h * x * x
-        else:
-            v = np.concatenate([self._v, self._vs[:, 0]])[order]
-            around = None if self.centre is None else self.centre[which]
-            x, v = _flow(x, v, since - times, around)
-            bend, x = _bend(x, v, around), x - shift
-            along, across, aa, ac, cc = _integrals(h, around)
-            moved = along * v - across * bend
-            first = h * x + moved
-            second = h * x * x + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
-        return tuple(np.bincount(which, weights=part, minlength=self.dim) for part in (first, second))
-
     def mean(self, a: float | None = None, b: float | None = None) -> np.ndarray:
         """Time average of the position over [a, b], (d,)."""
         a, b = self._range(a, b)
         if self.local:
-            return self._x + self._local_moments(self._x, a, b)[0] / (b - a)
+            return self._x + self._local_integrals(np.array([a, b]), self._x)[0] / (b - a)
         return self.integral(None, a, b) / (b - a)
 
     def var(self, a: float | None = None, b: float | None = None) -> np.ndarray:
@@ -588,7 +532,7 @@ class Trajectory:
         a, b = self._range(a, b)
         mean, total = self.mean(a, b), 0.0
         if self.local:
-            return self._local_moments(mean, a, b)[1] / (b - a)
+            return self._local_integrals(np.array([a, b]), mean, True)[0] / (b - a)
         for h, x, v in self.segments(a, b):
             bend, x = _bend(x, v, self.centre), x - mean
             total = total + h @ (x * x)

@@ -144,17 +144,9 @@ def law_warning(run):
 
     Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow.
     """
-    process, model = run.process, run.process.model
+    process = run.process
     ours = not users_parts(process)
-    if (
-        ours
-        and not isinstance(process.flow, Elliptic)
-        or not isinstance(model, Model)
-        or model.dim != run.dim
-        or len(run.copies) > 1
-    ):
-        return []
-    if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
+    if ours and not isinstance(process.flow, Elliptic) or process.rests or process.walled:
         return []
     stepless = not ours and not process.ticks
     found = _gradients(run, FEWEST, most=MANY if stepless else MEANS)
@@ -194,21 +186,23 @@ def law_warning(run):
         cause = (
             "Its rate or its jump may lack a factor (`pdmp.validation.check_clocks(process)` compares clocks and rates)"
         )
-    return [
-        f"the draws of {type(process).__name__} have not the law of {type(model).__name__}: the mean of {what} is "
-        f"{means[k]:.2g}, with an error of {errors[k]:.1g}, and {right[k]:g} for a density without walls. {cause}, or "
-        "the warm-up is too short."
-    ]
+    return [_another_law(run, what, means[k], errors[k], right[k], cause)]
+
+
+def _another_law(run, what, mean, error, right, cause):
+    return (
+        f"the draws of {type(run.process).__name__} have not the law of {type(run.process.model).__name__}: the mean "
+        f"of {what} is {mean:.2g}, with an error of {error:.1g}, and {right:g} for a density without walls. {cause}, "
+        "or the warm-up is too short."
+    )
 
 
 def large_step_warning(run):
     """A sentence if the variance of a fixed-step sampler of the package is off by more than a usual step explains."""
-    process, model = run.process, run.process.model
+    process = run.process
     if users_parts(process) or not process.ticks or process.smaller_step(FACTOR) is None:
         return []
-    if not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1 or run.store == "moments":
-        return []
-    found = None if any(r.length <= 0.0 for r in run.records) else _gradients(run, FEW, of_batches=True)
+    found = _gradients(run, FEW, of_batches=True)
     if found is None:
         return []
     x, gradients = found
@@ -225,23 +219,24 @@ def large_step_warning(run):
         error = float(standard_error(list(value[..., None]), [1.0] * len(x), [each] * len(x))[0])
         error = max(error, float(value.std()) / math.sqrt(min(draws["mean"], draws["sd"], value.size)))
         if size[k] * means[k] > ERRORS * error:
-            return [
-                f"the draws of {type(process).__name__} have not the law of {type(model).__name__}: the mean of "
-                f"(x - mean) ∂U/∂x of {run.names()[k]} is {means[k]:.2g}, with an error of {error:.1g}, and 1 for a "
-                f"density without walls. {process.smaller_step(float(means[k]))}, or the warm-up is too short."
-            ]
+            what, cause = f"(x - mean) ∂U/∂x of {run.names()[k]}", process.smaller_step(float(means[k]))
+            return [_another_law(run, what, means[k], error, 1, cause)]
     return []
 
 
 def _gradients(run, fewest, of_batches=False, most=MEANS):
     """Draws, (chains, n, d), and ∇U there, of a chain `most` at most, fewer if these are very many numbers.
 
-    None if fewer than `fewest` of a chain can be afforded, or the model fails.
+    None of a run without draws of its model, if fewer than `fewest` of a chain can be afforded, or if the model fails.
 
     With `of_batches` ∇U may be unbiased estimates of it, from as many data as a step of the run takes: means of
     products with what does not depend on the batch are the same.
     """
     process, model, d = run.process, run.process.model, run.dim
+    if not isinstance(model, Model) or model.dim != d or len(run.copies) > 1 or run.store == "moments":
+        return None
+    if any(r.length <= 0.0 for r in run.records):
+        return None
     room = min(max(MEANS, min(most, NUMBERS // (run.chains * max(d, 1)))), int(run.events.min()))
     room = min(room, grid_size(run) or room)
     if of_batches:  # of networks, too

@@ -50,17 +50,10 @@ _records: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of objects:
 
 
 class Method:
-    """A method that records have an address of.
+    """A method that records have an address of, at the `place` from 1 on.
 
-    Parameters
-    ----------
-    place : int
-        Its place in the record, from 1 on.
-    function : callable
-        ``function(fields, *arguments)``, which calls it as ``unpacked(fields).name(*arguments)``.
-    returns : numba type
-    vectors : int
-        1 or 2: its arguments are so many vectors, contiguous and of the same length.
+    ``function(fields, *arguments)`` calls it as ``unpacked(fields).name(*arguments)``; the arguments are 1 or 2
+    `vectors`, contiguous and of the same length.
     """
 
     def __init__(self, place: int, function: Callable, returns: types.Type, vectors: int) -> None:

@@ -40,18 +40,11 @@ def _make(call):
 
 
 class Ahead:
-    """Calls that this process will come to, and that other processes make before it, in this order.
+    """Calls of `function` that this process will come to, and that other processes make before it, in this order.
 
-    Each process has a core of its own. Nothing begins before `begin`, so that where all code is on disk no process is
-    started; of a call that fails in another process, or cannot be sent there, nothing is told, as this one will come to
-    it.
-
-    Parameters
-    ----------
-    function : callable
-        Called with the arguments of a call, for what is then on disk. It and they are sent to other processes.
-    calls : dict of str to tuple
-        Their arguments, by label.
+    They are for what is then on disk, and `calls` has their arguments by label. Each process has a core of its own.
+    Nothing begins before `begin`, so that where all code is on disk no process is started; of a call that fails in
+    another process, or cannot be sent there, nothing is told, as this one will come to it.
     """
 
     def __init__(self, function: Callable, calls: dict[str, tuple]) -> None:

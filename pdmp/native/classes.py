@@ -39,14 +39,13 @@ import random
 import sys
 import types
 import weakref
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba.core import config
 from numba.extending import models, overload_method, register_model, typeof_impl
 
-from pdmp.native.arguments import refuse_unreal
 from pdmp.native.decorators import FAST as FAST
 from pdmp.native.decorators import allocating as allocating
 from pdmp.native.decorators import compiled as compiled
@@ -354,9 +353,6 @@ class Compiled:
                     f"{cls.__name__}.{name} is declared as a field, but `{name}` is a method of {owner.__name__}: give "
                     "the field another name."
                 )
-        if cls.__init__ is not object.__init__:  # what `help` shows; `__new__` takes anything
-            arguments = inspect.signature(cls.__init__)
-            cls.__signature__ = arguments.replace(parameters=[*arguments.parameters.values()][1:])
         cls._annotations = {n: str(getattr(a, "__name__", a)) for n, a in annotations.items()}
         cls._methods = methods
         # An empty tuple has no representation as an argument: a class without fields carries a zero.
@@ -382,19 +378,6 @@ class Compiled:
 
     def __repr__(self):
         return getattr(self, "_text", None) or super().__repr__()
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Every argument of every constructor is looked at; not in `__init__`, of which there are many."""
-        names = None
-        for place, value in (*enumerate(args), *kwargs.items()):
-            if isinstance(value, (int, float, str)):
-                continue
-            try:
-                refuse_unreal("", value)
-            except ValueError:
-                names = list(inspect.signature(cls.__init__).parameters)[1:] if names is None else names
-                refuse_unreal(place if isinstance(place, str) else names[min(place, len(names) - 1)], value)
-        return super().__new__(cls)
 
     @classmethod
     def _stay_current(cls):

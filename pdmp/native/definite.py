@@ -44,17 +44,8 @@ def factor_of(name, matrix):
 def factorised(matrix):
     """The Cholesky factor R of a symmetric sparse matrix Q, P Q Pᵀ = R Rᵀ, in an order P in which it is sparse.
 
-    Pivots stay on the diagonal.
-
-    Parameters
-    ----------
-    matrix : scipy.sparse matrix or array, shape (d, d)
-
-    Returns
-    -------
-    tuple of ndarray, or None
-        Order, and starts, columns and values of R in compressed rows, as the fields of `pdmp.metric.Sparse`. None where
-        Q is not positive definite, beyond rounding.
+    Order, and starts, columns and values of R in compressed rows, as the fields of `pdmp.metric.Sparse`; None where Q
+    is not positive definite, beyond rounding. Pivots stay on the diagonal.
     """
     from scipy import sparse
     from scipy.sparse import linalg

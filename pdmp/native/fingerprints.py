@@ -64,18 +64,8 @@ _ARRAYS = {"jax", "jaxlib", "torch"}
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
 _DESCRIPTORS = types.GetSetDescriptorType, types.MemberDescriptorType
 _CLASS_METADATA = {
-    "__doc__",
-    "__module__",
-    "__qualname__",
-    "__dict__",
-    "__weakref__",
-    "__annotations__",
-    "__abstractmethods__",
-    "_abc_impl",
-    "__firstlineno__",
-    "__static_attributes__",
-    "__annotate__",
-    "__annotate_func__",
+    *("__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__annotations__", "__abstractmethods__"),
+    *("_abc_impl", "__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__"),
     "__annotations_cache__",
 }
 
@@ -215,23 +205,12 @@ _overloads = _Overloads(infer.__self__, lower_builtin.__self__, typeof_impl.regi
 
 
 def fingerprint(functions, named_only=(), overloaded=True, without=frozenset()):
-    """Hash of functions and, transitively, of whatever they name.
+    """Hash of functions and, transitively, of whatever they name; hexadecimal.
 
-    Parameters
-    ----------
-    functions : iterable of callable
-    named_only : tuple of str
-        Packages whose functions enter by name only, for hashes that should not change with the packages' versions.
-    overloaded : bool, default True
-        Whether overloads count, which any later import may add.
-    without : frozenset
-        Places, as keys of `kept`, of what is left out.
-
-    Returns
-    -------
-    str
-        Hexadecimal. If something cannot be hashed it begins with `UNIQUE`, differs in every Python process, and ends
-        with the class of what cannot be hashed.
+    Functions of packages in `named_only` enter by name, for hashes that should not change with the packages' versions.
+    `overloaded`: whether overloads count, which any later import may add; `without`: places, as keys of `kept`, of what
+    is left out. If something cannot be hashed it begins with `UNIQUE`, differs in every Python process, and ends with
+    the class of that.
     """
     walk = _Walk(named_only)
     walk.overloaded, walk.without = overloaded, without
@@ -246,8 +225,7 @@ def kept(function, some=False):
     A place is a tuple of names, keys and indices by which `fingerprint` comes there. With `some`, of an array or a long
     list some entries alone, evenly spaced and at the ends.
     """
-    walk = _Kept(("pdmp",))
-    walk.some = some
+    walk = _Kept(some)
     walk.value(function)
     return walk.places
 
@@ -275,8 +253,7 @@ def changed(before, after):
 
 def dispatchers(functions):
     """What numba has compiled, or will, among functions and what they name, transitively; none of this package."""
-    walk = _Dispatchers(("pdmp",))
-    walk.overloaded = False
+    walk = _Dispatchers()
     for function in functions:
         walk.value(function)
     return walk.found
@@ -285,23 +262,10 @@ def dispatchers(functions):
 def parts(values, tables=False):
     """Hashes of the functions and classes that values name, transitively, each by itself: of what a worker has as well.
 
-    What compiled functions name is part of them, as it is in their machine code. Of what Python functions name, only
-    numbers and texts are, unless `tables`: arrays and containers may be those in which a program keeps something.
-    Arrays that are not named by functions are left out, and libraries are known by their versions.
-
-    Parameters
-    ----------
-    values : iterable
-    tables : bool, default False
-
-    Returns
-    -------
-    dict of str to tuple
-        Sorted hashes by full name, of a library its version; several where functions have the same name.
-
-    Notes
-    -----
-    What is only on one side of a comparison means nothing: containers may have been filled with it.
+    Sorted hashes by full name, several where functions have the same name; of a library its version. What compiled
+    functions name is part of them, as it is in their machine code. Of what Python functions name, only numbers and
+    texts are, unless `tables`: arrays and containers may be those in which a program keeps something. What is only on
+    one side of a comparison means nothing: containers may have been filled with it.
     """
     walk = _Parts(tables)
     for value in values:
@@ -667,9 +631,9 @@ class _Kept(_Walk):
     #: they have places of their own; and of a longer one, at both ends, that are looked at.
     LARGEST, MOST, ENDS = 100_000_000, 100, 5_000
 
-    def __init__(self, named_only):
-        super().__init__(named_only)
-        self.places, self.some = {}, False
+    def __init__(self, some):
+        super().__init__(("pdmp",))
+        self.places, self.some = {}, some
 
     def note(self, *found):
         self.places.setdefault(self.place, []).append(found)
@@ -709,9 +673,9 @@ class _Kept(_Walk):
 class _Dispatchers(_Walk):
     """Functions of numba instead of one hash."""
 
-    def __init__(self, named_only):
-        super().__init__(named_only)
-        self.found = []
+    def __init__(self):
+        super().__init__(("pdmp",))
+        self.found, self.overloaded = [], False
 
     def value(self, value):
         new = id(value) not in self.seen and _root(type(value).__module__) == "numba"

@@ -13,14 +13,8 @@ def lazily(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package.
 
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    names : dict of str to str
-        By module: names in it, with blanks between them; a dot is the module itself.
-    renamed : dict of str to str, optional
-        What is said of names that are not used any more.
+    `names`: by module the names in it, with blanks between them, where a dot is the module itself; `renamed`: what is
+    said of names that are not used any more.
     """
     places = {}
     for module, listed in names.items():

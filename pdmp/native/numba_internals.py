@@ -36,7 +36,7 @@ from pdmp.native.fingerprints import UNIQUE, fingerprint
 from pdmp.native.messages import announce, warn_not_kept
 
 #: Options of every function. Numba's reference counting (`_nrt`) is off: the caller keeps every array alive during a
-#: call, and passing a tuple of thirty arrays would count thirty references up and down (measured: five times slower).
+#: call, and passing a tuple of thirty arrays would count thirty references up and down, five times as slow.
 #: The wrapper for C is left out, as nothing calls it.
 FLAGS = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
@@ -152,9 +152,8 @@ GENERATORS = "by capsule"
 def _unbox_generator(kind, generator, c):
     """Numba's value of a NumPy generator, made without running Python code.
 
-    Numba asks `ctypes`, whose Python code may be where Ctrl-C, or whatever else a signal's handler raises, is raised;
-    numba does not look for that, and the process died (measured: once in some 10,000 signals). It also takes 12 of the
-    13 microseconds of a call. The pointers are read where `ctypes` has them from: NumPy's struct `bitgen_t`
+    Numba asks `ctypes`, in whose Python code may be raised whatever a signal's handler raises; numba does not look for
+    that, and the process dies. The pointers are read where `ctypes` has them from: NumPy's struct `bitgen_t`
     (numpy/random/bitgen.h: state, next_uint64, next_uint32, next_double, next_raw), to which the capsule points.
     """
     builder, api = c.builder, c.pyapi
@@ -368,12 +367,8 @@ def without_caches(found):
     """Let a user's functions be compiled in this process, whatever numba has kept of them on disk.
 
     Numba looks at the file of each by itself, so that what it loads may have an old version of a function of another
-    file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it.
-
-    Raises
-    ------
-    TypeError
-        For functions that numba has loaded where they are defined, and cannot compile again.
+    file, which would then be part of code that is kept here. What was loaded so is compiled anew, and what calls it; a
+    `TypeError` for functions that cannot be.
     """
     for one in found:
         if not isinstance(one, Dispatcher) and not isinstance(_cache_of(one), NullCache):

@@ -8,7 +8,7 @@ import numbers
 
 import numpy as np
 
-from pdmp.native.arguments import check_flags, flags_of
+from pdmp.native.arguments import check_flags, flags_of, refuse_unreal
 
 signature_of = functools.cache(inspect.signature)
 
@@ -25,12 +25,18 @@ def remembers_call(init, explain, check):
 
     @functools.wraps(init)
     def constructor(self, *args, **kwargs):
+        if "_text" not in self.__dict__:  # else a base's constructor, called by this one
+            names = [*signature_of(init).parameters][1:] or [""]
+            for place, value in enumerate(args):
+                refuse_unreal(names[min(place, len(names) - 1)], value)
+            for name, value in kwargs.items():
+                refuse_unreal(name, value)
         check_flags(flags, (self, *args), kwargs)
         for name in kwargs.keys() & self._renamed.keys():
             known = signature_of(init).parameters
             if name not in known and "metric" in known:
                 raise TypeError(f"`{name}=` of {type(self).__name__} {self._renamed[name]}")
-        if "_text" in self.__dict__:  # a base's constructor, called by this one
+        if "_text" in self.__dict__:
             init(self, *args, **kwargs)
             return
         signature = signature_of(init)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import multiprocessing
 import pickle
 import signal
 
@@ -50,3 +51,8 @@ def regression(n=2_000):
 
 
 CALL = {"events": 300, "chains": 3, "seed": 3, "warmup": 0.1}
+
+
+def spawned(workers=2):
+    """A pool of fresh Python processes."""
+    return concurrent.futures.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))

@@ -5,6 +5,7 @@ import contextlib
 import pathlib
 import pickle
 import signal
+import textwrap
 import threading
 from unittest import mock
 
@@ -89,3 +90,11 @@ def interrupted(seconds=0.3):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     with mock.patch.object(run_module, "rehearse", begin), pytest.warns(UserWarning, match="the run was interrupted"):
         yield
+
+
+def method(name, lines, scope):
+    """A method of a process, of these lines, which find what they name in `scope`."""
+    made = {}
+    text = f"def {name}(self, state, i, now, rng):\n" + textwrap.indent(lines, "    ")
+    exec(compile(text, scope.get("__file__", name), "exec"), scope, made)
+    return made[name]

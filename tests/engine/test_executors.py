@@ -30,22 +30,19 @@ from pdmp.engine.chain import Chain
 from pdmp.engine.executors import Contents, Parcel, Segments, Workers, advance_segment, check_executor
 from pdmp.models.regressions.design import is_mapped
 from pdmp.native import threads
-from tests.engine.helpers_executors import CALL, Elsewhere, regression
+from tests.engine.helpers_executors import CALL, Elsewhere, regression, spawned
 from tests.engine.helpers_run import PROCESSES, Serial, same
 from tests.toys import Telegraph, Walls
+
+pytestmark = pytest.mark.exact
 
 ROOT = pathlib.Path(__file__).parents[2]
 WHOLE = 1e-9  #: a segment so short that it has one chunk
 
 
-def spawned(workers=2):
-    return concurrent.futures.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-
-
 # -- the same bits ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize(("store", "files"), [("skeleton", False), ("grid", True), ("moments", False)])
 @pytest.mark.parametrize("name", PROCESSES)
 def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
@@ -57,7 +54,6 @@ def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
     assert pool.tasks > 2 * CALL["chains"]
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("name", ["global", "local"])
 def test_blocks_of_full_buffers_stay_in_order(name, monkeypatch):
     """A buffer of a few rows is emptied several times in each of several segments."""
@@ -86,7 +82,6 @@ class InProcess(concurrent.futures.Executor):
         return future
 
 
-@pytest.mark.exact
 def test_a_segment_ends_when_much_is_recorded(monkeypatch):
     """So that what travels at once is bounded, however fast a worker is."""
     monkeypatch.setattr(chain_module, "BUFFER_BYTES", 500)
@@ -99,7 +94,6 @@ def test_a_segment_ends_when_much_is_recorded(monkeypatch):
     assert max(received for _, received in pool.log) < 2_000 + 1_000 + 4_000
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("files", [True, False])
 def test_goals_are_shared(files):
     """The chains look together, and stop together, wherever they run; so does an extended run."""
@@ -110,7 +104,6 @@ def test_goals_are_shared(files):
     assert same(one.extend(ess=1_500, rhat=1.4), run.extend(ess=1_500, rhat=1.4, executor=Segments(pool, 0.01)))
 
 
-@pytest.mark.exact
 def test_the_budget_of_each_chain_is_its_own():
     run = pdmp.sample(Telegraph(), executor=Segments(Elsewhere(), WHOLE), events=90, chains=3, seed=1)
     np.testing.assert_array_equal(run.events, [90, 90, 90])
@@ -118,7 +111,6 @@ def test_the_budget_of_each_chain_is_its_own():
     assert same(longer, pdmp.sample(Telegraph(), events=140, chains=3, seed=1))
 
 
-@pytest.mark.exact
 def test_another_model_is_another_parcel():
     """Workers that have kept the model of one run sample that of the next."""
     pool, call = Elsewhere(files=False), {"events": 60, "chains": 2, "seed": 1}
@@ -128,7 +120,6 @@ def test_another_model_is_another_parcel():
     assert all(len(opened) == 3 for opened in pool.opened)
 
 
-@pytest.mark.exact
 def test_a_changed_array_is_sent_anew():
     model, call, pool = regression(200), {"steps": 30, "chains": 2, "seed": 1, "initial": np.zeros(4)}, Elsewhere()
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
@@ -140,7 +131,6 @@ def test_a_changed_array_is_sent_anew():
 # -- what travels ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("files", [True, False])
 def test_the_model_travels_once_a_worker(files):
     model = regression(1_000)
@@ -155,7 +145,6 @@ def test_the_model_travels_once_a_worker(files):
     assert max(received for _, received in pool.log) < state
 
 
-@pytest.mark.exact
 def test_a_segment_carries_what_was_recorded_once():
     pool = Elsewhere()
     pdmp.sample(Telegraph(), executor=Segments(pool, WHOLE), events=4_000, seed=3)
@@ -163,7 +152,6 @@ def test_a_segment_carries_what_was_recorded_once():
     assert max(sent for sent, _ in pool.log) < 3_000
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("changed", [False, True])
 def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
     rng = np.random.default_rng(0)
@@ -188,7 +176,6 @@ def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
     assert found.potential(x) == model.potential(x)
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("offset", [8, mmap.ALLOCATIONGRANULARITY, 3 * mmap.ALLOCATIONGRANULARITY + 16])
 def test_maps_that_begin_further_on_in_their_file(offset, tmp_path):
     np.arange(20_000.0).tofile(tmp_path / "a")
@@ -198,7 +185,6 @@ def test_maps_that_begin_further_on_in_their_file(offset, tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickled), np.arange(20_000.0)[offset // 8 + 100 : offset // 8 + 5_000])
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("place", [0, 11_111, 39_999])
 @pytest.mark.parametrize("knows", [True, False])
 def test_a_file_that_was_replaced_is_sent_as_it_is_mapped(place, knows, tmp_path, monkeypatch):
@@ -222,7 +208,6 @@ def test_a_file_that_was_replaced_is_sent_as_it_is_mapped(place, knows, tmp_path
     assert len(pickle.loads(pickled, buffers=buffers)) == 0
 
 
-@pytest.mark.exact
 def test_a_private_map_is_not_read_from_its_file(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(5_000))
     array = np.load(tmp_path / "a.npy", mmap_mode="c")
@@ -237,7 +222,6 @@ def chain_of(process):
     return Chain(process.resolve(start), 0, start, sequence, budget=budget, warmup=0.0, store="moments")
 
 
-@pytest.mark.exact
 def test_arrays_that_arrive_read_only_can_be_written():
     model = regression()
     contents = Contents(chain_of(pdmp.ZigZag(model)))
@@ -253,7 +237,6 @@ def test_arrays_that_arrive_read_only_can_be_written():
     np.testing.assert_array_equal(found.design.data, model.design.data)
 
 
-@pytest.mark.exact
 def test_workers_of_one_machine_share_the_file():
     model = regression()
     contents = Contents(chain_of(pdmp.ZigZag(model)))
@@ -270,7 +253,6 @@ def test_workers_of_one_machine_share_the_file():
     assert contents.parcel.open() is None
 
 
-@pytest.mark.exact
 def test_without_room_for_a_file_the_contents_travel(monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
@@ -281,7 +263,6 @@ def test_without_room_for_a_file_the_contents_travel(monkeypatch):
     )
 
 
-@pytest.mark.exact
 def test_a_worker_keeps_few_parcels(monkeypatch):
     parcels = []
     opened = type(executors._open)()
@@ -294,7 +275,6 @@ def test_a_worker_keeps_few_parcels(monkeypatch):
     assert list(opened) == parcels[-executors.OPEN_PARCELS :]
 
 
-@pytest.mark.exact
 def test_workers_with_another_processor_are_told_of_once(monkeypatch):
     """Their machine code may have other last bits."""
     here, asked = executors.processor(), []
@@ -327,7 +307,6 @@ def test_workers_with_another_processor_are_told_of_once(monkeypatch):
     assert not [one for one in caught if "processors" in str(one.message)]
 
 
-@pytest.mark.exact
 def test_what_waits_for_the_contents_does_not_carry_them_too():
     """Of many chains that were returned, as many carry the contents as there are workers."""
 
@@ -371,7 +350,6 @@ class Raising(Telegraph):
         return contextlib.nullcontext()
 
 
-@pytest.mark.exact
 def test_a_failure_elsewhere_names_its_cause(monkeypatch):
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
     pool = Elsewhere()
@@ -381,7 +359,6 @@ def test_a_failure_elsewhere_names_its_cause(monkeypatch):
     assert not any(pool.opened[(pool.tasks - 1) % 2])  # the process that failed is not used again
 
 
-@pytest.mark.exact
 def test_ctrl_c_in_a_worker_ends_its_segment_only():
     """A terminal sends it to the workers too: they return what they have, and live on."""
     handler = signal.getsignal(signal.SIGINT)
@@ -396,7 +373,6 @@ def test_ctrl_c_in_a_worker_ends_its_segment_only():
         signal.signal(signal.SIGINT, handler)
 
 
-@pytest.mark.exact
 def test_ctrl_c_where_the_run_was_called_is_raised_after_the_segment():
     """Within machine code, or on the way to a function of the user's, it would be lost or end the process."""
     handler, here = signal.getsignal(signal.SIGINT), (platform.node(), os.getpid())
@@ -423,7 +399,6 @@ def test_ctrl_c_where_the_run_was_called_is_raised_after_the_segment():
         signal.signal(signal.SIGINT, handler)
 
 
-@pytest.mark.exact
 def test_ctrl_c_within_a_function_of_the_users_keeps_its_call(tmp_path):
     """In a segment in the main thread: the gradient is computed to its end, so that no call fails."""
     going, ended = tmp_path / "going", tmp_path / "ended"
@@ -461,7 +436,6 @@ def scaled(scale):
     return pdmp.models.from_function(potential, 2, initial=np.array([1.0, -2.0]))
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize(
     "where", ["threads", "a pool that has begun", "automatic", pytest.param("tempered", marks=pytest.mark.slow)]
 )
@@ -487,7 +461,6 @@ def test_threads_of_a_run_have_the_context_of_the_caller(where):
     assert np.abs(run.draws(50)).max() > 6.0
 
 
-@pytest.mark.exact
 def test_passes_over_rows_have_the_context_of_the_caller():
     token = SCALE.set(10.0)
     try:
@@ -496,7 +469,6 @@ def test_passes_over_rows_have_the_context_of_the_caller():
         SCALE.reset(token)
 
 
-@pytest.mark.exact
 def test_a_function_that_is_another_one_in_each_thread_is_refused():
     LOCAL.scale = 10.0
     model = scaled(lambda: getattr(LOCAL, "scale", 1.0))
@@ -511,7 +483,6 @@ def test_a_function_that_is_another_one_in_each_thread_is_refused():
         assert pdmp.sample(pdmp.BPS(noisy), events=100, seed=1, chains=2).events.tolist() == [100, 100]
 
 
-@pytest.mark.exact
 def test_a_process_that_cannot_be_pickled_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     process = Telegraph()
@@ -520,7 +491,6 @@ def test_a_process_that_cannot_be_pickled_is_named(monkeypatch):
         pdmp.sample(process, executor=Elsewhere(), events=10, seed=1)
 
 
-@pytest.mark.exact
 def test_classes_that_workers_cannot_import_travel_too(monkeypatch):
     """As those of a script or notebook do, by value."""
     pytest.importorskip("cloudpickle")
@@ -549,7 +519,6 @@ def test_classes_that_workers_cannot_import_travel_too(monkeypatch):
     assert not executors.imports_main(Elsewhere()) and executors.imports_main(spawned(1))
 
 
-@pytest.mark.exact
 def test_what_is_no_executor_is_refused():
     with pytest.raises(TypeError, match="`executor` must be a concurrent.futures.Executor, .* got int"):
         check_executor(4)
@@ -585,7 +554,6 @@ class Applied:
         return self.pool.apply_async(func, args, kwargs, callback, error_callback)
 
 
-@pytest.mark.exact
 def test_pools_with_apply_async():
     pool = Applied()
     assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=Segments(pool, WHOLE), **CALL))
@@ -594,22 +562,6 @@ def test_pools_with_apply_async():
     future = check_executor(pool).submit(divmod, 7, 2)
     assert future.result() == (3, 1)
     pool.pool.terminate()
-
-
-def test_a_pool_of_processes():
-    process = pdmp.BPS(pdmp.models.Gaussian([1.0, -0.5], [[1.5, 0.4], [0.4, 0.8]]), 0.5)
-    one = pdmp.sample(process, **CALL)
-    with spawned() as pool:
-        assert same(one, pdmp.sample(process, executor=pool, **CALL))
-
-
-def test_loky():
-    loky = pytest.importorskip("loky")
-    pool = loky.get_reusable_executor(max_workers=1)
-    try:
-        assert same(pdmp.sample(Walls(), **CALL), pdmp.sample(Walls(), executor=pool, **CALL))
-    finally:
-        pool.shutdown()
 
 
 SCRIPT = """
@@ -632,7 +584,6 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-@pytest.mark.exact
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs MPI")
 def test_mpi(tmp_path):

@@ -18,6 +18,8 @@ from pdmp.engine import result as result_module
 from pdmp.models.derived import Derived
 from tests.toys import Coupled, Ticks, Walls
 
+pytestmark = pytest.mark.exact
+
 needs_arviz = pytest.mark.skipif(importlib.util.find_spec("arviz") is None, reason="without ArviZ")
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="without pandas")
 
@@ -47,7 +49,6 @@ def groups(data):
 
 
 @needs_arviz
-@pytest.mark.exact
 @pytest.mark.slow
 def test_groups_of_a_model_with_terms():
     import arviz
@@ -81,7 +82,6 @@ def test_groups_of_a_model_with_terms():
 
 
 @needs_arviz
-@pytest.mark.exact
 def test_large_log_likelihoods_only_if_asked_for(monkeypatch):
     run = pdmp.sample(pdmp.ZigZag(regression()), events=200, seed=1)
     monkeypatch.setattr(export, "NUMBERS", 20 * 25 - 1)
@@ -95,7 +95,6 @@ def test_large_log_likelihoods_only_if_asked_for(monkeypatch):
 
 
 @needs_arviz
-@pytest.mark.exact
 def test_a_loaded_run_and_the_grid(tmp_path):
     model = regression()
     run = pdmp.sample(pdmp.ZigZag(model), events=500, chains=2, seed=1, store="grid", draws=30)
@@ -112,7 +111,6 @@ def test_a_loaded_run_and_the_grid(tmp_path):
         np.testing.assert_allclose(times[i], r.warmup + (rows + 1) * r.grid.spacing[0])
 
 
-@pytest.mark.exact
 def test_arviz_from_version_one(monkeypatch):
     calls = []
 
@@ -141,7 +139,6 @@ def gaussian_runs():
 
 
 @pytest.mark.slow
-@pytest.mark.exact
 @pytest.mark.parametrize("name", ["BPS", "Boomerang", "local"])
 def test_arviz_finds_about_the_effective_draws_of_the_path(name):
     run = pdmp.sample(gaussian_runs()[name], events=2_500, chains=4, seed=1, warmup=0.1)
@@ -154,7 +151,6 @@ def test_arviz_finds_about_the_effective_draws_of_the_path(name):
         assert posterior.sizes["draw"] == n and posterior.attrs["ess_ratio"] == ratio
 
 
-@pytest.mark.exact
 def test_the_number_of_draws_is_limited_by_the_events():
     short, long = (pdmp.sample(Ticks(), steps=steps, seed=1) for steps in (60, 3_000))
     assert export.choose_draws(short)[0] == 60
@@ -164,7 +160,6 @@ def test_the_number_of_draws_is_limited_by_the_events():
     assert 100 <= n <= 3_000 and 0.5 < ratio < 2.0
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("unknown", ["mean", "sd"])
 def test_the_number_of_draws_is_that_of_coordinates_whose_effective_draws_are_known(unknown, monkeypatch):
     target = pdmp.models.Gaussian([0.0, 1.0, 2.0, -1.0], [1.0, 4.0, 0.5, 2.0])
@@ -196,7 +191,6 @@ def models():
     }
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("name", list(models()))
 def test_log_likelihoods_are_terms_up_to_constants(name):
     model = models()[name]
@@ -211,7 +205,6 @@ def test_log_likelihoods_are_terms_up_to_constants(name):
     np.testing.assert_allclose(constant, np.broadcast_to(constant[0], constant.shape), atol=1e-11)
 
 
-@pytest.mark.exact
 def test_constants_of_a_normal_observation():
     model = models()["LinearGaussian"]
     x = np.array([0.2, -0.1])
@@ -221,7 +214,6 @@ def test_constants_of_a_normal_observation():
         model.pointwise_log_likelihood(np.zeros(3))
 
 
-@pytest.mark.exact
 def test_models_without_terms_have_none():
     assert pdmp.models.Gaussian([0.0], [1.0]).log_likelihoods(np.zeros(1)) == {}
     assert positive().log_likelihoods(np.zeros(3)) == {} == positive().observed_data()
@@ -230,7 +222,6 @@ def test_models_without_terms_have_none():
 # -- tables, quantiles, intervals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.exact
 def test_named_parameters():
     run = pdmp.sample(pdmp.ZigZag(positive()), events=600, chains=2, seed=1)
     draws = run.draws(1_000)
@@ -243,7 +234,6 @@ def test_named_parameters():
 
 
 @needs_pandas
-@pytest.mark.exact
 def test_data_frames(monkeypatch):
     run = pdmp.sample(pdmp.ZigZag(positive()), events=600, chains=2, seed=1)
     frame = run.to_dataframe(30)
@@ -267,7 +257,6 @@ def with_draws(draws, lengths=(1.0, 1.0)):
     return run
 
 
-@pytest.mark.exact
 def test_quantiles_by_hand():
     draws = np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
     run = with_draws(draws)
@@ -281,7 +270,6 @@ def test_quantiles_by_hand():
             run.quantile(q)
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize(("numbers", "dim", "draws"), [(10**9, 1, 8_000), (2_400, 4, 300), (100, 4, 50)])
 def test_quantiles_are_of_so_many_draws(numbers, dim, draws, monkeypatch):
     """16,000 of all chains; of many coordinates fewer, and of each chain 50 at least."""
@@ -292,7 +280,6 @@ def test_quantiles_are_of_so_many_draws(numbers, dim, draws, monkeypatch):
     assert asked == [draws]
 
 
-@pytest.mark.exact
 def test_intervals_by_hand():
     draws = np.array([[[0.0], [1.0], [1.1], [1.2], [1.3]], [[1.4], [5.0], [6.0], [7.0], [9.0]]])
     np.testing.assert_allclose(with_draws(draws).hdi(0.5), [[1.0, 1.4]])  # five of ten draws
@@ -303,7 +290,6 @@ def test_intervals_by_hand():
             with_draws(draws).hdi(prob)
 
 
-@pytest.mark.exact
 @pytest.mark.filterwarnings("ignore:the extrapolated variance")
 def test_copies_and_stores():
     run = pdmp.sample(Coupled(), steps=200, seed=1)
@@ -319,7 +305,6 @@ def test_copies_and_stores():
             run.at(0.5)
 
 
-@pytest.mark.exact
 def test_intervals_pool_chains_by_their_lengths():
     draws = np.stack([np.full((50, 1), 1.0), np.full((50, 1), 2.0), np.full((50, 1), 3.0)])
     parts = draws, [1.0, 1.0, 8.0]
@@ -328,7 +313,6 @@ def test_intervals_pool_chains_by_their_lengths():
     assert quantiles(np.array(ENDS), out, [1.0, 1.0])[:, 0].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.exact
 def test_tables_of_html():
     run = pdmp.sample(pdmp.ZigZag(positive()), events=300, seed=1)
     run.variables = {"<b>": (3,)}

@@ -26,6 +26,8 @@ from tests.engine.helpers_requirements import MODULE, module
 from tests.engine.helpers_run import same
 from tests.toys import Telegraph
 
+pytestmark = pytest.mark.exact
+
 CALL = {"events": 25, "chains": 3, "seed": 3, "warmup": 0.1}
 FAR = {  # what differs, and whether it is known before values are compared
     "named": ("slope=1.0):", "slope=2.0):", True),
@@ -98,7 +100,6 @@ def refused(process, executor, match):
     assert caught.value.run.events.sum() == 0
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("edit", EDITS)
 def test_another_version_of_a_function_is_refused_by_name(edit, users):
     old, new, name = EDITS[edit]
@@ -107,7 +108,6 @@ def test_another_version_of_a_function_is_refused_by_name(edit, users):
     refused(process_of(users.function), There(MODULE.replace(old, new)), text)
 
 
-@pytest.mark.exact
 def test_who_refuses_once_refuses_again(users):
     """What was refused is not kept as opened, by either of two workers."""
     old, new, _ = EDITS["body"]
@@ -124,14 +124,12 @@ def test_who_refuses_once_refuses_again(users):
     assert there.opened == [{}, {}]
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("edit", VALUES)
 def test_other_tables_are_another_potential(edit, users):
     text = "computes another potential of FunctionModel with the same functions; give it the same files, data and"
     refused(process_of(users.function), There(MODULE.replace(*VALUES[edit])), text)
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("name", FAR)
 def test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is(name, users):
     old, new, is_code = FAR[name]
@@ -148,7 +146,6 @@ def test_what_no_value_shows_is_compared_where_a_call_leaves_it_as_it_is(name, u
     assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
 
 
-@pytest.mark.exact
 def test_what_a_function_remembers_of_each_point_is_its_own(users):
     """A second run finds what the first one has kept, and a worker does not have it."""
     process = process_of(users.remembering)
@@ -158,7 +155,6 @@ def test_what_a_function_remembers_of_each_point_is_its_own(users):
     assert len(users.memory) > 50
 
 
-@pytest.mark.exact
 def test_values_are_compared_far_from_the_start(monkeypatch):
     """A limit that a function reads, at three standard deviations."""
 
@@ -197,7 +193,6 @@ class Steep(pdmp.Model):
 
 
 @plain_only
-@pytest.mark.exact
 def test_values_of_a_users_class_are_compared(monkeypatch):
     process, x = pdmp.ZigZag(Steep(dim=1)), np.zeros(1)
     required = requirements.with_potential(requirements.requirements_of([process]), process, x)
@@ -207,7 +202,6 @@ def test_values_of_a_users_class_are_compared(monkeypatch):
         requirements.check_potential(required, process, x)
 
 
-@pytest.mark.exact
 def test_what_changes_no_path_is_not_refused(users):
     """A comment, a docstring, a line that is never reached, and what a function keeps between calls."""
     text = MODULE
@@ -219,7 +213,6 @@ def test_what_changes_no_path_is_not_refused(users):
     assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=there, **CALL))
 
 
-@pytest.mark.exact
 @pytest.mark.filterwarnings("ignore:`potential_and_gradient` returns another U")  # than when the model was made
 def test_an_object_travels_and_its_class_does_not(users):
     refused(
@@ -230,7 +223,6 @@ def test_an_object_travels_and_its_class_does_not(users):
     assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize(
     "old, new, name",
     [
@@ -246,13 +238,11 @@ def test_another_version_of_a_process_is_refused(old, new, name, users):
     refused(process, There(MODULE.replace(old, new)), rf"has another .*users_module\.{name}\b")
 
 
-@pytest.mark.exact
 def test_a_worker_without_the_function_is_named(users):
     there = There(MODULE.replace("class Target", "class Other"))
     refused(process_of(users.Target()), there, "cannot load the process .*Target.*; restart the workers with the same")
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize("name", ["pdmp", "numpy", "numba", "scipy", "llvmlite", "Python"])
 def test_another_version_of_a_library_is_refused(name, users):
     versions = requirements.versions() | {name: "0.0.1"}
@@ -260,7 +250,6 @@ def test_another_version_of_a_library_is_refused(name, users):
     refused(Telegraph(), There(patches=[(requirements, "versions", lambda: versions)]), text)
 
 
-@pytest.mark.exact
 def test_the_version_of_this_package_is_that_of_its_files(tmp_path, monkeypatch):
     found = []
     for text, begun in (("a = 1", 2e12), ("a = 2", 2e12), ("a = 2", 0.0)):
@@ -273,7 +262,6 @@ def test_the_version_of_this_package_is_that_of_its_files(tmp_path, monkeypatch)
     assert ["edited after" in text for text in found] == [False, False, True]
 
 
-@pytest.mark.exact
 def test_a_function_that_reads_something_else_is_another_potential(users, monkeypatch):
     """No hash knows what it reads; only its values tell."""
     monkeypatch.setenv("PDMP_TEST_MEAN", "0.0")
@@ -282,7 +270,6 @@ def test_a_function_that_reads_something_else_is_another_potential(users, monkey
     refused(process, There(patches=[(os, "environ", {"PDMP_TEST_MEAN": "0.001"})]), "computes another potential")
 
 
-@pytest.mark.exact
 def test_a_potential_that_is_another_each_time_is_not_compared():
     rng = np.random.default_rng(0)
     process = pdmp.ZigZag(pdmp.models.from_function(lambda x: (float(x @ x) / 2 + 1e-8 * rng.random(), x), 2))
@@ -295,7 +282,6 @@ def test_a_potential_that_is_another_each_time_is_not_compared():
     )
 
 
-@pytest.mark.exact
 def test_passes_over_rows_are_refused_with_other_tables_too(users):
     """Of a formula there are no values to compare: what its functions name must be the same."""
     required = requirements.requirements_of([users.formula], tables=True)
@@ -308,7 +294,6 @@ def test_passes_over_rows_are_refused_with_other_tables_too(users):
     requirements.check(required, [users.formula])
 
 
-@pytest.mark.exact
 def test_what_a_formula_reads_of_a_module_is_compared(users):
     """In whatever way: as a function, or as a number, but not what else the module has."""
     pytest.importorskip("formulae")
@@ -328,7 +313,6 @@ def test_what_a_formula_reads_of_a_module_is_compared(users):
             requirements.check(required, [recipe(other)])
 
 
-@pytest.mark.exact
 def test_names_of_the_script_that_runs_are_one():
     """Workers import it as `__mp_main__`, those of MPI as `__worker__`."""
     found = []
@@ -346,7 +330,6 @@ def another_path(folder):
     sys.path.insert(0, folder)
 
 
-@pytest.mark.exact
 @pytest.mark.slow
 def test_a_pool_whose_workers_have_another_module(tmp_path, monkeypatch):
     for folder, shift in (("here", "0.0"), ("there", "3.0")):
@@ -365,7 +348,6 @@ def test_a_pool_whose_workers_have_another_module(tmp_path, monkeypatch):
                 refused(process, pool, r"another users_module\.function, of the file .*there/.* \(here .*/here/")
 
 
-@pytest.mark.exact
 def test_a_module_that_a_function_would_import_is_compared_before_it_has(tmp_path, monkeypatch):
     """Neither process has come to the import; one that cannot be imported tells nothing; libraries are not imported."""
     monkeypatch.syspath_prepend(tmp_path)

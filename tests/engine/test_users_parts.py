@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pdmp.engine import preflight
 from pdmp.engine.preflight import _check_dependents
 from pdmp.engine.storage import copied
 from pdmp.process import DATA
+from tests.engine.helpers_run import method
 
 pytestmark = pytest.mark.exact
 
@@ -51,65 +53,35 @@ def another(base, **methods):
 # -- what the event loop keeps ---------------------------------------------------------------------------------------
 
 
-def jump_at_another_time(self, state, i, now, rng):
-    state.now[0] += 0.1
-    state.v[0] = -state.v[0]
-    return 0
+REST = {
+    "clock": "return now + rng.standard_exponential() / 5.0, 5.0",
+    "rate": "return 1.0",
+    "jump": "state.v[0] = -state.v[0]\nreturn 0",
+}
 
 
-def jump_from_the_past(self, state, i, now, rng):
-    state.moved[0] -= 0.1
-    state.v[0] = -state.v[0]
-    return 0
-
-
-def jump_that_counts(self, state, i, now, rng):
-    state.counts[1] += 1
-    state.v[0] = -state.v[0]
-    return 0
-
-
-def rate_with_a_bound(self, state, i, now, rng):
-    state.bounds[i] = 2.0
-    return 1.0
-
-
-def rate_that_delays(self, state, i, now, rng):
-    state.keys[0] += 0.1
-    return 1.0
-
-
-def rate_that_forgives(self, state, i, now, rng):
-    state.excess[1] = 3.0
-    return 1.0
-
-
-def clock_that_is_drawn_again(self, state, i, now, rng):
-    state.pending[1] = 2
-    return now + rng.standard_exponential() / 5.0, 5.0
-
-
-def clock_of_another_place(self, state, i, now, rng):
-    state.place[0] = 1
-    return now + rng.standard_exponential() / 5.0, 5.0
+def writing(name, line):
+    """A method that begins with this line."""
+    return method(name, f"{line}\n{REST[name]}", globals())
 
 
 @pytest.mark.parametrize(
-    ("method", "changed"),
+    ("name", "line"),
     [
-        (jump_at_another_time, r"`jump` of Mine changes `state.now\[0\]`"),
-        (jump_from_the_past, r"`jump` of Mine changes `state.moved\[0\]`"),
-        (jump_that_counts, r"`jump` of Mine changes `state.counts\[1\]`"),
-        (rate_with_a_bound, r"`rate` of Mine changes `state.bounds\[0\]`"),
-        (rate_that_delays, r"`rate` of Mine changes `state.keys\[0\]`"),
-        (rate_that_forgives, r"`rate` of Mine changes `state.excess\[1\]`"),
-        (clock_that_is_drawn_again, r"`clock` of Mine changes `state.pending\[1\]`"),
-        (clock_of_another_place, r"`clock` of Mine changes `state.place\[0\]`"),
+        ("jump", "state.now[0] += 0.1"),
+        ("jump", "state.moved[0] -= 0.1"),
+        ("jump", "state.counts[1] += 1"),
+        ("rate", "state.bounds[0] = 2.0"),
+        ("rate", "state.keys[0] += 0.1"),
+        ("rate", "state.excess[1] = 3.0"),
+        ("clock", "state.pending[1] = 2"),
+        ("clock", "state.place[0] = 1"),
     ],
 )
-def test_what_the_event_loop_keeps_is_not_written_to(method, changed):
-    with pytest.raises(TypeError, match=f"^{changed}: the event loop keeps it.$"):
-        pdmp.sample(another(Normal, **{method.__name__.partition("_")[0]: method})(), events=20, seed=1)
+def test_what_the_event_loop_keeps_is_not_written_to(name, line):
+    changed = re.escape(f"`{name}` of Mine changes `{line.split()[0]}`: the event loop keeps it.")
+    with pytest.raises(TypeError, match=f"^{changed}$"):
+        pdmp.sample(another(Normal, **{name: writing(name, line)})(), events=20, seed=1)
 
 
 # -- which clocks are drawn anew ------------------------------------------------------------------------------------
@@ -176,33 +148,21 @@ def test_the_rates_that_an_event_changes_are_said_at_the_time_of_their_proposal(
 # -- random numbers and arrays of methods that Python runs -----------------------------------------------------------
 
 
-def velocity_of_numpy(self, x, rng):
-    return np.array([np.random.choice([-1.0, 1.0])])  # noqa: NPY002
-
-
-def velocity_of_a_helper(self, x, rng):
-    return drawn()
-
-
 def drawn():
     return np.array([random.choice([-1.0, 1.0])])
 
 
-def memory_of_numpy(self, x, rng):
-    return (np.random.default_rng().standard_normal(2),)
-
-
 @pytest.mark.parametrize(
-    ("name", "method", "source"),
+    ("name", "given", "source"),
     [
-        ("velocity", velocity_of_numpy, "np.random"),
-        ("velocity", velocity_of_a_helper, "random"),
-        ("memory", memory_of_numpy, "np.random"),
+        ("velocity", lambda self, x, rng: np.array([np.random.choice([-1.0, 1.0])]), "np.random"),  # noqa: NPY002
+        ("velocity", lambda self, x, rng: drawn(), "random"),
+        ("memory", lambda self, x, rng: (np.random.default_rng().standard_normal(2),), "np.random"),
     ],
 )
-def test_a_start_that_no_seed_repeats_is_refused(name, method, source):
+def test_a_start_that_no_seed_repeats_is_refused(name, given, source):
     with pytest.raises(TypeError, match=f"^`{name}` of Mine uses `{source}`, whose numbers no `seed` repeats"):
-        pdmp.sample(another(Normal, **{name: method})(), events=20, seed=1)
+        pdmp.sample(another(Normal, **{name: given})(), events=20, seed=1)
 
 
 KEPT = np.zeros(1)
@@ -460,7 +420,7 @@ class Replaced(Normal):
 
 @pytest.mark.parametrize("cls", [Replaced, pdmp.BPS])
 def test_a_method_that_was_replaced_is_refused(cls, monkeypatch):
-    monkeypatch.setattr(cls, "jump", pdmp.compiled(jump_at_another_time))
+    monkeypatch.setattr(cls, "jump", pdmp.compiled(writing("jump", "state.now[0] += 0.1")))
     process = Replaced() if cls is Replaced else pdmp.BPS(MODEL, refresh_rate=1.0)
     with pytest.raises(TypeError, match=f"^`jump` of {cls.__name__} was replaced after the class was defined"):
         pdmp.sample(process, events=10, seed=1)
@@ -507,12 +467,8 @@ class Beginning(Normal):
         return (self.kept.astype(float),)
 
 
-def faster(self, x, rng):
-    return np.array([0.7])
-
-
-def fuller(self, x, rng):
-    return (np.ones(2),)
+def beginning(**methods):
+    return type("Beginning", (Beginning,), {"__module__": __name__, **methods})()
 
 
 @pytest.mark.parametrize(
@@ -521,8 +477,8 @@ def fuller(self, x, rng):
         lambda: Beginning(0.9),
         lambda: Beginning(kept=1),
         lambda: Beginning(name="b"),
-        lambda: type("Beginning", (Beginning,), {"__module__": __name__, "velocity": faster})(),
-        lambda: type("Beginning", (Beginning,), {"__module__": __name__, "memory": fuller})(),
+        lambda: beginning(velocity=lambda self, x, rng: np.array([0.7])),
+        lambda: beginning(memory=lambda self, x, rng: (np.ones(2),)),
     ],
     ids=["speed", "kept", "name", "velocity", "memory"],
 )

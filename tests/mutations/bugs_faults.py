@@ -38,7 +38,7 @@ BUGS = [
         (
             "failing gradient: counts of a loop that raised are left behind",
             CHAIN,
-            "        state.counts[EVENTS] = state.counts[KINDS:].sum()\n",
+            "        self.state.counts[EVENTS] = self.state.counts[KINDS:].sum()\n",
             "",
             GRADIENTS,
         ),
@@ -79,9 +79,9 @@ BUGS = [
         ),
         (
             "bad values: constructors do not look",
-            "pdmp/native/classes.py",
-            "            if isinstance(value, (int, float, str)):\n                continue",
-            "            if value is not None:\n                continue",
+            "pdmp/native/representation.py",
+            "for place, value in enumerate(args):",
+            "for place, value in ():",
             VALUES,
         ),
         (

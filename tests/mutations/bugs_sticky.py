@@ -11,7 +11,7 @@ BOUNDED = "tests/processes/test_bounded.py"
 BUGS = [
     Bug(name, file, old, new, tests)
     for name, file, old, new, tests in [
-        ("sticky: from a file each chain has the times of the first", "pdmp/engine/result.py", 'begin = f"chain/{i}/accumulated/"', 'begin = "chain/0/accumulated/"', (f"{STICKY}::test_inclusion_survives_a_file",)),
+        ("sticky: from a file each chain has the times of the first", "pdmp/engine/result.py", '"accumulated/"): array for', '"accumulated/"): arrays[f"chain/0/{name}"] for', (f"{STICKY}::test_inclusion_survives_a_file",)),
         ("sticky: time goes to the next model", "pdmp/processes/sticky.py", "            memory.occupied[memory.model[0]] += now - memory.changed[0]\n            memory.changed[0] = now\n            memory.model[0] ^= 1 << k\n", "            memory.model[0] ^= 1 << k\n            memory.occupied[memory.model[0]] += now - memory.changed[0]\n            memory.changed[0] = now\n", (STICKY,)),
         ("sticky Zig-Zag: a flip keeps the time of freezing", "pdmp/processes/extended.py", "sparse.hstack([reaches @ watches.T, rings])", "sparse.hstack([sparse.csr_array((inner.clocks, watches.shape[0]), dtype=np.int32), rings])", (STICKY, STICKY_LAWS)),
         ("inclusion: chains weigh the same", "pdmp/diagnostics/variable_selection.py", 'found = sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)', 'found = sum(r.accumulated["included"] / r.length for r in records) / len(records)', (STICKY,)),

@@ -12,11 +12,12 @@ import discrete
 import pdmp
 from pdmp.native.representation import _kept, call_text, short
 
+pytestmark = pytest.mark.exact
+
 TARGET = pdmp.models.Gaussian([0.0, 1.5], [1.0, 4.0])
 TEXT = "Gaussian(mean=[0, 1.5], precision=[1, 4])"
 
 
-@pytest.mark.exact
 def test_the_class_and_what_differs_from_its_defaults():
     assert repr(TARGET) == TEXT
     assert repr(pdmp.BPS(TARGET)) == f"BPS({TEXT})"
@@ -31,7 +32,6 @@ def quadratic(x):
     return 0.5 * x @ x, x
 
 
-@pytest.mark.exact
 def test_it_survives_what_a_run_does_with_it():
     process = pdmp.BPS(TARGET, refresh_rate=2.0)
     assert repr(pickle.loads(pickle.dumps(process))) == repr(process)
@@ -40,7 +40,6 @@ def test_it_survives_what_a_run_does_with_it():
     assert repr(run.process) == repr(process)
 
 
-@pytest.mark.exact
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -61,7 +60,6 @@ def test_values(value, text):
     assert short(value) == text
 
 
-@pytest.mark.exact
 def test_a_class_of_ones_own():
     class Mine(pdmp.Model):
         scale: float
@@ -85,7 +83,6 @@ def test_a_class_of_ones_own():
     assert repr(ragged).startswith("<") and ragged.scale == [[1.0], [2.0, 3.0]]
 
 
-@pytest.mark.exact
 def test_what_equals_its_default():
     """What is the default itself, though it does not equal itself; an array is not the number that its entries are."""
 
@@ -106,14 +103,12 @@ def test_what_equals_its_default():
     assert repr(Mine(widths=np.ones(2))) == "Mine(widths=[1, 1])"
 
 
-@pytest.mark.exact
 def test_what_is_kept_of_a_call_for_messages():
     """Numbers and objects that keep theirs, those of options too; and no truth values."""
     given = {"self": TARGET, "a": 2.0, "b": True, "c": "auto", "options": {"d": 3, "e": False}, "target": TARGET}
     assert _kept(given) == {"a": 2.0, "d": 3, "target": TARGET}
 
 
-@pytest.mark.exact
 def test_what_is_short_and_what_is_named():
     def f(self, target, *, metric):
         """As a constructor."""

@@ -6,8 +6,9 @@ It is all in the records of the run, so that a loaded run answers too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,7 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.interfaces.report import Report
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pdmp.models.base import Model
+from pdmp.models.base import Model
 
 #: Restarts of all chains together below which shares are not known; and of the shares, U and tails the effective draws
 #: below which a run says so that was asked for none.
@@ -41,6 +38,8 @@ EXPECTED, MISSED = 0.02, 0.1
 #: replicas hardly come; scans for which one stays there at a stretch, where no budget makes the share known.
 ABOVE, STAYED = 5.0, 1_500
 LARGE, NOISE = 1.05, 8.0  #: R-hat of U and of shares above which chains disagree, plus its noise for n draws, NOISE / n
+#: What is kept of a reference, and of the modes that were found beforehand.
+PARTS, KNOWN = ("weights", "means", "roots", "freedoms"), ("centres", "roots", "masses")
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,7 @@ class LogBayesFactor(NamedTuple):
 
 
 def of_tempered(run: Run, what: str) -> dict[str, np.ndarray]:
-    """The arrays that a tempered run has kept, those of its first chain.
-
-    Raises
-    ------
-    ValueError
-        For a run that is not tempered, or has no path.
-    """
+    """The arrays that a tempered run has kept, those of its first chain; a `ValueError` for another run."""
     kept = [record.accumulated for record in run.records if "rungs/betas" in record.accumulated]
     if not kept or len(kept) < run.chains:
         raise ValueError(f"`{what}` is for a tempered run, of pdmp.sample(model, tempered=True).")
@@ -120,10 +113,7 @@ def traces(run: Run, name: str) -> list[np.ndarray]:
 def evidence_of(run: Run) -> LogEvidence:
     """log Z of a tempered run, with the constants that U leaves out where its model knows them.
 
-    Warns
-    -----
-    UserWarning
-        Where it does not: log Z is then no marginal likelihood.
+    Where it does not a warning says that log Z is no marginal likelihood.
     """
     found = integral_of(run)
     omitted = float(of_tempered(run, "log_evidence").get("rungs/omitted", np.zeros(1))[0])
@@ -164,15 +154,7 @@ def unsettled(known: LogEvidence, larger: str, or_else: str = "") -> list[str]:
 def evidence_of_draws(run: Run, model: Model) -> LogEvidence:
     """log Z of a model from a run that is not tempered, of a posterior with one mode: by `bridged`.
 
-    Warns
-    -----
-    UserWarning
-        Where it is not settled.
-
-    Raises
-    ------
-    ValueError
-        For a run that is too short.
+    It warns where that is not settled; a `ValueError` for a run that is too short.
     """
     draws = diagnostic_draws(run)
     if draws is None or draws.shape[1] < 16:
@@ -188,8 +170,7 @@ def evidence_of_draws(run: Run, model: Model) -> LogEvidence:
 
 def mixture_of(kept: dict[str, np.ndarray]) -> tuple[Mixture, np.ndarray]:
     """The reference, and the mode of each of its components."""
-    parts = (kept[f"reference/{name}"] for name in ("weights", "means", "roots", "freedoms"))
-    return Mixture(*parts), kept["reference/modes"]
+    return Mixture(*(kept[f"reference/{name}"] for name in PARTS)), kept["reference/modes"]
 
 
 def indicators(run: Run, draws: np.ndarray) -> np.ndarray:
@@ -309,26 +290,19 @@ class TemperedReport(Report):
 
     def accumulated(self, process: Any, state: Any, since: float, end: float) -> dict[str, np.ndarray]:
         """The ladder, W and U of scans, and the reference with its modes."""
-        memory, reference = state.memory, process.reference
-        counted, used = max(int(memory.counted[0]), 1), int(memory.trace.used[0])
-        return {
+        memory, trace = state.memory, state.memory.trace
+        counted, used = max(int(memory.counted[0]), 1), int(trace.used[0])
+        kept = {f"rungs/{name}": getattr(trace, name) for name in ("spacing", "lowest", "place")}
+        kept |= {f"reference/{name}": getattr(process.reference, name) for name in PARTS}
+        kept |= {f"known/{name}": part for name, part in zip(KNOWN, process.known, strict=True)}
+        return {name: array.copy() for name, array in kept.items()} | {
             "rungs/betas": process.betas.copy(),
             "rungs/omitted": np.array([process.model.omitted()]),
             "rungs/rejections": memory.rejected / counted,
             "rungs/acceptances": memory.accepted[1:] / counted,
-            "rungs/works": memory.trace.works[:used].copy(),
-            "rungs/potentials": memory.trace.potentials[:used].copy(),
-            "rungs/spacing": memory.trace.spacing.copy(),
-            "rungs/lowest": memory.trace.lowest.copy(),
-            "rungs/place": memory.trace.place.copy(),
-            "reference/weights": reference.weights.copy(),
-            "reference/means": reference.means.copy(),
-            "reference/roots": reference.roots.copy(),
-            "reference/freedoms": reference.freedoms.copy(),
+            "rungs/works": trace.works[:used].copy(),
+            "rungs/potentials": trace.potentials[:used].copy(),
             "reference/modes": process.modes.copy(),
-            "known/centres": process.known[0].copy(),
-            "known/roots": process.known[1].copy(),
-            "known/masses": process.known[2].copy(),
             "known/narrowest": np.array([process.narrowest]),
         }
 
@@ -383,7 +357,7 @@ def _missed(run, draws, log_z):
     kept = of_tempered(run, "modes")
     d = run.dim
     x = draws.reshape(-1, d)
-    for centre, root, mass in zip(kept["known/centres"], kept["known/roots"], kept["known/masses"], strict=True):
+    for centre, root, mass in zip(*(kept[f"known/{name}"] for name in KNOWN), strict=True):
         expected = math.exp(min(0.0, mass - log_z))
         if expected < EXPECTED:
             continue

@@ -89,19 +89,10 @@ def bridged(
 ) -> LogEvidence:
     """log of the integral of exp(-U), between a normal law and draws of a run: two rungs, by the same estimates.
 
-    The law has mean and covariance of the first half of each chain; the draws are of the second.
-
-    Parameters
-    ----------
-    draws : ndarray, shape (chains, n, d)
-    effective : float
-        To how many independent draws the first halves come, about: correlations that so many do not show are made less
-        (Schäfer & Strimmer 2005, Stat. Appl. Genet. Mol. Biol. 4, section 2.4).
-    potential : callable
-        U.
-    points : int
-        Of each chain, at most: U is computed at as many draws, and at as many of the law.
-    rng : numpy.random.Generator
+    The law has mean and covariance of the first half of each chain; the `draws` (chains, n, d) are of the second. The
+    first halves come to `effective` independent draws, about: correlations that so many do not show are made less
+    (Schäfer & Strimmer 2005, Stat. Appl. Genet. Mol. Biol. 4, section 2.4). U, the `potential`, is computed at `points`
+    draws of each chain, at most, and at as many of the law.
     """
     chains, n, d = draws.shape
     half = n // 2
@@ -123,15 +114,7 @@ def bridged(
 
 
 def log_evidence(works: Sequence[np.ndarray], betas: np.ndarray) -> LogEvidence:
-    """The estimates.
-
-    Parameters
-    ----------
-    works : sequence of ndarray, shape (n, N)
-        For each chain W at the rungs, scan by scan. +inf is allowed, where the target has zero density.
-    betas : ndarray, shape (N,)
-        Inverse temperatures from 0 to 1.
-    """
+    """The estimates from W (n, N) of each chain, scan by scan; +inf is allowed, where the density is zero."""
     whole = np.concatenate(works)
     n = len(whole)
     value = forward = backward = 0.0

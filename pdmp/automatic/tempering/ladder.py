@@ -34,13 +34,7 @@ def wanted(barrier: float) -> int:
 def rungs(betas: np.ndarray, rejections: np.ndarray, n: int) -> np.ndarray:
     """n inverse temperatures, between neighbours of which the barrier has equal shares.
 
-    Parameters
-    ----------
-    betas : ndarray, shape (m,)
-        At which rejections were seen, from 0 to 1.
-    rejections : ndarray, shape (m - 1,)
-        Mean probabilities that a swap of neighbours is rejected.
-    n : int
+    From mean probabilities (m - 1,) that swaps of neighbours among `betas` (m,), from 0 to 1, were rejected.
     """
     cumulative = np.append(0.0, np.cumsum(np.maximum(rejections, LEAST_REJECTION)))
     found = np.interp(np.linspace(0.0, cumulative[-1], n), cumulative, betas)

@@ -93,17 +93,9 @@ def spread(earlier: list[np.ndarray], dim: int, rng: np.random.Generator) -> np.
 def along_lines(
     target: Evaluations, paths: tuple[Path, ...], begun: np.ndarray, rng: np.random.Generator
 ) -> tuple[tuple[Path, ...], int]:
-    """The paths with further ones, and how many lines were looked along.
+    """The paths, each with a Gaussian, and further ones; and how many lines were looked along.
 
-    Parameters
-    ----------
-    target : Evaluations
-    paths : tuple of Path
-        Each with a Gaussian.
-    begun : ndarray, shape (d,)
-        Around which they have begun: lines reach at least twice as far as it and the known modes are.
-    rng : numpy.random.Generator
-        Of directions, and of the paths' ELBOs.
+    Lines reach at least twice as far as the known modes and the point `begun` (d,) are, around which paths have begun.
     """
     known, looked, wasted = Known(paths), {}, 0
     lines = number(len(begun))

@@ -38,23 +38,8 @@ def tempered(
     1. starts and a metric as of `pdmp.auto`, and modes that no chain is in;
     2. rounds of tempering (`pdmp.automatic.tempering.rounds`).
 
-    Parameters
-    ----------
-    model : Model
-        Of at most `DENSE` dimensions.
-    chains : int
-        Ladders.
-    seeds : list of numpy.random.SeedSequence
-        Of the starts, the metric, the further paths, and the rounds.
-    initial : array_like, optional
-        As of `pdmp.auto`.
-    acceptance : float, optional
-        At which the steps of all rungs aim.
-
-    Warns
-    -----
-    UserWarning
-        Of what passes over many rows cost, before the run.
+    The `seeds` are of the starts, the metric, the further paths, and the rounds; steps of all rungs aim at
+    `acceptance`. It warns of what passes over many rows cost, before the run.
     """
     if model.n_data >= MANY_ROWS:
         why = "`target_acceptance` is of Hamiltonian paths"

@@ -29,7 +29,7 @@ Mikami (2001) for even and odd swaps. Neal (2011), MCMC using Hamiltonian dynami
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,11 +40,9 @@ from pdmp.gradients import as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.native.classes import ByAddress, compiled, inlined
+from pdmp.native.records import Count, Flag, Vector, zeros
 from pdmp.native.velocities import dot, finite
-from pdmp.process import ADAPTING, CERTAIN, DATA, Process
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.process import ADAPTING, CERTAIN, DATA, Process, State
 
 #: Steps of a path, at most: of a target that the reference fits, and of another one. One path in two has one step, one
 #: in four has two, one in eight has four …
@@ -60,11 +58,11 @@ class Trace(NamedTuple):
 
     works: np.ndarray  #: (rows, N) W at each rung, before the swaps
     potentials: np.ndarray  #: (rows,) U at the target
-    used: np.ndarray  #: (1,) rows so far
+    used: Count  #: rows so far
     spacing: np.ndarray  #: (1,) scans from one to the next
-    since: np.ndarray  #: (1,) scans since the last one
+    since: Count  #: scans since the last one
     lowest: np.ndarray  #: (1,) the least W at the target, of all scans
-    place: np.ndarray  #: (d,) where that was
+    place: Vector  #: where that was
 
 
 class TemperedMemory(NamedTuple):
@@ -76,22 +74,22 @@ class TemperedMemory(NamedTuple):
     slopes: np.ndarray  #: (N, d) ∇U₀ there
     potentials: np.ndarray  #: (N,) U there
     heights: np.ndarray  #: (N,) U₀ there
-    known: np.ndarray  #: (1,) whether all these have been evaluated
+    known: Flag  #: whether all these have been evaluated
     came: np.ndarray  #: (N,) where replica r has been last: 1 at the reference, -1 at the target, 0 at neither yet
-    x: np.ndarray  #: (d,) the proposal
-    gradient: np.ndarray  #: (d,)
-    slope: np.ndarray  #: (d,)
-    u: np.ndarray  #: (d,) momentum, in coordinates in which the mass is the identity
-    force: np.ndarray  #: (d,) ∇U_β
+    x: Vector  #: the proposal
+    gradient: Vector
+    slope: Vector
+    u: Vector  #: momentum, in coordinates in which the mass is the identity
+    force: Vector  #: ∇U_β
     log_steps: np.ndarray  #: (N,) log ε of each rung
-    scans: np.ndarray  #: (1,) scans so far
-    counted: np.ndarray  #: (1,) of them after the warm-up
+    scans: Count  #: scans so far
+    counted: Count  #: of them after the warm-up
     accepted: np.ndarray  #: (N,) sums of the probabilities of acceptance, after the warm-up
     rejected: np.ndarray  #: (N - 1,) sums of 1 - α of all pairs, after the warm-up
     squares: np.ndarray  #: (N, d, d) sums of ∇U_β∇U_βᵀ, if it learns, after the warm-up
-    restarts: np.ndarray  #: (1,) after the warm-up
-    trips: np.ndarray  #: (1,) round trips after the warm-up
-    undefined: np.ndarray  #: (1,) draws of the reference where U is not a number
+    restarts: Count  #: after the warm-up
+    trips: Count  #: round trips after the warm-up
+    undefined: Count  #: draws of the reference where U is not a number
     trace: Trace
     mixture: MixtureMemory
     within: tuple  #: what evaluations need, or the explorer of the upper rung
@@ -113,24 +111,10 @@ class TemperedRecipe(Recipe):
 class Tempered(Process):
     """Non-reversible parallel tempering from a reference to exp(-U).
 
-    Parameters
-    ----------
-    target : Model
-    reference : Mixture
-    betas : ndarray, shape (N,)
-        Inverse temperatures, from 0 to 1.
-    roots : ndarray, shape (N, d, d)
-        For each rung L, lower triangular, where (L Lᵀ)⁻¹ is its mass.
-    steps : ndarray, shape (N,)
-        ε of each rung, in coordinates in which that is the identity.
-    pool : ndarray, shape (n, N, d)
-        Where replicas may start: of each rung one of n.
-    learns : bool, default False
-        Whether ∇U_β∇U_βᵀ is summed; steps are adapted in a warm-up.
-    acceptance : float, default 0.8
-        At which the adaptation aims.
-    longest : int, default 64
-        Steps of a path, at most.
+    The inverse temperatures `betas` (N,) are from 0 to 1. Of rung k L = `roots[k]` is lower triangular, with the mass
+    (L Lᵀ)⁻¹, and ``steps[k]`` is ε in coordinates in which that is the identity. Replicas start at one of those of each
+    rung in `pool` (n, N, d). In a warm-up steps are adapted so that paths are accepted with the mean probability
+    `acceptance`; `learns`: whether ∇U_β∇U_βᵀ is summed. A path has at most `longest` steps.
     """
 
     target: ByAddress
@@ -387,38 +371,29 @@ class Tempered(Process):
         positions = self.pool[rng.integers(len(self.pool), size=n), np.arange(n)].copy()
         positions[-1] = x
         width = d if self.learns else 0
-        return TemperedMemory(
+        trace = zeros(
+            Trace,
+            d,
+            works=np.zeros((ROWS, n)),
+            potentials=np.zeros(ROWS),
+            spacing=np.ones(1, np.int64),
+            lowest=np.full(1, math.inf),
+        )
+        return zeros(
+            TemperedMemory,
+            d,
             at=np.arange(n),
             positions=positions,
             gradients=np.zeros((n, d)),
             slopes=np.zeros((n, d)),
             potentials=np.zeros(n),
             heights=np.zeros(n),
-            known=np.zeros(1, np.bool_),
             came=np.zeros(n, np.int64),
-            x=np.zeros(d),
-            gradient=np.zeros(d),
-            slope=np.zeros(d),
-            u=np.zeros(d),
-            force=np.zeros(d),
             log_steps=np.log(self.steps),
-            scans=np.zeros(1, np.int64),
-            counted=np.zeros(1, np.int64),
             accepted=np.zeros(n),
             rejected=np.zeros(n - 1),
             squares=np.zeros((n, width, width)),
-            restarts=np.zeros(1, np.int64),
-            trips=np.zeros(1, np.int64),
-            undefined=np.zeros(1, np.int64),
-            trace=Trace(
-                works=np.zeros((ROWS, n)),
-                potentials=np.zeros(ROWS),
-                used=np.zeros(1, np.int64),
-                spacing=np.ones(1, np.int64),
-                since=np.zeros(1, np.int64),
-                lowest=np.full(1, math.inf),
-                place=np.zeros(d),
-            ),
+            trace=trace,
             mixture=self.reference.memory(),
             within=self.provider.memory(rng),
         )

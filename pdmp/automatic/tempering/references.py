@@ -44,17 +44,9 @@ class MixtureMemory(NamedTuple):
 
 
 class Mixture(Compiled):
-    """Σₖ wₖ t(x; νₖ, mₖ, Lₖ Lₖᵀ).
+    """Σₖ wₖ t(x; νₖ, mₖ, Lₖ Lₖᵀ), with weights (K,) in any unit, means (K, d), roots Lₖ (K, d, d) and freedoms νₖ (K,).
 
-    Parameters
-    ----------
-    weights : array_like, shape (K,)
-        In any unit; they are divided by their sum.
-    means : array_like, shape (K, d)
-    roots : array_like, shape (K, d, d)
-        Lₖ, lower triangular, with a positive diagonal.
-    freedoms : array_like, shape (K,)
-        νₖ.
+    Each Lₖ is lower triangular with a positive diagonal.
     """
 
     weights: np.ndarray
@@ -154,12 +146,7 @@ def wide(centres: np.ndarray, covariances: np.ndarray, begun: np.ndarray, times:
 def fitted(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A mixture of normals by EM, as many as the BIC prefers: weights (K,), means (K, d) and covariances (K, d, d).
 
-    Parameters
-    ----------
-    x : ndarray, shape (n, d)
-        Draws. Those farther than 50 widths from the median, of which a heavy tail has some, are left out.
-    rng : numpy.random.Generator
-        Of the beginnings.
+    Draws x (n, d) farther than 50 widths from the median, of which a heavy tail has some, are left out.
     """
     centre = np.median(x, axis=0)
     width = 0.5 * np.subtract(*np.quantile(x, [0.84, 0.16], axis=0)) + 1e-12 * (1.0 + np.abs(centre))
@@ -226,18 +213,9 @@ def defended(
     modes: Sequence[tuple[np.ndarray, np.ndarray, float]],
     log_evidence: float,
 ) -> Mixture:
-    """A fitted mixture with the modes that it has not, and a part of the wide t, the last component.
+    """What was `fitted`, with modes (centre, root, log mass) that it lacks, and a part of the wide t, the last one.
 
-    Parameters
-    ----------
-    parts : tuple
-        As `fitted` returns.
-    far : Mixture
-        The wide one.
-    modes : sequence of (centre (d,), root (d, d), log mass)
-        Found otherwise; by Laplace's approximation.
-    log_evidence : float
-        As far as it is known.
+    The modes were found otherwise, their masses by Laplace's approximation; `log_evidence` is as far as it is known.
     """
     weights, means, covariances = (list(part) for part in parts)
     roots = [math.sqrt(WIDENED) * np.linalg.cholesky(c) for c in covariances]

@@ -21,10 +21,11 @@ from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
 from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
 from pdmp.automatic.tempering.process import ACCEPTANCE, LONG, SHORT, Tempered
 from pdmp.automatic.tempering.references import Mixture, defended, fitted
-from pdmp.engine.chain import Budget, Chain
-from pdmp.errors import SamplingError, filters_kept
+from pdmp.automatic.windows import advanced
+from pdmp.engine.chain import Budget
+from pdmp.errors import SamplingError
+from pdmp.metric import root_of as inverse_root
 from pdmp.models.base import Model
-from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import DATA
 
 FIRST_RUNGS = 12  #: of the first round
@@ -76,24 +77,9 @@ class Ladder(NamedTuple):
         )
 
 
-def inverse_root(precision: np.ndarray) -> np.ndarray:
-    """The lower triangular L with L Lᵀ the inverse of a precision (d, d)."""
-    reverse = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]  # upper triangular R with R Rᵀ = precision
-    return np.ascontiguousarray(np.linalg.solve(reverse, np.eye(len(precision))).T)
-
-
-def run_round(
-    process: Tempered, starts: np.ndarray, seed: np.random.SeedSequence, scans: int, names: Sequence[str] = ()
-) -> Round:
+def run_round(process: Tempered, starts: np.ndarray, seed: np.random.SeedSequence, scans: int) -> Round:
     """Chains from `starts` (chains, d), of so many scans each; the result depends on the arguments alone."""
-    budget = Budget(events=scans)
-    chains = [
-        Chain(process, i, x, child, budget=budget, warmup=ADAPTED, store="skeleton")
-        for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
-    ]
-    chains[0].compile()
-    with filters_kept(), thread_pool(min(len(chains), cpu_count()), "pdmp") as executor:
-        list(executor.map(Chain.advance, chains))
+    chains = advanced(process, starts, seed, Budget(events=scans), ADAPTED)
     failed = [chain for chain in chains if chain.failure is not None]
     if failed:
         raise SamplingError(f"the tempered warm-up of {type(process.model).__name__} failed: {failed[0].failure[0]}.")
@@ -136,20 +122,9 @@ def next_ladder(
 ) -> Ladder:
     """Rungs at equal shares of the barrier that was seen, with metrics and steps between those of the old ones.
 
-    Parameters
-    ----------
-    ladder : Ladder
-    seen : Round
-    least : int
-        Rungs.
-    known : ndarray, shape (d, d)
-        The precision at β = 1 that was known beforehand.
-    count : int
-        Draws that have been seen of each rung.
-    reference : Mixture, optional
-        A new one; replicas then start at draws of the target.
-    rng : numpy.random.Generator
-        Of the choice of these.
+    They are `least` at least. `known` (d, d): the precision at β = 1 that was known beforehand; `count`: draws that
+    have been seen of each rung; `reference`: a new one, whose replicas start at draws of the target, which `rng`
+    chooses.
     """
     d = len(known)
     betas = rungs(ladder.betas, seen.rejections, max(wanted(float(seen.rejections.sum())), least))
@@ -194,25 +169,9 @@ def learn_ladder(
 ) -> tuple[Ladder, int, float]:
     """Run the rounds: the ladder, the gradients they took, and the barrier that the last one saw.
 
-    Parameters
-    ----------
-    model : Model
-    modes : sequence of Mode
-        The first one is that of most mass.
-    begun : ndarray, shape (d,)
-        Around which paths have begun.
-    chains : int
-    seed : numpy.random.SeedSequence
-    acceptance : float, default 0.8
-        At which steps aim.
-    far : bool, default False
-        Whether the target is far from normal, as far as is known; once a reference is fitted it is seen whether the
-        target is far from that.
-
-    Raises
-    ------
-    SamplingError
-        If the model fails.
+    The first of the modes is that of most mass; paths have begun around `begun` (d,). `acceptance`: at which steps aim;
+    `far`: whether the target is far from normal, as far as is known. Once a reference is fitted it is seen whether the
+    target is far from that. A `SamplingError` if the model fails.
     """
     children = seed.spawn(SEARCHES + FITS + 1)
     rng = np.random.Generator(np.random.PCG64(children[-1]))

@@ -51,6 +51,7 @@ from pdmp.automatic.windows import ends as ends_of
 from pdmp.automatic.windows import gradients_of, run_window
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import DATA, ROUNDING, THINNED, VIOLATIONS, Prepared, State
 from pdmp.processes.regression_boomerang import KNOWN, ROW, RegressionBoomerang
 
@@ -67,12 +68,12 @@ PILOT, PASSES = 1_000.0, 20.0
 class Turn(NamedTuple):
     """The path of the upper replica, and what its sampler keeps."""
 
-    x: np.ndarray  #: (d,)
-    v: np.ndarray  #: (d,)
-    moved: np.ndarray  #: (1,)
+    x: Vector
+    v: Vector
+    moved: Number
     times: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
     bounds: np.ndarray  #: (2,)
-    unused: np.ndarray  #: (1,) of a `State`
+    unused: Count  #: of a `State`
     inner: tuple
 
 
@@ -92,16 +93,8 @@ class RowsReport(TemperedReport):
 class TemperedRows(Tempered):
     """Swaps between a reference and exp(-U), which is explored at one row a proposal.
 
-    Parameters
-    ----------
-    model : SumOfTerms, or MixedRegression without groups
-        In memory.
-    reference : Mixture
-        With a component for each chart, and a last one, the wide one.
-    samplers : sequence of RegressionBoomerang
-        One for each chart.
-    pool : ndarray, shape (n, 2, d)
-        As of `Tempered`.
+    The model is a sum of terms, or a mixed regression without groups, in memory. Each chart has one of the `samplers`
+    and one component of the reference, whose last one is wide; `pool` (n, 2, d) is as of `Tempered`.
     """
 
     charts: object
@@ -200,15 +193,8 @@ class TemperedRows(Tempered):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> TemperedMemory:
-        path = Turn(
-            x=np.zeros(self.dim),
-            v=np.zeros(self.dim),
-            moved=np.zeros(1),
-            times=np.zeros(2),
-            bounds=np.zeros(2),
-            unused=np.zeros(1, np.int64),
-            inner=self.samplers[0].memory(x, rng),
-        )
+        inner = self.samplers[0].memory(x, rng)
+        path = zeros(Turn, self.dim, times=np.zeros(2), bounds=np.zeros(2), inner=inner)
         return super().memory(x, rng)._replace(within=path)
 
 
@@ -224,15 +210,7 @@ def by_rows(
     1. Paths on some of the rows, half of them from far out, find modes (`pdmp.automatic.row_modes`).
     2. In the chart of each mode the Boomerang sampler runs for a while, and a component is fitted to its draws.
 
-    Parameters
-    ----------
-    model : Model
-        Of at most `DENSE` dimensions.
-    chains : int
-    seeds : sequence of numpy.random.SeedSequence
-        Of paths, of the samplers in charts, and of starts.
-    initial : array_like, optional
-        As of `pdmp.auto`.
+    The `seeds` are of paths, of the samplers in charts, and of starts.
     """
     try:
         return _by_rows(model, chains, seeds, initial), ""
