@@ -112,7 +112,7 @@ class Model(Compiled):
     dim: int
     n_data: int
 
-    _set_by_base, _kind, _is_target = "variables", "model", False
+    _set_by_base, _kind, _is_target = "variables", "model", True
     _kind_defaults, _kind_moved = Derived, MOVED
 
     def __init__(
