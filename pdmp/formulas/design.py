@@ -803,6 +803,8 @@ class Design:
         for part in itertools.chain(*map(_parts, self._fixed)):
             if part.kind == "categoric":
                 levels[part.name] = len(part.levels)
+            elif np.ndim(part.value) == 0:
+                raise ValueError(f"`formula`: {part.name} is one number, and not one for each row.")
             else:
                 widths[part.name] = np.asarray(part.value).reshape(len(part.value), -1).shape[1]
         for of, numeric in set().union(*map(_spans, self._fixed)):

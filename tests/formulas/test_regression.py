@@ -858,6 +858,7 @@ TYPES = [
     ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
     ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
     ("y ~ I(price * price)", "evaluated: a function of columns gives objects, not numbers: make its columns floats"),
+    ("y ~ np.cov(x)", "`formula`: np.cov(x) is one number, and not one for each row."),
     ("y ~ getattr(np, 'exp')(x)", "cannot be read: it calls what a function returns, or what stands in"),
     ("y ~ I((lambda: 1)())", "or what stands in brackets: name that before, f = ..., and write f(x)."),
     ("y ~ C(lists)", "the column 'lists' holds values of several types (list): table['lists'] = table['lists'].as"),
