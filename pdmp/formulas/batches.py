@@ -23,7 +23,16 @@ import numpy as np
 from pdmp.data.formats import is_number
 from pdmp.engine import requirements
 from pdmp.formulas import sources
-from pdmp.formulas.design import CALLED_AGAIN, Described, Design, Groups, check_columns, check_response, describe
+from pdmp.formulas.design import (
+    CALLED_AGAIN,
+    Described,
+    Design,
+    Groups,
+    check_columns,
+    check_response,
+    describe,
+    plain_response,
+)
 from pdmp.formulas.sources import (
     Here,
     OtherType,
@@ -130,21 +139,20 @@ def _read(source, described, kind, roles, environment, files, place):
         [name for component in term.factor.components for name in sorted(component.var_names)]
         for term in described.model.group_terms
     ]
-    response = described.model.response.term.components[0]
-    plain = not hasattr(response, "call") and response.reference is None
+    response = plain_response(described.model)
     keys = [
         [name]
         for name in used
         if re.search(rf"\b({'|'.join(CATEGORIES)})\s*\([^)]*\b{re.escape(name)}\b", described.formula)
     ]
-    keys += groupings + ([[response.name]] if kind == "label" and plain else [])
+    keys += groupings + ([[response]] if kind == "label" and response else [])
 
     with place.passes.over("reading"):
         some, total, kept, idle, missing, types, aside = _scan(source, used, keys, place, roles["weights"])
     n = sum(kept)
     notes = left_out(total, idle, total - idle - n, [name for name in used if missing[name]])
     check_columns(described, some, environment, _stacked([some, *aside]))
-    recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
+    recipe = Recipe(described, some, environment, kind, roles, used, response is not None, types)
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)
     notes += [said] if said else []
@@ -318,14 +326,15 @@ class Recipe:
     def coding(self):
         """The design; a function of a table that gives its responses; a sentence on how they are coded, or ""."""
         design = Design(self.described, self.some, self.environment)
-        environment, component = self.environment, design.model.response.term.components[0]
+        environment = self.environment
         if self.kind != "label":
             return design, lambda table: design.evaluate_response(table, environment), ""
         _, said = design.read_response(self.some, environment, self.kind)  # that there are two labels
         if not self.plain:
             return design, lambda table: design.evaluate_response(table, environment), said
-        highest = np.unique(np.asarray(self.some[component.name]))[-1]
-        return design, lambda table: (np.asarray(table[component.name]) == highest).astype(float), said
+        name = plain_response(design.model)
+        highest = np.unique(np.asarray(self.some[name]))[-1]
+        return design, lambda table: (np.asarray(table[name]) == highest).astype(float), said
 
 
 def _recipe(formula, some, named, reading, *rest):

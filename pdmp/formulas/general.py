@@ -41,9 +41,11 @@ from pdmp.formulas.table import (
     check_roles,
     complete_rows,
     import_pandas,
+    labels_of,
     linear_offset,
     numbers,
     places,
+    plain,
     read_table,
     weigh,
 )
@@ -578,11 +580,8 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
 
 def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.ndarray, str]:
     """Numbers 0, 1, … of ordered categories: whole numbers, truth values or an ordered category of pandas."""
-    pandas, component, name = import_pandas(), design.model.response.term.components[0], design.response
-    if not hasattr(component, "call") and component.reference is None:
-        column = table[component.name]
-    else:
-        column = pandas.Series(design.evaluate_response(table, environment))
+    pandas, name = import_pandas(), design.response
+    column = pandas.Series(design.response_values(table, environment))
     if isinstance(column.dtype, pandas.CategoricalDtype):
         if not column.dtype.ordered:
             raise ValueError(_unordered(name, "a category without order"))
@@ -597,17 +596,10 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
     if len(labels) < 2:
         raise ValueError(f"the response {name!r} is {labels[0]} in every row.")
     design.response_labels = np.asarray(labels)
-    shown = [str(getattr(label, "item", lambda label=label: label)()) for label in labels]
-    plain = shown == [str(k) for k in range(len(labels))]
-    said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
+    shown = [str(plain(label)) for label in labels]
+    are_numbers = shown == [str(k) for k in range(len(labels))]
+    said = "" if are_numbers else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
     return codes.astype(float), said
-
-
-def labels_of(column: Any) -> list:
-    """Different values of a column, in the order of a category of pandas, else sorted."""
-    return [
-        getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]
-    ]
 
 
 def _unordered(name, what):

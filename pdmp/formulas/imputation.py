@@ -93,9 +93,7 @@ def _check_terms(described, names):
     for one in described.smooths:
         for name in names & one.names:
             raise ValueError(f"`formula`: {one.name} of the imputed column {name!r} is no term here.")
-    terms = [*described.model.common_terms]
-    terms += [part for term in described.model.group_terms for part in (term.expr, term.factor)]
-    for term in terms:
+    for term in [*described.columns, *described.factors]:
         own = [part for part in getattr(term, "components", ()) if names & set(part.var_names)]
         alone = [part for part in own if hasattr(part, "call") and part.call.callee == "mi"]
         of_group = any(term in (both.expr, both.factor) for both in described.model.group_terms)

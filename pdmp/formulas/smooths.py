@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.data.formats import is_number, listed
-from pdmp.formulas.table import import_pandas, numbers, places
+from pdmp.formulas.table import import_pandas, labels_of, numbers, places
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
 
@@ -201,8 +201,7 @@ class By:
             column, types = table[said.by], import_pandas().api.types
             self.is_slope = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
             if not self.is_slope:
-                labels = import_pandas().factorize(column, sort=True)[1]
-                self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
+                self.levels = tuple(labels_of(column))
         self.own = self.levels[1:] if said.is_difference and self.levels != (None,) else self.levels
         self.names = [self._called(level) for level in self.own]
 

@@ -231,6 +231,16 @@ def _from_any(data, asked):
         ) from None
 
 
+def plain(label: Any) -> Any:
+    """A label as Python has it: a number of NumPy as one of Python's."""
+    return label.item() if hasattr(label, "item") else label
+
+
+def labels_of(column: Any) -> list:
+    """Different values of a column, in the order of a category of pandas, else sorted."""
+    return [plain(label) for label in import_pandas().factorize(column, sort=True)[1]]
+
+
 def places(labels: Sequence, *columns: Any) -> np.ndarray:
     """The position of each row's label among `labels`, -1 where it is none of them, as int32.
 
