@@ -25,12 +25,7 @@ class Pickled(Exception):
 def read_npz(path: str | os.PathLike) -> dict[str, np.ndarray | None]:
     """The arrays of an NPZ file by name; None for a member that is no array.
 
-    Raises
-    ------
-    Pickled
-        For an array of Python objects.
-    ValueError
-        If the file is damaged, or larger than the memory of this machine.
+    `Pickled` for an array of Python objects, a `ValueError` for a damaged file, or one larger than the memory.
     """
     found = {}
     with open(path, "rb") as raw:
@@ -50,13 +45,7 @@ def read_npz(path: str | os.PathLike) -> dict[str, np.ndarray | None]:
 
 
 def read_npy(path: str | os.PathLike, mmap: bool = False) -> np.ndarray:
-    """The array of an NPY file, or with `mmap` a read-only map of it.
-
-    Raises
-    ------
-    Pickled, ValueError
-        As `read_npz`.
-    """
+    """The array of an NPY file, or with `mmap` a read-only map of it; errors as of `read_npz`."""
     size = os.stat(path).st_size
     if not mmap:
         check_size(file_name(path), size)

@@ -140,13 +140,7 @@ def _csv(path, content, sep):
 
 
 def layout(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The separator of a text file with named columns and its encoding, as its beginning shows them.
-
-    Raises
-    ------
-    ValueError
-        If its numbers are written with decimal commas.
-    """
+    """The separator of a text file with named columns and its encoding, as its beginning shows them."""
     path = pathlib.Path(path)
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"

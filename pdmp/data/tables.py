@@ -537,25 +537,7 @@ def _is_integer(value):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or "." if none is close.
-
-    Parameters
-    ----------
-    name : str
-        The name that was given.
-    known : iterable of str
-        The names that exist.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> pdmp.data.tables.did_you_mean('agee', ['age', 'sex'])
-    "; did you mean 'age'?"
-    """
+    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or "." if none is close."""
     by_lower = {str(k).lower(): k for k in known}
     close = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else "."

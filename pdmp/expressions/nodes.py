@@ -532,21 +532,9 @@ FUNCTION_NAMES = (
 
 
 def trace(function: Callable, n_data: int, n_functionals: int | None = None) -> tuple[Node, int]:
-    """The expression of a function of data and functionals, and how many functionals it has.
+    """The expression of a function f(data…, functionals…) of `n_data` data, and how many functionals it has.
 
-    Parameters
-    ----------
-    function : callable
-        f(data…, functionals…) -> number.
-    n_data : int
-        How many of the arguments are data: the first ones.
-    n_functionals : int, optional
-        How many functionals there are, which is checked; counted from the signature when omitted.
-
-    Raises
-    ------
-    TypeError
-        If the function cannot be called so, returns no number, or does what cannot be traced: the line is named.
+    They are counted from its signature unless they are given. A `TypeError` names the line that cannot be traced.
     """
     name = getattr(function, "__name__", type(function).__name__)
     try:

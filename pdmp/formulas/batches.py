@@ -85,28 +85,8 @@ def read_in_batches(
 ) -> InBatches:
     """Code a formula over a table in parts.
 
-    Parameters
-    ----------
-    source : Source
-    described : Described
-    kind : str
-        Of the response: "number", "label" or "count".
-    roles : dict of str to str
-        The columns "offset", "exposure" and "weights".
-    environment : formulae.environment.Environment
-    client : distributed.Client, optional
-        On whose workers all passes run.
-    folder : path, optional
-        Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
-    progress : bool, default False
-        Whether to show a bar for each pass; None does on a terminal and in a notebook.
-
-    Raises
-    ------
-    ImportError
-        Without pyarrow.
-    ValueError
-        As for a table in memory; and for functions of whole columns, or a folder that workers do not share.
+    `kind` is of the response, `roles` the columns "offset", "exposure" and "weights". On the workers of `client` all
+    passes run, and all of them must share `folder`, that of the coded rows; `progress` shows a bar for each pass.
     """
     if client is not None and folder is None:
         raise ValueError("`folder` must name a folder that all workers of `executor` share, for the coded rows.")
@@ -390,15 +370,7 @@ def _code(common, part, first, kept):
 
 
 class Rows:
-    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column.
-
-    Parameters
-    ----------
-    files : Files
-    place : Here or Workers
-    n, p, groups : int
-        Numbers of rows, fixed columns and group columns.
-    """
+    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column."""
 
     def __init__(self, files, place, n, p, groups):
         self.files, self.place, self.n, self.p, self.groups = files, place, n, p, groups

@@ -120,12 +120,7 @@ class Label(str):
 
 
 class FloatColumns:
-    """A table as formulae computes with it: numbers are float64, as those of fewer bits, and all integers, overflow.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-    """
+    """A table as formulae computes with it: numbers are float64, as those of fewer bits, and all integers, overflow."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.shape, self.index = table, table.shape, table.index
@@ -276,11 +271,6 @@ def check_columns(described: Described, table: Any, environment: Any, whole: Any
 
     Of `whole`, the table with the rows that are left out, text is looked for among numbers: a line of totals makes a
     category of its columns, though it is left out itself.
-
-    Raises
-    ------
-    ValueError
-        The text names the column, what it holds, and what to do.
     """
     pandas = import_pandas()
     plain, groups = described.plain(), described.plain(of_groups=True)
@@ -447,15 +437,7 @@ def _heard():
 
 
 def describe(formula: str) -> Described:
-    """Parse a formula.
-
-    Raises
-    ------
-    ImportError
-        Without formulae.
-    TypeError, ValueError
-        For what is no formula, or has no response.
-    """
+    """Parse a formula; an error for what is none, or has no response."""
     model_description = import_formulae("model_description").model_description
     if not isinstance(formula, str):
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
@@ -598,13 +580,6 @@ def check_functions(formula: str) -> None:
 
     A formula calls whatever function its namespace reaches, ``os.system`` too: this is for one that others may have
     written.
-
-    Raises
-    ------
-    ImportError
-        Without formulae.
-    TypeError, ValueError
-        Also for what is no formula.
     """
     described = describe(plainly(formula))
     from formulae.categorical import ENCODINGS
@@ -636,10 +611,7 @@ def check_shadowed(described: Described, environment: Any) -> None:
 
 
 def check_predictable(described: Described, table: Any) -> None:
-    """Refuse a formula whose fit to this table could not be predicted for another, as of a sum over the whole column.
-
-    For a formula that `check_functions` has let pass.
-    """
+    """Refuse a formula whose fit to this table could not be predicted for another; after `check_functions`."""
     from formulae.environment import Environment
 
     if any(_calls(term) for term in [*described.columns, *described.factors]):
@@ -662,22 +634,15 @@ class Design:
 
     Attributes
     ----------
-    X : ndarray or Columns, shape (N, p)
-    columns : list of str
     terms : dict of str to list of int
         Columns of each term.
     offset : ndarray, shape (N,)
-        The sum of the formula's own ``offset(...)``; zeros without.
-    groups : list of Groups
+        The sum of the formula's own ``offset(...)``.
     together : list of list of int
-        Places of those whose effects are jointly normal, such as of (1 + x | g); others are alone.
-    intercept : int or None
-    response : str
+        Places of groups whose effects are jointly normal, such as of (1 + x | g); others are alone.
     whole_column : str or None
         A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
         it. Functions that remember the table of the fit, ``scale(x)``, are none.
-    kept : Kept
-        Usual values of the table's columns, and some of its rows.
     response_labels : ndarray or None
         Values of a response of labels or categories, in the order of their numbers.
     """
@@ -1046,13 +1011,7 @@ class Design:
         return np.array(labels, dtype=object).T
 
     def extended(self, table: Any) -> Design:
-        """The same coding with the groups of another table besides, behind those that it has, in order.
-
-        Raises
-        ------
-        ValueError
-            For groups named by text where the fit had numbers, or the reverse.
-        """
+        """The same coding with the groups of another table besides, behind those that it has, in order."""
         pandas, found, fitted = import_pandas(), copy.copy(self), _as_fitted(table, self._first)
         found._levels = dict(self._levels)
         for term in self._groups:
@@ -1102,11 +1061,6 @@ class Design:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
         `named`: whether the table has the columns that groups are named by; without them every group is unseen.
-
-        Raises
-        ------
-        ValueError
-            For a missing column or value, or an unseen level of a category among the fixed columns.
         """
         self.check_by_rows()
         used = self.names_of_columns()
@@ -1168,13 +1122,7 @@ class Design:
                 raise ValueError(f"`new`: the column {name!r} holds {found}, and {was} in the data of the fit.")
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
-        """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or "".
-
-        Raises
-        ------
-        ValueError
-            For a response that does not fit.
-        """
+        """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or ""."""
         if kind != "label":
             return check_response(self.evaluate_response(table, environment), self.response, kind), ""
         codes, self.response_labels, said = read_labels(self.response_values(table, environment), self.response)
@@ -1186,13 +1134,7 @@ class Design:
         return self.evaluate_response(table, environment) if name is None else table[name]
 
     def read_further_response(self, table: Any, environment: Any, kind: str, before: np.ndarray) -> np.ndarray:
-        """The response of rows after those of the fit, whose responses are `before`, in the same coding.
-
-        Raises
-        ------
-        ValueError
-            For a response that does not fit, a label that the fit has not seen, and a function of the whole column.
-        """
+        """The response of rows after those of the fit, whose responses are `before`, in the same coding."""
         values, name = self.response_values(table, environment), self.response
         if plain_response(self.model) is None and not self.is_by_rows(
             values, lambda rows: self.evaluate_response(rows, environment), table

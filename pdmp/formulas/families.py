@@ -79,15 +79,8 @@ def family_of(name: Any) -> Family:
 class Scale:
     """Of a parameter: where its predictor is by default, its unit, and its default priors, in the units of the data.
 
-    Parameters
-    ----------
-    family : Family
-    parameter : str
-    totals : Totals
-        Of the responses, over the number of trials where there is one, and as the family stores them where parameters
-        have the unit of that; and of the columns and the offset of this parameter.
-    inside : Prior, optional
-        Of a parameter of an expression: its prior, which tells its unit.
+    `totals` are of responses over trials, stored as the family does where parameters have that unit, and of the columns
+    and the offset of this parameter; `inside` is the prior of a parameter of an expression, which tells its unit.
     """
 
     def __init__(self, family: Family, parameter: str, totals: Totals, inside: Prior | None = None) -> None:

@@ -961,21 +961,8 @@ def effects_of(
 ) -> np.ndarray:
     """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
 
-    Parameters
-    ----------
-    z : ndarray
-    natural : dict of str to ndarray
-        Draws of parameters by name.
-    prefix : str
-        What the names of this predictor's begin with.
-    fitted_groups, groups : sequence
-        Of the fit, and of the new table.
-    design : Design
-    table : pandas.DataFrame
-    unseen : {"error", "zero", "draw"}
-    rng : numpy.random.Generator
-    named : bool, default True
-        Whether the table has the columns that groups are named by; else all rows are of one new group.
+    `natural` are draws by name, `prefix` is what the names of this predictor's begin with, and `groups` are those of
+    the table; unless `named`, it lacks the columns that groups are named by, and all rows are of one new group.
     """
     drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
     for g, fitted in zip(groups, fitted_groups, strict=True):

@@ -402,14 +402,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
 
 
 def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
-    """Refuse correlations of effects of groups where a regression cannot have them.
-
-    Parameters
-    ----------
-    data : object
-    refused : dict of str
-        Arguments that were given, and that are for regressions without them.
-    """
+    """Refuse correlations of effects of groups in files, and with arguments, `refused`, of regressions without them."""
     what = [f"with `{name}`" for name in refused]
     what += ["of data that are read in batches"] if open_source(data) is not None else []
     if what:

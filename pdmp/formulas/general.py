@@ -86,13 +86,7 @@ class Asked(NamedTuple):
 
 
 def linked(family: Family, link: Any, is_expression: bool = False) -> Family:
-    """The family with the links that `regression` was given; an expression may be a probability itself.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a link or a parameter that there is not.
-    """
+    """The family with the links that `regression` was given; an expression may be a probability itself."""
     if link is None:
         return family
     if family.is_nominal:
@@ -122,13 +116,7 @@ def linked(family: Family, link: Any, is_expression: bool = False) -> Family:
 
 
 def read_formulas(formula: Any, family: Family) -> Asked:
-    """The formula of the response, and of further parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For formulas of parameters that there are not, or of which none has the response.
-    """
+    """The formula of the response, and of further parameters."""
     first = "" if is_unknown(family) else family.named[0]
     inside, formula = parameters_inside(formula, family), apart(formula)
     if isinstance(formula, str):
@@ -610,21 +598,7 @@ def _unordered(name, what):
 
 
 class FamilyFit(Fit):
-    """A regression of any family that was sampled; `pdmp.regression` makes it.
-
-    Parameters
-    ----------
-    asked : Asked
-    family : Family
-    model : SumOfTerms or StandardisedEffects
-    run : Run
-    designs : dict of str to Design
-        By parameter, that of the response first.
-    kept : Kept
-    priors : dict of str to Prior
-    notes : sequence of str
-    columns : dict of str to str
-    """
+    """A regression of any family that was sampled; `designs` are by parameter, that of the response first."""
 
     def __init__(
         self,

@@ -39,15 +39,9 @@ SIGNS: dict[type, Any] = {ast.USub: np.negative, ast.UAdd: np.positive}
 
 
 class Expression:
-    """An arithmetic expression of parameters.
+    """An arithmetic expression of parameters: names are found as they are written, the longest first, or in backticks.
 
-    Parameters
-    ----------
-    text : str
-    known : sequence of str
-        Names of parameters, which are found as they are written, the longest first, or in backticks.
-    groups : sequence of str
-        Names of effects of groups, of which one is written "1|g[label]".
+    Of `groups`, effects of groups, one is written "1|g[label]".
     """
 
     def __init__(self, text: str, known: Sequence[str], groups: Sequence[str] = ()) -> None:
@@ -160,13 +154,7 @@ class _NotLinearError(Exception):
 
 
 def read(text: str, known: Sequence[str], groups: Sequence[str]) -> tuple[Expression, str]:
-    """θ, the left side less the right one, and "=" or one of `INEQUALITIES`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a text that is no hypothesis.
-    """
+    """θ, the left side less the right one, and "=" or one of `INEQUALITIES`."""
     if not isinstance(text, str):
         raise TypeError(f'`hypotheses` must be texts such as "age > 0", got {text!r}.')
     hidden = text  # signs inside of names are none of the hypothesis
@@ -196,13 +184,7 @@ def density(prior: Prior, at: float) -> float:
 
 
 def prior_density(fit: Fit, theta: Expression) -> float:
-    """The prior density of θ at 0.
-
-    Raises
-    ------
-    ValueError
-        Where it is not known.
-    """
+    """The prior density of θ at 0, or a `ValueError` where it is not known."""
     asked = f"`hypotheses`: the prior density of {theta.text} at 0 is not known,"
     found = theta.linear()
     if found is None:

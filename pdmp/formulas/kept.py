@@ -35,13 +35,6 @@ class Column(NamedTuple):
 class Kept:
     """Columns of a table that a formula needs, and some of its rows.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        The rows of the fit, without missing values; with the columns of the formula, offset, exposure and weights.
-    designs : sequence of Design
-        Of each formula, that of the response first.
-
     Attributes
     ----------
     rows : pandas.DataFrame

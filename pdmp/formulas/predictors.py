@@ -61,22 +61,7 @@ CUTS = inside_name("cuts")
 
 
 class Together:
-    """Columns of effects that are jointly normal: those of one term, or one alone.
-
-    Parameters
-    ----------
-    columns : list of int
-        Places among the group columns.
-    groups : sequence of GroupColumn
-        Of these.
-    prefix : str
-        What names begin with.
-
-    Attributes
-    ----------
-    prior : LKJ
-        Of the correlations.
-    """
+    """Columns of effects that are jointly normal: those of one term, or one alone; `columns` are places among all."""
 
     prior: Prior = LKJ(1.0)
 
@@ -115,15 +100,7 @@ class Together:
 
 
 class Imputed:
-    """Missing values of a column, which move as (x - middle) / unit.
-
-    Parameters
-    ----------
-    name : str
-    column : ndarray, shape (n,)
-        NaN where a value is missing.
-    labels : sequence
-        Of the rows.
+    """Missing values of a column, NaN, which move as (x - middle) / unit: the mean and the sd of those that there are.
 
     Attributes
     ----------
@@ -131,8 +108,6 @@ class Imputed:
         Where values are missing.
     filled : ndarray, shape (n,)
         The column with its mean in these places.
-    middle, unit : float
-        Mean and standard deviation of the values that there are.
     levels : tuple
         Labels of the rows.
     """
@@ -170,13 +145,8 @@ class Predictor:
 
     Parameters
     ----------
-    parameter : str
     prefix : str
         What the names of its coefficients begin with: "" of the first parameter, and "sigma: " of another.
-    design : Design
-    scale : Scale
-    named : Priors
-    offset : ndarray, shape (n,)
     has_cuts : bool
         Whether the family has cuts, and the predictor thus no intercept.
     weight : ndarray, shape (n,), optional
@@ -184,7 +154,6 @@ class Predictor:
 
     Attributes
     ----------
-    columns : list of str
     priors : dict of str to Prior
         In the units of the data, by their names with the prefix.
     imputes : Imputed or None
@@ -246,15 +215,9 @@ class Predictor:
     def extended(
         self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
     ) -> Predictor:
-        """The same of further rows, in its units, behind those of the functional that it has in a model.
+        """The same of new rows, X with the intercept, behind those of the functional `known` that it has in a model.
 
-        Parameters
-        ----------
-        X, offset : ndarray, shapes (n, p) and (n,)
-            Of the new rows; with the intercept, whether or not it has one here.
-        groups : sequence of GroupColumn
-            Of all rows.
-        known : Functional
+        It keeps its units; `groups` are of all rows.
         """
         found = copy.copy(self)
         own = known.values[:, : len(self.columns)] / self.unit
@@ -385,18 +348,7 @@ class Weighted(Observed):
 class Coding:
     """What a model of rows reports: natural parameters in the units of the data, by the names of a formula.
 
-    Parameters
-    ----------
-    family : Family
-    predictors : sequence of Predictor
-    constants : sequence of str
-        Parameters without a predictor.
-    n_cuts : int
-    sizes : dict of str to int
-        Blocks of the coordinates, in order.
-    response : str
-    further : tuple of ndarray
-        Of the rows.
+    `constants` are parameters without a predictor, `sizes` the blocks of the coordinates, `further` data of the rows.
     """
 
     def __init__(
@@ -531,10 +483,7 @@ class Coding:
         return [found[name] if name in found else values[inside_name(name)] for name in self.family.parameters]
 
     def shift(self, draws: np.ndarray) -> np.ndarray:
-        """What predictors of columns in the units of the data have more than those of centred ones, where cuts have it.
-
-        Of draws (S, dim), (S,): 0 where an intercept has it.
-        """
+        """What predictors of columns as they are have more than those of centred ones, where cuts have it, (S,)."""
         p, natural = self.predictors[0], self.constrain(draws)
         slopes = [natural[name] * p.centre[j] for j, name in enumerate(p.columns)] if self.n_cuts else []
         return sum(slopes, np.zeros(len(draws)))
@@ -701,12 +650,7 @@ def made_for_sampling(
 ) -> SumOfTerms | MonotonicEffects | StandardisedEffects:
     """The model with effects of groups in the coordinates in which it is sampled.
 
-    Parameters
-    ----------
-    predictors, y, data
-        As of `made`.
-    common : tuple
-        All arguments of `made` but for the last two.
+    `common`: all arguments of `made` but for the last two.
     """
     base = made(*common, with_laws=False)
     sets = base.reported.effect_sets()

@@ -34,14 +34,7 @@ def draw_prior(kind: int, numbers: np.ndarray, n: int, rng: np.random.Generator)
 
 
 class PriorDraws:
-    """Independent draws of the prior in place of a run, one chain, the same ones whenever they are asked for.
-
-    Parameters
-    ----------
-    fit : Fit
-        Which takes natural parameters to coordinates of its model.
-    seed : int, optional
-    """
+    """Independent draws of the prior in place of a run, one chain, the same ones whenever they are asked for."""
 
     chains = 1
 

@@ -77,13 +77,7 @@ class Part(NamedTuple):
 
 
 def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
-    """A formula without its smooths, and these.
-
-    Raises
-    ------
-    ValueError
-        For a smooth in a product or another term, and for what it cannot be given.
-    """
+    """A formula without its smooths, and these; a `ValueError` for one in a product or another term."""
     left, tilde, right = formula.partition("~")
     kept, found, alone = [], [], []  # `alone`: what stands in a * besides
     for sign, piece in pieces_between(right):
@@ -185,14 +179,8 @@ class Warp(NamedTuple):
 class By:
     """What the functions of a smooth are multiplied by: 1, a number, or of each level of a category whether it is it.
 
-    Attributes
-    ----------
-    levels : tuple
-        Of the category, the first one first; ``(None,)`` without one.
-    names : list of str
-        Of the smooth, of each level that has one.
-    is_slope : bool
-        Whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x.
+    `levels` are those of the category, the first one first, ``(None,)`` without one; `names` those of the smooth at
+    each; `is_slope` is whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x.
     """
 
     def __init__(self, said: Said, table: Any) -> None:
@@ -212,13 +200,7 @@ class By:
         return f"{name}[{level}]" if self.said.kind == "mo" else name.replace("by=", "", 1)[:-1] + f"={level})"
 
     def values(self, table: Any, asked: str) -> list[np.ndarray]:
-        """Columns (n, 1), one for each name.
-
-        Raises
-        ------
-        ValueError
-            For an unseen level.
-        """
+        """Columns (n, 1), one for each name."""
         if self.said.by is None:
             return [np.ones((len(table), 1))]
         if self.is_slope:
@@ -328,22 +310,7 @@ class Monotonic:
 
 
 class Basis:
-    """A thin-plate regression spline of one or two columns, without its constant.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, d)
-    k : int
-        Functions, the constant and the d linear ones included.
-    basis : {"tp", "cr"}
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    ValueError
-        For fewer distinct values than functions.
-    """
+    """A thin-plate regression spline of x (n, d) by k functions: d are linear, and the constant one is left out."""
 
     def __init__(self, x: np.ndarray, k: int, basis: str, name: str) -> None:
         self.centre, self.scale = x.mean(axis=0), float(np.sqrt(np.mean(x.var(axis=0)))) or 1.0
@@ -390,17 +357,7 @@ class Basis:
 class Smooth:
     """A smooth of the rows of a fit, and of further tables with the same functions.
 
-    Parameters
-    ----------
-    said : Said
-    table : pandas.DataFrame
-
-    Attributes
-    ----------
-    columns : list of str
-        Of the coefficients.
-    by : By
-        Of a number z, the mean of the curve over the rows of the fit is the coefficient of z.
+    Of a number z in `by`, the mean of the curve over the rows of the fit is the coefficient of z.
     """
 
     warps: Mapping[str, Warp] = MappingProxyType({})
@@ -436,13 +393,7 @@ class Smooth:
         return np.hstack([one, two, one * two]), bent
 
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
-        """Columns (n, p) of the coefficients, and the effects, of a table.
-
-        Raises
-        ------
-        ValueError
-            For an unseen level of the category `by`.
-        """
+        """Columns (n, p) of the coefficients, and the effects, of a table."""
         linear, bent = self._functions(self._read(table, asked))
         whole = [linear - self.means[0]]
         whole += [

@@ -44,26 +44,9 @@ def import_formulae(module: str) -> Any:
 
 
 def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) -> Any:
-    """A pandas.DataFrame of what was given.
+    """A pandas.DataFrame of a table, of pandas or a package that it or narwhals knows, a dict of columns or a path.
 
-    Parameters
-    ----------
-    data : pandas.DataFrame, other table, dict of str to array_like, or path
-        A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
-        file.
-    asked : str, default "`data`"
-        What messages call it.
-    as_text : sequence of str, default ()
-        Columns of a CSV file that hold text, even if each of it is a number.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
-    ValueError
-        For a table without rows, or with two columns of one name, or a file that changes while it is read.
-    FileNotFoundError
-        If there is no such file.
+    `asked` is what messages call it; `as_text` columns of a CSV file that hold text, even if each of it is a number.
     """
     pandas = import_pandas()
     if isinstance(data, (str, os.PathLike)):
@@ -320,13 +303,7 @@ def weigh(table: Any, weights: str | None) -> np.ndarray:
 def complete_rows(
     table: Any, names: Iterable[str], asked: str = "`data`", imputed: Iterable[str] = (), weights: str | None = None
 ) -> tuple[Any, list[str]]:
-    """The rows with a weight above 0 in which none of these columns but `imputed` is missing; what was left out.
-
-    Raises
-    ------
-    ValueError
-        If no row is left.
-    """
+    """The rows with a weight above 0 in which none of these columns but `imputed` is missing; what was left out."""
     names = [name for name in table.columns if name in set(names)]
     idle = weigh(table, weights)
     if len(names) < len(table.columns):  # `table[names]` would be a copy
@@ -367,13 +344,7 @@ def with_truth_values(table: Any) -> Any:
 
 
 def numbers(table: Any, name: str, asked: str) -> np.ndarray:
-    """A column as floats, or a `ValueError` that names it.
-
-    Raises
-    ------
-    ValueError
-        For text, or values that are not finite.
-    """
+    """A column as floats, or a `ValueError` that names it: for text, and values that are not finite."""
     try:
         refuse_unreal("", table[name])
     except ValueError as error:

@@ -76,13 +76,7 @@ def split(formula: str) -> tuple[str, str]:
 
 
 def read_response(text: str) -> Response:
-    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, and columns.
-
-    Raises
-    ------
-    ValueError
-        For what else stands behind the bar, or what has another name here.
-    """
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, or y."""
     own, bar, rest = text.partition("|")
     own, data, roles, sigma = own.strip(), {}, {}, False
     called = read_call(own)
@@ -156,18 +150,7 @@ def keywords(given: Iterable[str]) -> list[tuple[str, str]]:
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
     """One side of a formula as it is described: ``Q("a b")`` in backticks, ``.`` written out, and ``**`` for ``^``.
 
-    Parameters
-    ----------
-    text : str
-    columns : iterable of str, optional
-        Of the table, where they are known.
-    used : sequence of str
-        Columns that ``.`` does not stand for, such as the response.
-
-    Raises
-    ------
-    ValueError
-        For a ``.`` of a table whose columns are not known.
+    `columns` are those of the table, where they are known; ``.`` does not stand for the `used` ones, as the response.
     """
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
     pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
@@ -192,12 +175,8 @@ WRITTEN |= {ast.BitOr: "np.logical_or(x, z)"}
 def bracketed(text: str) -> str:
     """A formula with brackets around powers in its functions, where formulae does not read them as Python and R do.
 
-    It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square.
-
-    Raises
-    ------
-    ValueError
-        For two comparisons in a row, of which it takes the first result for a number, and operators that it has not.
+    It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square. Refused are two comparisons in a
+    row, of which it takes the first result for a number, and operators that it has not.
     """
     marked = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda found: "x" * len(found.group()), text)
     names = re.sub(r"(?<![\w.])[^\W\d][\w.]*", lambda found: "x" * len(found.group()), re.sub(r"\s", " ", marked))
