@@ -14,6 +14,7 @@ import inspect
 import itertools
 import linecache
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -483,24 +484,20 @@ def xlogy(u: Any, v: Any) -> Any:
     return where(u == 0.0, 0.0, u * log(v))
 
 
-def _of(operation):
-    return lambda u, v: operation(u, v)
-
-
 #: What the protocols of NumPy call, by the names of its functions and those of `scipy.special`.
 UFUNCS: dict[str, Callable] = {
-    "add": _of(lambda u, v: v.__radd__(u) if isinstance(v, Node) else u + v),
-    "subtract": _of(lambda u, v: v.__rsub__(u) if isinstance(v, Node) else u - v),
-    "multiply": _of(lambda u, v: v.__rmul__(u) if isinstance(v, Node) else u * v),
-    "divide": _of(lambda u, v: v.__rtruediv__(u) if isinstance(v, Node) and not isinstance(u, Node) else u / v),
-    "power": _of(lambda u, v: v.__rpow__(u) if isinstance(v, Node) and not isinstance(u, Node) else u**v),
-    "equal": _of(lambda u, v: u == v if isinstance(u, Node) else v == u),
-    "not_equal": _of(lambda u, v: u != v if isinstance(u, Node) else v != u),
-    "greater": _of(lambda u, v: u > v if isinstance(u, Node) else v < u),
-    "less": _of(lambda u, v: u < v if isinstance(u, Node) else v > u),
-    "greater_equal": _of(lambda u, v: u >= v if isinstance(u, Node) else v <= u),
-    "less_equal": _of(lambda u, v: u <= v if isinstance(u, Node) else v >= u),
-    "negative": lambda u: -u,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "greater": operator.gt,
+    "less": operator.lt,
+    "greater_equal": operator.ge,
+    "less_equal": operator.le,
+    "negative": operator.neg,
     "square": lambda u: u * u,
     "reciprocal": lambda u: 1.0 / u,
     "absolute": abs,

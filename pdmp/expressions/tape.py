@@ -232,7 +232,7 @@ def _write(node, place, rows, further):
 
 
 def _operands(row):
-    """The lines that an instruction reads."""
+    """The lines that an instruction reads: the first ones of a, b and c."""
     operation, _, a, b, c = row
     if operation in (SET, READ, TAKE):
         return []
@@ -249,21 +249,14 @@ def _allocate(code, ranked, results):
             last[line] = max(last.get(line, 0), position)
     register, free, used, found = {}, [], 0, []
     for position, k in enumerate(ranked):
-        operation, _, a, b, c = code[k]
+        operation, _, *rest = code[k]
         lines = _operands(code[k])
-        named = [register[line] for line in lines]
-        if operation in (ADD, MULTIPLY, AFFINE):
-            a, b = named
-        elif operation == CHOOSE:
-            a, b, c = named
-        elif lines:
-            a = named[0]
         if free:
             out = free.pop()
         else:
             out, used = used, used + 1
+        found.append([operation, out, *(register[line] for line in lines), *rest[len(lines) :]])
         register[int(k)] = out
-        found.append([operation, out, a, b, c])
         # Not before the result has its register: `enclose` writes a result while it reads its operands.
         for line in set(lines):
             if last[line] == position:
