@@ -463,7 +463,7 @@ class Fit:
             z, further = model.margins(x), model.likelihood.data(model.given)
         else:
             further = list(self.beside_new(table, kind == "response").values())
-            z = self._margins(model, x, table, unseen, effects, rng)
+            z = self.predictor_of(model, self.design, table, model.constrain(x), unseen, effects, rng)
         if kind == "link":
             return z
         dispersions = [values[:, None] for values in model.dispersions(x)[: model.n_dispersions]]
@@ -488,16 +488,29 @@ class Fit:
                         found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
         return {name: value for name, value in found.items() if value != 0.0}
 
-    def _margins(self, model, x, table, unseen, whose, rng):
-        """Linear predictors of a new table, (draws, n)."""
-        named = whose == "fitted"
-        unseen = unseen if named else whose
-        check_roles(self.columns, table, "`new`")
-        X, offset, groups = self.design.new(table, named)
-        natural = model.constrain(x)
-        z = np.stack([natural[name] for name in model.columns], axis=-1) @ X.T + offset
-        z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        return effects_of(z, natural, "", model.groups, groups, self.design, table, unseen, rng, named)
+    def predictor_of(
+        self,
+        one: Any,
+        design: Design,
+        table: Any,
+        natural: Mapping[str, np.ndarray],
+        unseen: str,
+        effects: str,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """The linear predictor `one` of a new table, (draws, n); to the first one the columns of the fit are added."""
+        named = effects == "fitted"
+        if design is self.design:
+            check_roles(self.columns, table, "`new`")
+        X, offset, groups = design.new(table, named)
+        if one.intercept is None and design.intercept is not None:  # which the cuts are
+            X = np.delete(X, design.intercept, axis=1)
+        z = np.zeros((len(next(iter(natural.values()))), len(table))) + offset
+        if one.columns:
+            z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
+        if design is self.design:
+            z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
+        return with_effects(z, natural, one, groups, design, table, unseen if named else effects, rng, named)
 
     def conditional_effects(
         self,
@@ -947,25 +960,25 @@ class Fit:
         return figure
 
 
-def effects_of(
+def with_effects(
     z: np.ndarray,
     natural: Mapping[str, np.ndarray],
-    prefix: str,
-    fitted_groups: Sequence[GroupColumn],
+    one: Any,
     groups: Sequence[Groups],
     design: Design,
     table: Any,
     unseen: str,
     rng: np.random.Generator,
-    named: bool = True,
+    named: bool,
 ) -> np.ndarray:
     """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
 
-    `natural` are draws by name, `prefix` is what the names of this predictor's begin with, and `groups` are those of
-    the table; unless `named`, it lacks the columns that groups are named by, and all rows are of one new group.
+    `natural` are draws by name, `one` is the predictor, and `groups` are those of the table; unless `named`, it lacks
+    the columns that groups are named by, and all rows are of one new group.
     """
-    drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
-    for g, fitted in zip(groups, fitted_groups, strict=True):
+    prefix, drawn = one.prefix, {}  # standard deviations of one, by the columns that are drawn together
+    sets = {k: both for both in correlated_sets(prefix, one.groups) for k in both.columns}
+    for k, (g, fitted) in enumerate(zip(groups, one.groups, strict=True)):
         if is_smooth(g):
             z += natural[prefix + g.name] @ g.value.T
             continue
@@ -995,23 +1008,11 @@ def effects_of(
             effects[:, new] = 0.0
             if unseen == "draw":
                 names, place = np.unique(labels[new].astype(str), return_inverse=True)
-                together = fitted.partners or (g.name,)
-                if together not in drawn:
-                    roots = np.linalg.cholesky(_correlations(natural, prefix, together, fitted.grouping))
-                    normal = rng.standard_normal((len(together), len(effects), len(names)))
-                    drawn[together] = np.einsum("sij,jsg->isg", roots, normal)
-                own = drawn[together][together.index(g.name)] * natural[prefix + fitted.sd_name][:, None]
-                effects[:, new] = own[:, place.ravel()]
+                both, shape = sets.get(k), (len(effects), len(names))
+                if both is not None and both not in drawn:
+                    roots = np.linalg.cholesky(both.matrix(natural))
+                    drawn[both] = np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))
+                own = rng.standard_normal(shape) if both is None else drawn[both][both.columns.index(k)]
+                effects[:, new] = (own * natural[prefix + fitted.sd_name][:, None])[:, place.ravel()]
         z += np.einsum("snm,nm->sn", effects, g.value.reshape(len(table), -1))
     return z
-
-
-def _correlations(natural, prefix, together, grouping):
-    """Correlation matrices (draws, d, d) of effects of the columns of these names."""
-    labels = [name.removesuffix(f"|{grouping}") for name in together]
-    draws = len(natural[prefix + together[0]])
-    found = np.broadcast_to(np.eye(len(labels)), (draws, len(labels), len(labels))).copy()
-    for i in range(len(labels)):
-        for j in range(i):
-            found[:, i, j] = found[:, j, i] = natural[f"{prefix}cor({labels[j]}, {labels[i]}|{grouping})"]
-    return found

@@ -28,12 +28,12 @@ from pdmp.formulas.checks import (
 )
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
-from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.fit import Fit
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.nonlinear import Expression, advising, check_start, other_modes, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
-from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
+from pdmp.formulas.predictors import Coding, Predictor, correlated_sets, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import (
@@ -531,16 +531,10 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
         prefix = prefix_of(family, name)
-        groups = [prefix + one for g in design.groups for one in (g.name, GroupColumn(*g, prior=None).sd_name)]
+        own = [GroupColumn(*g, prior=None) for g in design.groups]
+        groups = [prefix + one for g in own for one in (g.name, g.sd_name)]
         groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
-        for one in design.together:
-            own = [design.groups[k] for k in one]
-            labels = [g.name.removesuffix(f"|{g.grouping}") for g in own]
-            groups += [
-                prefix + correlation_name(labels[j], labels[i], own[0].grouping)
-                for i in range(len(one))
-                for j in range(i)
-            ]
+        groups += [name for both in correlated_sets(prefix, own, design.together) for name in both.correlation_names]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
@@ -717,26 +711,13 @@ class FamilyFit(Fit):
             if kind == "link":
                 return self._link(functionals, further) + coding.shift(x)[:, None]
             return coding.responses(functionals, further, kind, noise)
-        named = effects == "fitted"
-        unseen = unseen if named else effects
         is_read = self.family.arrange is None
         further = self.beside_new(table, kind == "response").values() if is_read else ()
-        check_roles(self.columns, table, "`new`")
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
-            if one.imputes is not None:
-                continue
-            design = self.designs[one.parameter]
-            X, offset, groups = design.new(table, named)
-            if coding.n_cuts:
-                X = np.delete(X, design.intercept, axis=1)
-            z = np.zeros((len(x), len(table))) + offset
-            if one.columns:
-                z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
-            if one.parameter == self.family.named[0]:
-                z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-            z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
-            found[one.parameter] = z
+            if one.imputes is None:
+                design = self.designs[one.parameter]
+                found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
         if kind == "link":
             return self._link(coding.arranged(found, x), list(further))
         return coding.responses(coding.arranged(found, x), further, kind, noise)

@@ -69,7 +69,7 @@ class Together:
         self.columns, self.width, self.grouping = list(columns), len(columns), groups[0].grouping
         labels = [g.label for g in groups]
         #: What correlations are called, of the pairs (1, 0), (2, 0), (2, 1), …
-        self.correlation_names = [prefix + correlation_name(labels[j], labels[i], self.grouping) for i, j in self.pairs]
+        self.correlation_names = [f"{prefix}cor({labels[j]}, {labels[i]}|{self.grouping})" for i, j in self.pairs]
         self.block = inside_name(f"{prefix}correlations of {', '.join(labels)}|{self.grouping}")
 
     @property
@@ -92,11 +92,15 @@ class Together:
 
     def partials(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         """w (..., d (d - 1) / 2) of correlations by name."""
+        return partial_correlations(self.matrix(natural))
+
+    def matrix(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Correlations by name as matrices, (..., d, d)."""
         matrix = np.zeros((*np.shape(natural[self.correlation_names[0]]), self.width, self.width))
         matrix[..., range(self.width), range(self.width)] = 1.0
         for name, (i, j) in zip(self.correlation_names, self.pairs, strict=True):
             matrix[..., i, j] = matrix[..., j, i] = natural[name]
-        return partial_correlations(matrix)
+        return matrix
 
 
 class Imputed:
@@ -521,11 +525,6 @@ def correlated_sets(
     names = [g.name for g in groups]
     sets = together or [[names.index(name) for name in own] for own in dict.fromkeys(g.partners for g in groups) if own]
     return [Together(one, [groups[k] for k in one], prefix) for one in sets if len(one) > 1]
-
-
-def correlation_name(first: str, second: str, grouping: str) -> str:
-    """What the correlation of two columns of effects is called."""
-    return f"cor({first}, {second}|{grouping})"
 
 
 def _joint(*args):
