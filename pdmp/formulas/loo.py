@@ -41,6 +41,11 @@ class Total(NamedTuple):
     variance: float  #: that comes of having taken some of the rows
     spread: float  #: N times the variance of the terms: the squared error of a sum over N rows that were drawn
 
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The standard error, and what is of the choice of rows alone."""
+        return math.sqrt(max(self.spread, 0.0) + self.variance), math.sqrt(self.variance)
+
 
 def difference_estimate(values: np.ndarray, near: np.ndarray | None, rows: np.ndarray, n: int) -> Total:
     """The sum of n terms, of which those of `rows` are known, (m,), and all approximately, `near` (n,).
@@ -108,8 +113,7 @@ class Loo:
         self.name, self.loo_i, self.pareto_k, self.rows, self.near = name, loo_i, pareto_k, rows, near
         self.n_data_points, self.n_samples = n, n_samples
         total = difference_estimate(loo_i, near, rows, n)
-        self.elpd_loo, self.subsampling_se = total.value, math.sqrt(total.variance)
-        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)
+        self.elpd_loo, (self.se, self.subsampling_se) = total.value, total.errors
         self.p_loo = float(n * np.mean(p_i))
         self.good_k = min(1.0 - 1.0 / math.log10(n_samples), 0.7) if n_samples > 1 else 0.7
 
@@ -123,18 +127,17 @@ class Loo:
             f"Leave-one-out cross-validation of {self.n_data_points:,} rows, {self.n_samples:,} draws: {self.name}",
             f"elpd_loo  {self.elpd_loo:12.2f}   se {self.se:.2f}",
             f"p_loo     {self.p_loo:12.2f}",
-            *([_said(self)] if self.near is not None else []),
-            f"Pareto k: {len(self.rows) - self.bad:,} of {len(self.rows):,} are at most {self.good_k:.2f}, the largest "
-            f"is {np.max(self.pareto_k):.2f}",
         ]
+        if self.near is not None:
+            lines.append(
+                f"estimated from {len(self.rows):,} rows drawn at random, and the densities of all rows at the "
+                f"posterior mean: se² contains {self.subsampling_se:.2g}² for the choice of rows"
+            )
+        lines.append(
+            f"Pareto k: {len(self.rows) - self.bad:,} of {len(self.rows):,} are at most {self.good_k:.2f}, the largest "
+            f"is {np.max(self.pareto_k):.2f}"
+        )
         return "\n".join(lines)
-
-
-def _said(loo):
-    return (
-        f"estimated from {len(loo.rows):,} rows drawn at random, and the densities of all rows at the posterior mean: "
-        f"se² contains {loo.subsampling_se:.2g}² for the choice of rows"
-    )
 
 
 class LooDifference:
@@ -165,8 +168,7 @@ class LooDifference:
         self.one, self.other = one, other
         near = None if one.near is None or other.near is None else one.near - other.near
         total = difference_estimate(one.loo_i - other.loo_i, near, one.rows, one.n_data_points)
-        self.elpd_difference, self.subsampling_se = total.value, math.sqrt(total.variance)
-        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)
+        self.elpd_difference, (self.se, self.subsampling_se) = total.value, total.errors
 
     def __repr__(self) -> str:
         width = max(len(self.one.name), len(self.other.name), len("difference"))

@@ -318,15 +318,25 @@ def read_call(text: str) -> tuple[str, list[str]] | None:
 
 def pieces_between(text: str) -> list[tuple[str, str]]:
     """What stands between + and - that are in no brackets and no names, each with the sign before it."""
-    found, depth, quoted = [["+", ""]], 0, False
+    return [(sign or "+", piece.strip()) for sign, piece in _between(text, "+-") if piece.strip()]
+
+
+def parts_between(text: str, mark: str) -> list[str]:
+    """A text between marks that are in no brackets and no names."""
+    return [part for _, part in _between(text, mark)]
+
+
+def _between(text, marks):
+    """Pieces of a text between marks that are in no brackets and no names, each with the mark before it."""
+    found, depth, quoted = [["", ""]], 0, False
     for letter in text:
         quoted ^= letter == "`"
         depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter in "+-" and depth == 0 and not quoted:
+        if letter in marks and depth == 0 and not quoted:
             found.append([letter, ""])
         else:
             found[-1][1] += letter
-    return [(sign, piece.strip()) for sign, piece in found if piece.strip()]
+    return found
 
 
 def _end(text, first):
@@ -337,16 +347,3 @@ def _end(text, first):
         if depth == 0:
             return k + 1
     return len(text)
-
-
-def parts_between(text: str, mark: str) -> list[str]:
-    """A text between marks that are in no brackets and no names."""
-    parts, depth, quoted = [""], 0, False
-    for letter in text:
-        quoted ^= letter == "`"
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == mark and depth == 0 and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
