@@ -33,16 +33,7 @@ from pdmp.formulas.design import (
     describe,
     plain_response,
 )
-from pdmp.formulas.sources import (
-    Here,
-    OtherType,
-    Passes,
-    Source,
-    Workers,
-    all_unchanged,
-    batches,
-    kinds_of,
-)
+from pdmp.formulas.sources import Here, OtherType, Passes, Source, Workers, all_unchanged, batches, kinds_of
 from pdmp.formulas.table import (
     check_names,
     check_roles,

@@ -243,13 +243,7 @@ def _frequencies(y, values):
 
 
 def pp_check(
-    fit: Fit,
-    kind: str | None,
-    by: str | None,
-    statistic: Any,
-    probability: float,
-    draws: int,
-    seed: int | None,
+    fit: Fit, kind: str | None, by: str | None, statistic: Any, probability: float, draws: int, seed: int | None
 ) -> PredictiveCheck:
     """See `Fit.pp_check`."""
     kept = fit.kept

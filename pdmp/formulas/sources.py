@@ -19,23 +19,8 @@ from typing import Any, NamedTuple
 
 from pdmp.data.formats import layout
 from pdmp.engine import requirements, run
-from pdmp.engine.executors import (
-    LOST_WORKERS,
-    LOST_WORKERS_BY_NAME,
-    Segments,
-    Watch,
-    check_executor,
-    workers_of,
-)
-from pdmp.formulas.table import (
-    MISSING,
-    check_repeated,
-    import_pandas,
-    is_parquet,
-    not_utf8,
-    one_line,
-    unchanged,
-)
+from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Segments, Watch, check_executor, workers_of
+from pdmp.formulas.table import MISSING, check_repeated, import_pandas, is_parquet, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
