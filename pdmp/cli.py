@@ -120,6 +120,10 @@ Where = Annotated[
     ),
 ]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
+Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
+Chains = Annotated[int, typer.Option(min=1, help="Number of chains.")]
+Out = Annotated[pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")]
+Save = Annotated[pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print what was found as JSON, for scripts; all else goes to stderr.")
 ]
@@ -226,10 +230,8 @@ def compare(
         str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` has names; also auto, NUTS.")
     ] = None,
     data_passes: Passes = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    out: Annotated[
-        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
-    ] = pathlib.Path("."),
+    seed: Seed = 0,
+    out: Out = pathlib.Path("."),
     quick: Annotated[
         bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
     ] = False,
@@ -251,11 +253,10 @@ def compare(
     samplers, extra = _choose_extra(samplers)
     classes, labels = ({}, set()) if samplers == "" and extra else _choose(samplers)
     _check_seed(seed)
+    _check_positive("data_passes", data_passes)
     model, mode = _model(dataset)
     if data_passes is None:
         data_passes = default_passes(model.n_data) / (QUICK if quick else 1)
-    elif not 0.0 < data_passes < math.inf:
-        raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     _make_folder(out)
     _check_files(read, html=page, out=[out / "compare.png", out / "compare.csv"])
     processes = comparison.configured(model, mode, classes)
@@ -283,11 +284,7 @@ def compare(
     table.to_csv(out / "compare.csv")
     if not table.errors_by_pass:
         raise UserError("every sampler failed; there is nothing to draw.")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    with plots.style.closing():
-        plots.compare(table).savefig(out / "compare.png")
+    _draw(lambda: plots.compare(table), out / "compare.png")
     written = [out / "compare.png", out / "compare.csv"]
     if page is not None:
         settings = {
@@ -323,11 +320,9 @@ def sample(
     rhat: Annotated[
         float | None, typer.Option(help="Run until R-hat of every coefficient is at most this, such as 1.01.")
     ] = None,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
-    ] = None,
+    chains: Chains = 4,
+    seed: Seed = 0,
+    save: Save = None,
     as_json: Json = False,
 ):
     """Run one sampler on Bayesian logistic regression: the posterior of each coefficient.
@@ -338,14 +333,12 @@ def sample(
     """
     classes, labels = _choose(sampler)
     _check_seed(seed)
-    model, mode = _model(dataset)
     budget = {"data_passes": data_passes, "gradients": gradients, "ess": ess, "rhat": rhat}
+    for name, value in budget.items():
+        _check_positive(name, value)
+    model, mode = _model(dataset)
     if all(value is None for value in budget.values()):
         budget["data_passes"] = default_passes(model.n_data)
-    for name, value in budget.items():
-        if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
-            least = "above 1" if name == "rhat" else "positive"
-            raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
     _check_files(read, save=save)
     processes = comparison.configured(model, mode, classes)
     if labels:
@@ -390,10 +383,8 @@ def tune(
         typer.Option(help="Data passes of the setting that is never dropped. [default: by the size of the data]"),
     ] = None,
     metric: Annotated[str, typer.Option(help="ksd or fssd: the discrepancy to make small.")] = "ksd",
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    out: Annotated[
-        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
-    ] = pathlib.Path("."),
+    seed: Seed = 0,
+    out: Out = pathlib.Path("."),
     executor: Where = None,
     as_json: Json = False,
 ):
@@ -410,12 +401,11 @@ def tune(
         raise UserError(f"SAMPLER must be one name, got {sampler!r}.")
     if metric not in ("ksd", "fssd"):
         raise UserError(f"--metric must be ksd or fssd, got {metric!r}.")
+    _check_positive("budget", budget)
     ((name, cls),) = classes.items()
     model, mode = _model(dataset)
     if budget is None:
         budget = default_passes(model.n_data) / TUNING
-    elif not 0.0 < budget < math.inf:
-        raise UserError(f"--budget must be positive and finite, got {budget:g}.")
     found = cls.recipe.arms(cls, model, mode)
     if found is None:
         raise UserError(f"{name} has nothing to tune.")
@@ -441,11 +431,7 @@ def tune(
     _say("")
     about = {"problem": dataset.name, "sampler": name, "metric": metric, "best": result.best, "table": result.table}
     typer.echo(_as_json(about) if as_json else f"\n{result}")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    with plots.style.closing():
-        plots.tuning(result).savefig(out / "tuning.png")
+    _draw(lambda: plots.tuning(result), out / "tuning.png")
     result.to_csv(out / "tuning.csv")
     typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}", err=as_json)
 
@@ -484,11 +470,9 @@ def fit(
         float | None, typer.Option(help="Effective draws of each mean and standard deviation. [default: 400]")
     ] = None,
     rhat: Annotated[float | None, typer.Option(help="R-hat to reach. [default: 1.05, if --ess is not given]")] = None,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
-    ] = None,
+    chains: Chains = 4,
+    seed: Seed = 0,
+    save: Save = None,
     picture: Annotated[pathlib.Path | None, typer.Option(metavar="FIT.png", help="Draw the intervals.")] = None,
     draws: Annotated[
         pathlib.Path | None,
@@ -516,10 +500,8 @@ def fit(
     Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
     """
     _check_seed(seed)
-    if ess is not None and not 0.0 < ess < math.inf:
-        raise UserError(f"--ess must be positive and finite, got {ess:g}.")
-    if rhat is not None and not 1.0 < rhat < math.inf:
-        raise UserError(f"--rhat must be above 1, got {rhat:g}.")
+    _check_positive("ess", ess)
+    _check_positive("rhat", rhat)
     for name, value in (("predictions", predictions), ("unseen", unseen)):
         if value is not None and predict is None:
             raise UserError(f"--{name} goes with --predict, the table to predict.")
@@ -558,11 +540,7 @@ def fit(
         found.run.save(save)
         typer.echo(f"written: {save}", err=as_json)
     if picture is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        with plots.style.closing():
-            found.plot().savefig(picture)
+        _draw(lambda: found.plot(), picture)
         typer.echo(f"written: {picture}", err=as_json)
     if draws is not None:
         found.to_dataframe(effects=effects).to_csv(draws, index=False)
@@ -711,6 +689,15 @@ def _found(run, summary):
     }
 
 
+def _draw(make, path):
+    """Write the figure that `make` returns, on no screen."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with plots.style.closing():
+        make().savefig(path)
+
+
 def _end(run):
     """Exit code 130 of a run that Ctrl-C has ended: what it had was printed and kept."""
     if run.stopped == "interrupted":
@@ -828,6 +815,13 @@ def _labels(cls):
 def _check_seed(seed):
     if seed < 0:
         raise UserError(f"--seed must not be negative, got {seed}.")
+
+
+def _check_positive(name, value):
+    """Refuse an amount that is not finite and positive, or of R-hat above 1; None is none."""
+    least, said = (1.0, "above 1") if name == "rhat" else (0.0, "positive")
+    if value is not None and not least < value < math.inf:
+        raise UserError(f"{_option(name)} must be {said} and finite, got {value:g}.")
 
 
 def _check_files(read, **written):

@@ -12,7 +12,7 @@ BUGS = [
     Bug(f"pictures: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
         ("chains count equally", STYLE, "return lengths / lengths.sum()", "return np.full(len(lengths), 1.0 / len(lengths))", f"{T}style.py"),
-        ("the command leaves its figures", CLI, "with plots.style.closing():\n        plots.tuning", "if True:\n        plots.tuning", "tests/test_scripts.py"),
+        ("the command leaves its figures", CLI, "with plots.style.closing():\n        make()", "if True:\n        make()", "tests/test_scripts.py"),
         ("a part has its first value only", PATHS, "np.maximum.reduceat(x, begin[:-1])", "x[begin[:-1]]", f"{T}paths.py"),
         ("contours of the complements", DENSITIES, "[1.0 - m for m in MASSES]", "sorted(MASSES)", f"{T}densities.py"),
         ("the band of chains that are apart", CONVERGENCE, 'np.mean([one.ess("spectral")[chosen] for one in split(run)], axis=0)', 'run.ess("spectral")[chosen] / run.chains', f"{T}convergence.py"),
