@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import math
 import os
 import pathlib
@@ -171,7 +172,7 @@ def read(
         matrix, y, labels, target = _from_matrix(content, target, kind, drop, drop_missing, changes, path)
     names, X = matrix.names, matrix.X
     if mmap:
-        _check_blocks(X, names, where)
+        _varying(names, X, False, where)
         rows = X.shape[0] - int(np.ceil(TEST_FRACTION * X.shape[0]))
         about = f"{where}: {target}"
         return Dataset(path.stem, X, y, tuple(names), labels, slice(0, rows), slice(rows, None), about)
@@ -478,52 +479,38 @@ def _divided(values, target, kind, where):
 
 def _varying(names, X, drop_constant, where):
     """Drop or refuse constant columns; a `ValueError` for numbers that are not finite. X is dense or sparse."""
-    from scipy import sparse
-
     if X.shape[1] == 0:
         return names, X
-    values = X.data if sparse.issparse(X) else X
-    if not np.all(np.isfinite(values)):
-        columns = X.indices if sparse.issparse(X) else np.broadcast_to(np.arange(X.shape[1]), X.shape)
-        _refuse_nonfinite(names, np.unique(columns[np.isnan(values)]), np.unique(columns[np.isinf(values)]), where)
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        lowest, highest = lowest.toarray().ravel(), highest.toarray().ravel()
-    same = lowest == highest
-    if not same.any():
+    lowest, highest, nan, infinite = _ends(X)
+    missing, endless, same = (list(itertools.compress(names, of)) for of in (nan, infinite, lowest == highest))
+    if missing:
+        raise ValueError(f"{where} has missing values in {columns_text(missing)}; {FILL_IN}.")
+    if endless:
+        raise ValueError(f"{where} has infinite values in {columns_text(endless)}.")
+    if not same:
         return names, X
     if not drop_constant:
-        _refuse_constant(names, same, where)
-    return [n for n, s in zip(names, same, strict=True) if not s], X[:, np.flatnonzero(~same)]
+        raise ValueError(
+            f"{where} has the same value in every row of {columns_text(same)}; leave them out (drop_constant=True, "
+            "--drop-constant)."
+        )
+    return list(itertools.compress(names, lowest != highest)), X[:, np.flatnonzero(lowest != highest)]
 
 
-def _check_blocks(X, names, where):
-    """As `_varying`, for a matrix on the disk, which is read block by block."""
-    rows = max(1, BLOCK // X.shape[1])
-    lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
-    for start in range(0, X.shape[0], rows):
+def _ends(X):
+    """Of each column the smallest and the largest value, and whether there are missing and infinite ones."""
+    from scipy import sparse
+
+    if sparse.issparse(X):
+        odd = (np.bincount(X.indices, is_odd(X.data), X.shape[1]) > 0 for is_odd in (np.isnan, np.isinf))
+        return *(end.toarray().ravel() for end in (X.min(axis=0), X.max(axis=0))), *odd
+    rows, parts = max(1, BLOCK // X.shape[1]), []
+    for start in range(0, len(X), rows):  # it may be on the disk
         block = np.asarray(X[start : start + rows])
-        finite = np.isfinite(block)
-        if not finite.all():
-            nan, infinite = np.isnan(block).any(axis=0), np.isinf(block).any(axis=0)
-            _refuse_nonfinite(names, np.flatnonzero(nan), np.flatnonzero(infinite), where)
-        np.minimum(lowest, block.min(axis=0), out=lowest)
-        np.maximum(highest, block.max(axis=0), out=highest)
-    if np.any(lowest == highest):
-        _refuse_constant(names, lowest == highest, where)
-
-
-def _refuse_nonfinite(names, nan, infinite, where):
-    if len(nan):
-        raise ValueError(f"{where} has missing values in {columns_text([names[j] for j in nan])}; {FILL_IN}.")
-    raise ValueError(f"{where} has infinite values in {columns_text([names[j] for j in infinite])}.")
-
-
-def _refuse_constant(names, same, where):
-    raise ValueError(
-        f"{where} has the same value in every row of {columns_text([names[j] for j in np.flatnonzero(same)])}; "
-        "leave them out (drop_constant=True, --drop-constant)."
-    )
+        nan, infinite = np.isnan(block).any(axis=0), np.isinf(block).any(axis=0)
+        parts.append((block.min(axis=0), block.max(axis=0), nan, infinite))
+    lowest, highest, nan, infinite = (np.array(part) for part in zip(*parts, strict=True))
+    return lowest.min(axis=0), highest.max(axis=0), nan.any(axis=0), infinite.any(axis=0)
 
 
 def _is_integer(value):
