@@ -60,9 +60,10 @@ class Over(NamedTuple):
         return total / self.weights.sum(), np.concatenate(of_rows)
 
     def said(self, of_rows: np.ndarray) -> str:
-        """The note; and what it adds to errors that rows were drawn, of values by row (rows, estimates)."""
+        """The note; and what it adds to errors that rows were drawn, of values by row (rows, …)."""
         if self.share == 1.0:
             return self.note
+        of_rows = of_rows.reshape(len(of_rows), -1)
         weights = self.weights[:, None] / self.weights.mean()
         spread = (weights * (of_rows - np.average(of_rows, axis=0, weights=self.weights))).std(axis=0).max()
         error = np.sqrt((1.0 - self.share) / len(of_rows)) * spread
@@ -88,13 +89,10 @@ def over(
             raise ValueError("the rows of the fit were read in batches: give a table of some of them as `data`.")
         rows, share = kept.rows, len(kept.rows) / kept.n
         weights = fit.row_weights[kept.places] if len(fit.row_weights) else np.ones(len(rows))
-        note = f"averages over {len(rows):,} rows"
-        if share < 1.0:
-            note = f"averages over {len(rows):,} rows, drawn from {kept.n:,}"
     else:
         rows = read_table(data, "`data`")
         weights = np.ones(len(rows))
-        note = f"averages over {len(rows):,} rows"
+    note = f"averages over {len(rows):,} rows" + f", drawn from {kept.n:,}" * (share < 1.0)
     check_groups(at, fit, effects)
     lists = {name: at.pop(name) for name in varied if name in at}
     for name, value in at.items():
@@ -117,7 +115,7 @@ def check_by(by: str | None, fit: Fit, name: str) -> tuple[str, ...]:
 
 
 def means_by_level(fit, column, by, at, data, effects, scale, draws, seed, asked):
-    """What averages are over; levels of the column and of `by`; averages (draws, bys, levels) and by row (rows, …)."""
+    """What averages are over; levels; names and values of `by`; averages (draws, bys, levels) and by row (rows, …)."""
     (name,) = names_of([column], fit, f"`{asked}`")
     others = check_by(by, fit, name)
     for one in (name, *others):
@@ -128,49 +126,41 @@ def means_by_level(fit, column, by, at, data, effects, scale, draws, seed, asked
     bys = [chosen_values(one, fit, lists, "`by`") for one in others]
     if len(levels) < 2 and asked == "contrasts":
         raise ValueError(f"`contrasts`: {name!r} has one value only, {levels[0]!r}.")
-    found, of_rows = [], []
+    found = []
     for values in itertools.product(*bys, levels):
         given = dict(zip((*others, name), values, strict=True))
-        average, by_row = on.average(lambda rows, given=given: on.predicted(rows.assign(**given)))
-        found.append(average)
-        of_rows.append(by_row)
-    shape = (-1, len(levels))
-    return (
-        on,
-        levels,
-        (others, bys[0] if bys else [None]),
-        np.stack(found, axis=-1).reshape(len(on.x), *shape),
-        np.stack(of_rows, axis=-1).reshape(len(on.rows), *shape),
-    )
+        found.append(on.average(lambda rows, given=given: on.predicted(rows.assign(**given))))
+    shape = -1, len(found) // len(levels), len(levels)
+    of_draws, of_rows = (np.stack(part, axis=-1).reshape(shape) for part in zip(*found, strict=True))
+    return on, levels, dict(zip(others, bys, strict=True)), of_draws, of_rows
+
+
+def by_level(found, named, by, column, probability, note):
+    """Estimates of draws (draws, bys, levels): `by` says the names and the values of the column before."""
+    keys = {name: [value for value in values for _ in named] for name, values in by.items()}
+    keys[column] = list(named) * found.shape[1]
+    return Estimates(keys, found.reshape(len(found), -1), probability, note=note)
 
 
 def marginal_means(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
     """See `Fit.marginal_means`."""
-    on, levels, (others, bys), found, of_rows = means_by_level(
-        fit, column, by, at, data, effects, scale, draws, seed, "marginal_means"
-    )
-    keys = {name: [value for value in bys for _ in levels] for name in others}
-    keys[column] = list(levels) * len(bys)
-    note = on.said(of_rows.reshape(len(on.rows), -1))
-    return Estimates(keys, found.reshape(len(on.x), -1), probability, note=note)
+    asked = fit, column, by, at, data, effects, scale, draws, seed, "marginal_means"
+    on, levels, others, found, of_rows = means_by_level(*asked)
+    return by_level(found, levels, others, column, probability, on.said(of_rows))
 
 
 def contrasts(fit, column, by, compare, at, data, effects, scale, probability, draws, seed) -> Estimates:
     """See `Fit.contrasts`."""
     one_of("compare", compare, ("difference", "ratio"))
-    on, levels, (others, bys), found, of_rows = means_by_level(
-        fit, column, by, at, data, effects, scale, draws, seed, "contrasts"
-    )
-    first, second = zip(*itertools.combinations(range(len(levels)), 2), strict=True)
+    asked = fit, column, by, at, data, effects, scale, draws, seed, "contrasts"
+    on, levels, others, found, of_rows = means_by_level(*asked)
+    first, second = map(list, zip(*itertools.combinations(range(len(levels)), 2), strict=True))
     sign = {"difference": "-", "ratio": "/"}[compare]
     named = [f"{shown(levels[j])} {sign} {shown(levels[i])}" for i, j in zip(first, second, strict=True)]
-    keys = {name: [value for value in bys for _ in named] for name in others}
-    keys[column] = named * len(bys)
-    one, other = found[..., list(second)], found[..., list(first)]
-    if compare == "difference":
-        note = on.said((of_rows[..., list(second)] - of_rows[..., list(first)]).reshape(len(on.rows), -1))
-        return Estimates(keys, (one - other).reshape(len(on.x), -1), probability, note=note)
-    return Estimates(keys, (one / other).reshape(len(on.x), -1), probability, note=on.note)
+    if compare == "ratio":
+        return by_level(found[..., second] / found[..., first], named, others, column, probability, on.note)
+    note = on.said(of_rows[..., second] - of_rows[..., first])
+    return by_level(found[..., second] - found[..., first], named, others, column, probability, note)
 
 
 def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
