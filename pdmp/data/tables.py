@@ -523,8 +523,8 @@ def _is_integer(value):
     return isinstance(value, (int, np.integer, str))
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or "." if none is close."""
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
+    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or what stands else."""
     by_lower = {str(k).lower(): k for k in known}
     close = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else "."
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else otherwise

@@ -40,9 +40,9 @@ from pdmp.formulas.table import (
     import_pandas,
     left_out,
     linear_offset,
-    numbers,
     numeric_categories,
     weigh,
+    weights_of,
     with_truth_values,
 )
 from pdmp.formulas.totals import Totals
@@ -342,7 +342,8 @@ def _code(common, part, first, kept):
         coded[:, :p] = X
         coded[:, p] = y = y_of(table)
         coded[:, p + 1] = offset + linear_offset(table, roles["offset"], roles["exposure"])
-        coded[:, p + 2] = 1.0 if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+        weight = weights_of(table, roles)
+        coded[:, p + 2] = 1.0 if weight is None else weight
         for k, g in enumerate(groups):
             coded[:, p + 3 + 2 * k], coded[:, p + 4 + 2 * k] = g.level, g.value
             sizes[k] += np.bincount(g.level, minlength=len(g.levels))

@@ -58,10 +58,17 @@ from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
-from pdmp.formulas.table import check_names, check_roles, complete_rows, import_formulae, linear_offset, read_table
-from pdmp.formulas.table import numbers as column_numbers
+from pdmp.formulas.table import (
+    check_names,
+    check_roles,
+    complete_rows,
+    import_formulae,
+    linear_offset,
+    read_table,
+    weights_of,
+)
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
+from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_spaces, check_words, column_of, columns_of, split, translated
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
@@ -388,7 +395,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
         before.dispersion_priors,
         intercept=before.intercept,
         offset=added.offset,
-        weights=further_weights(table, origin.roles),
+        weights=weights_of(table, origin.roles),
         beside=read_beside(fit.beside, table),
         response=before.response,
         inclusion=None if before.inclusion is None else before.inclusion[:p],
@@ -508,7 +515,7 @@ def make_model(
         if offset is not None or exposure is not None:
             added = added + linear_offset(table, offset, exposure)
         rest = read_beside(beside, table)
-        weight = None if weights is None else column_numbers(table, weights, "`weights`")
+        weight = weights_of(table, roles)
         totals = Totals.of(design, measured(family, y, rest), added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
     together = correlated_sets("", of_groups, design.together)

@@ -43,14 +43,14 @@ from pdmp.formulas.table import (
     import_pandas,
     labels_of,
     linear_offset,
-    numbers,
     places,
     plain,
     read_table,
     weigh,
+    weights_of,
 )
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
+from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import Prior
@@ -249,7 +249,7 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
     rest = {name: np.append(rest[name], values) for name, values in read_beside(fit.beside, table).items()}
-    weight = further_weights(table, origin.roles)
+    weight = weights_of(table, origin.roles)
     if weight is not None:
         weight = np.append(fit.row_weights, weight)
     predictors, designs, said = [], {}, []
@@ -408,7 +408,7 @@ def make_general_model(
     n = len(table)
     rest = read_beside(asked.response.data, table)
     notes += filter(None, [coded])
-    weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+    weight = weights_of(table, roles)
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]

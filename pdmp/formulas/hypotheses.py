@@ -33,9 +33,10 @@ OPERATORS: dict[type, Any] = {
     ast.Mult: np.multiply,
     ast.Div: np.divide,
     ast.Pow: np.power,
+    ast.USub: np.negative,
+    ast.UAdd: np.positive,
 }
 INEQUALITIES: dict[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-SIGNS: dict[type, Any] = {ast.USub: np.negative, ast.UAdd: np.positive}
 
 
 class Expression:
@@ -78,14 +79,8 @@ class Expression:
         return re.sub("|".join([*quoted, *effects, *words]), word, text)
 
     def _unknown(self, name, known):
-        raise ValueError(
-            f"`hypotheses`: {self.text.strip()!r} names {name!r}, which is no parameter"
-            + (
-                did_you_mean(name, known)
-                if did_you_mean(name, known) != "."
-                else f"; they are {listed(list(known), 8)}."
-            )
-        )
+        close = did_you_mean(name, known, f"; they are {listed(list(known), 8)}.")
+        raise ValueError(f"`hypotheses`: {self.text.strip()!r} names {name!r}, which is no parameter{close}")
 
     def _refuse(self, why):
         raise ValueError(
@@ -97,7 +92,7 @@ class Expression:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             self._check(node.left, known)
             self._check(node.right, known)
-        elif isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
+        elif isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
             self._check(node.operand, known)
         elif isinstance(node, ast.Name):
             if not re.fullmatch(r"_\d+_", node.id) or int(node.id[1:-1]) >= len(self.names):
@@ -113,7 +108,7 @@ class Expression:
         if isinstance(node, ast.BinOp):
             return OPERATORS[type(node.op)](self._value(node.left, values), self._value(node.right, values))
         if isinstance(node, ast.UnaryOp):
-            return SIGNS[type(node.op)](self._value(node.operand, values))
+            return OPERATORS[type(node.op)](self._value(node.operand, values))
         if isinstance(node, ast.Name):
             return values[self.names[int(node.id[1:-1])]]
         return np.float64(node.value)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,6 +74,12 @@ class Part(NamedTuple):
     levels: tuple
     level: np.ndarray  #: (1, K)
     value: np.ndarray  #: (n, K)
+
+    @classmethod
+    def each(cls, names: Iterable[str], values: Iterable[np.ndarray]) -> list[Part]:
+        """Those of these names, whose effects are numbered from 1."""
+        pairs = [(name, value, np.arange(value.shape[1])) for name, value in zip(names, values, strict=True)]
+        return [cls(name, name, tuple((at + 1).tolist()), at[None], value) for name, value, at in pairs]
 
 
 def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
@@ -212,10 +218,18 @@ class By:
         return [(given == level).astype(float)[:, None] for level in self.own]
 
 
-class Process:
-    """A Gaussian process of one or two columns, by products of sines on an interval or a square around the data."""
+class Curve:
+    """Base of smooths: a smooth of the rows of a fit, and of further tables with the same functions."""
 
-    columns: tuple = ()
+    columns: Sequence[str] = ()  #: coefficients
+    warps: Mapping[str, Warp] = MappingProxyType({})
+
+    def _read(self, table, asked):
+        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
+
+
+class Process(Curve):
+    """A Gaussian process of one or two columns, by products of sines on an interval or a square around the data."""
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by = said, By(said, table)
@@ -236,9 +250,6 @@ class Process:
         laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
         self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
 
-    def _read(self, table, asked):
-        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
-
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
         """No columns, and the effects, of a table."""
         u, c = (self._read(table, asked) - self.middle) / self.half, self.said.c
@@ -251,17 +262,11 @@ class Process:
                 f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
             )
         value = np.prod(np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), axis=2)
-        places = np.arange(len(self.roots))
-        return np.zeros((len(u), 0)), [
-            Part(name, name, tuple((places + 1).tolist()), places[None], value * inside)
-            for name, inside in zip(self.by.names, self.by.values(table, asked), strict=True)
-        ]
+        return np.zeros((len(u), 0)), Part.each(self.by.names, [value * one for one in self.by.values(table, asked)])
 
 
-class Monotonic:
+class Monotonic(Curve):
     """A monotonic effect of whole numbers, or of an ordered category; times a number, or for levels of a category."""
-
-    columns: tuple = ()
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by, self.labels, column = said, By(said, table), None, table[said.columns[0]]
@@ -303,10 +308,7 @@ class Monotonic:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
         value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
-        return np.zeros((len(x), 0)), [
-            Part(name, name, tuple(steps.tolist()), (steps - 1)[None], value * inside)
-            for name, inside in zip(self.warps, self.by.values(table, asked), strict=True)
-        ]
+        return np.zeros((len(x), 0)), Part.each(self.warps, [value * one for one in self.by.values(table, asked)])
 
 
 class Basis:
@@ -354,13 +356,11 @@ class Basis:
         return self._between((x - self.centre) / self.scale) @ self.by
 
 
-class Smooth:
-    """A smooth of the rows of a fit, and of further tables with the same functions.
+class Smooth(Curve):
+    """A spline, or the product of two.
 
     Of a number z in `by`, the mean of the curve over the rows of the fit is the coefficient of z.
     """
-
-    warps: Mapping[str, Warp] = MappingProxyType({})
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by = said, By(said, table)
@@ -375,9 +375,6 @@ class Smooth:
         names = [*([said.by] if self.by.is_slope else []), *names]
         self.columns = [f"{own}.{name}" for own in self.by.names for name in names]
         self.parts = [f"{own}{one}" for own in self.by.names for one in bent]
-
-    def _read(self, table, asked):
-        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
 
     def _functions(self, x):
         """Those without a penalty, (n, p), and those of effects by what they are called."""
@@ -403,14 +400,10 @@ class Smooth:
         if self.by.is_slope:
             whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
         X = np.hstack([one * whole[0] for one in inside])
-        values = [one * part for one, part in itertools.product(inside, whole[1:])]
-        return X, [
-            Part(name, name, tuple(range(1, value.shape[1] + 1)), np.arange(value.shape[1])[None], value)
-            for name, value in zip(self.parts, values, strict=True)
-        ]
+        return X, Part.each(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
 
 
-def smooth_of(said: Said, table: Any) -> Smooth | Process | Monotonic:
+def smooth_of(said: Said, table: Any) -> Curve:
     """The smooth of the rows of a table."""
     return {"gp": Process, "mo": Monotonic}.get(said.kind, Smooth)(said, table)
 

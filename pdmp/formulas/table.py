@@ -266,9 +266,7 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
                 f"{asked} names {name!r}, which is the index of the rows of {where}, not a column: make it one by "
                 "`reset_index()`."
             )
-        close = did_you_mean(name, known)
-        if close == ".":
-            close = f"; it has {listed(known, 8)}."
+        close = did_you_mean(name, known, f"; it has {listed(known, 8)}.")
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 
 
@@ -361,6 +359,11 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")
     return values
+
+
+def weights_of(table: Any, roles: Mapping[str, str | None]) -> np.ndarray | None:
+    """Of the rows, or None where no column of `weights` was given."""
+    return None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
 
 
 def linear_offset(table: Any, offset: str | None, exposure: str | None) -> np.ndarray:

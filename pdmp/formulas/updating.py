@@ -17,7 +17,7 @@ from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.formulas.beside import columns_beside, without_gaps
 from pdmp.formulas.smooths import is_smooth
-from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
+from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.models.regressions.mixed import GroupColumn
 
 if TYPE_CHECKING:
@@ -99,11 +99,6 @@ def joined_groups(before: GroupColumn, new: Groups) -> GroupColumn:
     level = before.level if is_smooth(new) else np.concatenate([before.level, new.level])
     value = np.concatenate([before.value, new.value])
     return before._replace(levels=new.levels, level=level, value=value, rows=None)
-
-
-def further_weights(table: Any, roles: Mapping[str, str | None]) -> np.ndarray | None:
-    """Of the new rows, or None."""
-    return None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
 
 
 def padded(natural: Mapping[str, np.ndarray], groups: Sequence[GroupColumn], prefix: str = "") -> dict[str, np.ndarray]:
