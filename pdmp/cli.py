@@ -617,8 +617,7 @@ def _to_predict(path, texts, others, file, refuses):
             continue
         wrong = np.flatnonzero(~new[name].isin(known[name]))
         if len(wrong):
-            value = new[name].iloc[wrong[0]]
-            value = value.item() if hasattr(value, "item") else value
+            value = formulas.table.plain(new[name].iloc[wrong[0]])
             cure = "; --unseen zero or --unseen draw predicts for it" if name in grouping else ""
             raise UserError(
                 f"--predict {path}: row {wrong[0]} has {name} = {value!r}, and {file} has no such row{cure}."

@@ -12,6 +12,7 @@ import itertools
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -348,7 +349,7 @@ def _from_matrix(matrix, target, kind, drop, drop_missing, changes, path):
             f"`target` is missing: the number of the column of {where} to predict (0 to {X.shape[1] - 1}, or -1 for "
             "the last), or an NPY file with one value for each row."
         )
-    elif _is_integer(target):
+    elif not isinstance(target, (bool, os.PathLike)) and re.fullmatch(r"\s*[-+]?\d+\s*", str(target)):
         column = int(target)
         if not -X.shape[1] <= column < X.shape[1]:
             raise ValueError(f"{where} has no column {target}; it has {X.shape[1]}, from 0 to {X.shape[1] - 1}.")
@@ -470,10 +471,8 @@ def _divided(values, target, kind, where):
             f"`positive` = {kind.positive!r} is no value of the target {target!r} of {where}"
             f"{did_you_mean(kind.positive, known)} Its values: {listed(known, 6)}."
         )
-    others, name = (
-        [value for value in known if value != chosen],
-        str if values.dtype.kind == "b" else lambda label: label,
-    )
+    others = [value for value in known if value != chosen]
+    name = str if values.dtype.kind == "b" else lambda label: label
     return values == chosen, (name(others[0]) if len(others) == 1 else f"not {chosen}", name(chosen))
 
 
@@ -511,16 +510,6 @@ def _ends(X):
         parts.append((block.min(axis=0), block.max(axis=0), nan, infinite))
     lowest, highest, nan, infinite = (np.array(part) for part in zip(*parts, strict=True))
     return lowest.min(axis=0), highest.max(axis=0), nan.any(axis=0), infinite.any(axis=0)
-
-
-def _is_integer(value):
-    if isinstance(value, bool):
-        return False
-    try:
-        int(value)
-    except (TypeError, ValueError):
-        return False
-    return isinstance(value, (int, np.integer, str))
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
