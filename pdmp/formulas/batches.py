@@ -16,7 +16,8 @@ import re
 import shutil
 import tempfile
 import weakref
-from typing import Any, NamedTuple
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
@@ -55,15 +56,6 @@ CATEGORIES = ("C", "S", "T", "B", "binary")
 IDENTIFIER, ATTRIBUTE = re.compile(r"[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
-class InBatches(NamedTuple):
-    """What a model needs of a table."""
-
-    design: Design  #: whose `X` and `groups` are views of the file of coded rows
-    rows: Rows
-    totals: Totals
-    notes: list[str]
-
-
 def read_in_batches(
     source: Source,
     described: Described,
@@ -73,8 +65,8 @@ def read_in_batches(
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
     progress: bool | None = False,
-) -> InBatches:
-    """Code a formula over a table in parts.
+) -> tuple[Design, Rows, Totals, list[str]]:
+    """Code a formula over a table in parts: the design, whose `X` is a view of the file of coded rows, and notes.
 
     `kind` is of the response, `roles` the columns "offset", "exposure" and "weights". On the workers of `client` all
     passes run, and all of them must share `folder`, that of the coded rows; `progress` shows a bar for each pass.
@@ -139,7 +131,7 @@ def _read(source, described, kind, roles, environment, files, place):
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
     design.X = files.mapped("coded")[:, rows.fixed]
     design.groups = [Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups]
-    return InBatches(design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes])
+    return design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -176,7 +168,7 @@ def _scan(source, used, keys, place, weights, types=None):
     have words in columns of text. `types`: those known already.
     """
     types = dict(types or {})
-    chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0), []
+    chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, Counter(), []
     kinds = {name: set() for name in used}
     items, common = [(part,) for part in source.parts], (used, keys, weights, dict(types))
     for table, rows, complete, unused, absent, words, other, held in place.map(_scan_part, common, items):
@@ -184,8 +176,7 @@ def _scan(source, used, keys, place, weights, types=None):
         aside += words
         idle += unused
         kept.append(complete)
-        for name in used:
-            missing[name] += absent[name]
+        missing += absent
         for name, kind in other.items():
             types[name] = "string" if types.get(name) == "string" else kind
         for name, kind in held.items():
@@ -210,12 +201,11 @@ def _scan_part(common, part):
 
 
 def _scan_rows(used, keys, weights, types, part):
-    chooser, some, total, idle, missing, aside = Chooser(keys), [], 0, 0, dict.fromkeys(used, 0), {}
+    chooser, some, total, idle, missing, aside = Chooser(keys), [], 0, 0, Counter(), {}
     for table in batches(part, used, types=types):
         out = weigh(table, weights)
         total, idle = total + len(table), idle + int(out.sum())
-        for name in used:
-            missing[name] += int(table[name][~out].isna().sum())
+        missing += Counter(table[~out].isna().sum().to_dict())
         some.append(chooser.choose(_complete(table, weights)))
         for name in set(used) - set(aside):
             rows = _with_a_word(table[_left_out(table, weights)], name)

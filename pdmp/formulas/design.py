@@ -24,7 +24,7 @@ from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places, plain
-from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
+from pdmp.formulas.words import FUNCTIONS, QUOTED, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
 
@@ -140,6 +140,11 @@ class FloatColumns:
         return _converted(column, np.float32) if is_half else column  # pandas has no such labels
 
 
+def _kind(values):
+    """The letter by which NumPy calls a type, "O" of what has none."""
+    return getattr(getattr(values, "dtype", None), "kind", "O")
+
+
 def _floats(values):
     """Numbers of a column as float64; anything else as it is."""
     dtype = getattr(values, "dtype", None)
@@ -195,22 +200,19 @@ def _evaluated(part, of_labels, taker, table, environment):
 
     Truth values stay what they are unless they are computed with: a function may choose rows by them.
     """
-    values = type(part).eval(part, table, environment)
-    pandas = import_pandas()
+    values, name, pandas = type(part).eval(part, table, environment), getattr(part, "callee", part), import_pandas()
     if isinstance(values, (pandas.Series, pandas.DataFrame)) and not values.index.equals(table.index):
         raise OtherRows(
-            f"{getattr(part, 'callee', part)}(...) returns a pandas {type(values).__name__} whose index is not that of "
+            f"{name}(...) returns a pandas {type(values).__name__} whose index is not that of "
             "its columns, so that values may belong to other rows: keep the index, or return `.to_numpy()`"
         )
     if np.ma.is_masked(values):
-        raise ValueError(
-            f"{getattr(part, 'callee', part)}(...) returns masked entries: leave these rows of the table out"
-        )
+        raise ValueError(f"{name}(...) returns masked entries: leave these rows of the table out")
     _check_truth(part, values, taker, environment)
     if taker is None or of_labels:
-        _check_rows(getattr(part, "callee", part), values, len(table.index), of_labels)
-    if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
-        raise ValueError(f"{getattr(part, 'callee', part)}(...) returns complex numbers: {AS_REAL}")
+        _check_rows(name, values, len(table.index), of_labels)
+    if taker is None and _kind(values) == "c":
+        raise ValueError(f"{name}(...) returns complex numbers: {AS_REAL}")
     computes, of_bits = taker is None and not of_labels, False
     if of_labels and _is_arithmetic(part) and not _is_arithmetic(taker):
         values = _as_integers(part, values, table)
@@ -219,7 +221,7 @@ def _evaluated(part, of_labels, taker, table, environment):
         of_labels = of_labels and not computes
     elif taker is not None:
         computes, of_bits = _computes(taker.callee, environment)
-    if getattr(getattr(values, "dtype", None), "kind", None) == "b" and not computes:
+    if _kind(values) == "b" and not computes:
         return values
     return _whole(values) if of_labels or of_bits else _floats(values)
 
@@ -243,7 +245,7 @@ def _check_truth(part, values, taker, environment):
     """Refuse text where a function of NumPy chooses rows by truth values: "no" is as true as "yes"."""
     from formulae.terms.call_resolver import get_function_from_module
 
-    if getattr(taker, "callee", None) is None or getattr(getattr(values, "dtype", None), "kind", "O") in "biufc":
+    if getattr(taker, "callee", None) is None or _kind(values) in "biufc":
         return
     function = get_function_from_module(taker.callee, environment)
     chooses = (function is np.where and part is taker.args[0]) or function in LOGICAL
@@ -905,10 +907,11 @@ class Design:
         return said
 
     def _check_finite(self, X, table):
-        finite = [np.all(np.isfinite(X[:, j])) for j in range(X.shape[1])]
-        for j in np.flatnonzero(np.logical_not(finite)):
-            row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
-            raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
+        for j in range(X.shape[1]):
+            finite = np.isfinite(X[:, j])
+            if not finite.all():
+                row = table.index[np.argmin(finite)]
+                raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {row}.")
 
     def _members(self, term, table):
         """Values of the factors of a grouping, for each group of a row: one, or of (1 | mm(g, h)) several."""
@@ -941,7 +944,7 @@ class Design:
         if given.get("scale", True):
             bad |= np.any(shares < 0.0, axis=1) | (shares.sum(axis=1) == 0.0)
         if bad.any():
-            row = table.index[int(np.flatnonzero(bad)[0])]
+            row = table.index[np.argmax(bad)]
             raise ValueError(
                 f"`formula`: the weights of {name} are {shares[bad][0].tolist()} in row {row}: they must be finite "
                 "and, unless scale=False, not negative nor all 0, as they are divided by their sum."
@@ -980,7 +983,7 @@ class Design:
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
             if not np.all(np.isfinite(values)):
-                row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
+                row = table.index[np.argmin(np.isfinite(values).all(axis=1))]
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
                 # Ones of an intercept take no memory.
@@ -1240,7 +1243,7 @@ def _coding_of(term):
 def _check_bars(found):
     """Refuse two bars in one bracket."""
     for bar in found:
-        parts = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", bar.text).split("|")
+        parts = re.sub(QUOTED, "", bar.text).split("|")
         if len(parts) > 2:
             raise ValueError(
                 f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h), and those of two formulas "

@@ -296,7 +296,7 @@ def check_start(family: Family, model: Any) -> None:
     with np.errstate(all="ignore"):
         values = np.ravel(family.first_predictor(eta, observed.further))
     if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        row = int(np.argmin(np.isfinite(values)))
         raise ValueError(
             f"`formula`: the expression is {values[row]} in row {row} of those that are used, with the parameters at "
             "the means of their priors."

@@ -356,8 +356,8 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
         )
         raise ValueError(f"{asked}: the column {name!r} must hold numbers{labels}") from None
     if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")
+        row = table.index[np.argmin(np.isfinite(values))]
+        raise ValueError(f"{asked}: the column {name!r} is not finite in row {row}.")
     return values
 
 

@@ -57,6 +57,8 @@ BESIDE = {
 }
 #: What stands there and is an argument of `pdmp.regression`.
 ARGUMENTS = {"weights": "weights", "rate": "exposure"}
+#: Names and texts, within which letters have no meaning.
+QUOTED = r"`[^`]*`|'[^']*'|\"[^\"]*\""
 PROPORTIONS = ("p", "prop", "proportion")  #: of formulae: k of n
 
 
@@ -153,7 +155,7 @@ def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[s
     `columns` are those of the table, where they are known; ``.`` does not stand for the `used` ones, as the response.
     """
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
-    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
+    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
         pieces[k] = pieces[k].replace("^", "**")
         pieces[k] = re.sub(r",\s*(Sum|Treatment)\s*\)", r", \1())", pieces[k])  # as C(x, Sum) is written elsewhere
@@ -178,7 +180,7 @@ def bracketed(text: str) -> str:
     It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square. Refused are two comparisons in a
     row, of which it takes the first result for a number, and operators that it has not.
     """
-    marked = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda found: "x" * len(found.group()), text)
+    marked = re.sub(QUOTED, lambda found: "x" * len(found.group()), text)
     names = re.sub(r"(?<![\w.])[^\W\d][\w.]*", lambda found: "x" * len(found.group()), re.sub(r"\s", " ", marked))
     added, end = [], 0
     for found in re.finditer(r"(?<=[\w.])\s*\(|\{", marked):
@@ -217,8 +219,8 @@ class Bar(NamedTuple):
 
 def bars(text: str) -> tuple[str, list[Bar]]:
     """A formula as formulae reads it, with ``|`` for ``||``, and its effects of groups."""
-    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
-    marked = "".join(piece if k % 2 == 0 else "_" * len(piece) for k, piece in enumerate(pieces))
+    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
+    marked = re.sub(QUOTED, lambda quoted: "_" * len(quoted.group()), text)
     found, opened = [], []  # of each open bracket: where, whether of a call, and the bar in it
     for k, letter in enumerate(marked):
         if letter == "(":
@@ -285,7 +287,7 @@ def check_words(text: str, environment: Any) -> None:
 
 def check_spaces(text: str, columns: Iterable[str] | None) -> None:
     """Refuse a column whose name has spaces and stands without backticks."""
-    plain = " ".join(re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "``", text).split())
+    plain = " ".join(re.sub(QUOTED, "``", text).split())
     for name in columns or ():
         if re.fullmatch(r"\w+( \w+)+", name) and re.search(rf"(?<![\w.]){name}(?!\w)", plain):
             raise ValueError(f"`formula`: the name of the column {name!r} has spaces: write it in backticks, `{name}`.")
