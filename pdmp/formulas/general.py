@@ -216,7 +216,9 @@ def regress(
     check_asked(asked, family, priors, links)
     model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
     columns = {name: roles[name] for name in ("offset", "exposure")}
-    fit = FamilyFit(asked, family, model, None, designs, kept, by_name, notes, columns)
+    first = designs[family.named[0]]
+    fit = FamilyFit(asked.formula, family, model, None, first, by_name, notes, columns, asked.response.data)
+    fit.designs, fit.kept = designs, kept
     return fit, functools.partial(sampled, fit, Origin(environment, roles, options, notes), seed)
 
 
@@ -592,23 +594,9 @@ def _unordered(name, what):
 
 
 class FamilyFit(Fit):
-    """A regression of any family that was sampled; `designs` are by parameter, that of the response first."""
+    """A regression of any family that was sampled."""
 
-    def __init__(
-        self,
-        asked: Asked,
-        family: Family,
-        model: Posterior,
-        run: Any,
-        designs: Mapping[str, Design],
-        kept: Kept,
-        priors: Mapping[str, Prior],
-        notes: list[str],
-        columns: Mapping[str, str | None],
-    ) -> None:
-        design = designs[family.named[0]]
-        super().__init__(asked.formula, family, model, run, design, priors, notes, columns, asked.response.data)
-        self.designs, self.kept = dict(designs), kept
+    designs: Mapping[str, Design]  #: by parameter, that of the response first
 
     @property
     def further(self) -> Sequence[Any]:

@@ -8,6 +8,7 @@ where they agree.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,7 @@ STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class PredictiveCheck:
     """What `Fit.pp_check` returns: observed and replicated responses, a table of them, and a picture.
 
@@ -68,21 +70,15 @@ class PredictiveCheck:
     >>> check.p_value, check.plot()  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        observed: np.ndarray,
-        replicated: np.ndarray,
-        probability: float,
-        groups: np.ndarray | None = None,
-        statistic: Callable[[np.ndarray], np.ndarray] | None = None,
-        words: dict[str, str] | None = None,
-        note: str = "",
-    ) -> None:
-        self.kind, self.name, self.observed, self.replicated = kind, name, observed, replicated
-        self.probability, self.groups, self.statistic = probability, groups, statistic
-        self.words, self.note = dict(words or {}), note
+    kind: str
+    name: str
+    observed: np.ndarray
+    replicated: np.ndarray
+    probability: float
+    groups: np.ndarray | None = None
+    statistic: Callable[[np.ndarray], np.ndarray] | None = None
+    words: dict[str, str] = field(default_factory=dict)
+    note: str = ""
 
     def _interval(self, values):
         tail = 0.5 * (1.0 - self.probability)

@@ -349,28 +349,23 @@ class Weighted(Observed):
         return self.weight * super().constant()
 
 
+@dataclass(eq=False)
 class Coding:
-    """What a model of rows reports: natural parameters in the units of the data, by the names of a formula.
+    """What a model of rows reports: natural parameters in the units of the data, by the names of a formula."""
 
-    `constants` are parameters without a predictor, `sizes` the blocks of the coordinates, `further` data of the rows.
-    """
+    family: Family
+    predictors: list[Predictor]
+    constants: list[str]  #: parameters without a predictor
+    n_cuts: int
+    sizes: Mapping[str, int]  #: blocks of the coordinates
+    response: str
+    further: tuple  #: data of the rows
+    rows: int
 
-    def __init__(
-        self,
-        family: Family,
-        predictors: Sequence[Predictor],
-        constants: Sequence[str],
-        n_cuts: int,
-        sizes: Mapping[str, int],
-        response: str,
-        further: tuple,
-        rows: int,
-    ) -> None:
-        self.family, self.predictors, self.constants = family, list(predictors), list(constants)
-        self.n_cuts, self.response, self.further, self.rows = n_cuts, response, further, rows
-        self.imputed = [p.imputes for p in predictors if p.imputes is not None]
-        ends = np.cumsum([0, *sizes.values()])
-        self.places = {name: (int(ends[k]), size) for k, (name, size) in enumerate(sizes.items())}
+    def __post_init__(self) -> None:
+        self.imputed = [p.imputes for p in self.predictors if p.imputes is not None]
+        ends = np.cumsum([0, *self.sizes.values()])
+        self.places = {name: (int(ends[k]), size) for k, (name, size) in enumerate(self.sizes.items())}
         self.dim = int(ends[-1])
 
     @property
@@ -592,7 +587,9 @@ def made(
         rows = _weighted(family, rows, weight)
         rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
     model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
-    model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
+    model.reported = Coding(
+        family, list(predictors), list(constants), n_cuts, sizes, response, observed.further, len(y)
+    )
     steps = model.reported.steps() if with_groups else []
     return MonotonicEffects(model, steps) if steps else model
 
