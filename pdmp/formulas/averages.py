@@ -142,17 +142,103 @@ def by_level(found, named, by, column, probability, note):
     return Estimates(keys, found.reshape(len(found), -1), probability, note=note)
 
 
-def marginal_means(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.marginal_means`."""
-    asked = fit, column, by, at, data, effects, scale, draws, seed, "marginal_means"
+def marginal_means(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """What is expected on average over the rows, if all of them had one level of a column, for each level.
+
+    Parameters
+    ----------
+    column : str
+        A category, a column of up to five distinct numbers, or one whose values `at` lists.
+    by : str, optional
+        Another such column: its values are given to all rows too, one after the other.
+    at : dict, optional
+        One value for other columns, which all rows get, and lists for `column` and `by`.
+    data : table, dict of columns or path, optional
+        The rows, each counting once; those of the fit when omitted, by their `weights`, 10,000 of them, drawn,
+        where there are more: the note below the table says what that adds to errors. Of a fit that was read in
+        batches it must be given.
+    effects : {"fitted", "zero", "draw"}, default "fitted"
+        Effects of groups: those of each row's group, 0, or of one new group.
+    scale : {"response", "link"}, default "response"
+        Whether averages are of expected responses, or of linear predictors.
+    probability : float, default 0.95
+        Of the intervals.
+    draws : int, default 1,000
+        Of all chains together.
+    seed : int, optional
+        Of drawn effects.
+
+    Returns
+    -------
+    Estimates
+        It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+        posterior), "lower" and "upper".
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns that the formula does not have or whose values are too many, and where `predict` has none.
+
+    Examples
+    --------
+    >>> fit.marginal_means("area", by="treated")  # doctest: +SKIP
+    """
+    asked = self, column, by, at, data, effects, scale, draws, seed, "marginal_means"
     on, levels, others, found, of_rows = means_by_level(*asked)
     return by_level(found, levels, others, column, probability, on.said(of_rows))
 
 
-def contrasts(fit, column, by, compare, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.contrasts`."""
+def contrasts(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    compare: str = "difference",
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """Differences or ratios of the `marginal_means` of all pairs of levels of a column.
+
+    Parameters
+    ----------
+    column, by, at, data, effects, scale, probability, draws, seed
+        As of `marginal_means`.
+    compare : {"difference", "ratio"}, default "difference"
+        The later level's less the earlier one's, or over it.
+
+    Returns
+    -------
+    Estimates
+        Its column of the name of `column` says which levels, such as "rural - city".
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `marginal_means`.
+
+    Examples
+    --------
+    >>> fit.contrasts("area")  # doctest: +SKIP
+    """
     one_of("compare", compare, ("difference", "ratio"))
-    asked = fit, column, by, at, data, effects, scale, draws, seed, "contrasts"
+    asked = self, column, by, at, data, effects, scale, draws, seed, "contrasts"
     on, levels, others, found, of_rows = means_by_level(*asked)
     first, second = map(list, zip(*itertools.combinations(range(len(levels)), 2), strict=True))
     sign = {"difference": "-", "ratio": "/"}[compare]
@@ -163,19 +249,57 @@ def contrasts(fit, column, by, compare, at, data, effects, scale, probability, d
     return by_level(found[..., second] - found[..., first], named, others, column, probability, note)
 
 
-def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.slopes`."""
-    (name,) = names_of([column], fit, "`slopes`")
-    known = columns_of(fit).get(name)
+def slopes(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """Derivative of what is expected by a column of numbers, on average over the rows: average marginal effects.
+
+    By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
+
+    Where the formula steps, as in ``I(age >= 65)``, it has no slope: rows on the step count with the slope beside
+    it, and a warning says how many they are. What the step does, `contrasts` gives.
+
+    Parameters
+    ----------
+    column : str
+        Of numbers, which the formula may have in functions and products too.
+    by, at, data, effects, scale, probability, draws, seed
+        As of `marginal_means`; `at` may have a value of `column` too, at which the derivative is then.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `marginal_means`, for a category, and where the formula is infinitely steep, as ``np.sqrt(x)`` at 0.
+
+    Examples
+    --------
+    >>> fit.slopes("age", by="treated")  # doctest: +SKIP
+    """
+    (name,) = names_of([column], self, "`slopes`")
+    known = columns_of(self).get(name)
     if known is None or known.levels is not None:
         raise ValueError(f"`slopes`: {name!r} is a category: ask for contrasts({name!r}).")
-    others = check_by(by, fit, name)
-    on, lists = over(fit, at, data, effects, scale, draws, seed, others)
+    others = check_by(by, self, name)
+    on, lists = over(self, at, data, effects, scale, draws, seed, others)
     values = numbers(on.rows, name, "`data`")
     # Not beyond the smallest and the largest value, where a function of the formula may not be defined.
     low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))
     step = STEP * (high - low)
-    bys = chosen_values(others[0], fit, lists, "`by`") if others else [None]
+    bys = chosen_values(others[0], self, lists, "`by`") if others else [None]
     found, of_rows, lying = [], [], 0
     for value in bys:
         given, on_steps = ({others[0]: value} if others else {}), []

@@ -233,19 +233,49 @@ def density_at_zero(fit: Fit, theta: Expression, values: Mapping[str, np.ndarray
     return posterior_density(np.log(values[name] / place)) / (place * abs(slope))
 
 
-def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int) -> Estimates:
-    """See `Fit.hypothesis`."""
+def hypothesis(self: Fit, *texts: str, probability: float = 0.95, draws: int = 4_000) -> Estimates:
+    """What the posterior says of inequalities and equations of parameters.
+
+    Parameters
+    ----------
+    *texts : str
+        Such as ``"age > 0"``, ``"area[rural] < area[town]"``, ``"treated - 2 * age = 0"``: arithmetic of numbers
+        and the names in the summary, as they are or in backticks, and of effects, ``"1|clinic[3] > 0"``.
+    probability : float, default 0.95
+        Of the intervals.
+    draws : int, default 4,000
+        Of all chains together.
+
+    Returns
+    -------
+    Estimates
+        Of the left side less the right one: its mean, error and interval; "probability", that the hypothesis is
+        true; and "evidence_ratio": of < and > that over the probability of the contrary, ``inf`` where no draw is
+        there; of = the density at 0 in the posterior over that in the prior, the Bayes factor against the
+        alternative that the parameters are free, from which "probability" is for prior odds of 1. NaN, and said,
+        where 0 is so far out that fewer than 20 draws are beyond it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a text that is no such hypothesis, and an equation whose prior density is not known: of flat priors,
+        effects of groups, products of parameters, and sums with parameters whose priors are not Normal.
+
+    Examples
+    --------
+    >>> fit.hypothesis("age > 0", "treated = 0")  # doctest: +SKIP
+    """
     check_probability(probability)
     if not texts:
         raise ValueError('`hypotheses` must be one or more texts, such as "age > 0".')
-    known, groups = list(fit.priors), [g.name for g in fit.groups]
+    known, groups = list(self.priors), [g.name for g in self.groups]
     read_in = [read(text, known, groups) for text in texts]
-    natural = fit.run.constrain(fit.some_draws(count("draws", draws)))
+    natural = self.run.constrain(self.some_draws(count("draws", draws)))
     values = {name: natural[name] for name in known}
     for theta, _ in read_in:
         for name in theta.names:
             if name not in values:
-                values[name] = _effect(fit, natural, name)
+                values[name] = _effect(self, natural, name)
     found, chances, ratios, far = [], [], [], []
     for text, (theta, sign) in zip(texts, read_in, strict=True):
         with np.errstate(all="ignore"):
@@ -254,7 +284,7 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
             raise ValueError(f"`hypotheses`: {text!r} is not finite in {int(np.sum(~np.isfinite(drawn))):,} draws.")
         found.append(drawn)
         if sign == "=":
-            before, at_zero = prior_density(fit, theta), density_at_zero(fit, theta, values, drawn)
+            before, at_zero = prior_density(self, theta), density_at_zero(self, theta, values, drawn)
             with np.errstate(all="ignore"):
                 ratios.append(float(np.divide(at_zero, before)))
             chances.append(1.0 - 1.0 / (1.0 + ratios[-1]))
