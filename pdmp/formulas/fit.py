@@ -257,10 +257,6 @@ class Fit:
         found = self.design.names_of_columns()["fixed"] | set(columns_beside(beside).values())
         return found | {name for name in self.columns.values() if name}
 
-    def beside_new(self, table: Any, drawn: bool) -> dict[str, Any]:
-        """All further data of new rows that predictions look at, or, if `drawn`, responses."""
-        return read_for_predictions(self.family, self.beside, table, drawn)
-
     def knows_prior(self, name: str) -> bool:
         """Whether the prior of a parameter is of the parameter itself, and of it alone."""
         return self.prior_name(name) == name and not isinstance(self.priors.get(name), LKJ)
@@ -457,7 +453,7 @@ class Fit:
             model = model if rows is None else model.some_rows(rows)
             z, further = model.margins(x), model.likelihood.data(model.given)
         else:
-            further = list(self.beside_new(table, kind == "response").values())
+            further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
             z = self.predictor_of(model, self.design, table, model.constrain(x), unseen, effects, rng)
         if kind == "link":
             return z

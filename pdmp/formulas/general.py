@@ -15,7 +15,7 @@ from pdmp.automatic.sampling import sample
 from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
 from pdmp.errors import warn
-from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, without_gaps
+from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, read_for_predictions, without_gaps
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -699,15 +699,16 @@ class FamilyFit(Fit):
             if kind == "link":
                 return self._link(functionals, further) + coding.shift(x)[:, None]
             return coding.responses(functionals, further, kind, noise)
-        is_read = self.family.arrange is None
-        further = self.beside_new(table, kind == "response").values() if is_read else ()
+        further = []
+        if self.family.arrange is None:
+            further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
         natural, found = coding.constrain(x), {}
         for one in coding.predictors:
             if one.imputes is None:
                 design = self.designs[one.parameter]
                 found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
         if kind == "link":
-            return self._link(coding.arranged(found, x), list(further))
+            return self._link(coding.arranged(found, x), further)
         return coding.responses(coding.arranged(found, x), further, kind, noise)
 
     def _link(self, functionals, further):
