@@ -69,13 +69,13 @@ class Loo:
     ----------
     name : str
         Of the fit.
-    loo_i, p_i, pareto_k : ndarray, shape (m,)
+    p_i : ndarray, shape (m,)
+        p_loo of the rows.
     rows : ndarray of int, shape (m,)
     near : ndarray, shape (N,), optional
         log p(yᵢ | posterior mean) of all rows, where m < N.
     n : int
         N.
-    n_samples : int
 
     Attributes
     ----------
@@ -156,7 +156,6 @@ class LooDifference:
         Its standard error, from the differences of single rows, of the choice of rows included.
     subsampling_se : float
         The part of it that comes from that choice alone.
-    one, other : Loo
 
     Examples
     --------
