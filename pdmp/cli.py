@@ -536,18 +536,15 @@ def fit(
         typer.echo(summary)
         if inclusion is not None:
             typer.echo(f"\n{inclusion!r}")
-    if save is not None:
-        found.run.save(save)
-        typer.echo(f"written: {save}", err=as_json)
-    if picture is not None:
-        _draw(lambda: found.plot(), picture)
-        typer.echo(f"written: {picture}", err=as_json)
-    if draws is not None:
-        found.to_dataframe(effects=effects).to_csv(draws, index=False)
-        typer.echo(f"written: {draws}", err=as_json)
-    if new is not None:
-        _predicted(found, new, unseen, seed).to_csv(predictions, index=False)
-        typer.echo(f"written: {predictions}", err=as_json)
+    for path, write in (
+        (save, found.run.save),
+        (picture, lambda path: _draw(found.plot, path)),
+        (draws, lambda path: found.to_dataframe(effects=effects).to_csv(path, index=False)),
+        (predictions, lambda path: _predicted(found, new, unseen, seed).to_csv(path, index=False)),
+    ):
+        if path is not None:
+            write(path)
+            typer.echo(f"written: {path}", err=as_json)
     _end(found.run)
 
 
