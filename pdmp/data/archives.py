@@ -18,7 +18,7 @@ class Damaged(ValueError):
     """A file that cannot be read as it was written."""
 
 
-class Pickled(Exception):
+class Pickled(ValueError):
     """The file holds an array of Python objects, which are never loaded."""
 
 
@@ -67,8 +67,12 @@ def _refusing(path):
     try:
         with silenced():
             yield
-    except (Pickled, MemoryError):
+    except MemoryError:
         raise
+    except Pickled:
+        raise Pickled(
+            f"{file_name(path)} holds Python objects, which are never loaded; save numbers or text."
+        ) from None
     except Exception as error:  # noqa: BLE001 - among them errors of struct, tokenize, zlib, and of the encoding
         raise Damaged(f"{file_name(path)} is damaged ({type(error).__name__}).") from None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.archives import Pickled, read_npy, read_npz
+from pdmp.data.archives import read_npy, read_npz
 from pdmp.data.memory import check_size
 
 if TYPE_CHECKING:
@@ -289,10 +289,7 @@ def _from_objects(name, values, missing, kind, where):
 
 
 def _npy(path, mmap):
-    try:
-        array = read_npy(path, mmap)
-    except Pickled:
-        raise ValueError(_pickled(path)) from None
+    array = read_npy(path, mmap)
     if array.dtype.names:
         check_names(list(array.dtype.names), path.name)
         if array.ndim != 1:
@@ -303,15 +300,8 @@ def _npy(path, mmap):
     return _matrix(array, [str(j) for j in range(array.shape[1])] if array.ndim == 2 else [], path.name)
 
 
-def _pickled(path):
-    return f"{path.name} holds Python objects, which are never loaded; save numbers or text."
-
-
 def _npz(path):
-    try:
-        arrays = read_npz(path)
-    except Pickled:
-        raise ValueError(_pickled(path)) from None
+    arrays = read_npz(path)
     if not arrays or any(array is None for array in arrays.values()):
         raise ValueError(f"{path.name} is an archive, but not one of numpy's arrays; unpack it.")
     if "X" not in arrays:
