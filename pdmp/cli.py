@@ -259,9 +259,7 @@ def compare(
         data_passes = default_passes(model.n_data) / (QUICK if quick else 1)
     _make_folder(out)
     _check_files(read, html=page, out=[out / "compare.png", out / "compare.csv"])
-    processes = comparison.configured(model, mode, classes)
-    if labels:
-        processes = {label: processes[label] for label in processes if label in labels}
+    processes = _configured(model, mode, classes, labels)
     processes |= {label: row for label, row in comparison.extra_rows(model).items() if label in extra}
     size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
     headline = _headline(dataset, model) + (f"; mini-batches of {size}" if size else "")
@@ -340,9 +338,7 @@ def sample(
     if all(value is None for value in budget.values()):
         budget["data_passes"] = default_passes(model.n_data)
     _check_files(read, save=save)
-    processes = comparison.configured(model, mode, classes)
-    if labels:
-        processes = {label: processes[label] for label in processes if label in labels}
+    processes = _configured(model, mode, classes, labels)
     if len(processes) > 1:
         raise UserError(f"{sampler!r} names several processes; give one of {', '.join(map(repr, processes))}.")
     ((label, process),) = processes.items()
@@ -806,6 +802,12 @@ def _labels(cls):
     X = np.column_stack([np.ones(40), np.linspace(-1.0, 1.0, 40)])
     small = LogisticRegression(X, np.arange(40) % 2)
     return list(comparison.configured(small, np.zeros(2), {cls.__name__: cls}))
+
+
+def _configured(model, mode, classes, labels):
+    """The processes of the classes with these labels, or all."""
+    found = comparison.configured(model, mode, classes)
+    return {label: process for label, process in found.items() if label in labels or not labels}
 
 
 def _check_seed(seed):

@@ -19,6 +19,6 @@ BUGS = [
         ("the halves of one chain are its odd and even draws", CONVERGENCE, "x = x[0, : 2 * half].reshape(2, half, -1)", "x = np.stack([x[0, : 2 * half : 2], x[0, 1 : 2 * half : 2]])", f"{T}convergence.py"),
         ("a bound beyond its time", PROPOSALS, "bounds[-1] = times[times <= now], values[times <= now]", "bounds[-1] = times, values", f"{T}proposals.py"),
         ("every sampler has the cost of the first", ERRORS, 'totals = {row["sampler"]: row[key] / row["data_passes"] for row in table.rows}', 'totals = {row["sampler"]: table.rows[0][key] / table.rows[0]["data_passes"] for row in table.rows}', f"{T}comparisons.py"),
-        ("--samplers keeps all of a class", CLI, "    if labels:\n        processes = {label: processes[label] for label in processes if label in labels}\n    processes |=", "    processes |=", PASSED),
+        ("--samplers keeps all of a class", CLI, "return {label: process for label, process in found.items() if label in labels or not labels}", "return found", PASSED),
     ]
 ]  # fmt: skip
