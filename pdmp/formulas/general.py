@@ -692,27 +692,24 @@ class FamilyFit(Fit):
         coding, noise = self.coding, rng if kind == "response" else None
         if kind == "link" and self.family.is_nominal:
             raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
-        x = natural_of(self.model, x)
+        x, shift = natural_of(self.model, x), 0.0
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
-            if kind == "link":
-                return self._link(functionals, further) + coding.shift(x)[:, None]
-            return coding.responses(functionals, further, kind, noise)
-        further = []
-        if self.family.arrange is None:
-            further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
-        natural, found = coding.constrain(x), {}
-        for one in coding.predictors:
-            if one.imputes is None:
-                design = self.designs[one.parameter]
-                found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
+            shift = coding.shift(x)[:, None]
+        else:
+            further = []
+            if self.family.arrange is None:
+                further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
+            natural, found = coding.constrain(x), {}
+            for one in coding.predictors:
+                if one.imputes is None:
+                    design = self.designs[one.parameter]
+                    found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
+            functionals = coding.arranged(found, x)
         if kind == "link":
-            return self._link(coding.arranged(found, x), further)
-        return coding.responses(coding.arranged(found, x), further, kind, noise)
-
-    def _link(self, functionals, further):
-        return self.family.first_predictor(np.broadcast_arrays(*functionals), further)
+            return self.family.first_predictor(np.broadcast_arrays(*functionals), further) + shift
+        return coding.responses(functionals, further, kind, noise)
 
     @property
     def categories(self) -> list:
