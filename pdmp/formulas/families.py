@@ -109,10 +109,6 @@ class Scale:
             self.middle = float(LINKS[link].forward(mean))
             self.unit = RISES[link](abs(mean)) * sd
 
-    def of_intercept(self) -> Prior:
-        """Of a row at the means of the columns."""
-        return self.intercept or Normal(self.middle, WIDTH * self.unit)
-
     def of_column(self, j: int) -> Prior:
         """Of the coefficient of fixed column j."""
         return Normal(0.0, self.width * self.unit / _spread(self.totals.sd[j], self.totals.largest[j]))
@@ -124,7 +120,10 @@ class Scale:
         term_of = {j: term for term, own in design.terms.items() for j in own}
         found = []
         for j in range(len(design.columns)) if places is None else places:
-            default = self.of_intercept() if j == design.intercept else self.of_column(j)
+            if j == design.intercept:  # at the means of the columns
+                default = self.intercept or Normal(self.middle, WIDTH * self.unit)
+            else:
+                default = self.of_column(j)
             alone = [self.inside] if self.inside and j == (design.intercept or 0) else []
             found.append(named.find(default, prefix + design.columns[j], prefix + term_of[j], *alone))
         return found

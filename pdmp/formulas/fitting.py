@@ -378,23 +378,23 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
     """What is another of a fit with further rows, and notes."""
     before = fit.model.as_effects() or fit.base.as_independent()
     table, notes = read_further(fit, data, origin, {"": fit.design})
-    added, said = added_to(fit.design, before.groups, table, origin.roles)
-    design, p = added.design, before.n_fixed
+    design, X, offset, groups, said = added_to(fit.design, before.groups, table, origin.roles)
+    p = before.n_fixed
     y = design.read_further_response(table, origin.environment, fit.family.response, before.y)
-    design.X = np.concatenate([np.asarray(before.X) * before.scale + before.centre, added.X])
-    kind = kind_of(added.groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
+    design.X = np.concatenate([np.asarray(before.X) * before.scale + before.centre, X])
+    kind = kind_of(groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
     design.X = design.X[:0]
     design.kept = fit.kept.extended(table, [design])
     model = kind(
-        added.X,
+        X,
         y,
         before.likelihood,
         before.columns,
         before.priors,
-        added.groups,
+        groups,
         before.dispersion_priors,
         intercept=before.intercept,
-        offset=added.offset,
+        offset=offset,
         weights=weights_of(table, origin.roles),
         beside=read_beside(fit.beside, table),
         response=before.response,
@@ -404,7 +404,7 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
         before=before,
         **correlation_of(kind, before.groups, fit.priors),
     )
-    model.initial = model.unconstrained(padded(middle(fit), added.groups))
+    model.initial = model.unconstrained(padded(middle(fit), groups))
     return {"model": model, "design": design, "kept": design.kept}, [*notes, *said]
 
 

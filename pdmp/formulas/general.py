@@ -257,11 +257,12 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     predictors, designs, said = [], {}, []
     for one in coding.predictors:
         roles = origin.roles if one.parameter == first else None
-        added, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
-        X = added.X if one.intercept is not None or not coding.n_cuts else np.delete(added.X, added.design.intercept, 1)
+        design, X, offset, groups, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
+        if one.intercept is None and coding.n_cuts:
+            X = np.delete(X, design.intercept, 1)
         at = observed.at[family.named.index(one.parameter)]
-        predictors.append(one.extended(X, added.offset, added.groups, at))
-        designs[one.parameter] = added.design
+        predictors.append(one.extended(X, offset, groups, at))
+        designs[one.parameter] = design
         said += new_groups
     cuts = fit.priors["cut[1]"] if coding.n_cuts else None
     constants = {name: fit.priors[name] for name in coding.constants}
@@ -285,7 +286,7 @@ def modelled(
     grouped = any(one.sets for one in predictors)
     model = made_for_sampling(predictors, y, rest, known) if grouped else made(*known)
     for one in predictors:
-        one.slimmed()
+        one.X, one.slopes = one.X[:0], ()  # of which the model has a copy
     return model
 
 

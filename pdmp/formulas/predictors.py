@@ -323,10 +323,6 @@ class Predictor:
         """Effects of a group column in the units of the data, (..., groups), of coordinates by block."""
         return self.unit / self.group_scale[k] * values[self.effect_name(k)]
 
-    def slimmed(self) -> None:
-        """Without a copy of what the model has."""
-        self.X, self.slopes = self.X[:0], ()
-
 
 class WithProducts:
     """A functional and products of two, as predictions look at it."""
