@@ -15,7 +15,7 @@ import numpy as np
 from pdmp.errors import warn
 from pdmp.formulas.effects import SCALES
 from pdmp.formulas.estimates import Estimates, shown
-from pdmp.formulas.grids import check_at, check_groups, chosen_values, columns_of, names_of, several
+from pdmp.formulas.grids import check_at, check_groups, check_single, chosen_values, columns_of, names_of
 from pdmp.formulas.table import numbers, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -95,9 +95,7 @@ def over(
     note = f"averages over {len(rows):,} rows" + f", drawn from {kept.n:,}" * (share < 1.0)
     check_groups(at, fit, effects)
     lists = {name: at.pop(name) for name in varied if name in at}
-    for name, value in at.items():
-        if several(value):
-            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+    check_single(at)
     entropy = int(np.random.default_rng(seed).integers(2**62))
     x = fit.some_draws(count("draws", draws))
     return Over(fit, rows.assign(**at) if at else rows, weights, x, SCALES[scale], effects, entropy, share, note), lists

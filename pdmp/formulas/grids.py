@@ -68,6 +68,13 @@ def several(value: Any) -> bool:
     return isinstance(value, (list, tuple, np.ndarray, range)) or hasattr(value, "to_numpy")
 
 
+def check_single(at: Mapping[str, Any]) -> None:
+    """Refuse a list of values for a column that is not varied."""
+    for name, value in at.items():
+        if several(value):
+            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+
+
 def values_of(name: str, fit: Fit, at: Mapping[str, Any], first: bool) -> list[Any]:
     """The values of a column of a grid: those of `at`; levels; few distinct numbers; `POINTS`, or mean and ± sd."""
     if name in at:
@@ -98,9 +105,7 @@ def chosen_values(name: str, fit: Fit, at: Mapping[str, Any], asked: str) -> lis
 
 def typical(fit: Fit, at: Mapping[str, Any], effects: str) -> dict[str, Any]:
     """One value for each column: those of `at`, means of numbers, reference levels of categories."""
-    for name, value in at.items():
-        if several(value):
-            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+    check_single(at)
     found = {name: column.typical for name, column in columns_of(fit).items()}
     missing = [name for name in fit.kept.groupings if name not in at]
     if effects == "fitted" and missing:

@@ -117,7 +117,7 @@ class Expression:
         """Its constant and the coefficients of its names, or None where it is not linear."""
         try:
             constant, slopes = self._linear(self.tree)
-        except _NotLinearError:
+        except ArithmeticError:
             return None
         return constant, {name: slope for name, slope in slopes.items() if slope != 0.0}
 
@@ -141,11 +141,7 @@ class Expression:
             return factor * constant, {name: factor * slope for name, slope in slopes.items()}
         if isinstance(node.op, ast.Div) and not v:
             return a / b, {name: slope / b for name, slope in u.items()}
-        raise _NotLinearError
-
-
-class _NotLinearError(Exception):
-    pass
+        raise ArithmeticError("not linear")
 
 
 def read(text: str, known: Sequence[str], groups: Sequence[str]) -> tuple[Expression, str]:
