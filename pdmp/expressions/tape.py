@@ -128,8 +128,8 @@ class Tape(Compiled):
     code: np.ndarray  #: (n, 5) operation, register of the result, a, b, c
     number: np.ndarray  #: (n + further,) x of each instruction, and coefficients of affine sums
     fixed: int  #: instructions that depend on data alone: the first ones
-    registers: int
-    results: np.ndarray
+    registers: int  #: how many there are: `evaluate` and `enclose` need arrays of so many rows
+    results: np.ndarray  #: registers of the nodes
 
     def __init__(self, nodes: Sequence[Node], affine: bool = False) -> None:
         order = _in_order(nodes)
@@ -619,7 +619,7 @@ def enclose(code, number, fixed, n, data, low_eta, high_eta, centre, square, rad
 
 @helper
 def enclose_part(code, number, first, fixed, stop, n, data, low_eta, high_eta, centre, square, radius, low, high):
-    """Enclose the results for n lanes, registers `low` and `high`, functionals being in a box, and near `centre`.
+    """Enclose the results for n lanes, registers `low` and `high`; functionals, (m, lanes), are in a box near `centre`.
 
     Instructions `first` … `fixed` - 1 depend on data alone. `centre` is what they are within `radius` of in the norm of
     the inverse of `square` (m, m, lanes): infinite where nothing is known but the box.
