@@ -28,12 +28,12 @@ from pdmp.formulas.design import (
     CALLED_AGAIN,
     Described,
     Design,
-    Groups,
     check_columns,
     check_response,
     describe,
     plain_response,
 )
+from pdmp.formulas.smooths import Groups
 from pdmp.formulas.sources import Here, OtherType, Passes, Source, Workers, all_unchanged, batches, kinds_of
 from pdmp.formulas.table import (
     check_names,

@@ -22,7 +22,7 @@ from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
+from pdmp.formulas.smooths import KINDS, Groups, Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places, plain
 from pdmp.formulas.words import FUNCTIONS, QUOTED, bars, bracketed, plainly
 from pdmp.models.families import RANGES
@@ -57,16 +57,6 @@ TRUTH, NUMBERS, LABELS = "truth values", "numbers", "text or categories"  #: wha
 CALLED_AGAIN = 64  #: rows of a fit in which functions of the formula must have their values when it predicts
 LOOKED_AT = 20  #: columns of a term, at most, that are computed again of some rows
 ROWS_OF_A_PART = 100_000  #: of a large table, of which its terms are computed again
-
-
-class Groups(NamedTuple):
-    """One column of effects of groups, before its prior is known; see `GroupColumn`."""
-
-    name: str
-    grouping: str
-    levels: tuple
-    level: np.ndarray
-    value: np.ndarray
 
 
 class Described(NamedTuple):

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
     from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.engine.result import Run
-    from pdmp.formulas.design import Design, Groups
+    from pdmp.formulas.design import Design
     from pdmp.formulas.predictors import Together
+    from pdmp.formulas.smooths import Groups
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression

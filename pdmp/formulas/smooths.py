@@ -66,18 +66,18 @@ class Said(NamedTuple):
         return {*self.columns, *([self.by] if self.by else [])}
 
 
-class Part(NamedTuple):
-    """Normal effects of a smooth, as `pdmp.formulas.design.Groups`: of each row all of them, times `value`."""
+class Groups(NamedTuple):
+    """One column of effects of groups, or the effects of a smooth, before its prior is known; see `GroupColumn`."""
 
     name: str
-    grouping: str  #: the name: so smooths are told from groups
+    grouping: str  #: of a smooth the name: so these are told from groups
     levels: tuple
-    level: np.ndarray  #: (1, K)
-    value: np.ndarray  #: (n, K)
+    level: np.ndarray  #: (n,) or (n, w); of a smooth, of which each row has all effects, (1, K)
+    value: np.ndarray  #: (n,) or (n, w); of a smooth (n, K)
 
     @classmethod
-    def each(cls, names: Iterable[str], values: Iterable[np.ndarray]) -> list[Part]:
-        """Those of these names, whose effects are numbered from 1."""
+    def each(cls, names: Iterable[str], values: Iterable[np.ndarray]) -> list[Groups]:
+        """Those of smooths of these names, whose effects are numbered from 1."""
         pairs = [(name, value, np.arange(value.shape[1])) for name, value in zip(names, values, strict=True)]
         return [cls(name, name, tuple((at + 1).tolist()), at[None], value) for name, value, at in pairs]
 
@@ -250,7 +250,7 @@ class Process(Curve):
         laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
         self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
         """No columns, and the effects, of a table."""
         u, c = (self._read(table, asked) - self.middle) / self.half, self.said.c
         beyond = np.abs(u).max(axis=0) > c
@@ -262,7 +262,7 @@ class Process(Curve):
                 f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
             )
         value = np.prod(np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), axis=2)
-        return np.zeros((len(u), 0)), Part.each(self.by.names, [value * one for one in self.by.values(table, asked)])
+        return np.zeros((len(u), 0)), Groups.each(self.by.names, [value * one for one in self.by.values(table, asked)])
 
 
 class Monotonic(Curve):
@@ -304,11 +304,11 @@ class Monotonic(Curve):
             raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
         return x
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
         value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
-        return np.zeros((len(x), 0)), Part.each(self.warps, [value * one for one in self.by.values(table, asked)])
+        return np.zeros((len(x), 0)), Groups.each(self.warps, [value * one for one in self.by.values(table, asked)])
 
 
 class Basis:
@@ -389,7 +389,7 @@ class Smooth(Curve):
         }
         return np.hstack([one, two, one * two]), bent
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
         """Columns (n, p) of the coefficients, and the effects, of a table."""
         linear, bent = self._functions(self._read(table, asked))
         whole = [linear - self.means[0]]
@@ -400,7 +400,7 @@ class Smooth(Curve):
         if self.by.is_slope:
             whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
         X = np.hstack([one * whole[0] for one in inside])
-        return X, Part.each(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
+        return X, Groups.each(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
 
 
 def smooth_of(said: Said, table: Any) -> Curve:
