@@ -33,7 +33,6 @@ from pdmp.formulas.design import (
     describe,
     plain_response,
 )
-from pdmp.formulas.smooths import Groups
 from pdmp.formulas.sources import Here, OtherType, Passes, Source, Workers, all_unchanged, batches, kinds_of
 from pdmp.formulas.table import (
     check_names,
@@ -130,7 +129,7 @@ def _read(source, described, kind, roles, environment, files, place):
         check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
     design.X = files.mapped("coded")[:, rows.fixed]
-    design.groups = [Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups]
+    design.groups = [g._replace(level=np.zeros(0, np.int64), value=np.zeros(0)) for g in design.groups]
     return design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes]
 
 

@@ -22,11 +22,12 @@ from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
-from pdmp.formulas.smooths import KINDS, Groups, Said, Warp, smooth_of, taken_out
+from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
 from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places, plain
 from pdmp.formulas.words import FUNCTIONS, QUOTED, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
+from pdmp.models.regressions.mixed import GroupColumn
 
 LARGE = 2**28  #: bytes of the fixed columns from which on they are not copied, where that can be
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -980,7 +981,7 @@ class Design:
                 value = np.broadcast_to(1.0, n) if term.expr.name == "Intercept" else values[:, k].copy()
                 if shares is not None:
                     value = value[:, None] * shares
-                found.append(Groups(f"{label}|{name}", name, labels, level, value))
+                found.append(GroupColumn(f"{label}|{name}", name, labels, level, value, None))
         return found
 
     def _find_together(self, correlated):
@@ -1050,7 +1051,7 @@ class Design:
                     f"{farthest:.4g}: out there it goes on as a polynomial, which says little; s(x) goes on as a line."
                 )
 
-    def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
+    def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[GroupColumn]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
         `named`: whether the table has the columns that groups are named by; without them every group is unseen.

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pdmp.engine.result import Run
     from pdmp.formulas.design import Design
     from pdmp.formulas.predictors import Together
-    from pdmp.formulas.smooths import Groups
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
     from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
@@ -603,7 +602,7 @@ def with_effects(
     z: np.ndarray,
     natural: Mapping[str, np.ndarray],
     one: Any,
-    groups: Sequence[Groups],
+    groups: Sequence[GroupColumn],
     design: Design,
     table: Any,
     unseen: str,

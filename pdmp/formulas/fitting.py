@@ -501,12 +501,12 @@ def make_model(
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
-        of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
-        known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
+        known = kind_of(design.groups, design, len(table), False, sampler) is GroupIntercepts
         if law not in LAWS.values() and not known:
             return None
-        if summed and law is LAWS["gaussian"] and of_groups:
-            levels, width = np.column_stack([g.level for g in of_groups]), len(design.columns) + len(of_groups)
+        if summed and law is LAWS["gaussian"] and design.groups:
+            width = len(design.columns) + len(design.groups)
+            levels = np.column_stack([g.level for g in design.groups])
             if len(table) * width <= SUMMED and Cells.of(levels).are_few(len(table), width):
                 return None
         y, coded = design.read_response(table, environment, family.response)
@@ -517,10 +517,9 @@ def make_model(
         rest = read_beside(beside, table)
         weight = weights_of(table, roles)
         totals = Totals.of(design, measured(family, y, rest), added, weight)
-    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
-    together = correlated_sets("", of_groups, design.together)
+    together = correlated_sets("", design.groups, design.together)
     sets = together if source is None and known and [len(one) for one in design.together] == [2] else []
-    names = [name for g in of_groups for name in (g.name, g.sd_name)]
+    names = [name for g in design.groups for name in (g.name, g.sd_name)]
     names += [name for one in sets for name in one.correlation_names]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
@@ -532,7 +531,7 @@ def make_model(
     of_columns = scale.of_columns(design, named)
     groups = []
     for k, g in enumerate(design.groups):
-        column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
+        column = g._replace(prior=scale.of_effects(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
     if sets:
         groups = [g._replace(partners=tuple(one.name for one in groups)) for g in groups]

@@ -54,7 +54,7 @@ from pdmp.formulas.updating import Origin, added_to, middle, padded, read_furthe
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import Prior
-from pdmp.models.regressions.mixed import GroupColumn, sd_of
+from pdmp.models.regressions.mixed import sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, spectral_widths
@@ -534,10 +534,10 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
         prefix = prefix_of(family, name)
-        own = [GroupColumn(*g, prior=None) for g in design.groups]
-        groups = [prefix + one for g in own for one in (g.name, g.sd_name)]
+        groups = [prefix + one for g in design.groups for one in (g.name, g.sd_name)]
         groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
-        groups += [name for both in correlated_sets(prefix, own, design.together) for name in both.correlation_names]
+        sets = correlated_sets(prefix, design.groups, design.together)
+        groups += [name for both in sets for name in both.correlation_names]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)

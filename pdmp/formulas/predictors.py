@@ -193,9 +193,7 @@ class Predictor:
         sets = design.together
         partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}
         for k, g in enumerate(design.groups):
-            column = GroupColumn(
-                *g, prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ())
-            )
+            column = g._replace(prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ()))
             warp = design.warps.get(g.name)
             if warp is not None:
                 default = column.prior

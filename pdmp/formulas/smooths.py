@@ -35,6 +35,7 @@ from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, labels_of, numbers, places
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
+from pdmp.models.regressions.mixed import GroupColumn
 
 MOST = 10_000  #: functions of a curve
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
@@ -66,20 +67,10 @@ class Said(NamedTuple):
         return {*self.columns, *([self.by] if self.by else [])}
 
 
-class Groups(NamedTuple):
-    """One column of effects of groups, or the effects of a smooth, before its prior is known; see `GroupColumn`."""
-
-    name: str
-    grouping: str  #: of a smooth the name: so these are told from groups
-    levels: tuple
-    level: np.ndarray  #: (n,) or (n, w); of a smooth, of which each row has all effects, (1, K)
-    value: np.ndarray  #: (n,) or (n, w); of a smooth (n, K)
-
-    @classmethod
-    def each(cls, names: Iterable[str], values: Iterable[np.ndarray]) -> list[Groups]:
-        """Those of smooths of these names, whose effects are numbered from 1."""
-        pairs = [(name, value, np.arange(value.shape[1])) for name, value in zip(names, values, strict=True)]
-        return [cls(name, name, tuple((at + 1).tolist()), at[None], value) for name, value, at in pairs]
+def effects_of(names: Iterable[str], values: Iterable[np.ndarray]) -> list[GroupColumn]:
+    """Effects of smooths of these names, numbered from 1: each row has all of them, times its values (n, K)."""
+    pairs = [(name, value, np.arange(value.shape[1])) for name, value in zip(names, values, strict=True)]
+    return [GroupColumn(name, name, tuple((at + 1).tolist()), at[None], value, None) for name, value, at in pairs]
 
 
 def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
@@ -250,7 +241,7 @@ class Process(Curve):
         laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
         self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """No columns, and the effects, of a table."""
         u, c = (self._read(table, asked) - self.middle) / self.half, self.said.c
         beyond = np.abs(u).max(axis=0) > c
@@ -262,7 +253,7 @@ class Process(Curve):
                 f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
             )
         value = np.prod(np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), axis=2)
-        return np.zeros((len(u), 0)), Groups.each(self.by.names, [value * one for one in self.by.values(table, asked)])
+        return np.zeros((len(u), 0)), effects_of(self.by.names, [value * one for one in self.by.values(table, asked)])
 
 
 class Monotonic(Curve):
@@ -304,11 +295,11 @@ class Monotonic(Curve):
             raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
         return x
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
         value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
-        return np.zeros((len(x), 0)), Groups.each(self.warps, [value * one for one in self.by.values(table, asked)])
+        return np.zeros((len(x), 0)), effects_of(self.warps, [value * one for one in self.by.values(table, asked)])
 
 
 class Basis:
@@ -389,7 +380,7 @@ class Smooth(Curve):
         }
         return np.hstack([one, two, one * two]), bent
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Groups]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """Columns (n, p) of the coefficients, and the effects, of a table."""
         linear, bent = self._functions(self._read(table, asked))
         whole = [linear - self.means[0]]
@@ -400,7 +391,7 @@ class Smooth(Curve):
         if self.by.is_slope:
             whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
         X = np.hstack([one * whole[0] for one in inside])
-        return X, Groups.each(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
+        return X, effects_of(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
 
 
 def smooth_of(said: Said, table: Any) -> Curve:
@@ -409,7 +400,7 @@ def smooth_of(said: Said, table: Any) -> Curve:
 
 
 def is_smooth(group: Any) -> bool:
-    """Whether effects are those of a smooth, and of no groups."""
+    """Whether effects are those of a smooth, which have its name for a grouping, and of no groups."""
     return group.name == group.grouping
 
 
