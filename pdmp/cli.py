@@ -120,6 +120,10 @@ Where = Annotated[
     ),
 ]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
+Seed = Annotated[int, typer.Option(help="Same seed, same numbers.")]
+Chains = Annotated[int, typer.Option(min=1, help="Number of chains.")]
+Out = Annotated[pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")]
+Save = Annotated[pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print what was found as JSON, for scripts; all else goes to stderr.")
 ]
@@ -226,10 +230,8 @@ def compare(
         str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` has names; also auto, NUTS.")
     ] = None,
     data_passes: Passes = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    out: Annotated[
-        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
-    ] = pathlib.Path("."),
+    seed: Seed = 0,
+    out: Out = pathlib.Path("."),
     quick: Annotated[
         bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
     ] = False,
@@ -251,16 +253,13 @@ def compare(
     samplers, extra = _choose_extra(samplers)
     classes, labels = ({}, set()) if samplers == "" and extra else _choose(samplers)
     _check_seed(seed)
+    _check_positive("data_passes", data_passes)
     model, mode = _model(dataset)
     if data_passes is None:
         data_passes = default_passes(model.n_data) / (QUICK if quick else 1)
-    elif not 0.0 < data_passes < math.inf:
-        raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     _make_folder(out)
     _check_files(read, html=page, out=[out / "compare.png", out / "compare.csv"])
-    processes = comparison.configured(model, mode, classes)
-    if labels:
-        processes = {label: processes[label] for label in processes if label in labels}
+    processes = _configured(model, mode, classes, labels)
     processes |= {label: row for label, row in comparison.extra_rows(model).items() if label in extra}
     size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
     headline = _headline(dataset, model) + (f"; mini-batches of {size}" if size else "")
@@ -283,11 +282,7 @@ def compare(
     table.to_csv(out / "compare.csv")
     if not table.errors_by_pass:
         raise UserError("every sampler failed; there is nothing to draw.")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    with plots.style.closing():
-        plots.compare(table).savefig(out / "compare.png")
+    _draw(lambda: plots.compare(table), out / "compare.png")
     written = [out / "compare.png", out / "compare.csv"]
     if page is not None:
         settings = {
@@ -323,11 +318,9 @@ def sample(
     rhat: Annotated[
         float | None, typer.Option(help="Run until R-hat of every coefficient is at most this, such as 1.01.")
     ] = None,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
-    ] = None,
+    chains: Chains = 4,
+    seed: Seed = 0,
+    save: Save = None,
     as_json: Json = False,
 ):
     """Run one sampler on Bayesian logistic regression: the posterior of each coefficient.
@@ -338,18 +331,14 @@ def sample(
     """
     classes, labels = _choose(sampler)
     _check_seed(seed)
-    model, mode = _model(dataset)
     budget = {"data_passes": data_passes, "gradients": gradients, "ess": ess, "rhat": rhat}
+    for name, value in budget.items():
+        _check_positive(name, value)
+    model, mode = _model(dataset)
     if all(value is None for value in budget.values()):
         budget["data_passes"] = default_passes(model.n_data)
-    for name, value in budget.items():
-        if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
-            least = "above 1" if name == "rhat" else "positive"
-            raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
     _check_files(read, save=save)
-    processes = comparison.configured(model, mode, classes)
-    if labels:
-        processes = {label: processes[label] for label in processes if label in labels}
+    processes = _configured(model, mode, classes, labels)
     if len(processes) > 1:
         raise UserError(f"{sampler!r} names several processes; give one of {', '.join(map(repr, processes))}.")
     ((label, process),) = processes.items()
@@ -390,10 +379,8 @@ def tune(
         typer.Option(help="Data passes of the setting that is never dropped. [default: by the size of the data]"),
     ] = None,
     metric: Annotated[str, typer.Option(help="ksd or fssd: the discrepancy to make small.")] = "ksd",
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    out: Annotated[
-        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
-    ] = pathlib.Path("."),
+    seed: Seed = 0,
+    out: Out = pathlib.Path("."),
     executor: Where = None,
     as_json: Json = False,
 ):
@@ -410,12 +397,11 @@ def tune(
         raise UserError(f"SAMPLER must be one name, got {sampler!r}.")
     if metric not in ("ksd", "fssd"):
         raise UserError(f"--metric must be ksd or fssd, got {metric!r}.")
+    _check_positive("budget", budget)
     ((name, cls),) = classes.items()
     model, mode = _model(dataset)
     if budget is None:
         budget = default_passes(model.n_data) / TUNING
-    elif not 0.0 < budget < math.inf:
-        raise UserError(f"--budget must be positive and finite, got {budget:g}.")
     found = cls.recipe.arms(cls, model, mode)
     if found is None:
         raise UserError(f"{name} has nothing to tune.")
@@ -441,11 +427,7 @@ def tune(
     _say("")
     about = {"problem": dataset.name, "sampler": name, "metric": metric, "best": result.best, "table": result.table}
     typer.echo(_as_json(about) if as_json else f"\n{result}")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    with plots.style.closing():
-        plots.tuning(result).savefig(out / "tuning.png")
+    _draw(lambda: plots.tuning(result), out / "tuning.png")
     result.to_csv(out / "tuning.csv")
     typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}", err=as_json)
 
@@ -484,11 +466,9 @@ def fit(
         float | None, typer.Option(help="Effective draws of each mean and standard deviation. [default: 400]")
     ] = None,
     rhat: Annotated[float | None, typer.Option(help="R-hat to reach. [default: 1.05, if --ess is not given]")] = None,
-    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
-    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    save: Annotated[
-        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
-    ] = None,
+    chains: Chains = 4,
+    seed: Seed = 0,
+    save: Save = None,
     picture: Annotated[pathlib.Path | None, typer.Option(metavar="FIT.png", help="Draw the intervals.")] = None,
     draws: Annotated[
         pathlib.Path | None,
@@ -516,10 +496,8 @@ def fit(
     Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
     """
     _check_seed(seed)
-    if ess is not None and not 0.0 < ess < math.inf:
-        raise UserError(f"--ess must be positive and finite, got {ess:g}.")
-    if rhat is not None and not 1.0 < rhat < math.inf:
-        raise UserError(f"--rhat must be above 1, got {rhat:g}.")
+    _check_positive("ess", ess)
+    _check_positive("rhat", rhat)
     for name, value in (("predictions", predictions), ("unseen", unseen)):
         if value is not None and predict is None:
             raise UserError(f"--{name} goes with --predict, the table to predict.")
@@ -554,22 +532,15 @@ def fit(
         typer.echo(summary)
         if inclusion is not None:
             typer.echo(f"\n{inclusion!r}")
-    if save is not None:
-        found.run.save(save)
-        typer.echo(f"written: {save}", err=as_json)
-    if picture is not None:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        with plots.style.closing():
-            found.plot().savefig(picture)
-        typer.echo(f"written: {picture}", err=as_json)
-    if draws is not None:
-        found.to_dataframe(effects=effects).to_csv(draws, index=False)
-        typer.echo(f"written: {draws}", err=as_json)
-    if new is not None:
-        _predicted(found, new, unseen, seed).to_csv(predictions, index=False)
-        typer.echo(f"written: {predictions}", err=as_json)
+    for path, write in (
+        (save, found.run.save),
+        (picture, lambda path: _draw(found.plot, path)),
+        (draws, lambda path: found.to_dataframe(effects=effects).to_csv(path, index=False)),
+        (predictions, lambda path: _predicted(found, new, unseen, seed).to_csv(path, index=False)),
+    ):
+        if path is not None:
+            write(path)
+            typer.echo(f"written: {path}", err=as_json)
     _end(found.run)
 
 
@@ -639,8 +610,7 @@ def _to_predict(path, texts, others, file, refuses):
             continue
         wrong = np.flatnonzero(~new[name].isin(known[name]))
         if len(wrong):
-            value = new[name].iloc[wrong[0]]
-            value = value.item() if hasattr(value, "item") else value
+            value = formulas.table.plain(new[name].iloc[wrong[0]])
             cure = "; --unseen zero or --unseen draw predicts for it" if name in grouping else ""
             raise UserError(
                 f"--predict {path}: row {wrong[0]} has {name} = {value!r}, and {file} has no such row{cure}."
@@ -709,6 +679,15 @@ def _found(run, summary):
         "warnings": summary.warnings,
         "stats": run.stats,
     }
+
+
+def _draw(make, path):
+    """Write the figure that `make` returns, on no screen."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    with plots.style.closing():
+        make().savefig(path)
 
 
 def _end(run):
@@ -825,9 +804,22 @@ def _labels(cls):
     return list(comparison.configured(small, np.zeros(2), {cls.__name__: cls}))
 
 
+def _configured(model, mode, classes, labels):
+    """The processes of the classes with these labels, or all."""
+    found = comparison.configured(model, mode, classes)
+    return {label: process for label, process in found.items() if label in labels or not labels}
+
+
 def _check_seed(seed):
     if seed < 0:
         raise UserError(f"--seed must not be negative, got {seed}.")
+
+
+def _check_positive(name, value):
+    """Refuse an amount that is not finite and positive, or of R-hat above 1; None is none."""
+    least, said = (1.0, "above 1") if name == "rhat" else (0.0, "positive")
+    if value is not None and not least < value < math.inf:
+        raise UserError(f"{_option(name)} must be {said} and finite, got {value:g}.")
 
 
 def _check_files(read, **written):

@@ -18,19 +18,14 @@ class Damaged(ValueError):
     """A file that cannot be read as it was written."""
 
 
-class Pickled(Exception):
+class Pickled(ValueError):
     """The file holds an array of Python objects, which are never loaded."""
 
 
 def read_npz(path: str | os.PathLike) -> dict[str, np.ndarray | None]:
     """The arrays of an NPZ file by name; None for a member that is no array.
 
-    Raises
-    ------
-    Pickled
-        For an array of Python objects.
-    ValueError
-        If the file is damaged, or larger than the memory of this machine.
+    `Pickled` for an array of Python objects, a `ValueError` for a damaged file, or one larger than the memory.
     """
     found = {}
     with open(path, "rb") as raw:
@@ -50,13 +45,7 @@ def read_npz(path: str | os.PathLike) -> dict[str, np.ndarray | None]:
 
 
 def read_npy(path: str | os.PathLike, mmap: bool = False) -> np.ndarray:
-    """The array of an NPY file, or with `mmap` a read-only map of it.
-
-    Raises
-    ------
-    Pickled, ValueError
-        As `read_npz`.
-    """
+    """The array of an NPY file, or with `mmap` a read-only map of it; errors as of `read_npz`."""
     size = os.stat(path).st_size
     if not mmap:
         check_size(file_name(path), size)
@@ -78,8 +67,12 @@ def _refusing(path):
     try:
         with silenced():
             yield
-    except (Pickled, MemoryError):
+    except MemoryError:
         raise
+    except Pickled:
+        raise Pickled(
+            f"{file_name(path)} holds Python objects, which are never loaded; save numbers or text."
+        ) from None
     except Exception as error:  # noqa: BLE001 - among them errors of struct, tokenize, zlib, and of the encoding
         raise Damaged(f"{file_name(path)} is damaged ({type(error).__name__}).") from None
 

@@ -11,11 +11,12 @@ import os
 import pathlib
 import re
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.archives import Pickled, read_npy, read_npz
+from pdmp.data.archives import read_npy, read_npz
 from pdmp.data.memory import check_size
 
 if TYPE_CHECKING:
@@ -140,13 +141,7 @@ def _csv(path, content, sep):
 
 
 def layout(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The separator of a text file with named columns and its encoding, as its beginning shows them.
-
-    Raises
-    ------
-    ValueError
-        If its numbers are written with decimal commas.
-    """
+    """The separator of a text file with named columns and its encoding, as its beginning shows them."""
     path = pathlib.Path(path)
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -294,10 +289,7 @@ def _from_objects(name, values, missing, kind, where):
 
 
 def _npy(path, mmap):
-    try:
-        array = read_npy(path, mmap)
-    except Pickled:
-        raise ValueError(_pickled(path)) from None
+    array = read_npy(path, mmap)
     if array.dtype.names:
         check_names(list(array.dtype.names), path.name)
         if array.ndim != 1:
@@ -308,15 +300,8 @@ def _npy(path, mmap):
     return _matrix(array, [str(j) for j in range(array.shape[1])] if array.ndim == 2 else [], path.name)
 
 
-def _pickled(path):
-    return f"{path.name} holds Python objects, which are never loaded; save numbers or text."
-
-
 def _npz(path):
-    try:
-        arrays = read_npz(path)
-    except Pickled:
-        raise ValueError(_pickled(path)) from None
+    arrays = read_npz(path)
     if not arrays or any(array is None for array in arrays.values()):
         raise ValueError(f"{path.name} is an archive, but not one of numpy's arrays; unpack it.")
     if "X" not in arrays:
@@ -433,6 +418,13 @@ def listed(items, most=12):
     items = list(items)
     text = ", ".join(map(repr, items[:most]))
     return text if len(items) <= most else f"{text}, … ({len(items)} in all)"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """The lines of a table of text, whose first columns are to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    put = [str.ljust if k < left else str.rjust for k in range(len(widths))]
+    return ["  ".join(to(cell, w) for to, cell, w in zip(put, row, widths, strict=True)).rstrip() for row in rows]
 
 
 def same_rows(**given: object) -> None:

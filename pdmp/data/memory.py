@@ -28,17 +28,7 @@ def machine_memory() -> int:
 
 
 def check_size(what: str, size: float, advice: str = "") -> None:
-    """Raise a `ValueError` if `size` bytes are more than the machine has.
-
-    Parameters
-    ----------
-    what : str
-        What would take them, the beginning of the message: "`draws` = 10".
-    size : float
-        Bytes.
-    advice : str
-        What to do instead.
-    """
+    """Raise a `ValueError` if `size` bytes, which `what` would take, are more than there are; `advice`: what to do."""
     limit = machine_memory()
     if size > limit:
         advice = f"; {advice}" if advice else ""

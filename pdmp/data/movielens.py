@@ -185,13 +185,8 @@ def movielens_10m(
     >>> import pdmp
     >>> ratings = pdmp.data.movielens_10m()  # doctest: +SKIP
     """
-    files = MOVIELENS_10M.open(path)
-    users, items, ratings = _read(files, "ratings.dat", 4)
-    _check_counts(MOVIELENS_10M, files, users, items)
-    numbered, listed = None, None
-    if unrated:
-        numbered, listed = np.arange(1, USERS_10M + 1), _first_column(files, "movies.dat")
-    return _prepared(MOVIELENS_10M, (users, items, ratings), numbered, listed, test_fraction, seed)
+    numbered = np.arange(1, USERS_10M + 1) if unrated else None
+    return _large(MOVIELENS_10M, path, "dat", numbered, unrated, test_fraction, seed)
 
 
 def movielens_20m(
@@ -224,11 +219,20 @@ def movielens_20m(
     >>> import pdmp
     >>> ratings = pdmp.data.movielens_20m()  # doctest: +SKIP
     """
-    files = MOVIELENS_20M.open(path)
-    users, items, ratings = _read(files, "ratings.csv", 4)
-    _check_counts(MOVIELENS_20M, files, users, items)
-    listed = _first_column(files, "movies.csv") if unrated else None
-    return _prepared(MOVIELENS_20M, (users, items, ratings), None, listed, test_fraction, seed)
+    return _large(MOVIELENS_20M, path, "csv", None, unrated, test_fraction, seed)
+
+
+def _large(source, path, ending, user_ids, unrated, test_fraction, seed):
+    files = source.open(path)
+    users, items, ratings = _read(files, f"ratings.{ending}", 4)
+    found = (len(users), *(int(np.count_nonzero(np.bincount(ids))) for ids in (users, items)))
+    if files.archive is None and found != COUNTS[source.name]:
+        raise ValueError(
+            f"{str(files.path)!r} has {found[0]:,} ratings by {found[1]:,} users of {found[2]:,} films; {source.title} "
+            "has {:,} by {:,} of {:,}.".format(*COUNTS[source.name])
+        )
+    listed = _first_column(files, f"movies.{ending}") if unrated else None
+    return _prepared(source, (users, items, ratings), user_ids, listed, test_fraction, seed)
 
 
 def _prepared(source, read, user_ids, item_ids, test_fraction, seed):
@@ -274,12 +278,3 @@ def _first_column(files, name):
     separator = b"," if name.endswith(".csv") else b"::"
     lines = files.read(name).splitlines()[name.endswith(".csv") :]
     return np.sort(np.array([int(line.split(separator, 1)[0]) for line in lines if line]))
-
-
-def _check_counts(source, files, users, items):
-    found = (len(users), *(int(np.count_nonzero(np.bincount(ids))) for ids in (users, items)))
-    if files.archive is None and found != COUNTS[source.name]:
-        raise ValueError(
-            f"{str(files.path)!r} has {found[0]:,} ratings by {found[1]:,} users of {found[2]:,} films; {source.title} "
-            "has {:,} by {:,} of {:,}.".format(*COUNTS[source.name])
-        )

@@ -17,52 +17,21 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class Source:
-    """A published data set.
+    """A published data set."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the function that loads it.
-    title : str
-        Title and authors.
-    terms : str
-        The licence, shown before a download and if the files are missing.
-    page : str
-        Web page from which a user gets it.
-    folder : str
-        Folder of its files in PDMP_DATA.
-    sha256 : dict of str to str
-        SHA-256 of the unpacked content, by name of the file.
-    md5 : dict of str to str
-        MD5 of whole archives, as their publisher states it, by name of the archive.
-    urls : dict of str to (str or None)
-        Addresses for downloads, each with the MD5 of the download, or None if only its content is verified. Empty if
-        the terms do not allow a program to download the files, or are not known; the user then has to.
-    """
-
-    name: str
-    title: str
-    terms: str
-    page: str
-    folder: str
-    sha256: dict[str, str]
-    md5: dict[str, str] = field(default_factory=dict)
+    name: str  #: of the function that loads it
+    title: str  #: and authors
+    terms: str  #: the licence, shown before a download and if the files are missing
+    page: str  #: from which a user gets it
+    folder: str  #: of its files in PDMP_DATA
+    sha256: dict[str, str]  #: of the unpacked content, by name of the file
+    md5: dict[str, str] = field(default_factory=dict)  #: of whole archives, as their publisher states it, by name
+    #: Addresses for downloads, each with the MD5 of the download, or None if only its content is verified. Empty if the
+    #: terms do not allow a program to download the files, or are not known; the user then has to.
     urls: dict[str, str | None] = field(default_factory=dict)
 
     def open(self, path: str | os.PathLike | None = None) -> Files:
-        """The `Files` at `path`, else in PDMP_DATA, else downloaded once.
-
-        Raises
-        ------
-        FileNotFoundError
-            If they are missing and may not be downloaded; the message says where to get them and on what terms.
-        ConnectionError
-            If the download fails.
-        ValueError
-            If an archive is not the published one.
-        ImportError
-            If a download is needed, and pooch is not installed.
-        """
+        """The `Files` at `path`, else in PDMP_DATA, else downloaded once if its terms allow it."""
         if path is None and os.environ.get("PDMP_DATA"):
             path = pathlib.Path(os.environ["PDMP_DATA"]) / self.folder
         if path is not None:

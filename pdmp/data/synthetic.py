@@ -160,8 +160,16 @@ def _chosen(counts, popularity, n_items, rng):
     return keys // n_items, (keys % n_items).astype(np.int32)
 
 
-def synthetic_movielens_100k(seed: int = 0) -> Ratings:
-    """Ratings like `pdmp.data.movielens_100k`: 100,000 by 943 users of 1682 films, a fifth of them to test.
+def _like_films(size, n_users, n_items, n_ratings, stars, said="", **options):
+    """A function that makes ratings like those of a MovieLens data set."""
+    name = f"movielens_{size}"
+
+    def made(seed: int = 0) -> Ratings:
+        options_ = {"spread": 1.0, "least": 20, "stars": stars} | options
+        return synthetic_ratings(n_users, n_items, n_ratings, **options_, seed=seed, name=f"synthetic {name}")
+
+    made.__name__ = made.__qualname__ = f"synthetic_{name}"
+    made.__doc__ = f"""Ratings like `pdmp.data.{name}`: {n_ratings:,} by {n_users:,} users of {n_items:,} films{said}.
 
     Parameters
     ----------
@@ -175,79 +183,17 @@ def synthetic_movielens_100k(seed: int = 0) -> Ratings:
     Examples
     --------
     >>> import pdmp
-    >>> ratings = pdmp.data.synthetic_movielens_100k()  # doctest: +SKIP
+    >>> ratings = pdmp.data.synthetic_{name}()  # doctest: +SKIP
     """
-    like = {**_LIKE_FILMS, "stars": (1, 5, 1), "test_fraction": 0.2}
-    return synthetic_ratings(943, 1682, 100_000, **like, seed=seed, name="synthetic movielens_100k")
+    return made
 
 
-def synthetic_movielens_1m(seed: int = 0) -> Ratings:
-    """Ratings like `pdmp.data.movielens_1m`: 1,000,209 by 6040 users of 3883 films.
-
-    Parameters
-    ----------
-    seed : int, default 0
-        Of the data and of the split.
-
-    Returns
-    -------
-    Ratings
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> ratings = pdmp.data.synthetic_movielens_1m()  # doctest: +SKIP
-    """
-    return synthetic_ratings(
-        6040, 3883, 1_000_209, **_LIKE_FILMS, stars=(1, 5, 1), seed=seed, name="synthetic movielens_1m"
-    )
-
-
-def synthetic_movielens_10m(seed: int = 0) -> Ratings:
-    """Ratings like `pdmp.data.movielens_10m`: 10,000,054 by 71,567 users of 10,681 films.
-
-    Parameters
-    ----------
-    seed : int, default 0
-        Of the data and of the split.
-
-    Returns
-    -------
-    Ratings
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> ratings = pdmp.data.synthetic_movielens_10m()  # doctest: +SKIP
-    """
-    return synthetic_ratings(
-        71_567, 10_681, 10_000_054, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_10m"
-    )
-
-
-def synthetic_movielens_20m(seed: int = 0) -> Ratings:
-    """Ratings like `pdmp.data.movielens_20m`: 20,000,263 by 138,493 users of 27,278 films.
-
-    Parameters
-    ----------
-    seed : int, default 0
-        Of the data and of the split.
-
-    Returns
-    -------
-    Ratings
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> ratings = pdmp.data.synthetic_movielens_20m()  # doctest: +SKIP
-    """
-    return synthetic_ratings(
-        138_493, 27_278, 20_000_263, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_20m"
-    )
-
-
-_LIKE_FILMS = {"spread": 1.0, "least": 20}
+synthetic_movielens_100k = _like_films(
+    "100k", 943, 1682, 100_000, (1, 5, 1), ", a fifth of them to test", test_fraction=0.2
+)
+synthetic_movielens_1m = _like_films("1m", 6040, 3883, 1_000_209, (1, 5, 1))
+synthetic_movielens_10m = _like_films("10m", 71_567, 10_681, 10_000_054, (0.5, 5, 0.5))
+synthetic_movielens_20m = _like_films("20m", 138_493, 27_278, 20_000_263, (0.5, 5, 0.5))
 
 
 def synthetic_sepsis(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -171,7 +173,7 @@ def read(
         matrix, y, labels, target = _from_matrix(content, target, kind, drop, drop_missing, changes, path)
     names, X = matrix.names, matrix.X
     if mmap:
-        _check_blocks(X, names, where)
+        _varying(names, X, False, where)
         rows = X.shape[0] - int(np.ceil(TEST_FRACTION * X.shape[0]))
         about = f"{where}: {target}"
         return Dataset(path.stem, X, y, tuple(names), labels, slice(0, rows), slice(rows, None), about)
@@ -347,7 +349,7 @@ def _from_matrix(matrix, target, kind, drop, drop_missing, changes, path):
             f"`target` is missing: the number of the column of {where} to predict (0 to {X.shape[1] - 1}, or -1 for "
             "the last), or an NPY file with one value for each row."
         )
-    elif _is_integer(target):
+    elif not isinstance(target, (bool, os.PathLike)) and re.fullmatch(r"\s*[-+]?\d+\s*", str(target)):
         column = int(target)
         if not -X.shape[1] <= column < X.shape[1]:
             raise ValueError(f"{where} has no column {target}; it has {X.shape[1]}, from 0 to {X.shape[1] - 1}.")
@@ -469,93 +471,49 @@ def _divided(values, target, kind, where):
             f"`positive` = {kind.positive!r} is no value of the target {target!r} of {where}"
             f"{did_you_mean(kind.positive, known)} Its values: {listed(known, 6)}."
         )
-    others, name = (
-        [value for value in known if value != chosen],
-        str if values.dtype.kind == "b" else lambda label: label,
-    )
+    others = [value for value in known if value != chosen]
+    name = str if values.dtype.kind == "b" else lambda label: label
     return values == chosen, (name(others[0]) if len(others) == 1 else f"not {chosen}", name(chosen))
 
 
 def _varying(names, X, drop_constant, where):
     """Drop or refuse constant columns; a `ValueError` for numbers that are not finite. X is dense or sparse."""
-    from scipy import sparse
-
     if X.shape[1] == 0:
         return names, X
-    values = X.data if sparse.issparse(X) else X
-    if not np.all(np.isfinite(values)):
-        columns = X.indices if sparse.issparse(X) else np.broadcast_to(np.arange(X.shape[1]), X.shape)
-        _refuse_nonfinite(names, np.unique(columns[np.isnan(values)]), np.unique(columns[np.isinf(values)]), where)
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        lowest, highest = lowest.toarray().ravel(), highest.toarray().ravel()
-    same = lowest == highest
-    if not same.any():
+    lowest, highest, nan, infinite = _ends(X)
+    missing, endless, same = (list(itertools.compress(names, of)) for of in (nan, infinite, lowest == highest))
+    if missing:
+        raise ValueError(f"{where} has missing values in {columns_text(missing)}; {FILL_IN}.")
+    if endless:
+        raise ValueError(f"{where} has infinite values in {columns_text(endless)}.")
+    if not same:
         return names, X
     if not drop_constant:
-        _refuse_constant(names, same, where)
-    return [n for n, s in zip(names, same, strict=True) if not s], X[:, np.flatnonzero(~same)]
+        raise ValueError(
+            f"{where} has the same value in every row of {columns_text(same)}; leave them out (drop_constant=True, "
+            "--drop-constant)."
+        )
+    return list(itertools.compress(names, lowest != highest)), X[:, np.flatnonzero(lowest != highest)]
 
 
-def _check_blocks(X, names, where):
-    """As `_varying`, for a matrix on the disk, which is read block by block."""
-    rows = max(1, BLOCK // X.shape[1])
-    lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
-    for start in range(0, X.shape[0], rows):
+def _ends(X):
+    """Of each column the smallest and the largest value, and whether there are missing and infinite ones."""
+    from scipy import sparse
+
+    if sparse.issparse(X):
+        odd = (np.bincount(X.indices, is_odd(X.data), X.shape[1]) > 0 for is_odd in (np.isnan, np.isinf))
+        return *(end.toarray().ravel() for end in (X.min(axis=0), X.max(axis=0))), *odd
+    rows, parts = max(1, BLOCK // X.shape[1]), []
+    for start in range(0, len(X), rows):  # it may be on the disk
         block = np.asarray(X[start : start + rows])
-        finite = np.isfinite(block)
-        if not finite.all():
-            nan, infinite = np.isnan(block).any(axis=0), np.isinf(block).any(axis=0)
-            _refuse_nonfinite(names, np.flatnonzero(nan), np.flatnonzero(infinite), where)
-        np.minimum(lowest, block.min(axis=0), out=lowest)
-        np.maximum(highest, block.max(axis=0), out=highest)
-    if np.any(lowest == highest):
-        _refuse_constant(names, lowest == highest, where)
+        nan, infinite = np.isnan(block).any(axis=0), np.isinf(block).any(axis=0)
+        parts.append((block.min(axis=0), block.max(axis=0), nan, infinite))
+    lowest, highest, nan, infinite = (np.array(part) for part in zip(*parts, strict=True))
+    return lowest.min(axis=0), highest.max(axis=0), nan.any(axis=0), infinite.any(axis=0)
 
 
-def _refuse_nonfinite(names, nan, infinite, where):
-    if len(nan):
-        raise ValueError(f"{where} has missing values in {columns_text([names[j] for j in nan])}; {FILL_IN}.")
-    raise ValueError(f"{where} has infinite values in {columns_text([names[j] for j in infinite])}.")
-
-
-def _refuse_constant(names, same, where):
-    raise ValueError(
-        f"{where} has the same value in every row of {columns_text([names[j] for j in np.flatnonzero(same)])}; "
-        "leave them out (drop_constant=True, --drop-constant)."
-    )
-
-
-def _is_integer(value):
-    if isinstance(value, bool):
-        return False
-    try:
-        int(value)
-    except (TypeError, ValueError):
-        return False
-    return isinstance(value, (int, np.integer, str))
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or "." if none is close.
-
-    Parameters
-    ----------
-    name : str
-        The name that was given.
-    known : iterable of str
-        The names that exist.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import pdmp
-    >>> pdmp.data.tables.did_you_mean('agee', ['age', 'sex'])
-    "; did you mean 'age'?"
-    """
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
+    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or what stands else."""
     by_lower = {str(k).lower(): k for k in known}
     close = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else "."
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else otherwise

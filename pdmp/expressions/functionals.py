@@ -27,17 +27,8 @@ PADDED = 8  #: entries of a sparse matrix as rows of equal length, over those th
 class Functional:
     """A linear functional of x for each row: ``offset[i] + Σⱼ values[i, j] x[columns[i, j]]``.
 
-    Parameters
-    ----------
-    columns : ndarray of int, shape (1 or N, W)
-        The same for all rows if there is one row of them.
-    values : ndarray, shape (1 or N, W)
-        In double, or float32 as the matrix is that they are from.
-    offset : ndarray, shape (N,), optional
-    sizes : dict of str to int
-        The blocks of the parameters.
-    index : pandas.Index, optional
-        Labels of the rows, where what it was made of has them.
+    `columns` and `values` are of shape (1 or N, W), one row standing for all; `values` are in double, or float32 as the
+    matrix is that they are from. `sizes` are the blocks of the parameters, `index` the labels of the rows, if any.
     """
 
     __pandas_priority__ = 5000  #: pandas leaves ``series + functional`` to it: that is a series of objects else

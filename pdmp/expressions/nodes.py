@@ -14,6 +14,7 @@ import inspect
 import itertools
 import linecache
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,8 +36,8 @@ DERIVATIVES: dict[str, Callable] = {
     "exp": lambda u, f: f,
     "log": lambda u, f: u**-1,
     "log1p": lambda u, f: (1.0 + u) ** -1,
-    "expm1": lambda u, f: exp(u),
-    "erf": lambda u, f: 1.1283791670955126 * exp(-u * u),
+    "expm1": lambda u, f: u.graph.function("exp", u),
+    "erf": lambda u, f: 1.1283791670955126 * u.graph.function("exp", -u * u),
     "log1mexp": lambda u, f: u.graph.function("reciprocal_expm1", u),
     "reciprocal_expm1": lambda u, f: -(f + f * f),
     "abs": lambda u, f: u.graph.function("sign", u),
@@ -351,68 +352,54 @@ def _line():
     return f"line {number} of {name.rpartition('/')[2]}, `{text}`," if text else f"line {number} of {name},"
 
 
-#: The same functions of plain numbers and arrays.
-NUMBERS: dict[str, Callable] = {
-    "exp": np.exp,
-    "log": np.log,
-    "log1p": np.log1p,
-    "expm1": np.expm1,
-    "expit": lambda u: 1.0 / (1.0 + np.exp(-u)),
-    "softplus": lambda u: np.logaddexp(0.0, u),
-    "log1mexp": lambda u: np.log(-np.expm1(-u)),
-    "lgamma": lambda u: _scipy("gammaln", u),
-    "psi0": lambda u: _scipy("digamma", u),
-    "erf": lambda u: _scipy("erf", u),
-    "log_ndtr": lambda u: _scipy("log_ndtr", u),
-    "log_i0": lambda u: np.log(_scipy("i0e", u)) + np.abs(u),
-    "sin": np.sin,
-    "cos": np.cos,
-}
+NUMBERS: dict[str, Callable] = {}  #: functions of plain numbers and arrays, by what nodes call them
 
 
-def _scipy(name, value):
-    from scipy import special
+def _function(name: str, said: str, of_numbers: Callable, node: str | None = None) -> Callable[[Any], Any]:
+    """A function of traced values, and of plain numbers and arrays."""
+    node = node or name
+    NUMBERS[node] = of_numbers
 
-    return getattr(special, name)(value)
+    def function(u: Any) -> Any:
+        return u.graph.function(node, u) if isinstance(u, Node) else of_numbers(u)
 
-
-def _apply(name, value):
-    return value.graph.function(name, value) if isinstance(value, Node) else NUMBERS[name](value)
-
-
-def exp(u: Any) -> Any:
-    """e^u."""
-    return _apply("exp", u)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = said
+    return function
 
 
-def log(u: Any) -> Any:
-    """Natural logarithm of u > 0."""
-    return _apply("log", u)
+def _scipy(name):
+    def of_numbers(u):
+        from scipy import special
+
+        return getattr(special, name)(u)
+
+    return of_numbers
 
 
-def log1p(u: Any) -> Any:
-    """log(1 + u), u > -1."""
-    return _apply("log1p", u)
+def _log_i0(u):
+    return np.log(_scipy("i0e")(u)) + np.abs(u)
 
 
-def expm1(u: Any) -> Any:
-    """e^u - 1."""
-    return _apply("expm1", u)
+exp = _function("exp", "e^u.", np.exp)
+log = _function("log", "Natural logarithm of u > 0.", np.log)
+log1p = _function("log1p", "log(1 + u), u > -1.", np.log1p)
+expm1 = _function("expm1", "e^u - 1.", np.expm1)
+expit = _function("expit", "1 / (1 + e^-u).", lambda u: 1.0 / (1.0 + np.exp(-u)))
+softplus = _function("softplus", "log(1 + e^u).", lambda u: np.logaddexp(0.0, u))
+log1mexp = _function("log1mexp", "log(1 - e^-u) of u > 0.", lambda u: np.log(-np.expm1(-u)))
+lgamma = _function("lgamma", "log Γ(u) of u > 0.", _scipy("gammaln"))
+digamma = _function("digamma", "ψ(u) = d/du log Γ(u) of u > 0.", _scipy("digamma"), "psi0")
+erf = _function("erf", "The error function.", _scipy("erf"))
+log_ndtr = _function("log_ndtr", "log Φ(u), Φ the distribution function of N(0, 1).", _scipy("log_ndtr"))
+log_i0 = _function("log_i0", "log I₀(u) of u >= 0, I₀ the modified Bessel function of the first kind.", _log_i0)
+sin = _function("sin", "Sine.", np.sin)
+cos = _function("cos", "Cosine.", np.cos)
 
 
 def sqrt(u: Any) -> Any:
     """√u of u > 0."""
     return u**0.5
-
-
-def expit(u: Any) -> Any:
-    """1 / (1 + e^-u)."""
-    return _apply("expit", u)
-
-
-def softplus(u: Any) -> Any:
-    """log(1 + e^u)."""
-    return _apply("softplus", u)
 
 
 def tanh(u: Any) -> Any:
@@ -423,46 +410,6 @@ def tanh(u: Any) -> Any:
 def logaddexp(u: Any, v: Any) -> Any:
     """log(e^u + e^v)."""
     return u + softplus(v - u)
-
-
-def log1mexp(u: Any) -> Any:
-    """log(1 - e^-u) of u > 0."""
-    return _apply("log1mexp", u)
-
-
-def lgamma(u: Any) -> Any:
-    """log Γ(u) of u > 0."""
-    return _apply("lgamma", u)
-
-
-def digamma(u: Any) -> Any:
-    """ψ(u) = d/du log Γ(u) of u > 0."""
-    return _apply("psi0", u)
-
-
-def erf(u: Any) -> Any:
-    """The error function."""
-    return _apply("erf", u)
-
-
-def log_ndtr(u: Any) -> Any:
-    """log Φ(u), Φ the distribution function of N(0, 1)."""
-    return _apply("log_ndtr", u)
-
-
-def log_i0(u: Any) -> Any:
-    """log I₀(u) of u >= 0, I₀ the modified Bessel function of the first kind."""
-    return _apply("log_i0", u)
-
-
-def sin(u: Any) -> Any:
-    """Sine."""
-    return _apply("sin", u)
-
-
-def cos(u: Any) -> Any:
-    """Cosine."""
-    return _apply("cos", u)
 
 
 def where(test: Any, then: Any, otherwise: Any) -> Any:
@@ -483,24 +430,20 @@ def xlogy(u: Any, v: Any) -> Any:
     return where(u == 0.0, 0.0, u * log(v))
 
 
-def _of(operation):
-    return lambda u, v: operation(u, v)
-
-
 #: What the protocols of NumPy call, by the names of its functions and those of `scipy.special`.
 UFUNCS: dict[str, Callable] = {
-    "add": _of(lambda u, v: v.__radd__(u) if isinstance(v, Node) else u + v),
-    "subtract": _of(lambda u, v: v.__rsub__(u) if isinstance(v, Node) else u - v),
-    "multiply": _of(lambda u, v: v.__rmul__(u) if isinstance(v, Node) else u * v),
-    "divide": _of(lambda u, v: v.__rtruediv__(u) if isinstance(v, Node) and not isinstance(u, Node) else u / v),
-    "power": _of(lambda u, v: v.__rpow__(u) if isinstance(v, Node) and not isinstance(u, Node) else u**v),
-    "equal": _of(lambda u, v: u == v if isinstance(u, Node) else v == u),
-    "not_equal": _of(lambda u, v: u != v if isinstance(u, Node) else v != u),
-    "greater": _of(lambda u, v: u > v if isinstance(u, Node) else v < u),
-    "less": _of(lambda u, v: u < v if isinstance(u, Node) else v > u),
-    "greater_equal": _of(lambda u, v: u >= v if isinstance(u, Node) else v <= u),
-    "less_equal": _of(lambda u, v: u <= v if isinstance(u, Node) else v >= u),
-    "negative": lambda u: -u,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "greater": operator.gt,
+    "less": operator.lt,
+    "greater_equal": operator.ge,
+    "less_equal": operator.le,
+    "negative": operator.neg,
     "square": lambda u: u * u,
     "reciprocal": lambda u: 1.0 / u,
     "absolute": abs,
@@ -532,21 +475,9 @@ FUNCTION_NAMES = (
 
 
 def trace(function: Callable, n_data: int, n_functionals: int | None = None) -> tuple[Node, int]:
-    """The expression of a function of data and functionals, and how many functionals it has.
+    """The expression of a function f(data…, functionals…) of `n_data` data, and how many functionals it has.
 
-    Parameters
-    ----------
-    function : callable
-        f(data…, functionals…) -> number.
-    n_data : int
-        How many of the arguments are data: the first ones.
-    n_functionals : int, optional
-        How many functionals there are, which is checked; counted from the signature when omitted.
-
-    Raises
-    ------
-    TypeError
-        If the function cannot be called so, returns no number, or does what cannot be traced: the line is named.
+    They are counted from its signature unless they are given. A `TypeError` names the line that cannot be traced.
     """
     name = getattr(function, "__name__", type(function).__name__)
     try:

@@ -129,10 +129,7 @@ def _split(node):
 def enclosed(node: Node) -> tuple[Node, Node]:
     """The ends, of data and dispersions, of an interval in which a node is for every z.
 
-    Raises
-    ------
-    TypeError
-        If none is found: of products of several functions of z, and of what is not bounded.
+    A `TypeError` if none is found: of products of several functions of z, and of what is not bounded.
     """
     graph = node.graph
     if 0 not in node.depends:
@@ -167,22 +164,10 @@ def methods(
 ) -> tuple[dict[str, Callable], list[Node]]:
     """Compiled methods ``loss(z, y)``, ``first_derivative``, ``second_derivative``, and bounds of the latter.
 
-    Parameters
-    ----------
-    expression : Node
-        ℓ of one column of data y, and of functionals z and dispersions. Terms without z are left out of the loss.
-    module, owner : str
-        To whom the methods belong.
-    bounded : {0, 1, 2}
-        For how many derivatives ``…_derivative_bounds(y)`` are made: none, the second, or both.
-    stated : sequence of four Node, optional
-        Those bounds, lower and upper of the first and of the second, where `enclosed` finds none.
-
-    Returns
-    -------
-    dict of str to callable
-    list of Node
-        What ``self.constant_k`` is, for `numbers`.
+    The expression is of one column of data y, and of functionals z and dispersions; its terms without z are left out of
+    the loss. Bounds ``…_derivative_bounds(y)`` are made for no, the second, or both derivatives, as `bounded` is 0, 1
+    or 2; `stated` are those bounds, lower and upper of the first and of the second, where `enclosed` finds none. The
+    list is of what ``self.constant_k`` is, for `numbers`.
     """
     first = expression.derivative(0)
     second = first.derivative(0)

@@ -123,20 +123,13 @@ class Tape(Compiled):
         What is computed, of one graph.
     affine : bool, default False
         Whether sums that are affine in the functionals are known better than by the box: for `enclose`.
-
-    Attributes
-    ----------
-    registers : int
-        How many there are: `evaluate` and `enclose` need arrays of so many rows.
-    results : ndarray of int
-        Registers of the nodes.
     """
 
     code: np.ndarray  #: (n, 5) operation, register of the result, a, b, c
     number: np.ndarray  #: (n + further,) x of each instruction, and coefficients of affine sums
     fixed: int  #: instructions that depend on data alone: the first ones
-    registers: int
-    results: np.ndarray
+    registers: int  #: how many there are: `evaluate` and `enclose` need arrays of so many rows
+    results: np.ndarray  #: registers of the nodes
 
     def __init__(self, nodes: Sequence[Node], affine: bool = False) -> None:
         order = _in_order(nodes)
@@ -239,7 +232,7 @@ def _write(node, place, rows, further):
 
 
 def _operands(row):
-    """The lines that an instruction reads."""
+    """The lines that an instruction reads: the first ones of a, b and c."""
     operation, _, a, b, c = row
     if operation in (SET, READ, TAKE):
         return []
@@ -256,21 +249,14 @@ def _allocate(code, ranked, results):
             last[line] = max(last.get(line, 0), position)
     register, free, used, found = {}, [], 0, []
     for position, k in enumerate(ranked):
-        operation, _, a, b, c = code[k]
+        operation, _, *rest = code[k]
         lines = _operands(code[k])
-        named = [register[line] for line in lines]
-        if operation in (ADD, MULTIPLY, AFFINE):
-            a, b = named
-        elif operation == CHOOSE:
-            a, b, c = named
-        elif lines:
-            a = named[0]
         if free:
             out = free.pop()
         else:
             out, used = used, used + 1
+        found.append([operation, out, *(register[line] for line in lines), *rest[len(lines) :]])
         register[int(k)] = out
-        found.append([operation, out, a, b, c])
         # Not before the result has its register: `enclose` writes a result while it reads its operands.
         for line in set(lines):
             if last[line] == position:
@@ -443,12 +429,7 @@ def _evaluate_rows(tape, n, data, eta, registers):
 def expand(code, number, results, tapes, m, data, eta, there, room, rho):
     """rho (m,) = ∇l(η) - ∇l(η₀) - H(η₀) (η - η₀) of the row in lane 0, η₀ being in `there`, which is overwritten.
 
-    Parameters
-    ----------
-    code, number, results : ndarray
-        Of several tapes.
-    tapes : ndarray, shape (3 or more, 3)
-        Where those of l are among them.
+    Of several tapes; `tapes` says where those of l are among them.
     """
     evaluate(code, number, tapes[CURVATURE, BEGIN], tapes[CURVATURE, STOP], 1, data, there, room)
     first = tapes[CURVATURE, RESULT]
@@ -638,24 +619,10 @@ def enclose(code, number, fixed, n, data, low_eta, high_eta, centre, square, rad
 
 @helper
 def enclose_part(code, number, first, fixed, stop, n, data, low_eta, high_eta, centre, square, radius, low, high):
-    """Enclose the results for n lanes: registers `low` and `high`.
+    """Enclose the results for n lanes, registers `low` and `high`; functionals, (m, lanes), are in a box near `centre`.
 
-    Parameters
-    ----------
-    code, number
-        Instructions, of which `first` … `fixed` - 1 depend on data alone, and `fixed` … `stop` - 1 do not.
-    n : int
-        Lanes.
-    data : ndarray, shape (q, lanes)
-    low_eta, high_eta : ndarray, shape (m, lanes)
-        The box of the functionals.
-    centre : ndarray, shape (m, lanes)
-        Where they are within `radius` of, in the norm of the inverse of `square`.
-    square : ndarray, shape (m, m, lanes)
-    radius : float
-        Infinite where nothing is known but the box.
-    low, high : ndarray, shape (registers, lanes)
-        What is written.
+    Instructions `first` … `fixed` - 1 depend on data alone. `centre` is what they are within `radius` of in the norm of
+    the inverse of `square` (m, m, lanes): infinite where nothing is known but the box.
     """
     evaluate(code, number, first, fixed, n, data, centre, low)
     for k in range(first, fixed):

@@ -15,7 +15,7 @@ import numpy as np
 from pdmp.errors import warn
 from pdmp.formulas.effects import SCALES
 from pdmp.formulas.estimates import Estimates, shown
-from pdmp.formulas.grids import check_at, check_groups, chosen_values, columns_of, names_of, several
+from pdmp.formulas.grids import check_at, check_groups, check_single, chosen_values, columns_of, names_of
 from pdmp.formulas.table import numbers, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -60,9 +60,10 @@ class Over(NamedTuple):
         return total / self.weights.sum(), np.concatenate(of_rows)
 
     def said(self, of_rows: np.ndarray) -> str:
-        """The note; and what it adds to errors that rows were drawn, of values by row (rows, estimates)."""
+        """The note; and what it adds to errors that rows were drawn, of values by row (rows, …)."""
         if self.share == 1.0:
             return self.note
+        of_rows = of_rows.reshape(len(of_rows), -1)
         weights = self.weights[:, None] / self.weights.mean()
         spread = (weights * (of_rows - np.average(of_rows, axis=0, weights=self.weights))).std(axis=0).max()
         error = np.sqrt((1.0 - self.share) / len(of_rows)) * spread
@@ -88,18 +89,13 @@ def over(
             raise ValueError("the rows of the fit were read in batches: give a table of some of them as `data`.")
         rows, share = kept.rows, len(kept.rows) / kept.n
         weights = fit.row_weights[kept.places] if len(fit.row_weights) else np.ones(len(rows))
-        note = f"averages over {len(rows):,} rows"
-        if share < 1.0:
-            note = f"averages over {len(rows):,} rows, drawn from {kept.n:,}"
     else:
         rows = read_table(data, "`data`")
         weights = np.ones(len(rows))
-        note = f"averages over {len(rows):,} rows"
+    note = f"averages over {len(rows):,} rows" + f", drawn from {kept.n:,}" * (share < 1.0)
     check_groups(at, fit, effects)
     lists = {name: at.pop(name) for name in varied if name in at}
-    for name, value in at.items():
-        if several(value):
-            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+    check_single(at)
     entropy = int(np.random.default_rng(seed).integers(2**62))
     x = fit.some_draws(count("draws", draws))
     return Over(fit, rows.assign(**at) if at else rows, weights, x, SCALES[scale], effects, entropy, share, note), lists
@@ -117,7 +113,7 @@ def check_by(by: str | None, fit: Fit, name: str) -> tuple[str, ...]:
 
 
 def means_by_level(fit, column, by, at, data, effects, scale, draws, seed, asked):
-    """What averages are over; levels of the column and of `by`; averages (draws, bys, levels) and by row (rows, …)."""
+    """What averages are over; levels; names and values of `by`; averages (draws, bys, levels) and by row (rows, …)."""
     (name,) = names_of([column], fit, f"`{asked}`")
     others = check_by(by, fit, name)
     for one in (name, *others):
@@ -128,64 +124,180 @@ def means_by_level(fit, column, by, at, data, effects, scale, draws, seed, asked
     bys = [chosen_values(one, fit, lists, "`by`") for one in others]
     if len(levels) < 2 and asked == "contrasts":
         raise ValueError(f"`contrasts`: {name!r} has one value only, {levels[0]!r}.")
-    found, of_rows = [], []
+    found = []
     for values in itertools.product(*bys, levels):
         given = dict(zip((*others, name), values, strict=True))
-        average, by_row = on.average(lambda rows, given=given: on.predicted(rows.assign(**given)))
-        found.append(average)
-        of_rows.append(by_row)
-    shape = (-1, len(levels))
-    return (
-        on,
-        levels,
-        (others, bys[0] if bys else [None]),
-        np.stack(found, axis=-1).reshape(len(on.x), *shape),
-        np.stack(of_rows, axis=-1).reshape(len(on.rows), *shape),
-    )
+        found.append(on.average(lambda rows, given=given: on.predicted(rows.assign(**given))))
+    shape = -1, len(found) // len(levels), len(levels)
+    of_draws, of_rows = (np.stack(part, axis=-1).reshape(shape) for part in zip(*found, strict=True))
+    return on, levels, dict(zip(others, bys, strict=True)), of_draws, of_rows
 
 
-def marginal_means(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.marginal_means`."""
-    on, levels, (others, bys), found, of_rows = means_by_level(
-        fit, column, by, at, data, effects, scale, draws, seed, "marginal_means"
-    )
-    keys = {name: [value for value in bys for _ in levels] for name in others}
-    keys[column] = list(levels) * len(bys)
-    note = on.said(of_rows.reshape(len(on.rows), -1))
-    return Estimates(keys, found.reshape(len(on.x), -1), probability, note=note)
+def by_level(found, named, by, column, probability, note):
+    """Estimates of draws (draws, bys, levels): `by` says the names and the values of the column before."""
+    keys = {name: [value for value in values for _ in named] for name, values in by.items()}
+    keys[column] = list(named) * found.shape[1]
+    return Estimates(keys, found.reshape(len(found), -1), probability, note=note)
 
 
-def contrasts(fit, column, by, compare, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.contrasts`."""
+def marginal_means(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """What is expected on average over the rows, if all of them had one level of a column, for each level.
+
+    Parameters
+    ----------
+    column : str
+        A category, a column of up to five distinct numbers, or one whose values `at` lists.
+    by : str, optional
+        Another such column: its values are given to all rows too, one after the other.
+    at : dict, optional
+        One value for other columns, which all rows get, and lists for `column` and `by`.
+    data : table, dict of columns or path, optional
+        The rows, each counting once; those of the fit when omitted, by their `weights`, 10,000 of them, drawn,
+        where there are more: the note below the table says what that adds to errors. Of a fit that was read in
+        batches it must be given.
+    effects : {"fitted", "zero", "draw"}, default "fitted"
+        Effects of groups: those of each row's group, 0, or of one new group.
+    scale : {"response", "link"}, default "response"
+        Whether averages are of expected responses, or of linear predictors.
+    probability : float, default 0.95
+        Of the intervals.
+    draws : int, default 1,000
+        Of all chains together.
+    seed : int, optional
+        Of drawn effects.
+
+    Returns
+    -------
+    Estimates
+        It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+        posterior), "lower" and "upper".
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns that the formula does not have or whose values are too many, and where `predict` has none.
+
+    Examples
+    --------
+    >>> fit.marginal_means("area", by="treated")  # doctest: +SKIP
+    """
+    asked = self, column, by, at, data, effects, scale, draws, seed, "marginal_means"
+    on, levels, others, found, of_rows = means_by_level(*asked)
+    return by_level(found, levels, others, column, probability, on.said(of_rows))
+
+
+def contrasts(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    compare: str = "difference",
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """Differences or ratios of the `marginal_means` of all pairs of levels of a column.
+
+    Parameters
+    ----------
+    column, by, at, data, effects, scale, probability, draws, seed
+        As of `marginal_means`.
+    compare : {"difference", "ratio"}, default "difference"
+        The later level's less the earlier one's, or over it.
+
+    Returns
+    -------
+    Estimates
+        Its column of the name of `column` says which levels, such as "rural - city".
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `marginal_means`.
+
+    Examples
+    --------
+    >>> fit.contrasts("area")  # doctest: +SKIP
+    """
     one_of("compare", compare, ("difference", "ratio"))
-    on, levels, (others, bys), found, of_rows = means_by_level(
-        fit, column, by, at, data, effects, scale, draws, seed, "contrasts"
-    )
-    first, second = zip(*itertools.combinations(range(len(levels)), 2), strict=True)
+    asked = self, column, by, at, data, effects, scale, draws, seed, "contrasts"
+    on, levels, others, found, of_rows = means_by_level(*asked)
+    first, second = map(list, zip(*itertools.combinations(range(len(levels)), 2), strict=True))
     sign = {"difference": "-", "ratio": "/"}[compare]
     named = [f"{shown(levels[j])} {sign} {shown(levels[i])}" for i, j in zip(first, second, strict=True)]
-    keys = {name: [value for value in bys for _ in named] for name in others}
-    keys[column] = named * len(bys)
-    one, other = found[..., list(second)], found[..., list(first)]
-    if compare == "difference":
-        note = on.said((of_rows[..., list(second)] - of_rows[..., list(first)]).reshape(len(on.rows), -1))
-        return Estimates(keys, (one - other).reshape(len(on.x), -1), probability, note=note)
-    return Estimates(keys, (one / other).reshape(len(on.x), -1), probability, note=on.note)
+    if compare == "ratio":
+        return by_level(found[..., second] / found[..., first], named, others, column, probability, on.note)
+    note = on.said(of_rows[..., second] - of_rows[..., first])
+    return by_level(found[..., second] - found[..., first], named, others, column, probability, note)
 
 
-def slopes(fit, column, by, at, data, effects, scale, probability, draws, seed) -> Estimates:
-    """See `Fit.slopes`."""
-    (name,) = names_of([column], fit, "`slopes`")
-    known = columns_of(fit).get(name)
+def slopes(
+    self: Fit,
+    column: str,
+    *,
+    by: str | None = None,
+    at: Mapping[str, Any] | None = None,
+    data: Any = None,
+    effects: str = "fitted",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
+) -> Estimates:
+    """Derivative of what is expected by a column of numbers, on average over the rows: average marginal effects.
+
+    By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
+
+    Where the formula steps, as in ``I(age >= 65)``, it has no slope: rows on the step count with the slope beside
+    it, and a warning says how many they are. What the step does, `contrasts` gives.
+
+    Parameters
+    ----------
+    column : str
+        Of numbers, which the formula may have in functions and products too.
+    by, at, data, effects, scale, probability, draws, seed
+        As of `marginal_means`; `at` may have a value of `column` too, at which the derivative is then.
+
+    Returns
+    -------
+    Estimates
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `marginal_means`, for a category, and where the formula is infinitely steep, as ``np.sqrt(x)`` at 0.
+
+    Examples
+    --------
+    >>> fit.slopes("age", by="treated")  # doctest: +SKIP
+    """
+    (name,) = names_of([column], self, "`slopes`")
+    known = columns_of(self).get(name)
     if known is None or known.levels is not None:
         raise ValueError(f"`slopes`: {name!r} is a category: ask for contrasts({name!r}).")
-    others = check_by(by, fit, name)
-    on, lists = over(fit, at, data, effects, scale, draws, seed, others)
+    others = check_by(by, self, name)
+    on, lists = over(self, at, data, effects, scale, draws, seed, others)
     values = numbers(on.rows, name, "`data`")
     # Not beyond the smallest and the largest value, where a function of the formula may not be defined.
     low, high = min(known.low, float(values.min())), max(known.high, float(values.max()))
     step = STEP * (high - low)
-    bys = chosen_values(others[0], fit, lists, "`by`") if others else [None]
+    bys = chosen_values(others[0], self, lists, "`by`") if others else [None]
     found, of_rows, lying = [], [], 0
     for value in bys:
         given, on_steps = ({others[0]: value} if others else {}), []

@@ -16,33 +16,33 @@ import re
 import shutil
 import tempfile
 import weakref
-from typing import Any, NamedTuple
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from pdmp.data.formats import is_number
 from pdmp.engine import requirements
 from pdmp.formulas import sources
-from pdmp.formulas.design import CALLED_AGAIN, Described, Design, Groups, check_columns, check_response, describe
-from pdmp.formulas.sources import (
-    Here,
-    OtherType,
-    Passes,
-    Source,
-    Workers,
-    all_unchanged,
-    batches,
-    kinds_of,
+from pdmp.formulas.design import (
+    CALLED_AGAIN,
+    Described,
+    Design,
+    check_columns,
+    check_response,
+    describe,
+    plain_response,
 )
+from pdmp.formulas.sources import Here, OtherType, Passes, Source, Workers, all_unchanged, batches, kinds_of
 from pdmp.formulas.table import (
     check_names,
     check_roles,
     import_pandas,
     left_out,
     linear_offset,
-    numbers,
     numeric_categories,
     weigh,
+    weights_of,
     with_truth_values,
 )
 from pdmp.formulas.totals import Totals
@@ -55,15 +55,6 @@ CATEGORIES = ("C", "S", "T", "B", "binary")
 IDENTIFIER, ATTRIBUTE = re.compile(r"[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
-class InBatches(NamedTuple):
-    """What a model needs of a table."""
-
-    design: Design  #: whose `X` and `groups` are views of the file of coded rows
-    rows: Rows
-    totals: Totals
-    notes: list[str]
-
-
 def read_in_batches(
     source: Source,
     described: Described,
@@ -73,31 +64,11 @@ def read_in_batches(
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
     progress: bool | None = False,
-) -> InBatches:
-    """Code a formula over a table in parts.
+) -> tuple[Design, Rows, Totals, list[str]]:
+    """Code a formula over a table in parts: the design, whose `X` is a view of the file of coded rows, and notes.
 
-    Parameters
-    ----------
-    source : Source
-    described : Described
-    kind : str
-        Of the response: "number", "label" or "count".
-    roles : dict of str to str
-        The columns "offset", "exposure" and "weights".
-    environment : formulae.environment.Environment
-    client : distributed.Client, optional
-        On whose workers all passes run.
-    folder : path, optional
-        Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
-    progress : bool, default False
-        Whether to show a bar for each pass; None does on a terminal and in a notebook.
-
-    Raises
-    ------
-    ImportError
-        Without pyarrow.
-    ValueError
-        As for a table in memory; and for functions of whole columns, or a folder that workers do not share.
+    `kind` is of the response, `roles` the columns "offset", "exposure" and "weights". On the workers of `client` all
+    passes run, and all of them must share `folder`, that of the coded rows; `progress` shows a bar for each pass.
     """
     if client is not None and folder is None:
         raise ValueError("`folder` must name a folder that all workers of `executor` share, for the coded rows.")
@@ -130,21 +101,20 @@ def _read(source, described, kind, roles, environment, files, place):
         [name for component in term.factor.components for name in sorted(component.var_names)]
         for term in described.model.group_terms
     ]
-    response = described.model.response.term.components[0]
-    plain = not hasattr(response, "call") and response.reference is None
+    response = plain_response(described.model)
     keys = [
         [name]
         for name in used
         if re.search(rf"\b({'|'.join(CATEGORIES)})\s*\([^)]*\b{re.escape(name)}\b", described.formula)
     ]
-    keys += groupings + ([[response.name]] if kind == "label" and plain else [])
+    keys += groupings + ([[response]] if kind == "label" and response else [])
 
     with place.passes.over("reading"):
         some, total, kept, idle, missing, types, aside = _scan(source, used, keys, place, roles["weights"])
     n = sum(kept)
     notes = left_out(total, idle, total - idle - n, [name for name in used if missing[name]])
     check_columns(described, some, environment, _stacked([some, *aside]))
-    recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
+    recipe = Recipe(described, some, environment, kind, roles, used, response is not None, types)
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)
     notes += [said] if said else []
@@ -159,8 +129,8 @@ def _read(source, described, kind, roles, environment, files, place):
         check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
     design.X = files.mapped("coded")[:, rows.fixed]
-    design.groups = [Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups]
-    return InBatches(design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes])
+    design.groups = [g._replace(level=np.zeros(0, np.int64), value=np.zeros(0)) for g in design.groups]
+    return design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -197,7 +167,7 @@ def _scan(source, used, keys, place, weights, types=None):
     have words in columns of text. `types`: those known already.
     """
     types = dict(types or {})
-    chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, dict.fromkeys(used, 0), []
+    chooser, some, total, kept, idle, missing, aside = Chooser(keys), [], 0, [], 0, Counter(), []
     kinds = {name: set() for name in used}
     items, common = [(part,) for part in source.parts], (used, keys, weights, dict(types))
     for table, rows, complete, unused, absent, words, other, held in place.map(_scan_part, common, items):
@@ -205,8 +175,7 @@ def _scan(source, used, keys, place, weights, types=None):
         aside += words
         idle += unused
         kept.append(complete)
-        for name in used:
-            missing[name] += absent[name]
+        missing += absent
         for name, kind in other.items():
             types[name] = "string" if types.get(name) == "string" else kind
         for name, kind in held.items():
@@ -231,12 +200,11 @@ def _scan_part(common, part):
 
 
 def _scan_rows(used, keys, weights, types, part):
-    chooser, some, total, idle, missing, aside = Chooser(keys), [], 0, 0, dict.fromkeys(used, 0), {}
+    chooser, some, total, idle, missing, aside = Chooser(keys), [], 0, 0, Counter(), {}
     for table in batches(part, used, types=types):
         out = weigh(table, weights)
         total, idle = total + len(table), idle + int(out.sum())
-        for name in used:
-            missing[name] += int(table[name][~out].isna().sum())
+        missing += Counter(table[~out].isna().sum().to_dict())
         some.append(chooser.choose(_complete(table, weights)))
         for name in set(used) - set(aside):
             rows = _with_a_word(table[_left_out(table, weights)], name)
@@ -318,14 +286,15 @@ class Recipe:
     def coding(self):
         """The design; a function of a table that gives its responses; a sentence on how they are coded, or ""."""
         design = Design(self.described, self.some, self.environment)
-        environment, component = self.environment, design.model.response.term.components[0]
+        environment = self.environment
         if self.kind != "label":
             return design, lambda table: design.evaluate_response(table, environment), ""
         _, said = design.read_response(self.some, environment, self.kind)  # that there are two labels
         if not self.plain:
             return design, lambda table: design.evaluate_response(table, environment), said
-        highest = np.unique(np.asarray(self.some[component.name]))[-1]
-        return design, lambda table: (np.asarray(table[component.name]) == highest).astype(float), said
+        name = plain_response(design.model)
+        highest = np.unique(np.asarray(self.some[name]))[-1]
+        return design, lambda table: (np.asarray(table[name]) == highest).astype(float), said
 
 
 def _recipe(formula, some, named, reading, *rest):
@@ -362,7 +331,8 @@ def _code(common, part, first, kept):
         coded[:, :p] = X
         coded[:, p] = y = y_of(table)
         coded[:, p + 1] = offset + linear_offset(table, roles["offset"], roles["exposure"])
-        coded[:, p + 2] = 1.0 if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+        weight = weights_of(table, roles)
+        coded[:, p + 2] = 1.0 if weight is None else weight
         for k, g in enumerate(groups):
             coded[:, p + 3 + 2 * k], coded[:, p + 4 + 2 * k] = g.level, g.value
             sizes[k] += np.bincount(g.level, minlength=len(g.levels))
@@ -381,15 +351,7 @@ def _code(common, part, first, kept):
 
 
 class Rows:
-    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column.
-
-    Parameters
-    ----------
-    files : Files
-    place : Here or Workers
-    n, p, groups : int
-        Numbers of rows, fixed columns and group columns.
-    """
+    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column."""
 
     def __init__(self, files, place, n, p, groups):
         self.files, self.place, self.n, self.p, self.groups = files, place, n, p, groups

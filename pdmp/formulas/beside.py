@@ -66,8 +66,7 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
             found[name] = _constant(text, table)
         else:
             check_names([column_of(text)], table, "`formula`", "`new`")
-            _check_numbers(name, table, column_of(text), "`new`")
-            found[name] = numbers(table, column_of(text), f"`formula`: {CALLED_BESIDE.get(name, 'the expression')}")
+            found[name] = _column_beside(name, table, column_of(text), "`new`")
         if name == "trials" and text is not None:
             wrong = (found[name] < 0.0) | drawn & (found[name] != np.floor(found[name]))
             if wrong.any():
@@ -77,17 +76,11 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
     return found
 
 
-def _check_numbers(name, table, column, whose):
-    """Refuse text in further rows for a column of an expression, which had numbers."""
-    if name.startswith(USED) and not is_numeric(table[column]):
-        raise ValueError(f"{whose}: the column {column!r} of the expression must hold numbers, as in the fit.")
-
-
 def _constant(text, table):
     return np.full(len(table), float(text))
 
 
-def _column_beside(name, table, column):
+def _column_beside(name, table, column, whose="`data`"):
     """Numbers of a column beside the response; of censoring also words and truth values."""
     values = table[column]
     if name == "censored" and values.dtype.kind not in "biuf":
@@ -99,6 +92,7 @@ def _column_beside(name, table, column):
                 f"or 2, got {odd[0]!r}."
             )
         return words.map(CENSORING).to_numpy(float)
-    _check_numbers(name, table, column, "`data`")
+    if name.startswith(USED) and not is_numeric(values):  # in further rows
+        raise ValueError(f"{whose}: the column {column!r} of the expression must hold numbers, as in the fit.")
     usual = "the expression" if name.startswith(USED) else "cbind"
     return numbers(table, column, f"`formula`: {CALLED_BESIDE.get(name, usual)}")

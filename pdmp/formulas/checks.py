@@ -37,14 +37,7 @@ SEPARATION_ROWS = 20_000  #: most rows that are added at once to those where a s
 def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
     """Refuse columns that are called as another parameter is: one of the two would be reported as the other.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of coefficients and of terms; a term of one column has its name.
-    groups : sequence of str
-        Effects of groups and their standard deviations: ``"1|g"``, ``"sd(g)"``.
-    dispersions : sequence of str
-        Parameters of the law.
+    `columns` are names of coefficients and of terms, `groups` those of effects and their standard deviations.
     """
     taken = dict.fromkeys(groups, "effects of groups are called so")
     taken |= dict.fromkeys(dispersions, "a parameter of the family is called so")

@@ -23,10 +23,11 @@ from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.smooths import KINDS, Said, Warp, smooth_of, taken_out
-from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places
-from pdmp.formulas.words import FUNCTIONS, bars, bracketed, plainly
+from pdmp.formulas.table import check_names, complete_rows, import_formulae, import_pandas, numbers, places, plain
+from pdmp.formulas.words import FUNCTIONS, QUOTED, bars, bracketed, plainly
 from pdmp.models.families import RANGES
 from pdmp.models.regressions.design import Columns
+from pdmp.models.regressions.mixed import GroupColumn
 
 LARGE = 2**28  #: bytes of the fixed columns from which on they are not copied, where that can be
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -59,16 +60,6 @@ LOOKED_AT = 20  #: columns of a term, at most, that are computed again of some r
 ROWS_OF_A_PART = 100_000  #: of a large table, of which its terms are computed again
 
 
-class Groups(NamedTuple):
-    """One column of effects of groups, before its prior is known; see `GroupColumn`."""
-
-    name: str
-    grouping: str
-    levels: tuple
-    level: np.ndarray
-    value: np.ndarray
-
-
 class Described(NamedTuple):
     """A formula as formulae understood it; the columns it needs."""
 
@@ -88,18 +79,27 @@ class Described(NamedTuple):
 
     def beyond(self) -> list[str]:
         """Terms that only regressions as sums of terms have."""
-        members = [
-            term.factor.name for term in self.model.group_terms if any(c.callee == "mm" for c in _calls(term.factor))
-        ]
+        members = [factor.name for factor in self.factors if any(call.callee == "mm" for call in _calls(factor))]
         return [*(one.name for one in self.smooths), *members]
+
+    @property
+    def columns(self) -> list:
+        """Terms that columns are of: the fixed ones, and those of effects of groups."""
+        return [*self.model.common_terms, *(term.expr for term in self.model.group_terms)]
+
+    @property
+    def factors(self) -> list:
+        """Terms that groups are named by."""
+        return [term.factor for term in self.model.group_terms]
+
+    def calls(self) -> list:
+        """All functions that are called, those inside of others too, and what they take."""
+        return _with_arguments(itertools.chain(*map(_calls, [self.model.response.term, *self.columns, *self.factors])))
 
     def plain(self, of_groups: bool = False) -> set[str]:
         """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
-        terms = [self.model.response.term, *self.model.common_terms, *(t.expr for t in self.model.group_terms)]
-        if of_groups:
-            terms = [term.factor for term in self.model.group_terms]
-        parts = [part for term in terms for part in getattr(term, "components", ()) if not hasattr(part, "call")]
-        return {part.name for part in parts} & self.names
+        terms = self.factors if of_groups else [self.model.response.term, *self.columns]
+        return {part.name for term in terms for part in _parts(term) if not hasattr(part, "call")} & self.names
 
 
 class OtherRows(ValueError):
@@ -111,12 +111,7 @@ class Label(str):
 
 
 class FloatColumns:
-    """A table as formulae computes with it: numbers are float64, as those of fewer bits, and all integers, overflow.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-    """
+    """A table as formulae computes with it: numbers are float64, as those of fewer bits, and all integers, overflow."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.shape, self.index = table, table.shape, table.index
@@ -134,6 +129,11 @@ class FloatColumns:
             )
         is_half = column.dtype.kind == "f" and getattr(column.dtype, "itemsize", 8) == 2
         return _converted(column, np.float32) if is_half else column  # pandas has no such labels
+
+
+def _kind(values):
+    """The letter by which NumPy calls a type, "O" of what has none."""
+    return getattr(getattr(values, "dtype", None), "kind", "O")
 
 
 def _floats(values):
@@ -158,10 +158,8 @@ def _whole(values):
 
 def _as_integers(part, values, table):
     """Results of arithmetic of integers, computed as floats, as the labels 1 or 2, not 1.0, if they are whole."""
-    values, parts, are_whole = np.asarray(values), [part], True
-    for one in parts:  # which grows
-        are_whole &= not hasattr(one, "name") or table[one.name].dtype.kind in "biu"
-        parts += _arguments(one)
+    values, names = np.asarray(values), [one.name for one in _with_arguments([part]) if hasattr(one, "name")]
+    are_whole = all(table[name].dtype.kind in "biu" for name in names)
     is_exact = are_whole and values.dtype.kind == "f" and bool(np.all(np.abs(values) < 2.0**53))
     return values.astype(np.int64) if is_exact and np.array_equal(values, np.floor(values)) else values
 
@@ -193,22 +191,19 @@ def _evaluated(part, of_labels, taker, table, environment):
 
     Truth values stay what they are unless they are computed with: a function may choose rows by them.
     """
-    values = type(part).eval(part, table, environment)
-    pandas = import_pandas()
+    values, name, pandas = type(part).eval(part, table, environment), getattr(part, "callee", part), import_pandas()
     if isinstance(values, (pandas.Series, pandas.DataFrame)) and not values.index.equals(table.index):
         raise OtherRows(
-            f"{getattr(part, 'callee', part)}(...) returns a pandas {type(values).__name__} whose index is not that of "
+            f"{name}(...) returns a pandas {type(values).__name__} whose index is not that of "
             "its columns, so that values may belong to other rows: keep the index, or return `.to_numpy()`"
         )
     if np.ma.is_masked(values):
-        raise ValueError(
-            f"{getattr(part, 'callee', part)}(...) returns masked entries: leave these rows of the table out"
-        )
+        raise ValueError(f"{name}(...) returns masked entries: leave these rows of the table out")
     _check_truth(part, values, taker, environment)
     if taker is None or of_labels:
-        _check_rows(getattr(part, "callee", part), values, len(table.index), of_labels)
-    if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
-        raise ValueError(f"{getattr(part, 'callee', part)}(...) returns complex numbers: {AS_REAL}")
+        _check_rows(name, values, len(table.index), of_labels)
+    if taker is None and _kind(values) == "c":
+        raise ValueError(f"{name}(...) returns complex numbers: {AS_REAL}")
     computes, of_bits = taker is None and not of_labels, False
     if of_labels and _is_arithmetic(part) and not _is_arithmetic(taker):
         values = _as_integers(part, values, table)
@@ -217,7 +212,7 @@ def _evaluated(part, of_labels, taker, table, environment):
         of_labels = of_labels and not computes
     elif taker is not None:
         computes, of_bits = _computes(taker.callee, environment)
-    if getattr(getattr(values, "dtype", None), "kind", None) == "b" and not computes:
+    if _kind(values) == "b" and not computes:
         return values
     return _whole(values) if of_labels or of_bits else _floats(values)
 
@@ -241,7 +236,7 @@ def _check_truth(part, values, taker, environment):
     """Refuse text where a function of NumPy chooses rows by truth values: "no" is as true as "yes"."""
     from formulae.terms.call_resolver import get_function_from_module
 
-    if getattr(taker, "callee", None) is None or getattr(getattr(values, "dtype", None), "kind", "O") in "biufc":
+    if getattr(taker, "callee", None) is None or _kind(values) in "biufc":
         return
     function = get_function_from_module(taker.callee, environment)
     chooses = (function is np.where and part is taker.args[0]) or function in LOGICAL
@@ -269,16 +264,10 @@ def check_columns(described: Described, table: Any, environment: Any, whole: Any
 
     Of `whole`, the table with the rows that are left out, text is looked for among numbers: a line of totals makes a
     category of its columns, though it is left out itself.
-
-    Raises
-    ------
-    ValueError
-        The text names the column, what it holds, and what to do.
     """
     pandas = import_pandas()
     plain, groups = described.plain(), described.plain(of_groups=True)
-    terms = [*described.model.common_terms, *(term.expr for term in described.model.group_terms)]
-    parts = [part for term in terms for part in getattr(term, "components", ()) if hasattr(part, "call")]
+    parts = [part for term in described.columns for part in _parts(term) if hasattr(part, "call")]
     computed = set().union(*(part.var_names for part in parts if part.call.callee not in DUMMIES))
     for name in sorted(described.names):
         column = table[name]
@@ -355,7 +344,7 @@ def _check_levels(described, table, environment, pandas):
     total, most, name = 0, 0, ""
     for term in described.model.common_terms:
         columns = 1
-        for part in getattr(term, "components", ()):
+        for part in _parts(term):
             called = part.call.callee if hasattr(part, "call") else None
             if called is not None and called not in DUMMIES:
                 continue
@@ -397,10 +386,10 @@ def _levels_of(part, table, environment, pandas):
         return 1
 
 
-def _check_powers(plain):
+def _check_powers(formula):
     """Refuse powers of sums and degrees of polynomials that have more terms than anyone can mean: they take hours."""
     within, before = [], ""  # for each parenthesis that is open, whether it is of a function
-    for token in re.findall(r"[^\W\d][\w.]*|\d+|\*\*|\S", plain):
+    for token in re.findall(r"[^\W\d][\w.]*|\d+|\*\*|\S", formula):
         if token == "(":
             within.append(bool(re.match(r"[^\W\d]", before)))
         elif token == ")" and within:
@@ -408,7 +397,7 @@ def _check_powers(plain):
         elif before == "**" and token.isdigit() and int(token) > HIGHEST and not any(within):
             raise ValueError(f"`formula`: the power {token} of a sum is above {HIGHEST}.")
         before = token
-    for degree in re.findall(r"\bpoly\([^()]*,\s*(?:degree\s*=\s*)?(\d+)", plain):
+    for degree in re.findall(r"\bpoly\([^()]*,\s*(?:degree\s*=\s*)?(\d+)", formula):
         if int(degree) > HIGHEST:
             raise ValueError(f"`formula`: poly() of the degree {degree} is above {HIGHEST}.")
 
@@ -441,27 +430,19 @@ def _heard():
 
 
 def describe(formula: str) -> Described:
-    """Parse a formula.
-
-    Raises
-    ------
-    ImportError
-        Without formulae.
-    TypeError, ValueError
-        For what is no formula, or has no response.
-    """
+    """Parse a formula; an error for what is none, or has no response."""
     model_description = import_formulae("model_description").model_description
     if not isinstance(formula, str):
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
         with _deep(len(formula)):
-            plain, smooths = taken_out(bracketed(formula))
-            plain, found = bars(plain)
+            rest, smooths = taken_out(bracketed(formula))
+            rest, found = bars(rest)
             _check_bars(found)
-            _check_sides(plain)
-            _check_powers(plain)
+            _check_sides(rest)
+            _check_powers(rest)
             with _heard() as said:  # of x**2, which formulae takes for x
-                model = model_description(plain)
+                model = model_description(rest)
             if said:
                 raise ValueError(
                     "a power outside of functions is one of sums; of the numbers of a column it is I(x**2)"
@@ -478,12 +459,12 @@ def describe(formula: str) -> Described:
             ]
             for term in model.common_terms:
                 # Those of `g / x` share one, of which the second coding would replace the first.
-                term.components = [copy.copy(part) for part in getattr(term, "components", ())]
+                term.components = [copy.copy(part) for part in _parts(term)]
                 for part in term.components:
                     # Of a term that formulae adds: not with everything that the formula's names reach.
                     part.__deepcopy__ = functools.partial(_copied, part)
             for term in numeric:
-                if len(getattr(term, "components", ())) > 1 and any(call.callee == "offset" for call in _calls(term)):
+                if len(_parts(term)) > 1 and any(call.callee == "offset" for call in _calls(term)):
                     raise ValueError("offset(...) stands alone between +: a product is offset(x * z)")
             for call in itertools.chain(*map(_calls, numeric)):
                 _refuse_members([call])
@@ -592,21 +573,12 @@ def check_functions(formula: str) -> None:
 
     A formula calls whatever function its namespace reaches, ``os.system`` too: this is for one that others may have
     written.
-
-    Raises
-    ------
-    ImportError
-        Without formulae.
-    TypeError, ValueError
-        Also for what is no formula.
     """
-    model = describe(plainly(formula)).model
+    described = describe(plainly(formula))
     from formulae.categorical import ENCODINGS
     from formulae.transforms import TRANSFORMS
 
-    groups = [term for both in model.group_terms for term in (both.expr, both.factor)]
-    parts = list(itertools.chain(*map(_calls, [model.response.term, *model.common_terms, *groups])))
-    for part in parts:
+    for part in described.calls():
         name = getattr(part, "callee", "I")
         room, _, function = name.partition(".")
         of_numpy = room == "np" and (isinstance(getattr(np, function, None), np.ufunc) or function in HARMLESS)
@@ -615,19 +587,13 @@ def check_functions(formula: str) -> None:
                 f"`formula` calls {name!r}: on the command line it may call functions of formulae, such as scale(x), "
                 "and those of NumPy that compute, such as np.log(x); pdmp.regression in Python takes any."
             )
-        parts += _arguments(part)
 
 
 def check_shadowed(described: Described, environment: Any) -> None:
     """Refuse a call of a function of the user's code whose name one of formulas has, which would be called instead."""
     from formulae.transforms import TRANSFORMS
 
-    model = described.model
-    terms = [*model.common_terms, *(part for term in model.group_terms for part in (term.expr, term.factor))]
-    parts = list(itertools.chain(*map(_calls, [model.response.term, *terms])))
-    for part in parts:
-        parts += _arguments(part)
-    names = [getattr(part, "callee", "") for part in parts] + [said.kind for said in described.smooths]
+    names = [getattr(part, "callee", "") for part in described.calls()] + [said.kind for said in described.smooths]
     for name in dict.fromkeys(names):
         own = environment.namespace.get(name)
         if callable(own) and (name in KINDS or name in TRANSFORMS) and own is not TRANSFORMS.get(name):
@@ -638,15 +604,10 @@ def check_shadowed(described: Described, environment: Any) -> None:
 
 
 def check_predictable(described: Described, table: Any) -> None:
-    """Refuse a formula whose fit to this table could not be predicted for another, as of a sum over the whole column.
-
-    For a formula that `check_functions` has let pass.
-    """
+    """Refuse a formula whose fit to this table could not be predicted for another; after `check_functions`."""
     from formulae.environment import Environment
 
-    model = described.model
-    terms = [*model.common_terms, *(part for term in model.group_terms for part in (term.expr, term.factor))]
-    if any(_calls(term) for term in terms):
+    if any(_calls(term) for term in [*described.columns, *described.factors]):
         rows, _ = complete_rows(table, described.names)
         Design(described, rows, Environment([{"np": np, **FUNCTIONS}])).check_by_rows()
 
@@ -666,22 +627,15 @@ class Design:
 
     Attributes
     ----------
-    X : ndarray or Columns, shape (N, p)
-    columns : list of str
     terms : dict of str to list of int
         Columns of each term.
     offset : ndarray, shape (N,)
-        The sum of the formula's own ``offset(...)``; zeros without.
-    groups : list of Groups
+        The sum of the formula's own ``offset(...)``.
     together : list of list of int
-        Places of those whose effects are jointly normal, such as of (1 + x | g); others are alone.
-    intercept : int or None
-    response : str
+        Places of groups whose effects are jointly normal, such as of (1 + x | g); others are alone.
     whole_column : str or None
         A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
         it. Functions that remember the table of the fit, ``scale(x)``, are none.
-    kept : Kept
-        Usual values of the table's columns, and some of its rows.
     response_labels : ndarray or None
         Values of a response of labels or categories, in the order of their numbers.
     """
@@ -736,7 +690,7 @@ class Design:
         self._check_finite(self.X, table)
         if not np.all(np.isfinite(self.offset)):
             raise ValueError("`formula`: offset(...) is not finite in some rows.")
-        for part in itertools.chain(*(getattr(term, "components", ()) for term in self._fixed)):
+        for part in itertools.chain(*map(_parts, self._fixed)):
             coding = getattr(part, "contrast_matrix", None)
             if coding is not None:  # pandas says -1 of what is no level, which is the last row
                 coding.matrix = np.vstack([coding.matrix, np.full(coding.matrix.shape[1], np.nan)])
@@ -911,7 +865,7 @@ class Design:
                 if part.kind != "categoric":
                     continue
                 names = sorted(name for name in part.var_names if name)
-                levels, without = tuple(map(_plain, part.levels)), list(map(_plain, self._without(term, part)))
+                levels, without = tuple(map(plain, part.levels)), list(map(plain, self._without(term, part)))
                 first = without[0] if len(without) == 1 else levels[0]
                 if len(names) == 1 and (not hasattr(part, "call") or part.call.callee in DUMMIES):
                     found.setdefault(names[0], (first, *(level for level in levels if level != first)))
@@ -946,10 +900,11 @@ class Design:
         return said
 
     def _check_finite(self, X, table):
-        finite = [np.all(np.isfinite(X[:, j])) for j in range(X.shape[1])]
-        for j in np.flatnonzero(np.logical_not(finite)):
-            row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
-            raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
+        for j in range(X.shape[1]):
+            finite = np.isfinite(X[:, j])
+            if not finite.all():
+                row = table.index[np.argmin(finite)]
+                raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {row}.")
 
     def _members(self, term, table):
         """Values of the factors of a grouping, for each group of a row: one, or of (1 | mm(g, h)) several."""
@@ -982,7 +937,7 @@ class Design:
         if given.get("scale", True):
             bad |= np.any(shares < 0.0, axis=1) | (shares.sum(axis=1) == 0.0)
         if bad.any():
-            row = table.index[int(np.flatnonzero(bad)[0])]
+            row = table.index[np.argmax(bad)]
             raise ValueError(
                 f"`formula`: the weights of {name} are {shares[bad][0].tolist()} in row {row}: they must be finite "
                 "and, unless scale=False, not negative nor all 0, as they are divided by their sum."
@@ -1014,21 +969,21 @@ class Design:
                 each = [_codes(parts, levels) for parts in members]
                 level = np.stack(each, axis=-1) if len(each) > 1 else each[0]
             shares = self._shares(term, table, level.shape[1]) if level.ndim > 1 else None
-            labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
+            labels = tuple(":".join(map(str, one)) if len(one) > 1 else plain(one[0]) for one in levels)
             if len(set(labels)) < len(labels):
                 twice = next(label for label in labels if labels.count(label) > 1)
                 raise ValueError(f"`formula`: two groups of {name} are called {twice!r}: rename levels with a colon.")
             values = np.asarray(expression, dtype=float).reshape(n, -1)
             names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
             if not np.all(np.isfinite(values)):
-                row = table.index[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
+                row = table.index[np.argmin(np.isfinite(values).all(axis=1))]
                 raise ValueError(f"`formula`: {term.expr.name!r} of ({term.name}) is not finite in row {row}.")
             for k, label in enumerate(names):
                 # Ones of an intercept take no memory.
                 value = np.broadcast_to(1.0, n) if term.expr.name == "Intercept" else values[:, k].copy()
                 if shares is not None:
                     value = value[:, None] * shares
-                found.append(Groups(f"{label}|{name}", name, labels, level, value))
+                found.append(GroupColumn(f"{label}|{name}", name, labels, level, value, None))
         return found
 
     def _find_together(self, correlated):
@@ -1052,13 +1007,7 @@ class Design:
         return np.array(labels, dtype=object).T
 
     def extended(self, table: Any) -> Design:
-        """The same coding with the groups of another table besides, behind those that it has, in order.
-
-        Raises
-        ------
-        ValueError
-            For groups named by text where the fit had numbers, or the reverse.
-        """
+        """The same coding with the groups of another table besides, behind those that it has, in order."""
         pandas, found, fitted = import_pandas(), copy.copy(self), _as_fitted(table, self._first)
         found._levels = dict(self._levels)
         for term in self._groups:
@@ -1091,7 +1040,7 @@ class Design:
 
     def _warn_beyond_knots(self, columns):
         """Warn of rows outside of the data of a B-spline, where it goes on as the polynomial of its last piece."""
-        for part in itertools.chain(*(getattr(term, "components", ()) for term in self._fixed)):
+        for part in itertools.chain(*map(_parts, self._fixed)):
             knots = getattr(getattr(getattr(part, "call", None), "stateful_transform", None), "_knots", None)
             if knots is None:
                 continue
@@ -1104,15 +1053,10 @@ class Design:
                     f"{farthest:.4g}: out there it goes on as a polynomial, which says little; s(x) goes on as a line."
                 )
 
-    def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
+    def new(self, table: Any, named: bool = True) -> tuple[np.ndarray, np.ndarray, list[GroupColumn]]:
         """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
 
         `named`: whether the table has the columns that groups are named by; without them every group is unseen.
-
-        Raises
-        ------
-        ValueError
-            For a missing column or value, or an unseen level of a category among the fixed columns.
         """
         self.check_by_rows()
         used = self.names_of_columns()
@@ -1174,41 +1118,21 @@ class Design:
                 raise ValueError(f"`new`: the column {name!r} holds {found}, and {was} in the data of the fit.")
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
-        """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or "".
-
-        Raises
-        ------
-        ValueError
-            For a response that does not fit.
-        """
+        """The response of `kind`, one of `pdmp.models.families.RANGES`, and a sentence on how it was coded, or ""."""
         if kind != "label":
             return check_response(self.evaluate_response(table, environment), self.response, kind), ""
         codes, self.response_labels, said = read_labels(self.response_values(table, environment), self.response)
-        return codes, said if self.has_plain_response else ""
-
-    @property
-    def has_plain_response(self) -> bool:
-        """Whether the response is a column as it is."""
-        component = self.model.response.term.components[0]
-        return not hasattr(component, "call") and component.reference is None
+        return codes, "" if plain_response(self.model) is None else said
 
     def response_values(self, table: Any, environment: Any) -> Any:
         """The response's column, whatever it holds, or what its function makes of it."""
-        plain = self.has_plain_response
-        return (
-            table[self.model.response.term.components[0].name] if plain else self.evaluate_response(table, environment)
-        )
+        name = plain_response(self.model)
+        return self.evaluate_response(table, environment) if name is None else table[name]
 
     def read_further_response(self, table: Any, environment: Any, kind: str, before: np.ndarray) -> np.ndarray:
-        """The response of rows after those of the fit, whose responses are `before`, in the same coding.
-
-        Raises
-        ------
-        ValueError
-            For a response that does not fit, a label that the fit has not seen, and a function of the whole column.
-        """
+        """The response of rows after those of the fit, whose responses are `before`, in the same coding."""
         values, name = self.response_values(table, environment), self.response
-        if not self.has_plain_response and not self.is_by_rows(
+        if plain_response(self.model) is None and not self.is_by_rows(
             values, lambda rows: self.evaluate_response(rows, environment), table
         ):
             raise ValueError(
@@ -1216,24 +1140,22 @@ class Design:
                 "otherwise: add the column to the tables beforehand."
             )
         if self.response_labels is None:
-            found = (
-                np.asarray(values, float) if not self.has_plain_response else self.evaluate_response(table, environment)
-            )
+            found = self.evaluate_response(table, environment)
             return check_response(np.concatenate([before, found]), name, kind)[len(before) :]
         codes = places(self.response_labels, np.asarray(values))
         if np.any(codes < 0):
             odd = np.asarray(values)[int(np.argmax(codes < 0))]
             raise ValueError(
-                f"`new`: the response {name!r} is {_plain(odd)!r} in some row, and the fit has seen "
+                f"`new`: the response {name!r} is {plain(odd)!r} in some row, and the fit has seen "
                 f"{', '.join(map(str, self.response_labels))} only: fit all rows."
             )
         return codes.astype(float)
 
     def evaluate_response(self, table: Any, environment: Any) -> np.ndarray:
         """The response of a table as numbers, (n,)."""
-        component, name = self.model.response.term.components[0], self.response
-        if not hasattr(component, "call") and component.reference is None:
-            return numbers(table, component.name, "the response")
+        column, name = plain_response(self.model), self.response
+        if column is not None:
+            return numbers(table, column, "the response")
         from formulae.matrices import ResponseMatrix
 
         matrix = ResponseMatrix(self.model.response)
@@ -1244,6 +1166,12 @@ class Design:
         if not np.all(np.isfinite(y)):
             raise ValueError(f"the response {name!r} is not finite in {int(np.sum(~np.isfinite(y)))} rows.")
         return y
+
+
+def plain_response(model: Any) -> str | None:
+    """The column that the response is as it is; None of one that is computed."""
+    part = model.response.term.components[0]
+    return None if hasattr(part, "call") or part.reference is not None else part.name
 
 
 def _parts(term):
@@ -1286,6 +1214,14 @@ def _arguments(part):
     return [*getattr(part, "args", ()), *getattr(part, "kwargs", {}).values()]
 
 
+def _with_arguments(parts):
+    """These parts, and behind them what they take, and what that takes."""
+    found = list(parts)
+    for part in found:  # which grows
+        found += _arguments(part)
+    return found
+
+
 def _rows_of(values, n):
     """The first columns of values (n, ...), or of one number for all rows."""
     values = np.asarray(values)
@@ -1300,7 +1236,7 @@ def _coding_of(term):
 def _check_bars(found):
     """Refuse two bars in one bracket."""
     for bar in found:
-        parts = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", bar.text).split("|")
+        parts = re.sub(QUOTED, "", bar.text).split("|")
         if len(parts) > 2:
             raise ValueError(
                 f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h), and those of two formulas "
@@ -1323,10 +1259,8 @@ def _check_effects(within):
 
 def _refuse_members(parts):
     """Refuse mm(...) where it is no grouping by itself: formulae is shown its first column alone."""
-    for one in parts:
-        if getattr(one, "callee", None) == "mm":
-            raise ValueError("mm(...) is a grouping by itself, (1 | mm(g, h)), and in no function and no column")
-        _refuse_members(_arguments(one))
+    if any(getattr(one, "callee", None) == "mm" for one in _with_arguments(parts)):
+        raise ValueError("mm(...) is a grouping by itself, (1 | mm(g, h)), and in no function and no column")
 
 
 def _copied(part, memo):
@@ -1363,10 +1297,6 @@ def _held(values):
     return NUMBERS if types.is_numeric_dtype(values) else LABELS
 
 
-def _plain(label):
-    return label.item() if hasattr(label, "item") else label
-
-
 def _codes(parts, levels):
     """Place of each row among `levels`, tuples of one label for each part; -1 for others."""
     return places([one[0] for one in levels] if len(parts) == 1 else levels, *parts)
@@ -1374,15 +1304,11 @@ def _codes(parts, levels):
 
 def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:
     """The response, or a `ValueError` where it is not of its kind, or the same in every row."""
-    if kind == "count":
-        wrong = (y < 0.0) | (y != np.floor(y))
-        if np.any(wrong):
-            raise ValueError(f"the response {name!r} must hold counts 0, 1, 2, … for this family, got {y[wrong][0]:g}.")
-        return y
     inside, allowed = RANGES[kind]
+    allowed = "counts 0, 1, 2, …" if kind == "count" else allowed
     if not np.all(inside(y)):
         raise ValueError(f"the response {name!r} must hold {allowed} for this family, got {y[~inside(y)][0]:g}.")
-    if np.all(y == y[0]) and len(y) > 1:
+    if kind != "count" and np.all(y == y[0]) and len(y) > 1:
         raise ValueError(f"the response {name!r} is {y[0]:g} in every row.")
     return y
 
@@ -1393,12 +1319,12 @@ def read_labels(column: Any, name: str) -> tuple[np.ndarray, np.ndarray, str]:
     codes, labels = pandas.factorize(np.asarray(column), sort=True)
     if len(labels) != 2:
         _check_written_alike(labels, f"the response {name!r}")
-        shown = ", ".join(str(_plain(label)) for label in labels[:4])
+        shown = ", ".join(str(plain(label)) for label in labels[:4])
         raise ValueError(
             f"the response {name!r} must have two values for this family, got {len(labels)}: {shown}"
             f"{', …' if len(labels) > 4 else ''}."
         )
-    plain = [_plain(label) for label in labels]
-    said = "" if plain in ([0, 1], [False, True]) else f"label 1 of {name} is {plain[1]!r}, and 0 is {plain[0]!r}"
-    are_codes = getattr(column, "dtype", None) == np.float64 and plain == [0, 1]  # which saves a copy
+    found = list(map(plain, labels))
+    said = "" if found in ([0, 1], [False, True]) else f"label 1 of {name} is {found[1]!r}, and 0 is {found[0]!r}"
+    are_codes = getattr(column, "dtype", None) == np.float64 and found == [0, 1]  # which saves a copy
     return np.asarray(column) if are_codes else codes.astype(float), labels, said

@@ -93,22 +93,69 @@ class ConditionalEffects(Estimates):
 
 
 def conditional_effects(
-    fit: Fit,
+    self: Fit,
     term: str | Sequence[str],
-    at: Mapping[str, Any] | None,
-    effects: str,
-    scale: str,
-    probability: float,
-    draws: int,
-    seed: int | None,
+    *,
+    at: Mapping[str, Any] | None = None,
+    effects: str = "zero",
+    scale: str = "response",
+    probability: float = 0.95,
+    draws: int = 1_000,
+    seed: int | None = None,
 ) -> ConditionalEffects:
-    """See `Fit.conditional_effects`."""
+    """Expected responses along one column of the table, or two; the others at their mean or reference level.
+
+    Parameters
+    ----------
+    term : str or sequence of str
+        ``"age"``, ``"age:treated"`` or ``["age", "treated"]``: columns of the table, whether the formula has them
+        as they are or in functions. The first has 100 values from its smallest to its largest, the second its mean
+        and one standard deviation to both sides; columns of up to five distinct numbers have these, and
+        categories their levels.
+    at : dict, optional
+        Other values: lists for the columns of `term`, one value for others, ``{"age": [30, 60], "area": "city"}``.
+        Columns that are not named are at their mean over the rows, which count once whatever their `weights`,
+        offset and exposure too, truth values at False and categories at the level that the others are compared
+        with.
+    effects : {"zero", "draw", "fitted"}, default "zero"
+        Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
+        intervals have their spread; or of a group that `term` or `at` names.
+    scale : {"response", "link", "probability"}, default "response"
+        Whether expected responses, linear predictors, or the probability of each category, along one column; which
+        it is for categories without an order.
+    probability : float, default 0.95
+        Of the intervals.
+    draws : int, default 1,000
+        Of all chains together.
+    seed : int, optional
+        Of drawn effects.
+
+    Returns
+    -------
+    ConditionalEffects
+        It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
+        posterior), "lower" and "upper"; ``.plot()`` draws them, and ``.draws`` are all draws.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For columns that the formula does not have, and where `predict` has none.
+
+    Notes
+    -----
+    Of a fit whose rows were read in batches, means and ranges are those of its first rows: name others in `at`.
+
+    Examples
+    --------
+    >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
+    >>> effects.plot()  # doctest: +SKIP
+    """
     one_of("scale", scale, (*SCALES, "probability"))
-    if scale == "response" and fit.family.is_nominal:
+    if scale == "response" and self.family.is_nominal:
         scale = "probability"
     one_of("effects", effects, ("fitted", "zero", "draw"))
-    design = fit.design
-    names, at = names_of(term, fit), check_at(at, fit)
+    design = self.design
+    names, at = names_of(term, self), check_at(at, self)
     if len(names) > 2:
         raise ValueError(f"`term` must name one or two columns, got {len(names)}: give values of others in `at`.")
     for name in names:
@@ -116,23 +163,23 @@ def conditional_effects(
             raise ValueError(f'`term` names the groups {name!r}: their effects need effects="fitted".')
     if scale == "probability" and len(names) > 1:
         raise ValueError("`term` must name one column, along which probabilities are: give a value of others in `at`.")
-    check_groups(at, fit, effects)
-    values = [values_of(name, fit, at, first=k == 0) for k, name in enumerate(names)]
+    check_groups(at, self, effects)
+    values = [values_of(name, self, at, first=k == 0) for k, name in enumerate(names)]
     varied = {name: at.pop(name, None) for name in names}
-    others = typical(fit, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)
+    others = typical(self, at | {name: values[k][0] for k, name in enumerate(varied)}, effects)
     table = grid(names, values, others)
-    found = fit.predict(table, kind=SCALES.get(scale, scale), effects=effects, draws=draws, seed=seed)
+    found = self.predict(table, kind=SCALES.get(scale, scale), effects=effects, draws=draws, seed=seed)
     held = [f"{name} = {shown(table[name].iloc[0])}" for name in table if name not in names]
     held += {"zero": ["effects of groups = 0"], "draw": ["effects of a new group"]}.get(effects, []) * (
-        not all(is_smooth(g) for g in fit.groups)
+        not all(is_smooth(g) for g in self.groups)
     )
     note = f"with {', '.join(held)}" if held else ""
-    if fit.in_batches:
-        note = f"{note}\nmeans and ranges are those of the first {fit.kept.n:,} rows that were read".strip()
+    if self.in_batches:
+        note = f"{note}\nmeans and ranges are those of the first {self.kept.n:,} rows that were read".strip()
     words = {"response": "expected", "link": "linear predictor of", "probability": "probability of"}
     label, keys = f"{words[scale]} {design.response}", {name: table[name].tolist() for name in names}
     if scale == "probability":
-        labels = fit.categories
+        labels = self.categories
         keys = {name: [one for one in column for _ in labels] for name, column in keys.items()}
         name = design.response if design.response not in keys else "category"
         keys[name], names = labels * len(table), [*names, name]

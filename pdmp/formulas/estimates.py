@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pdmp.data.formats import aligned
 from pdmp.formulas.table import import_pandas
 
 
@@ -83,18 +84,8 @@ class Estimates:
         return import_pandas().DataFrame({name: list(values) for name, values in self._columns().items()})
 
     def __repr__(self) -> str:
-        columns = {
-            name: [name, *(shown(value) for value in list(values)[: self.SHOWN])]
-            for name, values in self._columns().items()
-        }
-        widths = {name: max(map(len, cells)) for name, cells in columns.items()}
-        lines = []
-        for row in range(min(len(self), self.SHOWN) + 1):
-            cells = [
-                cells[row].ljust(widths[name]) if name in self.keys else cells[row].rjust(widths[name])
-                for name, cells in columns.items()
-            ]
-            lines.append("  ".join(cells).rstrip())
+        columns = [[name, *map(shown, list(values)[: self.SHOWN])] for name, values in self._columns().items()]
+        lines = aligned(list(zip(*columns, strict=True)), left=len(self.keys))
         if len(self) > self.SHOWN:
             lines.append(f"… and {len(self) - self.SHOWN:,} more")
         lines += [self.note] if self.note else []

@@ -12,16 +12,27 @@ if TYPE_CHECKING:
     from pdmp.formulas.fit import Fit
 
 
-def to_arviz(fit: Fit, n: int | None, seed: int | None) -> Any:
-    """See `Fit.to_arviz`."""
-    data = fit.run.to_arviz(n)
+def to_arviz(self: Fit, n: int | None = None, seed: int | None = None) -> Any:
+    """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
+
+    See `pdmp.Run.to_arviz`. Log-likelihoods and predictive draws are left out where they would be more than 20
+    million numbers; predictive draws also of censored responses, as the drawn ones are not censored.
+
+    Parameters
+    ----------
+    n : int, optional
+        Draws of each chain.
+    seed : int, optional
+        Of the predictive draws.
+    """
+    data = self.run.to_arviz(n)
     size = dict(data["posterior"].sizes)
     chains, draws = size["chain"], size["draw"]
-    if chains * draws * fit.n_rows > NUMBERS or "censored" in fit.beside:
+    if chains * draws * self.n_rows > NUMBERS or "censored" in self.beside:
         return data
-    x = fit.run.draws(draws)
-    y = fit.predicted(x.reshape(-1, x.shape[-1]), None, "response", "error", np.random.default_rng(seed))
-    return with_group(data, "posterior_predictive", {fit.design.response: y.reshape(chains, draws, -1)})
+    x = self.run.draws(draws)
+    y = self.predicted(x.reshape(-1, x.shape[-1]), None, "response", "error", np.random.default_rng(seed))
+    return with_group(data, "posterior_predictive", {self.design.response: y.reshape(chains, draws, -1)})
 
 
 def with_group(data: Any, name: str, values: dict[str, np.ndarray]) -> Any:

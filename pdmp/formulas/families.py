@@ -79,15 +79,8 @@ def family_of(name: Any) -> Family:
 class Scale:
     """Of a parameter: where its predictor is by default, its unit, and its default priors, in the units of the data.
 
-    Parameters
-    ----------
-    family : Family
-    parameter : str
-    totals : Totals
-        Of the responses, over the number of trials where there is one, and as the family stores them where parameters
-        have the unit of that; and of the columns and the offset of this parameter.
-    inside : Prior, optional
-        Of a parameter of an expression: its prior, which tells its unit.
+    `totals` are of responses over trials, stored as the family does where parameters have that unit, and of the columns
+    and the offset of this parameter; `inside` is the prior of a parameter of an expression, which tells its unit.
     """
 
     def __init__(self, family: Family, parameter: str, totals: Totals, inside: Prior | None = None) -> None:
@@ -116,10 +109,6 @@ class Scale:
             self.middle = float(LINKS[link].forward(mean))
             self.unit = RISES[link](abs(mean)) * sd
 
-    def of_intercept(self) -> Prior:
-        """Of a row at the means of the columns."""
-        return self.intercept or Normal(self.middle, WIDTH * self.unit)
-
     def of_column(self, j: int) -> Prior:
         """Of the coefficient of fixed column j."""
         return Normal(0.0, self.width * self.unit / _spread(self.totals.sd[j], self.totals.largest[j]))
@@ -131,7 +120,10 @@ class Scale:
         term_of = {j: term for term, own in design.terms.items() for j in own}
         found = []
         for j in range(len(design.columns)) if places is None else places:
-            default = self.of_intercept() if j == design.intercept else self.of_column(j)
+            if j == design.intercept:  # at the means of the columns
+                default = self.intercept or Normal(self.middle, WIDTH * self.unit)
+            else:
+                default = self.of_column(j)
             alone = [self.inside] if self.inside and j == (design.intercept or 0) else []
             found.append(named.find(default, prefix + design.columns[j], prefix + term_of[j], *alone))
         return found

@@ -19,16 +19,11 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
 from pdmp.engine.export import NUMBERS
 from pdmp.errors import warn
-from pdmp.formulas.averages import contrasts, marginal_means, slopes
+from pdmp.formulas import averages, effects, exported, hypotheses, predictive_checks
+from pdmp.formulas import loo as leave_one_out
 from pdmp.formulas.beside import CENSORING, columns_beside, predicts, read_for_predictions
 from pdmp.formulas.checks import check_options
-from pdmp.formulas.effects import ConditionalEffects, conditional_effects
-from pdmp.formulas.estimates import Estimates
-from pdmp.formulas.exported import to_arviz
-from pdmp.formulas.hypotheses import hypotheses
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
-from pdmp.formulas.loo import Loo, LooDifference, compare, loo
-from pdmp.formulas.predictive_checks import PredictiveCheck, pp_check
 from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.table import check_roles, import_pandas, linear_offset, read_table
@@ -44,7 +39,7 @@ if TYPE_CHECKING:
 
     from pdmp.automatic.tempering.evidence import LogEvidence
     from pdmp.engine.result import Run
-    from pdmp.formulas.design import Design, Groups
+    from pdmp.formulas.design import Design
     from pdmp.formulas.predictors import Together
     from pdmp.models.families import Family
     from pdmp.models.priors import Prior
@@ -262,10 +257,6 @@ class Fit:
         found = self.design.names_of_columns()["fixed"] | set(columns_beside(beside).values())
         return found | {name for name in self.columns.values() if name}
 
-    def beside_new(self, table: Any, drawn: bool) -> dict[str, Any]:
-        """All further data of new rows that predictions look at, or, if `drawn`, responses."""
-        return read_for_predictions(self.family, self.beside, table, drawn)
-
     def knows_prior(self, name: str) -> bool:
         """Whether the prior of a parameter is of the parameter itself, and of it alone."""
         return self.prior_name(name) == name and not isinstance(self.priors.get(name), LKJ)
@@ -462,8 +453,8 @@ class Fit:
             model = model if rows is None else model.some_rows(rows)
             z, further = model.margins(x), model.likelihood.data(model.given)
         else:
-            further = list(self.beside_new(table, kind == "response").values())
-            z = self._margins(model, x, table, unseen, effects, rng)
+            further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
+            z = self.predictor_of(model, self.design, table, model.constrain(x), unseen, effects, rng)
         if kind == "link":
             return z
         dispersions = [values[:, None] for values in model.dispersions(x)[: model.n_dispersions]]
@@ -488,246 +479,40 @@ class Fit:
                         found[name] = found.get(name, 0.0) - slope * float(one.centre[j])
         return {name: value for name, value in found.items() if value != 0.0}
 
-    def _margins(self, model, x, table, unseen, whose, rng):
-        """Linear predictors of a new table, (draws, n)."""
-        named = whose == "fitted"
-        unseen = unseen if named else whose
-        check_roles(self.columns, table, "`new`")
-        X, offset, groups = self.design.new(table, named)
-        natural = model.constrain(x)
-        z = np.stack([natural[name] for name in model.columns], axis=-1) @ X.T + offset
-        z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        return effects_of(z, natural, "", model.groups, groups, self.design, table, unseen, rng, named)
-
-    def conditional_effects(
+    def predictor_of(
         self,
-        term: str | Sequence[str],
-        *,
-        at: Mapping[str, Any] | None = None,
-        effects: str = "zero",
-        scale: str = "response",
-        probability: float = 0.95,
-        draws: int = 1_000,
-        seed: int | None = None,
-    ) -> ConditionalEffects:
-        """Expected responses along one column of the table, or two; the others at their mean or reference level.
+        one: Any,
+        design: Design,
+        table: Any,
+        natural: Mapping[str, np.ndarray],
+        unseen: str,
+        effects: str,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """The linear predictor `one` of a new table, (draws, n); to the first one the columns of the fit are added."""
+        named = effects == "fitted"
+        if design is self.design:
+            check_roles(self.columns, table, "`new`")
+        X, offset, groups = design.new(table, named)
+        if one.intercept is None and design.intercept is not None:  # which the cuts are
+            X = np.delete(X, design.intercept, axis=1)
+        z = np.zeros((len(next(iter(natural.values()))), len(table))) + offset
+        if one.columns:
+            z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
+        if design is self.design:
+            z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
+        return with_effects(z, natural, one, groups, design, table, unseen if named else effects, rng, named)
 
-        Parameters
-        ----------
-        term : str or sequence of str
-            ``"age"``, ``"age:treated"`` or ``["age", "treated"]``: columns of the table, whether the formula has them
-            as they are or in functions. The first has 100 values from its smallest to its largest, the second its mean
-            and one standard deviation to both sides; columns of up to five distinct numbers have these, and
-            categories their levels.
-        at : dict, optional
-            Other values: lists for the columns of `term`, one value for others, ``{"age": [30, 60], "area": "city"}``.
-            Columns that are not named are at their mean over the rows, which count once whatever their `weights`,
-            offset and exposure too, truth values at False and categories at the level that the others are compared
-            with.
-        effects : {"zero", "draw", "fitted"}, default "zero"
-            Effects of groups: 0, those of a group in the middle; of a new group, drawn from their law, so that
-            intervals have their spread; or of a group that `term` or `at` names.
-        scale : {"response", "link", "probability"}, default "response"
-            Whether expected responses, linear predictors, or the probability of each category, along one column; which
-            it is for categories without an order.
-        probability : float, default 0.95
-            Of the intervals.
-        draws : int, default 1,000
-            Of all chains together.
-        seed : int, optional
-            Of drawn effects.
-
-        Returns
-        -------
-        ConditionalEffects
-            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
-            posterior), "lower" and "upper"; ``.plot()`` draws them, and ``.draws`` are all draws.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For columns that the formula does not have, and where `predict` has none.
-
-        Notes
-        -----
-        Of a fit whose rows were read in batches, means and ranges are those of its first rows: name others in `at`.
-
-        Examples
-        --------
-        >>> effects = fit.conditional_effects("age:treated")  # doctest: +SKIP
-        >>> effects.plot()  # doctest: +SKIP
-        """
-        return conditional_effects(self, term, at, effects, scale, probability, draws, seed)
-
-    def marginal_means(
-        self,
-        column: str,
-        *,
-        by: str | None = None,
-        at: Mapping[str, Any] | None = None,
-        data: Any = None,
-        effects: str = "fitted",
-        scale: str = "response",
-        probability: float = 0.95,
-        draws: int = 1_000,
-        seed: int | None = None,
-    ) -> Estimates:
-        """What is expected on average over the rows, if all of them had one level of a column, for each level.
-
-        Parameters
-        ----------
-        column : str
-            A category, a column of up to five distinct numbers, or one whose values `at` lists.
-        by : str, optional
-            Another such column: its values are given to all rows too, one after the other.
-        at : dict, optional
-            One value for other columns, which all rows get, and lists for `column` and `by`.
-        data : table, dict of columns or path, optional
-            The rows, each counting once; those of the fit when omitted, by their `weights`, 10,000 of them, drawn,
-            where there are more: the note below the table says what that adds to errors. Of a fit that was read in
-            batches it must be given.
-        effects : {"fitted", "zero", "draw"}, default "fitted"
-            Effects of groups: those of each row's group, 0, or of one new group.
-        scale : {"response", "link"}, default "response"
-            Whether averages are of expected responses, or of linear predictors.
-        probability : float, default 0.95
-            Of the intervals.
-        draws : int, default 1,000
-            Of all chains together.
-        seed : int, optional
-            Of drawn effects.
-
-        Returns
-        -------
-        Estimates
-            It prints as a table; ``.to_dataframe()`` has the values of the columns, "estimate", "error" (of the
-            posterior), "lower" and "upper".
-
-        Raises
-        ------
-        TypeError, ValueError
-            For columns that the formula does not have or whose values are too many, and where `predict` has none.
-
-        Examples
-        --------
-        >>> fit.marginal_means("area", by="treated")  # doctest: +SKIP
-        """
-        return marginal_means(self, column, by, at, data, effects, scale, probability, draws, seed)
-
-    def contrasts(
-        self,
-        column: str,
-        *,
-        by: str | None = None,
-        compare: str = "difference",
-        at: Mapping[str, Any] | None = None,
-        data: Any = None,
-        effects: str = "fitted",
-        scale: str = "response",
-        probability: float = 0.95,
-        draws: int = 1_000,
-        seed: int | None = None,
-    ) -> Estimates:
-        """Differences or ratios of the `marginal_means` of all pairs of levels of a column.
-
-        Parameters
-        ----------
-        column, by, at, data, effects, scale, probability, draws, seed
-            As of `marginal_means`.
-        compare : {"difference", "ratio"}, default "difference"
-            The later level's less the earlier one's, or over it.
-
-        Returns
-        -------
-        Estimates
-            Its column of the name of `column` says which levels, such as "rural - city".
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of `marginal_means`.
-
-        Examples
-        --------
-        >>> fit.contrasts("area")  # doctest: +SKIP
-        """
-        return contrasts(self, column, by, compare, at, data, effects, scale, probability, draws, seed)
-
-    def slopes(
-        self,
-        column: str,
-        *,
-        by: str | None = None,
-        at: Mapping[str, Any] | None = None,
-        data: Any = None,
-        effects: str = "fitted",
-        scale: str = "response",
-        probability: float = 0.95,
-        draws: int = 1_000,
-        seed: int | None = None,
-    ) -> Estimates:
-        """Derivative of what is expected by a column of numbers, on average over the rows: average marginal effects.
-
-        By differences over 10⁻⁵ of the column's range to both sides, or to one side at its ends.
-
-        Where the formula steps, as in ``I(age >= 65)``, it has no slope: rows on the step count with the slope beside
-        it, and a warning says how many they are. What the step does, `contrasts` gives.
-
-        Parameters
-        ----------
-        column : str
-            Of numbers, which the formula may have in functions and products too.
-        by, at, data, effects, scale, probability, draws, seed
-            As of `marginal_means`; `at` may have a value of `column` too, at which the derivative is then.
-
-        Returns
-        -------
-        Estimates
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of `marginal_means`, for a category, and where the formula is infinitely steep, as ``np.sqrt(x)`` at 0.
-
-        Examples
-        --------
-        >>> fit.slopes("age", by="treated")  # doctest: +SKIP
-        """
-        return slopes(self, column, by, at, data, effects, scale, probability, draws, seed)
-
-    def hypothesis(self, *texts: str, probability: float = 0.95, draws: int = 4_000) -> Estimates:
-        """What the posterior says of inequalities and equations of parameters.
-
-        Parameters
-        ----------
-        *texts : str
-            Such as ``"age > 0"``, ``"area[rural] < area[town]"``, ``"treated - 2 * age = 0"``: arithmetic of numbers
-            and the names in the summary, as they are or in backticks, and of effects, ``"1|clinic[3] > 0"``.
-        probability : float, default 0.95
-            Of the intervals.
-        draws : int, default 4,000
-            Of all chains together.
-
-        Returns
-        -------
-        Estimates
-            Of the left side less the right one: its mean, error and interval; "probability", that the hypothesis is
-            true; and "evidence_ratio": of < and > that over the probability of the contrary, ``inf`` where no draw is
-            there; of = the density at 0 in the posterior over that in the prior, the Bayes factor against the
-            alternative that the parameters are free, from which "probability" is for prior odds of 1. NaN, and said,
-            where 0 is so far out that fewer than 20 draws are beyond it.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a text that is no such hypothesis, and an equation whose prior density is not known: of flat priors,
-            effects of groups, products of parameters, and sums with parameters whose priors are not Normal.
-
-        Examples
-        --------
-        >>> fit.hypothesis("age > 0", "treated = 0")  # doctest: +SKIP
-        """
-        return hypotheses(self, texts, probability, draws)
+    # What draws say, each in a module of its own.
+    conditional_effects = effects.conditional_effects
+    marginal_means = averages.marginal_means
+    contrasts = averages.contrasts
+    slopes = averages.slopes
+    hypothesis = hypotheses.hypothesis
+    pp_check = predictive_checks.pp_check
+    compare = leave_one_out.compare
+    loo = leave_one_out.loo
+    to_arviz = exported.to_arviz
 
     def inclusion(self) -> Inclusion:
         """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.
@@ -792,140 +577,6 @@ class Fit:
         check_options(options)
         return self.with_rows(self, new, seed, options)
 
-    def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
-        """The run for ArviZ, with natural parameters, observed data, log-likelihoods and posterior predictive draws.
-
-        See `pdmp.Run.to_arviz`. Log-likelihoods and predictive draws are left out where they would be more than 20
-        million numbers; predictive draws also of censored responses, as the drawn ones are not censored.
-
-        Parameters
-        ----------
-        n : int, optional
-            Draws of each chain.
-        seed : int, optional
-            Of the predictive draws.
-        """
-        return to_arviz(self, n, seed)
-
-    def pp_check(
-        self,
-        kind: str | None = None,
-        *,
-        by: str | None = None,
-        statistic: str | Callable[[np.ndarray], float] = "mean",
-        probability: float = 0.95,
-        draws: int = 200,
-        seed: int | None = None,
-    ) -> PredictiveCheck:
-        """Observed responses against those that the fit would draw.
-
-        Parameters
-        ----------
-        kind : {"density", "rootogram", "groups", "statistic"}, optional
-            Densities; square roots of the frequencies of counts, bars hanging from those that are expected; means of
-            groups of rows; or the law of a statistic. By default "groups" with `by`, "rootogram" of whole numbers that
-            differ by less than 60, and else "density".
-        by : str, optional
-            Of "groups": a column of the table.
-        statistic : {"mean", "sd", "median", "min", "max", "zeros"} or callable, default "mean"
-            Of "statistic": a name, "zeros" being the share of zeros, or a function of an array of responses.
-        probability : float, default 0.95
-            Of the intervals.
-        draws : int, default 200
-            Replications of the table.
-        seed : int, optional
-            Of the replications.
-
-        Returns
-        -------
-        PredictiveCheck
-            ``.plot()`` draws it, ``.to_dataframe()`` has its numbers, ``.observed`` (n,) and ``.replicated`` (draws, n)
-            the responses, and ``.p_value`` is that of the statistic. Of more than 20 million numbers 10,000 rows are
-            drawn, and "groups" are of at most 10,000 rows, which the picture says.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For a rootogram of what are no counts, a column that the formula does not have, and responses that are
-            censored.
-
-        Examples
-        --------
-        >>> fit.pp_check("rootogram").plot()  # doctest: +SKIP
-        """
-        return pp_check(self, kind, by, statistic, probability, draws, seed)
-
-    def loo(self, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> Loo:
-        """Leave-one-out cross-validation by Pareto-smoothed importance sampling.
-
-        Of all rows, as long as 100 draws of each chain have at most 20 million log-likelihoods: with four chains up to
-        50,000 rows. Of more rows 4,000 are drawn, and the sum over all is estimated from these and from the densities
-        of all rows at the posterior mean; what that adds to the standard error is in it, and said.
-
-        Parameters
-        ----------
-        rows : int, optional
-            How many rows are drawn; as above when omitted.
-        draws : int, optional
-            Of each chain; as many as `to_arviz` takes when omitted, or fewer, so that there are at most 20 million
-            log-likelihoods.
-        seed : int, default 0
-            Of the choice of rows, which is the same for two fits of as many rows.
-
-        Returns
-        -------
-        Loo
-            With ``elpd_loo``, ``se``, ``subsampling_se``, ``p_loo``, ``loo_i`` and ``pareto_k``; it prints as a table.
-
-        Warns
-        -----
-        UserWarning
-            Where a Pareto k is too large.
-
-        Raises
-        ------
-        ValueError
-            For more rows than there are, and for rows whose log-likelihood is not finite.
-
-        Notes
-        -----
-        The estimator of few rows is in `pdmp.formulas.loo`. It is precise where a row changes the posterior little, as
-        with many rows and few parameters; effects of groups of few rows make it less so.
-
-        Examples
-        --------
-        >>> fit.loo()  # doctest: +SKIP
-        """
-        return loo(self, rows, draws, seed)
-
-    def compare(self, other: Fit, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> LooDifference:
-        """How much better this fit predicts than another one of the same rows: the difference of their `loo`.
-
-        Parameters
-        ----------
-        other : Fit
-            Of the same response in the same rows, in the same order.
-        rows, draws, seed
-            As of `loo`; the same rows are drawn for both.
-
-        Returns
-        -------
-        LooDifference
-            ``elpd_difference``, positive where this fit is better, and its standard error ``se`` from the differences
-            of single rows. A difference of less than 4, or of less than twice its error, decides nothing.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For another number of rows, other responses, weights, censoring or trials, a density beside probabilities,
-            such as "gaussian" and "poisson" of the same counts, and as of `loo`.
-
-        Examples
-        --------
-        >>> fit.compare(pdmp.regression("visits ~ age", table, "poisson"))  # doctest: +SKIP
-        """
-        return compare(self, other, rows, draws, seed)
-
     def plot(self) -> Figure:
         """Draw means with 50 % and 95 % intervals of the parameters in the summary; a matplotlib figure."""
         from matplotlib import pyplot
@@ -947,38 +598,25 @@ class Fit:
         return figure
 
 
-def effects_of(
+def with_effects(
     z: np.ndarray,
     natural: Mapping[str, np.ndarray],
-    prefix: str,
-    fitted_groups: Sequence[GroupColumn],
-    groups: Sequence[Groups],
+    one: Any,
+    groups: Sequence[GroupColumn],
     design: Design,
     table: Any,
     unseen: str,
     rng: np.random.Generator,
-    named: bool = True,
+    named: bool,
 ) -> np.ndarray:
     """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
 
-    Parameters
-    ----------
-    z : ndarray
-    natural : dict of str to ndarray
-        Draws of parameters by name.
-    prefix : str
-        What the names of this predictor's begin with.
-    fitted_groups, groups : sequence
-        Of the fit, and of the new table.
-    design : Design
-    table : pandas.DataFrame
-    unseen : {"error", "zero", "draw"}
-    rng : numpy.random.Generator
-    named : bool, default True
-        Whether the table has the columns that groups are named by; else all rows are of one new group.
+    `natural` are draws by name, `one` is the predictor, and `groups` are those of the table; unless `named`, it lacks
+    the columns that groups are named by, and all rows are of one new group.
     """
-    drawn: dict[tuple[str, ...], np.ndarray] = {}  # standard deviations of one, by the columns that are drawn together
-    for g, fitted in zip(groups, fitted_groups, strict=True):
+    prefix, drawn = one.prefix, {}  # standard deviations of one, by the columns that are drawn together
+    sets = {k: both for both in correlated_sets(prefix, one.groups) for k in both.columns}
+    for k, (g, fitted) in enumerate(zip(groups, one.groups, strict=True)):
         if is_smooth(g):
             z += natural[prefix + g.name] @ g.value.T
             continue
@@ -1008,23 +646,11 @@ def effects_of(
             effects[:, new] = 0.0
             if unseen == "draw":
                 names, place = np.unique(labels[new].astype(str), return_inverse=True)
-                together = fitted.partners or (g.name,)
-                if together not in drawn:
-                    roots = np.linalg.cholesky(_correlations(natural, prefix, together, fitted.grouping))
-                    normal = rng.standard_normal((len(together), len(effects), len(names)))
-                    drawn[together] = np.einsum("sij,jsg->isg", roots, normal)
-                own = drawn[together][together.index(g.name)] * natural[prefix + fitted.sd_name][:, None]
-                effects[:, new] = own[:, place.ravel()]
+                both, shape = sets.get(k), (len(effects), len(names))
+                if both is not None and both not in drawn:
+                    roots = np.linalg.cholesky(both.matrix(natural))
+                    drawn[both] = np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))
+                own = rng.standard_normal(shape) if both is None else drawn[both][both.columns.index(k)]
+                effects[:, new] = (own * natural[prefix + fitted.sd_name][:, None])[:, place.ravel()]
         z += np.einsum("snm,nm->sn", effects, g.value.reshape(len(table), -1))
     return z
-
-
-def _correlations(natural, prefix, together, grouping):
-    """Correlation matrices (draws, d, d) of effects of the columns of these names."""
-    labels = [name.removesuffix(f"|{grouping}") for name in together]
-    draws = len(natural[prefix + together[0]])
-    found = np.broadcast_to(np.eye(len(labels)), (draws, len(labels), len(labels))).copy()
-    for i in range(len(labels)):
-        for j in range(i):
-            found[:, i, j] = found[:, j, i] = natural[f"{prefix}cor({labels[j]}, {labels[i]}|{grouping})"]
-    return found

@@ -58,10 +58,17 @@ from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.predictors import correlated_sets
 from pdmp.formulas.prepared import Prepared, PreparedFamily
 from pdmp.formulas.sources import client_of, open_source
-from pdmp.formulas.table import check_names, check_roles, complete_rows, import_formulae, linear_offset, read_table
-from pdmp.formulas.table import numbers as column_numbers
+from pdmp.formulas.table import (
+    check_names,
+    check_roles,
+    complete_rows,
+    import_formulae,
+    linear_offset,
+    read_table,
+    weights_of,
+)
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
+from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_spaces, check_words, column_of, columns_of, split, translated
 from pdmp.models.families import Family, known_errors, truncated
 from pdmp.models.priors import BetaBernoulli, Prior
@@ -371,24 +378,24 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
     """What is another of a fit with further rows, and notes."""
     before = fit.model.as_effects() or fit.base.as_independent()
     table, notes = read_further(fit, data, origin, {"": fit.design})
-    added, said = added_to(fit.design, before.groups, table, origin.roles)
-    design, p = added.design, before.n_fixed
+    design, X, offset, groups, said = added_to(fit.design, before.groups, table, origin.roles)
+    p = before.n_fixed
     y = design.read_further_response(table, origin.environment, fit.family.response, before.y)
-    design.X = np.concatenate([np.asarray(before.X) * before.scale + before.centre, added.X])
-    kind = kind_of(added.groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
+    design.X = np.concatenate([np.asarray(before.X) * before.scale + before.centre, X])
+    kind = kind_of(groups, design, len(before.y) + len(y), origin.selects, origin.sampler)
     design.X = design.X[:0]
     design.kept = fit.kept.extended(table, [design])
     model = kind(
-        added.X,
+        X,
         y,
         before.likelihood,
         before.columns,
         before.priors,
-        added.groups,
+        groups,
         before.dispersion_priors,
         intercept=before.intercept,
-        offset=added.offset,
-        weights=further_weights(table, origin.roles),
+        offset=offset,
+        weights=weights_of(table, origin.roles),
         beside=read_beside(fit.beside, table),
         response=before.response,
         inclusion=None if before.inclusion is None else before.inclusion[:p],
@@ -397,19 +404,12 @@ def extended_model(origin: Origin, fit: Fit, data: Any) -> tuple[dict[str, Any],
         before=before,
         **correlation_of(kind, before.groups, fit.priors),
     )
-    model.initial = model.unconstrained(padded(middle(fit), added.groups))
+    model.initial = model.unconstrained(padded(middle(fit), groups))
     return {"model": model, "design": design, "kept": design.kept}, [*notes, *said]
 
 
 def check_independent(data: Any, refused: Mapping[str, Any]) -> None:
-    """Refuse correlations of effects of groups where a regression cannot have them.
-
-    Parameters
-    ----------
-    data : object
-    refused : dict of str
-        Arguments that were given, and that are for regressions without them.
-    """
+    """Refuse correlations of effects of groups in files, and with arguments, `refused`, of regressions without them."""
     what = [f"with `{name}`" for name in refused]
     what += ["of data that are read in batches"] if open_source(data) is not None else []
     if what:
@@ -501,12 +501,12 @@ def make_model(
         table, said = complete_rows(table, used, weights=weights)
         check_columns(described, table, environment, whole)
         design = Design(described, table, environment, in_place=select is None)
-        of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
-        known = kind_of(of_groups, design, len(table), False, sampler) is GroupIntercepts
+        known = kind_of(design.groups, design, len(table), False, sampler) is GroupIntercepts
         if law not in LAWS.values() and not known:
             return None
-        if summed and law is LAWS["gaussian"] and of_groups:
-            levels, width = np.column_stack([g.level for g in of_groups]), len(design.columns) + len(of_groups)
+        if summed and law is LAWS["gaussian"] and design.groups:
+            width = len(design.columns) + len(design.groups)
+            levels = np.column_stack([g.level for g in design.groups])
             if len(table) * width <= SUMMED and Cells.of(levels).are_few(len(table), width):
                 return None
         y, coded = design.read_response(table, environment, family.response)
@@ -515,12 +515,11 @@ def make_model(
         if offset is not None or exposure is not None:
             added = added + linear_offset(table, offset, exposure)
         rest = read_beside(beside, table)
-        weight = None if weights is None else column_numbers(table, weights, "`weights`")
+        weight = weights_of(table, roles)
         totals = Totals.of(design, measured(family, y, rest), added, weight)
-    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]
-    together = correlated_sets("", of_groups, design.together)
+    together = correlated_sets("", design.groups, design.together)
     sets = together if source is None and known and [len(one) for one in design.together] == [2] else []
-    names = [name for g in of_groups for name in (g.name, g.sd_name)]
+    names = [name for g in design.groups for name in (g.name, g.sd_name)]
     names += [name for one in sets for name in one.correlation_names]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
@@ -532,7 +531,7 @@ def make_model(
     of_columns = scale.of_columns(design, named)
     groups = []
     for k, g in enumerate(design.groups):
-        column = GroupColumn(*g, prior=scale.of_effects(k), rows=totals.sizes[k])
+        column = g._replace(prior=scale.of_effects(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
     if sets:
         groups = [g._replace(partners=tuple(one.name for one in groups)) for g in groups]

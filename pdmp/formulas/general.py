@@ -15,7 +15,7 @@ from pdmp.automatic.sampling import sample
 from pdmp.data.formats import listed
 from pdmp.data.tables import did_you_mean
 from pdmp.errors import warn
-from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, without_gaps
+from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, read_for_predictions, without_gaps
 from pdmp.formulas.checks import (
     check_groups,
     check_identified,
@@ -28,13 +28,13 @@ from pdmp.formulas.checks import (
 )
 from pdmp.formulas.design import Design, check_columns, describe
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
-from pdmp.formulas.fit import Fit, effects_of
+from pdmp.formulas.fit import Fit
 from pdmp.formulas.images import of_expression, of_mixture
 from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes_of
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.nonlinear import Expression, advising, check_start, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
-from pdmp.formulas.predictors import Coding, Predictor, correlation_name, made, made_for_sampling
+from pdmp.formulas.predictors import Coding, Predictor, correlated_sets, made, made_for_sampling
 from pdmp.formulas.smooths import is_smooth
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import (
@@ -42,18 +42,20 @@ from pdmp.formulas.table import (
     check_roles,
     complete_rows,
     import_pandas,
+    labels_of,
     linear_offset,
-    numbers,
     places,
+    plain,
     read_table,
     weigh,
+    weights_of,
 )
 from pdmp.formulas.totals import Totals
-from pdmp.formulas.updating import Origin, added_to, further_weights, middle, padded, read_further, with_rows
+from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import Prior
-from pdmp.models.regressions.mixed import GroupColumn, sd_of
+from pdmp.models.regressions.mixed import sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
 from pdmp.models.regressions.moved_coordinates import coordinates_of, innermost, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects, spectral_widths
@@ -85,13 +87,7 @@ class Asked(NamedTuple):
 
 
 def linked(family: Family, link: Any, is_expression: bool = False) -> Family:
-    """The family with the links that `regression` was given; an expression may be a probability itself.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a link or a parameter that there is not.
-    """
+    """The family with the links that `regression` was given; an expression may be a probability itself."""
     if link is None:
         return family
     if family.is_nominal:
@@ -121,13 +117,7 @@ def linked(family: Family, link: Any, is_expression: bool = False) -> Family:
 
 
 def read_formulas(formula: Any, family: Family) -> Asked:
-    """The formula of the response, and of further parameters.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For formulas of parameters that there are not, or of which none has the response.
-    """
+    """The formula of the response, and of further parameters."""
     first = "" if is_unknown(family) else family.named[0]
     inside, formula = parameters_inside(formula, family), apart(formula)
     if isinstance(formula, str):
@@ -227,7 +217,9 @@ def regress(
     check_asked(asked, family, priors, links)
     model, designs, by_name, notes, kept = make_general_model(asked, data, family, priors, roles, environment)
     columns = {name: roles[name] for name in ("offset", "exposure")}
-    fit = FamilyFit(asked, family, model, None, designs, kept, by_name, notes, columns)
+    first = designs[family.named[0]]
+    fit = FamilyFit(asked.formula, family, model, None, first, by_name, notes, columns, asked.response.data)
+    fit.designs, fit.kept = designs, kept
     return fit, functools.partial(sampled, fit, Origin(environment, roles, options, notes), seed)
 
 
@@ -260,17 +252,18 @@ def extended_model(origin: Origin, fit: FamilyFit, data: Any) -> tuple[dict[str,
     y = fit.designs[first].read_further_response(table, origin.environment, kind, observed.y)
     rest = dict(zip(family.data, observed.further, strict=True)) if family.arrange is None else {}
     rest = {name: np.append(rest[name], values) for name, values in read_beside(fit.beside, table).items()}
-    weight = further_weights(table, origin.roles)
+    weight = weights_of(table, origin.roles)
     if weight is not None:
         weight = np.append(fit.row_weights, weight)
     predictors, designs, said = [], {}, []
     for one in coding.predictors:
         roles = origin.roles if one.parameter == first else None
-        added, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
-        X = added.X if one.intercept is not None or not coding.n_cuts else np.delete(added.X, added.design.intercept, 1)
+        design, X, offset, groups, new_groups = added_to(fit.designs[one.parameter], one.groups, table, roles)
+        if one.intercept is None and coding.n_cuts:
+            X = np.delete(X, design.intercept, 1)
         at = observed.at[family.named.index(one.parameter)]
-        predictors.append(one.extended(X, added.offset, added.groups, at))
-        designs[one.parameter] = added.design
+        predictors.append(one.extended(X, offset, groups, at))
+        designs[one.parameter] = design
         said += new_groups
     cuts = fit.priors["cut[1]"] if coding.n_cuts else None
     constants = {name: fit.priors[name] for name in coding.constants}
@@ -295,7 +288,7 @@ def modelled(
     grouped = any(one.sets for one in predictors)
     model = made_for_sampling(predictors, y, rest, known) if grouped else made(*known)
     for one in predictors:
-        one.slimmed()
+        one.X, one.slopes = one.X[:0], ()  # of which the model has a copy
     return model
 
 
@@ -420,7 +413,7 @@ def make_general_model(
     n = len(table)
     rest = read_beside(asked.response.data, table)
     notes += filter(None, [coded])
-    weight = None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+    weight = weights_of(table, roles)
 
     named, predictors, has_cuts = Priors(priors), [], family.arrange is not None
     constants_ = [name for name in family.named if name not in asked.sides and not (has_cuts and name == "cuts")]
@@ -546,16 +539,10 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
     for name, design in designs.items():
         prefix = prefix_of(family, name)
-        groups = [prefix + one for g in design.groups for one in (g.name, GroupColumn(*g, prior=None).sd_name)]
+        groups = [prefix + one for g in design.groups for one in (g.name, g.sd_name)]
         groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
-        for one in design.together:
-            own = [design.groups[k] for k in one]
-            labels = [g.name.removesuffix(f"|{g.grouping}") for g in own]
-            groups += [
-                prefix + correlation_name(labels[j], labels[i], own[0].grouping)
-                for i in range(len(one))
-                for j in range(i)
-            ]
+        sets = correlated_sets(prefix, design.groups, design.together)
+        groups += [name for both in sets for name in both.correlation_names]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
@@ -583,11 +570,8 @@ def responses(design: Design, table: Any, environment: Any, family: Family) -> t
 
 def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.ndarray, str]:
     """Numbers 0, 1, … of ordered categories: whole numbers, truth values or an ordered category of pandas."""
-    pandas, component, name = import_pandas(), design.model.response.term.components[0], design.response
-    if not hasattr(component, "call") and component.reference is None:
-        column = table[component.name]
-    else:
-        column = pandas.Series(design.evaluate_response(table, environment))
+    pandas, name = import_pandas(), design.response
+    column = pandas.Series(design.response_values(table, environment))
     if isinstance(column.dtype, pandas.CategoricalDtype):
         if not column.dtype.ordered:
             raise ValueError(_unordered(name, "a category without order"))
@@ -602,17 +586,10 @@ def read_categories(design: Design, table: Any, environment: Any) -> tuple[np.nd
     if len(labels) < 2:
         raise ValueError(f"the response {name!r} is {labels[0]} in every row.")
     design.response_labels = np.asarray(labels)
-    shown = [str(getattr(label, "item", lambda label=label: label)()) for label in labels]
-    plain = shown == [str(k) for k in range(len(labels))]
-    said = "" if plain else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
+    shown = [str(plain(label)) for label in labels]
+    are_numbers = shown == [str(k) for k in range(len(labels))]
+    said = "" if are_numbers else f"categories of {name} are numbered from 0: {' < '.join(shown)}"
     return codes.astype(float), said
-
-
-def labels_of(column: Any) -> list:
-    """Different values of a column, in the order of a category of pandas, else sorted."""
-    return [
-        getattr(label, "item", lambda label=label: label)() for label in import_pandas().factorize(column, sort=True)[1]
-    ]
 
 
 def _unordered(name, what):
@@ -623,37 +600,9 @@ def _unordered(name, what):
 
 
 class FamilyFit(Fit):
-    """A regression of any family that was sampled; `pdmp.regression` makes it.
+    """A regression of any family that was sampled."""
 
-    Parameters
-    ----------
-    asked : Asked
-    family : Family
-    model : SumOfTerms or StandardisedEffects
-    run : Run
-    designs : dict of str to Design
-        By parameter, that of the response first.
-    kept : Kept
-    priors : dict of str to Prior
-    notes : sequence of str
-    columns : dict of str to str
-    """
-
-    def __init__(
-        self,
-        asked: Asked,
-        family: Family,
-        model: Posterior,
-        run: Any,
-        designs: Mapping[str, Design],
-        kept: Kept,
-        priors: Mapping[str, Prior],
-        notes: list[str],
-        columns: Mapping[str, str | None],
-    ) -> None:
-        design = designs[family.named[0]]
-        super().__init__(asked.formula, family, model, run, design, priors, notes, columns, asked.response.data)
-        self.designs, self.kept = dict(designs), kept
+    designs: Mapping[str, Design]  #: by parameter, that of the response first
 
     @property
     def further(self) -> Sequence[Any]:
@@ -749,39 +698,24 @@ class FamilyFit(Fit):
         coding, noise = self.coding, rng if kind == "response" else None
         if kind == "link" and self.family.is_nominal:
             raise ValueError(f"{self.family.name} has a linear predictor for each category: ask for probabilities.")
-        x = natural_of(self.model, x)
+        x, shift = natural_of(self.model, x), 0.0
         if table is None:
             functionals = self._functionals(x, np.arange(self.n_rows) if rows is None else rows)
             further = [part if rows is None or np.ndim(part) == 0 else part[rows] for part in coding.further]
-            if kind == "link":
-                return self._link(functionals, further) + coding.shift(x)[:, None]
-            return coding.responses(functionals, further, kind, noise)
-        named = effects == "fitted"
-        unseen = unseen if named else effects
-        is_read = self.family.arrange is None
-        further = self.beside_new(table, kind == "response").values() if is_read else ()
-        check_roles(self.columns, table, "`new`")
-        natural, found = coding.constrain(x), {}
-        for one in coding.predictors:
-            if one.imputes is not None:
-                continue
-            design = self.designs[one.parameter]
-            X, offset, groups = design.new(table, named)
-            if coding.n_cuts:
-                X = np.delete(X, design.intercept, axis=1)
-            z = np.zeros((len(x), len(table))) + offset
-            if one.columns:
-                z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
-            if one.parameter == self.family.named[0]:
-                z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-            z = effects_of(z, natural, one.prefix, one.groups, groups, design, table, unseen, rng, named)
-            found[one.parameter] = z
+            shift = coding.shift(x)[:, None]
+        else:
+            further = []
+            if self.family.arrange is None:
+                further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
+            natural, found = coding.constrain(x), {}
+            for one in coding.predictors:
+                if one.imputes is None:
+                    design = self.designs[one.parameter]
+                    found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
+            functionals = coding.arranged(found, x)
         if kind == "link":
-            return self._link(coding.arranged(found, x), list(further))
-        return coding.responses(coding.arranged(found, x), further, kind, noise)
-
-    def _link(self, functionals, further):
-        return self.family.first_predictor(np.broadcast_arrays(*functionals), further)
+            return self.family.first_predictor(np.broadcast_arrays(*functionals), further) + shift
+        return coding.responses(functionals, further, kind, noise)
 
     @property
     def categories(self) -> list:

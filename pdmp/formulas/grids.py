@@ -25,13 +25,7 @@ def columns_of(fit: Fit) -> dict[str, Column]:
 
 
 def names_of(term: str | Sequence[str], fit: Fit, asked: str = "`term`") -> list[str]:
-    """The columns that ``"age:treated"`` or a list names.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For what is no column of the formula.
-    """
+    """The columns that ``"age:treated"`` or a list names."""
     known = [*columns_of(fit), *fit.kept.groupings]
     if isinstance(term, str):
         names = [term] if term in known else [name.strip() for name in term.split(":")]
@@ -74,6 +68,13 @@ def several(value: Any) -> bool:
     return isinstance(value, (list, tuple, np.ndarray, range)) or hasattr(value, "to_numpy")
 
 
+def check_single(at: Mapping[str, Any]) -> None:
+    """Refuse a list of values for a column that is not varied."""
+    for name, value in at.items():
+        if several(value):
+            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+
+
 def values_of(name: str, fit: Fit, at: Mapping[str, Any], first: bool) -> list[Any]:
     """The values of a column of a grid: those of `at`; levels; few distinct numbers; `POINTS`, or mean and ± sd."""
     if name in at:
@@ -91,13 +92,7 @@ def values_of(name: str, fit: Fit, at: Mapping[str, Any], first: bool) -> list[A
 
 
 def chosen_values(name: str, fit: Fit, at: Mapping[str, Any], asked: str) -> list[Any]:
-    """The values of a column that are compared with each other.
-
-    Raises
-    ------
-    ValueError
-        For a column of many numbers, of which `at` names none.
-    """
+    """The values of a column that are compared with each other; of many numbers `at` must name some."""
     column = fit.kept.columns.get(name)
     if name not in at and column is not None and column.levels is None and not column.distinct:
         low, high = column.mean - column.sd, column.mean + column.sd
@@ -109,16 +104,8 @@ def chosen_values(name: str, fit: Fit, at: Mapping[str, Any], asked: str) -> lis
 
 
 def typical(fit: Fit, at: Mapping[str, Any], effects: str) -> dict[str, Any]:
-    """One value for each column: those of `at`, means of numbers, reference levels of categories.
-
-    Raises
-    ------
-    ValueError
-        For a list of values, and for effects of groups none of which was chosen.
-    """
-    for name, value in at.items():
-        if several(value):
-            raise ValueError(f"`at`: {name!r} must be one value, unless it is what is varied, got {value!r}.")
+    """One value for each column: those of `at`, means of numbers, reference levels of categories."""
+    check_single(at)
     found = {name: column.typical for name, column in columns_of(fit).items()}
     missing = [name for name in fit.kept.groupings if name not in at]
     if effects == "fitted" and missing:

@@ -33,21 +33,16 @@ OPERATORS: dict[type, Any] = {
     ast.Mult: np.multiply,
     ast.Div: np.divide,
     ast.Pow: np.power,
+    ast.USub: np.negative,
+    ast.UAdd: np.positive,
 }
 INEQUALITIES: dict[str, Any] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-SIGNS: dict[type, Any] = {ast.USub: np.negative, ast.UAdd: np.positive}
 
 
 class Expression:
-    """An arithmetic expression of parameters.
+    """An arithmetic expression of parameters: names are found as they are written, the longest first, or in backticks.
 
-    Parameters
-    ----------
-    text : str
-    known : sequence of str
-        Names of parameters, which are found as they are written, the longest first, or in backticks.
-    groups : sequence of str
-        Names of effects of groups, of which one is written "1|g[label]".
+    Of `groups`, effects of groups, one is written "1|g[label]".
     """
 
     def __init__(self, text: str, known: Sequence[str], groups: Sequence[str] = ()) -> None:
@@ -84,14 +79,8 @@ class Expression:
         return re.sub("|".join([*quoted, *effects, *words]), word, text)
 
     def _unknown(self, name, known):
-        raise ValueError(
-            f"`hypotheses`: {self.text.strip()!r} names {name!r}, which is no parameter"
-            + (
-                did_you_mean(name, known)
-                if did_you_mean(name, known) != "."
-                else f"; they are {listed(list(known), 8)}."
-            )
-        )
+        close = did_you_mean(name, known, f"; they are {listed(list(known), 8)}.")
+        raise ValueError(f"`hypotheses`: {self.text.strip()!r} names {name!r}, which is no parameter{close}")
 
     def _refuse(self, why):
         raise ValueError(
@@ -103,7 +92,7 @@ class Expression:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             self._check(node.left, known)
             self._check(node.right, known)
-        elif isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
+        elif isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
             self._check(node.operand, known)
         elif isinstance(node, ast.Name):
             if not re.fullmatch(r"_\d+_", node.id) or int(node.id[1:-1]) >= len(self.names):
@@ -119,7 +108,7 @@ class Expression:
         if isinstance(node, ast.BinOp):
             return OPERATORS[type(node.op)](self._value(node.left, values), self._value(node.right, values))
         if isinstance(node, ast.UnaryOp):
-            return SIGNS[type(node.op)](self._value(node.operand, values))
+            return OPERATORS[type(node.op)](self._value(node.operand, values))
         if isinstance(node, ast.Name):
             return values[self.names[int(node.id[1:-1])]]
         return np.float64(node.value)
@@ -128,7 +117,7 @@ class Expression:
         """Its constant and the coefficients of its names, or None where it is not linear."""
         try:
             constant, slopes = self._linear(self.tree)
-        except _NotLinearError:
+        except ArithmeticError:
             return None
         return constant, {name: slope for name, slope in slopes.items() if slope != 0.0}
 
@@ -152,21 +141,11 @@ class Expression:
             return factor * constant, {name: factor * slope for name, slope in slopes.items()}
         if isinstance(node.op, ast.Div) and not v:
             return a / b, {name: slope / b for name, slope in u.items()}
-        raise _NotLinearError
-
-
-class _NotLinearError(Exception):
-    pass
+        raise ArithmeticError("not linear")
 
 
 def read(text: str, known: Sequence[str], groups: Sequence[str]) -> tuple[Expression, str]:
-    """θ, the left side less the right one, and "=" or one of `INEQUALITIES`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For a text that is no hypothesis.
-    """
+    """θ, the left side less the right one, and "=" or one of `INEQUALITIES`."""
     if not isinstance(text, str):
         raise TypeError(f'`hypotheses` must be texts such as "age > 0", got {text!r}.')
     hidden = text  # signs inside of names are none of the hypothesis
@@ -196,13 +175,7 @@ def density(prior: Prior, at: float) -> float:
 
 
 def prior_density(fit: Fit, theta: Expression) -> float:
-    """The prior density of θ at 0.
-
-    Raises
-    ------
-    ValueError
-        Where it is not known.
-    """
+    """The prior density of θ at 0, or a `ValueError` where it is not known."""
     asked = f"`hypotheses`: the prior density of {theta.text} at 0 is not known,"
     found = theta.linear()
     if found is None:
@@ -256,19 +229,49 @@ def density_at_zero(fit: Fit, theta: Expression, values: Mapping[str, np.ndarray
     return posterior_density(np.log(values[name] / place)) / (place * abs(slope))
 
 
-def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int) -> Estimates:
-    """See `Fit.hypothesis`."""
+def hypothesis(self: Fit, *texts: str, probability: float = 0.95, draws: int = 4_000) -> Estimates:
+    """What the posterior says of inequalities and equations of parameters.
+
+    Parameters
+    ----------
+    *texts : str
+        Such as ``"age > 0"``, ``"area[rural] < area[town]"``, ``"treated - 2 * age = 0"``: arithmetic of numbers
+        and the names in the summary, as they are or in backticks, and of effects, ``"1|clinic[3] > 0"``.
+    probability : float, default 0.95
+        Of the intervals.
+    draws : int, default 4,000
+        Of all chains together.
+
+    Returns
+    -------
+    Estimates
+        Of the left side less the right one: its mean, error and interval; "probability", that the hypothesis is
+        true; and "evidence_ratio": of < and > that over the probability of the contrary, ``inf`` where no draw is
+        there; of = the density at 0 in the posterior over that in the prior, the Bayes factor against the
+        alternative that the parameters are free, from which "probability" is for prior odds of 1. NaN, and said,
+        where 0 is so far out that fewer than 20 draws are beyond it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a text that is no such hypothesis, and an equation whose prior density is not known: of flat priors,
+        effects of groups, products of parameters, and sums with parameters whose priors are not Normal.
+
+    Examples
+    --------
+    >>> fit.hypothesis("age > 0", "treated = 0")  # doctest: +SKIP
+    """
     check_probability(probability)
     if not texts:
         raise ValueError('`hypotheses` must be one or more texts, such as "age > 0".')
-    known, groups = list(fit.priors), [g.name for g in fit.groups]
+    known, groups = list(self.priors), [g.name for g in self.groups]
     read_in = [read(text, known, groups) for text in texts]
-    natural = fit.run.constrain(fit.some_draws(count("draws", draws)))
+    natural = self.run.constrain(self.some_draws(count("draws", draws)))
     values = {name: natural[name] for name in known}
     for theta, _ in read_in:
         for name in theta.names:
             if name not in values:
-                values[name] = _effect(fit, natural, name)
+                values[name] = _effect(self, natural, name)
     found, chances, ratios, far = [], [], [], []
     for text, (theta, sign) in zip(texts, read_in, strict=True):
         with np.errstate(all="ignore"):
@@ -277,7 +280,7 @@ def hypotheses(fit: Fit, texts: tuple[str, ...], probability: float, draws: int)
             raise ValueError(f"`hypotheses`: {text!r} is not finite in {int(np.sum(~np.isfinite(drawn))):,} draws.")
         found.append(drawn)
         if sign == "=":
-            before, at_zero = prior_density(fit, theta), density_at_zero(fit, theta, values, drawn)
+            before, at_zero = prior_density(self, theta), density_at_zero(self, theta, values, drawn)
             with np.errstate(all="ignore"):
                 ratios.append(float(np.divide(at_zero, before)))
             chances.append(1.0 - 1.0 / (1.0 + ratios[-1]))

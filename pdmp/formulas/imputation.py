@@ -31,16 +31,8 @@ def check_imputed(
 ) -> None:
     """Refuse terms mi(x) without a formula of x, and the reverse.
 
-    Parameters
-    ----------
-    family : Family
-    sides : dict of str to str
-        Right sides, by parameter.
-    imputed : dict of str to str
-        Those of columns that are imputed.
-    response : str
-    environment : formulae.environment.Environment
-        Whose own function ``mi``, if there is one, is called as any other.
+    `sides` are right sides by parameter, `imputed` those of columns that are imputed. A function ``mi`` of the user's
+    code is called as any other.
     """
     if environment.namespace["mi"] is not mi:
         if imputed:
@@ -93,9 +85,7 @@ def _check_terms(described, names):
     for one in described.smooths:
         for name in names & one.names:
             raise ValueError(f"`formula`: {one.name} of the imputed column {name!r} is no term here.")
-    terms = [*described.model.common_terms]
-    terms += [part for term in described.model.group_terms for part in (term.expr, term.factor)]
-    for term in terms:
+    for term in [*described.columns, *described.factors]:
         own = [part for part in getattr(term, "components", ()) if names & set(part.var_names)]
         alone = [part for part in own if hasattr(part, "call") and part.call.callee == "mi"]
         of_group = any(term in (both.expr, both.factor) for both in described.model.group_terms)
@@ -108,13 +98,7 @@ def _check_terms(described, names):
 
 
 def read_imputed(name: str, table: Any) -> Imputed:
-    """The column of a table.
-
-    Raises
-    ------
-    ValueError
-        For a column without missing values, with too few others, or not of numbers.
-    """
+    """The column of a table; a `ValueError` for one without missing values, with too few others, or not of numbers."""
     missing = table[name].isna().to_numpy()
     if not missing.any():
         raise ValueError(f"`formula`: the column {name!r} of mi({name}) has no missing values: write {name}.")

@@ -83,18 +83,10 @@ class Inclusion(dict[str, float]):
 
 
 def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], prior: Sequence[float]) -> Inclusion:
-    """`Inclusion` of a run of a sticky process.
+    """`Inclusion` of a run of a sticky process, with draws.
 
-    Parameters
-    ----------
-    run : Run
-        With draws.
-    names : sequence of str
-        Of the columns or terms that may be 0.
-    places : sequence of int
-        A coordinate of each, whose being 0 says that the whole is.
-    prior : sequence of float
-        Prior probabilities that they are not 0.
+    `names` are those of the columns or terms that may be 0, `places` a coordinate of each, whose being 0 says that the
+    whole is, and `prior` probabilities that they are not.
     """
     places = np.asarray(places, dtype=np.int64)
     known = inclusion(run, errors=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.formulas.table import import_pandas, is_numeric
+from pdmp.formulas.table import import_pandas, is_numeric, labels_of
 
 if TYPE_CHECKING:
     from pdmp.formulas.design import Design
@@ -35,13 +35,6 @@ class Column(NamedTuple):
 class Kept:
     """Columns of a table that a formula needs, and some of its rows.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        The rows of the fit, without missing values; with the columns of the formula, offset, exposure and weights.
-    designs : sequence of Design
-        Of each formula, that of the response first.
-
     Attributes
     ----------
     rows : pandas.DataFrame
@@ -68,7 +61,7 @@ class Kept:
         fixed, grouping = (frozenset().union(*(one[kind] for one in used)) for kind in ("fixed", "groups"))
         for name in table.columns:
             if name in grouping and name not in fixed:
-                self.groupings[name] = _labels(table[name])
+                self.groupings[name] = tuple(labels_of(table[name]))
             elif name in fixed or name not in response:
                 self.columns[name] = self._of(table[name], categories.get(name))
 
@@ -96,7 +89,7 @@ class Kept:
         if levels is None and column.dtype.kind == "b":
             levels = (False, True)
         if levels is None and not is_numeric(column):  # what functions of the formula make numbers of
-            levels = _labels(column)
+            levels = tuple(labels_of(column))
         if levels is not None:
             return Column(levels, nan, nan, nan, nan, ())
         values = column.to_numpy(dtype=float)
@@ -124,9 +117,3 @@ def _joined(a, n, b, m):
         max(a.high, b.high),
         distinct if len(distinct) <= DISTINCT else (),
     )
-
-
-def _labels(column):
-    """Labels of a column in order."""
-    labels = import_pandas().factorize(column, sort=True)[1]
-    return tuple(label.item() if hasattr(label, "item") else label for label in labels)

@@ -41,6 +41,11 @@ class Total(NamedTuple):
     variance: float  #: that comes of having taken some of the rows
     spread: float  #: N times the variance of the terms: the squared error of a sum over N rows that were drawn
 
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The standard error, and what is of the choice of rows alone."""
+        return math.sqrt(max(self.spread, 0.0) + self.variance), math.sqrt(self.variance)
+
 
 def difference_estimate(values: np.ndarray, near: np.ndarray | None, rows: np.ndarray, n: int) -> Total:
     """The sum of n terms, of which those of `rows` are known, (m,), and all approximately, `near` (n,).
@@ -64,13 +69,13 @@ class Loo:
     ----------
     name : str
         Of the fit.
-    loo_i, p_i, pareto_k : ndarray, shape (m,)
+    p_i : ndarray, shape (m,)
+        p_loo of the rows.
     rows : ndarray of int, shape (m,)
     near : ndarray, shape (N,), optional
         log p(yᵢ | posterior mean) of all rows, where m < N.
     n : int
         N.
-    n_samples : int
 
     Attributes
     ----------
@@ -108,8 +113,7 @@ class Loo:
         self.name, self.loo_i, self.pareto_k, self.rows, self.near = name, loo_i, pareto_k, rows, near
         self.n_data_points, self.n_samples = n, n_samples
         total = difference_estimate(loo_i, near, rows, n)
-        self.elpd_loo, self.subsampling_se = total.value, math.sqrt(total.variance)
-        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)
+        self.elpd_loo, (self.se, self.subsampling_se) = total.value, total.errors
         self.p_loo = float(n * np.mean(p_i))
         self.good_k = min(1.0 - 1.0 / math.log10(n_samples), 0.7) if n_samples > 1 else 0.7
 
@@ -123,18 +127,17 @@ class Loo:
             f"Leave-one-out cross-validation of {self.n_data_points:,} rows, {self.n_samples:,} draws: {self.name}",
             f"elpd_loo  {self.elpd_loo:12.2f}   se {self.se:.2f}",
             f"p_loo     {self.p_loo:12.2f}",
-            *([_said(self)] if self.near is not None else []),
-            f"Pareto k: {len(self.rows) - self.bad:,} of {len(self.rows):,} are at most {self.good_k:.2f}, the largest "
-            f"is {np.max(self.pareto_k):.2f}",
         ]
+        if self.near is not None:
+            lines.append(
+                f"estimated from {len(self.rows):,} rows drawn at random, and the densities of all rows at the "
+                f"posterior mean: se² contains {self.subsampling_se:.2g}² for the choice of rows"
+            )
+        lines.append(
+            f"Pareto k: {len(self.rows) - self.bad:,} of {len(self.rows):,} are at most {self.good_k:.2f}, the largest "
+            f"is {np.max(self.pareto_k):.2f}"
+        )
         return "\n".join(lines)
-
-
-def _said(loo):
-    return (
-        f"estimated from {len(loo.rows):,} rows drawn at random, and the densities of all rows at the posterior mean: "
-        f"se² contains {loo.subsampling_se:.2g}² for the choice of rows"
-    )
 
 
 class LooDifference:
@@ -153,7 +156,6 @@ class LooDifference:
         Its standard error, from the differences of single rows, of the choice of rows included.
     subsampling_se : float
         The part of it that comes from that choice alone.
-    one, other : Loo
 
     Examples
     --------
@@ -165,8 +167,7 @@ class LooDifference:
         self.one, self.other = one, other
         near = None if one.near is None or other.near is None else one.near - other.near
         total = difference_estimate(one.loo_i - other.loo_i, near, one.rows, one.n_data_points)
-        self.elpd_difference, self.subsampling_se = total.value, math.sqrt(total.variance)
-        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)
+        self.elpd_difference, (self.se, self.subsampling_se) = total.value, total.errors
 
     def __repr__(self) -> str:
         width = max(len(self.one.name), len(self.other.name), len("difference"))
@@ -200,26 +201,65 @@ def choose_rows(fit: Fit, rows: int | None, seed: int) -> np.ndarray | None:
     return None if m == n else np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
 
 
-def loo(fit: Fit, rows: int | None, draws: int | None, seed: int) -> Loo:
-    """See `Fit.loo`."""
-    chosen, n = choose_rows(fit, rows, seed), fit.n_rows
+def loo(self: Fit, *, rows: int | None = None, draws: int | None = None, seed: int = 0) -> Loo:
+    """Leave-one-out cross-validation by Pareto-smoothed importance sampling.
+
+    Of all rows, as long as 100 draws of each chain have at most 20 million log-likelihoods: with four chains up to
+    50,000 rows. Of more rows 4,000 are drawn, and the sum over all is estimated from these and from the densities
+    of all rows at the posterior mean; what that adds to the standard error is in it, and said.
+
+    Parameters
+    ----------
+    rows : int, optional
+        How many rows are drawn; as above when omitted.
+    draws : int, optional
+        Of each chain; as many as `to_arviz` takes when omitted, or fewer, so that there are at most 20 million
+        log-likelihoods.
+    seed : int, default 0
+        Of the choice of rows, which is the same for two fits of as many rows.
+
+    Returns
+    -------
+    Loo
+        With ``elpd_loo``, ``se``, ``subsampling_se``, ``p_loo``, ``loo_i`` and ``pareto_k``; it prints as a table.
+
+    Warns
+    -----
+    UserWarning
+        Where a Pareto k is too large.
+
+    Raises
+    ------
+    ValueError
+        For more rows than there are, and for rows whose log-likelihood is not finite.
+
+    Notes
+    -----
+    The estimator of few rows is in `pdmp.formulas.loo`. It is precise where a row changes the posterior little, as
+    with many rows and few parameters; effects of groups of few rows make it less so.
+
+    Examples
+    --------
+    >>> fit.loo()  # doctest: +SKIP
+    """
+    chosen, n = choose_rows(self, rows, seed), self.n_rows
     taken = np.arange(n) if chosen is None else chosen
-    most = most_draws(fit, len(taken))
+    most = most_draws(self, len(taken))
     if most < LEAST_DRAWS and draws is None:
         raise ValueError(
-            f"`rows` = {len(taken):,}: {LEAST_DRAWS} draws of each of {fit.run.chains} chains have more than "
-            f"{NUMBERS:,} log-likelihoods; give rows={NUMBERS // (LEAST_DRAWS * fit.run.chains):,}, or draws."
+            f"`rows` = {len(taken):,}: {LEAST_DRAWS} draws of each of {self.run.chains} chains have more than "
+            f"{NUMBERS:,} log-likelihoods; give rows={NUMBERS // (LEAST_DRAWS * self.run.chains):,}, or draws."
         )
-    x = fit.run.draws(min(choose_draws(fit.run)[0], most) if draws is None else count("draws", draws))
+    x = self.run.draws(min(choose_draws(self.run)[0], most) if draws is None else count("draws", draws))
     if x.shape[0] * x.shape[1] < FEWEST:
         raise ValueError(f"loo needs {FEWEST} draws or more of all chains together, got {x.shape[0] * x.shape[1]}.")
     size = max(AT_ONCE // (x.shape[0] * x.shape[1]), 1)
-    efficiency = relative_efficiency(fit, x)
-    fit, x = fit.centred(x)
+    efficiency = relative_efficiency(self, x)
+    fit, x = self.centred(x)
     parts = [pareto_smoothed(fit, x, taken[k : k + size], efficiency) for k in range(0, len(taken), size)]
     loo_i, pareto_k, p_i = (np.concatenate(part) for part in zip(*parts, strict=True))
     near = None if chosen is None else at_mean(fit, x.mean(axis=(0, 1)))
-    name = f"{fit.formula}, {fit.family.name}"
+    name = f"{self.formula}, {self.family.name}"
     found = Loo(name, loo_i, p_i, pareto_k, taken, near, n, x.shape[0] * x.shape[1])
     if found.bad:
         warn(
@@ -265,16 +305,42 @@ def at_mean(fit: Fit, mean: np.ndarray) -> np.ndarray:
     return np.concatenate([log_likelihoods(fit, mean[None], rows)[0] for rows in blocks])
 
 
-def compare(fit: Fit, other: Fit, rows: int | None, draws: int | None, seed: int) -> LooDifference:
-    """See `Fit.compare`."""
+def compare(
+    self: Fit, other: Fit, *, rows: int | None = None, draws: int | None = None, seed: int = 0
+) -> LooDifference:
+    """How much better this fit predicts than another one of the same rows: the difference of their `loo`.
+
+    Parameters
+    ----------
+    other : Fit
+        Of the same response in the same rows, in the same order.
+    rows, draws, seed
+        As of `loo`; the same rows are drawn for both.
+
+    Returns
+    -------
+    LooDifference
+        ``elpd_difference``, positive where this fit is better, and its standard error ``se`` from the differences
+        of single rows. A difference of less than 4, or of less than twice its error, decides nothing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For another number of rows, other responses, weights, censoring or trials, a density beside probabilities,
+        such as "gaussian" and "poisson" of the same counts, and as of `loo`.
+
+    Examples
+    --------
+    >>> fit.compare(pdmp.regression("visits ~ age", table, "poisson"))  # doctest: +SKIP
+    """
     if not (hasattr(other, "observed") and hasattr(other, "loo")):
         raise TypeError(f"`other` must be another fit, got {type(other).__name__}.")
-    ours, theirs = fit.design.response, other.design.response
+    ours, theirs = self.design.response, other.design.response
     if ours != theirs:
         raise ValueError(f"`other`: the responses differ, {ours!r} and {theirs!r}.")
-    reason = fit.unlike(other)
+    reason = self.unlike(other)
     if reason is not None:
         raise ValueError(f"`other`: {reason}.")
-    if rows is None and (choose_rows(fit, None, seed) is None) != (choose_rows(other, None, seed) is None):
-        rows = min(ROWS, fit.n_rows)  # of both, as one has too many chains for all
-    return LooDifference(loo(fit, rows, draws, seed), loo(other, rows, draws, seed))
+    if rows is None and (choose_rows(self, None, seed) is None) != (choose_rows(other, None, seed) is None):
+        rows = min(ROWS, self.n_rows)  # of both, as one has too many chains for all
+    return LooDifference(*(fit.loo(rows=rows, draws=draws, seed=seed) for fit in (self, other)))

@@ -58,18 +58,8 @@ FUNCTIONS |= {
 class Expression:
     """What stands in the place of a linear predictor.
 
-    Parameters
-    ----------
-    text : str
-    parameters : tuple of str
-        Those that have a formula, in its order.
-    columns : tuple of str
-        All other names.
-    tree : ast.expr
-        In which each column is called as `called` says.
-    called : dict of str to str
-    positive : frozenset of str
-        Parameters that are above 0: powers of data with these exponents are 0 where the data are.
+    `parameters` are the names that have a formula, in its order, and `columns` all others; `called` says what a name in
+    the tree stands for. Powers of data with an exponent among the `positive` parameters are 0 where the data are.
     """
 
     text: str
@@ -147,14 +137,7 @@ class Expression:
 
 
 def read_expression(text: str, parameters: Sequence[str]) -> Expression:
-    """The right side of a formula, some of whose names are `parameters`.
-
-    Raises
-    ------
-    ValueError
-        For what is no expression of numbers, columns, parameters and functions that are known, or has not all
-        parameters.
-    """
+    """The right side of a formula, some of whose names are `parameters`; a `ValueError` for what is no expression."""
     names: list[str] = []
 
     def plain(found):
@@ -243,20 +226,7 @@ def _written(parameters):
 
 
 def nonlinear(family: Family, expression: Expression, links: Mapping[str, str]) -> Family:
-    """The family with an expression for its first linear predictor.
-
-    Parameters
-    ----------
-    family : Family
-    expression : Expression
-    links : dict of str to str
-        Those of parameters of the expression that have another than the identity.
-
-    Raises
-    ------
-    ValueError
-        For families of categories, for a link that there is not, and for a parameter that the family has too.
-    """
+    """The family with an expression for its first linear predictor; `links`: of its parameters, if not the identity."""
     if family.arrange is not None or family.is_nominal:
         raise ValueError(f"`formula`: {family.name} has no single predictor that an expression could be.")
     first, *others = family.named
@@ -324,7 +294,7 @@ def check_start(family: Family, model: Any) -> None:
     with np.errstate(all="ignore"):
         values = np.ravel(family.first_predictor(eta, observed.further))
     if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        row = int(np.argmin(np.isfinite(values)))
         raise ValueError(
             f"`formula`: the expression is {values[row]} in row {row} of those that are used, with the parameters at "
             "the means of their priors."
@@ -362,13 +332,7 @@ def advising(family: Family) -> Iterator[None]:
 
 
 def prior_of(name: str, design: Any, priors: Mapping[str, Any] | None) -> Prior:
-    """The prior of a parameter where its columns are at their means: it tells the unit of all its coefficients.
-
-    Raises
-    ------
-    ValueError
-        For a parameter without one: nothing else tells its unit.
-    """
+    """The prior of a parameter where its columns are at their means, which tells the unit of all its coefficients."""
     given = priors or {}
     term_of = {j: term for term, own in design.terms.items() for j in own}
     wanted = list(range(len(design.columns))) if design.intercept is None else [design.intercept]

@@ -17,13 +17,7 @@ NUMBERS = 4_000_000  #: in memory at a time
 
 
 def fit_pareto(tails: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shape and scale of generalised Pareto laws, (rows,) each.
-
-    Parameters
-    ----------
-    tails : ndarray, shape (n, rows)
-        What values are above the threshold, in ascending order.
-    """
+    """Shape and scale (rows,) of generalised Pareto laws of `tails` (n, rows), ascending, less the threshold."""
     n = len(tails)
     m = 30 + int(math.sqrt(n))
     grid = 1.0 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))
@@ -39,17 +33,10 @@ def fit_pareto(tails: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loo_densities(values: np.ndarray, efficiency: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """log p(yᵢ | y without i) and Pareto shapes k, (rows,) each.
+    """log p(yᵢ | y without i) and Pareto shapes k, (rows,) each, of log-likelihoods (draws, rows).
 
     Where most weights are 0 in floating point no law fits: k is infinite there, and weights are as they are. They are
-    so too, with k = 0, where the largest are all the same.
-
-    Parameters
-    ----------
-    values : ndarray, shape (draws, rows)
-        Log-likelihoods.
-    efficiency : float, default 1.0
-        Effective draws over draws.
+    so too, with k = 0, where the largest are all the same. `efficiency`: effective draws over draws.
     """
     draws, rows = values.shape
     n = tail_length(draws, efficiency)

@@ -64,22 +64,7 @@ CUTS = inside_name("cuts")
 
 
 class Together:
-    """Columns of effects that are jointly normal: those of one term, or one alone.
-
-    Parameters
-    ----------
-    columns : list of int
-        Places among the group columns.
-    groups : sequence of GroupColumn
-        Of these.
-    prefix : str
-        What names begin with.
-
-    Attributes
-    ----------
-    prior : LKJ
-        Of the correlations.
-    """
+    """Columns of effects that are jointly normal: those of one term, or one alone; `columns` are places among all."""
 
     prior: Prior = LKJ(1.0)
 
@@ -87,7 +72,7 @@ class Together:
         self.columns, self.width, self.grouping = list(columns), len(columns), groups[0].grouping
         labels = [g.label for g in groups]
         #: What correlations are called, of the pairs (1, 0), (2, 0), (2, 1), …
-        self.correlation_names = [prefix + correlation_name(labels[j], labels[i], self.grouping) for i, j in self.pairs]
+        self.correlation_names = [f"{prefix}cor({labels[j]}, {labels[i]}|{self.grouping})" for i, j in self.pairs]
         self.block = inside_name(f"{prefix}correlations of {', '.join(labels)}|{self.grouping}")
 
     @property
@@ -110,23 +95,19 @@ class Together:
 
     def partials(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
         """w (..., d (d - 1) / 2) of correlations by name."""
+        return partial_correlations(self.matrix(natural))
+
+    def matrix(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Correlations by name as matrices, (..., d, d)."""
         matrix = np.zeros((*np.shape(natural[self.correlation_names[0]]), self.width, self.width))
         matrix[..., range(self.width), range(self.width)] = 1.0
         for name, (i, j) in zip(self.correlation_names, self.pairs, strict=True):
             matrix[..., i, j] = matrix[..., j, i] = natural[name]
-        return partial_correlations(matrix)
+        return matrix
 
 
 class Imputed:
-    """Missing values of a column, which move as (x - middle) / unit.
-
-    Parameters
-    ----------
-    name : str
-    column : ndarray, shape (n,)
-        NaN where a value is missing.
-    labels : sequence
-        Of the rows.
+    """Missing values of a column, NaN, which move as (x - middle) / unit: the mean and the sd of those that there are.
 
     Attributes
     ----------
@@ -134,8 +115,6 @@ class Imputed:
         Where values are missing.
     filled : ndarray, shape (n,)
         The column with its mean in these places.
-    middle, unit : float
-        Mean and standard deviation of the values that there are.
     levels : tuple
         Labels of the rows.
     """
@@ -173,13 +152,8 @@ class Predictor:
 
     Parameters
     ----------
-    parameter : str
     prefix : str
         What the names of its coefficients begin with: "" of the first parameter, and "sigma: " of another.
-    design : Design
-    scale : Scale
-    named : Priors
-    offset : ndarray, shape (n,)
     has_cuts : bool
         Whether the family has cuts, and the predictor thus no intercept.
     weight : ndarray, shape (n,), optional
@@ -187,7 +161,6 @@ class Predictor:
 
     Attributes
     ----------
-    columns : list of str
     priors : dict of str to Prior
         In the units of the data, by their names with the prefix.
     imputes : Imputed or None
@@ -223,9 +196,7 @@ class Predictor:
         sets = design.together
         partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}
         for k, g in enumerate(design.groups):
-            column = GroupColumn(
-                *g, prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ())
-            )
+            column = g._replace(prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ()))
             warp = design.warps.get(g.name)
             if warp is not None:
                 default = column.prior
@@ -249,15 +220,9 @@ class Predictor:
     def extended(
         self, X: np.ndarray, offset: np.ndarray, groups: Sequence[GroupColumn], known: Functional
     ) -> Predictor:
-        """The same of further rows, in its units, behind those of the functional that it has in a model.
+        """The same of new rows, X with the intercept, behind those of the functional `known` that it has in a model.
 
-        Parameters
-        ----------
-        X, offset : ndarray, shapes (n, p) and (n,)
-            Of the new rows; with the intercept, whether or not it has one here.
-        groups : sequence of GroupColumn
-            Of all rows.
-        known : Functional
+        It keeps its units; `groups` are of all rows.
         """
         found = copy.copy(self)
         own = known.values[:, : len(self.columns)] / self.unit
@@ -359,10 +324,6 @@ class Predictor:
         """Effects of a group column in the units of the data, (..., groups), of coordinates by block."""
         return self.unit / self.group_scale[k] * values[self.effect_name(k)]
 
-    def slimmed(self) -> None:
-        """Without a copy of what the model has."""
-        self.X, self.slopes = self.X[:0], ()
-
 
 class WithProducts:
     """A functional and products of two, as predictions look at it."""
@@ -385,46 +346,24 @@ class Weighted(Observed):
         return self.weight * super().constant()
 
 
+@dataclass(eq=False)
 class Coding:
-    """What a model of rows reports: natural parameters in the units of the data, by the names of a formula.
+    """What a model of rows reports: natural parameters in the units of the data, by the names of a formula."""
 
-    Parameters
-    ----------
-    family : Family
-    predictors : sequence of Predictor
-    constants : sequence of str
-        Parameters without a predictor.
-    n_cuts : int
-    sizes : dict of str to int
-        Blocks of the coordinates, in order.
-    response : str
-    further : tuple of ndarray
-        Of the rows.
+    family: Family
+    predictors: list[Predictor]
+    constants: list[str]  #: parameters without a predictor
+    n_cuts: int
+    sizes: Mapping[str, int]  #: blocks of the coordinates
+    response: str
+    further: tuple  #: data of the rows
+    rows: int
+    symmetries: Sequence[Symmetry] = ()  #: of the likelihood
 
-    Attributes
-    ----------
-    symmetries : sequence of Symmetry
-        Of the likelihood.
-    """
-
-    symmetries: Sequence[Symmetry] = ()
-
-    def __init__(
-        self,
-        family: Family,
-        predictors: Sequence[Predictor],
-        constants: Sequence[str],
-        n_cuts: int,
-        sizes: Mapping[str, int],
-        response: str,
-        further: tuple,
-        rows: int,
-    ) -> None:
-        self.family, self.predictors, self.constants = family, list(predictors), list(constants)
-        self.n_cuts, self.response, self.further, self.rows = n_cuts, response, further, rows
-        self.imputed = [p.imputes for p in predictors if p.imputes is not None]
-        ends = np.cumsum([0, *sizes.values()])
-        self.places = {name: (int(ends[k]), size) for k, (name, size) in enumerate(sizes.items())}
+    def __post_init__(self) -> None:
+        self.imputed = [p.imputes for p in self.predictors if p.imputes is not None]
+        ends = np.cumsum([0, *self.sizes.values()])
+        self.places = {name: (int(ends[k]), size) for k, (name, size) in enumerate(self.sizes.items())}
         self.dim = int(ends[-1])
 
     @property
@@ -546,10 +485,7 @@ class Coding:
         return [found[name] if name in found else values[inside_name(name)] for name in self.family.parameters]
 
     def shift(self, draws: np.ndarray) -> np.ndarray:
-        """What predictors of columns in the units of the data have more than those of centred ones, where cuts have it.
-
-        Of draws (S, dim), (S,): 0 where an intercept has it.
-        """
+        """What predictors of columns as they are have more than those of centred ones, where cuts have it, (S,)."""
         p, natural = self.predictors[0], self.constrain(draws)
         slopes = [natural[name] * p.centre[j] for j, name in enumerate(p.columns)] if self.n_cuts else []
         return sum(slopes, np.zeros(len(draws)))
@@ -587,11 +523,6 @@ def correlated_sets(
     names = [g.name for g in groups]
     sets = together or [[names.index(name) for name in own] for own in dict.fromkeys(g.partners for g in groups) if own]
     return [Together(one, [groups[k] for k in one], prefix) for one in sets if len(one) > 1]
-
-
-def correlation_name(first: str, second: str, grouping: str) -> str:
-    """What the correlation of two columns of effects is called."""
-    return f"cor({first}, {second}|{grouping})"
 
 
 def _joint(*args):
@@ -659,7 +590,9 @@ def made(
         rows = _weighted(family, rows, weight)
         rows.observed = observed = Weighted(observed.family, observed.y, observed.further, observed.at, weight)
     model = sum_of_terms(p, [rows, *laws], priors, initial=initial)
-    model.reported = Coding(family, predictors, list(constants), n_cuts, sizes, response, observed.further, len(y))
+    model.reported = Coding(
+        family, list(predictors), list(constants), n_cuts, sizes, response, observed.further, len(y)
+    )
     steps = model.reported.steps() if with_groups else []
     return MonotonicEffects(model, steps) if steps else model
 
@@ -716,12 +649,7 @@ def made_for_sampling(
 ) -> SumOfTerms | MonotonicEffects | StandardisedEffects:
     """The model with effects of groups in the coordinates in which it is sampled.
 
-    Parameters
-    ----------
-    predictors, y, data
-        As of `made`.
-    common : tuple
-        All arguments of `made` but for the last two.
+    `common`: all arguments of `made` but for the last two.
     """
     base = made(*common, with_laws=False)
     sets = base.reported.effect_sets()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pdmp.engine.export import NUMBERS
+from pdmp.formulas import predictive_checks
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import FamilyFit
-from pdmp.formulas.predictive_checks import PredictiveCheck
 from pdmp.models.priors import CORRELATION, FLAT, GAMMA, HALF_NORMAL, HALF_STUDENT_T, NORMAL, STUDENT_T
 from pdmp.native.arguments import count
 
@@ -34,14 +34,7 @@ def draw_prior(kind: int, numbers: np.ndarray, n: int, rng: np.random.Generator)
 
 
 class PriorDraws:
-    """Independent draws of the prior in place of a run, one chain, the same ones whenever they are asked for.
-
-    Parameters
-    ----------
-    fit : Fit
-        Which takes natural parameters to coordinates of its model.
-    seed : int, optional
-    """
+    """Independent draws of the prior in place of a run, one chain, the same ones whenever they are asked for."""
 
     chains = 1
 
@@ -84,7 +77,8 @@ class Prepared(Fit):
     """A regression that was not sampled, what ``pdmp.regression(..., sample=False)`` returns; it prints its priors.
 
     Its draws are those of the prior, so that `predict`, `conditional_effects`, `contrasts`, `slopes`, `to_dataframe`
-    and `pp_check` say what the priors expect.
+    and `pp_check`, which `prior_predictive` is, say what the priors expect. A flat prior has no draws, and `select`
+    leaves none either.
 
     Parameters
     ----------
@@ -128,34 +122,7 @@ class Prepared(Fit):
         """Sample it, with the options that `pdmp.regression` was given."""
         return self._sampled()
 
-    def prior_predictive(
-        self,
-        kind: str | None = None,
-        *,
-        by: str | None = None,
-        statistic: str | Callable[[np.ndarray], float] = "mean",
-        probability: float = 0.95,
-        draws: int = 200,
-        seed: int | None = None,
-    ) -> PredictiveCheck:
-        """Responses that the priors expect, beside those observed.
-
-        Parameters
-        ----------
-        kind, by, statistic, probability, draws, seed
-            As of `Fit.pp_check`.
-
-        Returns
-        -------
-        PredictiveCheck
-            ``.replicated`` has the draws, (draws, n).
-
-        Raises
-        ------
-        ValueError
-            For a flat prior, which has no draws, and with `select`.
-        """
-        return self.pp_check(kind, by=by, statistic=statistic, probability=probability, draws=draws, seed=seed)
+    prior_predictive = predictive_checks.pp_check  #: of responses that the priors expect
 
     def to_arviz(self, n: int | None = None, seed: int | None = None) -> Any:
         """Draws of the prior for ArviZ: parameters, "prior", responses, "prior_predictive", and "observed_data".
@@ -173,7 +140,7 @@ class Prepared(Fit):
 
         n = count("n", 500 if n is None else n)
         x = self.run.draws(n)
-        groups: dict[str, Any] = {"prior": {k: v for k, v in self.run.constrain(x).items()}}
+        groups: dict[str, Any] = {"prior": dict(self.run.constrain(x))}
         if n * self.n_rows <= NUMBERS and "censored" not in self.beside:
             y = self.predicted(x[0], None, "response", "error", np.random.default_rng(seed))
             groups["prior_predictive"] = {self.design.response: y[None]}

@@ -25,16 +25,17 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdmp.data.formats import is_number, listed
-from pdmp.formulas.table import import_pandas, numbers, places
+from pdmp.formulas.table import import_pandas, labels_of, numbers, places
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
 from pdmp.models.priors import Gamma, Normal, Prior
+from pdmp.models.regressions.mixed import GroupColumn
 
 MOST = 10_000  #: functions of a curve
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
@@ -66,24 +67,14 @@ class Said(NamedTuple):
         return {*self.columns, *([self.by] if self.by else [])}
 
 
-class Part(NamedTuple):
-    """Normal effects of a smooth, as `pdmp.formulas.design.Groups`: of each row all of them, times `value`."""
-
-    name: str
-    grouping: str  #: the name: so smooths are told from groups
-    levels: tuple
-    level: np.ndarray  #: (1, K)
-    value: np.ndarray  #: (n, K)
+def effects_of(names: Iterable[str], values: Iterable[np.ndarray]) -> list[GroupColumn]:
+    """Effects of smooths of these names, numbered from 1: each row has all of them, times its values (n, K)."""
+    pairs = [(name, value, np.arange(value.shape[1])) for name, value in zip(names, values, strict=True)]
+    return [GroupColumn(name, name, tuple((at + 1).tolist()), at[None], value, None) for name, value, at in pairs]
 
 
 def taken_out(formula: str) -> tuple[str, tuple[Said, ...]]:
-    """A formula without its smooths, and these.
-
-    Raises
-    ------
-    ValueError
-        For a smooth in a product or another term, and for what it cannot be given.
-    """
+    """A formula without its smooths, and these; a `ValueError` for one in a product or another term."""
     left, tilde, right = formula.partition("~")
     kept, found, alone = [], [], []  # `alone`: what stands in a * besides
     for sign, piece in pieces_between(right):
@@ -185,14 +176,8 @@ class Warp(NamedTuple):
 class By:
     """What the functions of a smooth are multiplied by: 1, a number, or of each level of a category whether it is it.
 
-    Attributes
-    ----------
-    levels : tuple
-        Of the category, the first one first; ``(None,)`` without one.
-    names : list of str
-        Of the smooth, of each level that has one.
-    is_slope : bool
-        Whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x.
+    `levels` are those of the category, the first one first, ``(None,)`` without one; `names` those of the smooth at
+    each; `is_slope` is whether `by` is a number z that the curve is multiplied by: a slope of z that changes with x.
     """
 
     def __init__(self, said: Said, table: Any) -> None:
@@ -201,8 +186,7 @@ class By:
             column, types = table[said.by], import_pandas().api.types
             self.is_slope = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
             if not self.is_slope:
-                labels = import_pandas().factorize(column, sort=True)[1]
-                self.levels = tuple(getattr(label, "item", lambda label=label: label)() for label in labels)
+                self.levels = tuple(labels_of(column))
         self.own = self.levels[1:] if said.is_difference and self.levels != (None,) else self.levels
         self.names = [self._called(level) for level in self.own]
 
@@ -213,13 +197,7 @@ class By:
         return f"{name}[{level}]" if self.said.kind == "mo" else name.replace("by=", "", 1)[:-1] + f"={level})"
 
     def values(self, table: Any, asked: str) -> list[np.ndarray]:
-        """Columns (n, 1), one for each name.
-
-        Raises
-        ------
-        ValueError
-            For an unseen level.
-        """
+        """Columns (n, 1), one for each name."""
         if self.said.by is None:
             return [np.ones((len(table), 1))]
         if self.is_slope:
@@ -231,10 +209,18 @@ class By:
         return [(given == level).astype(float)[:, None] for level in self.own]
 
 
-class Process:
-    """A Gaussian process of one or two columns, by products of sines on an interval or a square around the data."""
+class Curve:
+    """Base of smooths: a smooth of the rows of a fit, and of further tables with the same functions."""
 
-    columns: tuple = ()
+    columns: Sequence[str] = ()  #: coefficients
+    warps: Mapping[str, Warp] = MappingProxyType({})
+
+    def _read(self, table, asked):
+        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
+
+
+class Process(Curve):
+    """A Gaussian process of one or two columns, by products of sines on an interval or a square around the data."""
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by = said, By(said, table)
@@ -255,10 +241,7 @@ class Process:
         laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
         self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
 
-    def _read(self, table, asked):
-        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
-
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """No columns, and the effects, of a table."""
         u, c = (self._read(table, asked) - self.middle) / self.half, self.said.c
         beyond = np.abs(u).max(axis=0) > c
@@ -270,17 +253,11 @@ class Process:
                 f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
             )
         value = np.prod(np.sin(self.roots * (u[:, None] + c)) / math.sqrt(c), axis=2)
-        places = np.arange(len(self.roots))
-        return np.zeros((len(u), 0)), [
-            Part(name, name, tuple((places + 1).tolist()), places[None], value * inside)
-            for name, inside in zip(self.by.names, self.by.values(table, asked), strict=True)
-        ]
+        return np.zeros((len(u), 0)), effects_of(self.by.names, [value * one for one in self.by.values(table, asked)])
 
 
-class Monotonic:
+class Monotonic(Curve):
     """A monotonic effect of whole numbers, or of an ordered category; times a number, or for levels of a category."""
-
-    columns: tuple = ()
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by, self.labels, column = said, By(said, table), None, table[said.columns[0]]
@@ -318,33 +295,15 @@ class Monotonic:
             raise ValueError(f"{asked}: {name!r} has levels that the data of the fit have not, which are {known}.")
         return x
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """No columns, and the steps up to the level of each row."""
         x, steps = self._read(table, asked), np.arange(1, self.high - self.low + 1)
         value = np.clip(x[:, None] - self.low - steps + 1.0, 0.0, 1.0)
-        return np.zeros((len(x), 0)), [
-            Part(name, name, tuple(steps.tolist()), (steps - 1)[None], value * inside)
-            for name, inside in zip(self.warps, self.by.values(table, asked), strict=True)
-        ]
+        return np.zeros((len(x), 0)), effects_of(self.warps, [value * one for one in self.by.values(table, asked)])
 
 
 class Basis:
-    """A thin-plate regression spline of one or two columns, without its constant.
-
-    Parameters
-    ----------
-    x : ndarray, shape (n, d)
-    k : int
-        Functions, the constant and the d linear ones included.
-    basis : {"tp", "cr"}
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    ValueError
-        For fewer distinct values than functions.
-    """
+    """A thin-plate regression spline of x (n, d) by k functions: d are linear, and the constant one is left out."""
 
     def __init__(self, x: np.ndarray, k: int, basis: str, name: str) -> None:
         self.centre, self.scale = x.mean(axis=0), float(np.sqrt(np.mean(x.var(axis=0)))) or 1.0
@@ -388,23 +347,11 @@ class Basis:
         return self._between((x - self.centre) / self.scale) @ self.by
 
 
-class Smooth:
-    """A smooth of the rows of a fit, and of further tables with the same functions.
+class Smooth(Curve):
+    """A spline, or the product of two.
 
-    Parameters
-    ----------
-    said : Said
-    table : pandas.DataFrame
-
-    Attributes
-    ----------
-    columns : list of str
-        Of the coefficients.
-    by : By
-        Of a number z, the mean of the curve over the rows of the fit is the coefficient of z.
+    Of a number z in `by`, the mean of the curve over the rows of the fit is the coefficient of z.
     """
-
-    warps: Mapping[str, Warp] = MappingProxyType({})
 
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by = said, By(said, table)
@@ -420,9 +367,6 @@ class Smooth:
         self.columns = [f"{own}.{name}" for own in self.by.names for name in names]
         self.parts = [f"{own}{one}" for own in self.by.names for one in bent]
 
-    def _read(self, table, asked):
-        return np.column_stack([numbers(table, name, asked) for name in self.said.columns])
-
     def _functions(self, x):
         """Those without a penalty, (n, p), and those of effects by what they are called."""
         if self.said.kind == "s":
@@ -436,14 +380,8 @@ class Smooth:
         }
         return np.hstack([one, two, one * two]), bent
 
-    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[Part]]:
-        """Columns (n, p) of the coefficients, and the effects, of a table.
-
-        Raises
-        ------
-        ValueError
-            For an unseen level of the category `by`.
-        """
+    def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
+        """Columns (n, p) of the coefficients, and the effects, of a table."""
         linear, bent = self._functions(self._read(table, asked))
         whole = [linear - self.means[0]]
         whole += [
@@ -453,20 +391,16 @@ class Smooth:
         if self.by.is_slope:
             whole[0] = np.hstack([np.ones((len(linear), 1)), whole[0]])
         X = np.hstack([one * whole[0] for one in inside])
-        values = [one * part for one, part in itertools.product(inside, whole[1:])]
-        return X, [
-            Part(name, name, tuple(range(1, value.shape[1] + 1)), np.arange(value.shape[1])[None], value)
-            for name, value in zip(self.parts, values, strict=True)
-        ]
+        return X, effects_of(self.parts, [one * part for one, part in itertools.product(inside, whole[1:])])
 
 
-def smooth_of(said: Said, table: Any) -> Smooth | Process | Monotonic:
+def smooth_of(said: Said, table: Any) -> Curve:
     """The smooth of the rows of a table."""
     return {"gp": Process, "mo": Monotonic}.get(said.kind, Smooth)(said, table)
 
 
 def is_smooth(group: Any) -> bool:
-    """Whether effects are those of a smooth, and of no groups."""
+    """Whether effects are those of a smooth, which have its name for a grouping, and of no groups."""
     return group.name == group.grouping
 
 

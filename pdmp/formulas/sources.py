@@ -19,23 +19,8 @@ from typing import Any, NamedTuple
 
 from pdmp.data.formats import layout
 from pdmp.engine import requirements, run
-from pdmp.engine.executors import (
-    LOST_WORKERS,
-    LOST_WORKERS_BY_NAME,
-    Segments,
-    Watch,
-    check_executor,
-    workers_of,
-)
-from pdmp.formulas.table import (
-    MISSING,
-    check_repeated,
-    import_pandas,
-    is_parquet,
-    not_utf8,
-    one_line,
-    unchanged,
-)
+from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Segments, Watch, check_executor, workers_of
+from pdmp.formulas.table import MISSING, check_repeated, import_pandas, is_parquet, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
@@ -55,17 +40,7 @@ class Source(NamedTuple):
 
 
 def open_source(data: Any) -> Source | None:
-    """The parts of what is read in batches: a folder, a glob, a large file or a Dask DataFrame; None for other data.
-
-    Raises
-    ------
-    ImportError
-        Without pyarrow.
-    FileNotFoundError
-        For a folder or a glob without Parquet files.
-    ValueError
-        For a folder of folders, or what cannot be read.
-    """
+    """The parts of what is read in batches: a folder, a glob, a large file or a Dask DataFrame; None for other data."""
     if hasattr(data, "to_delayed") and hasattr(data, "npartitions"):
         columns = [str(name) for name in data.columns]
         return Source(tuple(data.to_delayed()), columns, "the Dask DataFrame", None, (data.index.name,))
@@ -189,10 +164,7 @@ def _other_type(path, stream, error):
 def kinds_of(part: Any, names: list[str], types: Mapping[str, str]) -> dict[str, str]:
     """What columns of a CSV file are, "string", "bool" or "number"; nothing of other parts, and of empty columns.
 
-    Raises
-    ------
-    OtherType
-        For a column with hexadecimal numbers: these are text, as pandas reads them, and Arrow makes numbers of them.
+    `OtherType` for one with hexadecimal numbers: these are text, as pandas reads them, and Arrow makes numbers of them.
     """
     if not isinstance(part, (str, os.PathLike)):
         return {}
@@ -265,13 +237,7 @@ _SHOWN: list[Passes] = []  #: the pass of this process whose rows are counted as
 
 
 class Passes:
-    """A bar for each pass over the rows.
-
-    Parameters
-    ----------
-    progress : bool, default False
-        Whether to show them; by default on a terminal and in a notebook.
-    """
+    """A bar for each pass over the rows; `progress` None shows them on a terminal and in a notebook."""
 
     def __init__(self, progress: bool | None = False) -> None:
         self._wanted, self._bar = run.wants_bar(progress), None
@@ -295,12 +261,7 @@ class Passes:
 
 
 class Here:
-    """Passes in this process.
-
-    Parameters
-    ----------
-    passes : Passes, optional
-    """
+    """Passes in this process."""
 
     def __init__(self, passes: Passes | None = None) -> None:
         self.passes = passes or Passes()
@@ -323,13 +284,7 @@ class Here:
 
 
 class Workers:
-    """Passes on the workers of a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    passes : Passes, optional
-    """
+    """Passes on the workers of a Dask cluster."""
 
     def __init__(self, client: Any, passes: Passes | None = None) -> None:
         self._client, self.passes, self._had = client, passes or Passes(), False
@@ -353,19 +308,7 @@ class Workers:
         return workers
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
-        """As for `Here`.
-
-        Raises
-        ------
-        ValueError
-            If there are no workers at the first pass.
-        FileNotFoundError
-            If a worker cannot open the folder.
-        RuntimeError
-            If a task has lost worker after worker, or the cluster its scheduler, or for long all workers.
-        SamplingError
-            If a worker has another version of what computes.
-        """
+        """As for `Here`; a `RuntimeError` if a task has lost worker after worker, or for long all workers."""
         import cloudpickle
 
         # The scheduler keeps what made it, so that it survives the workers that have it. Functions and values of a

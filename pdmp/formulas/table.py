@@ -44,26 +44,9 @@ def import_formulae(module: str) -> Any:
 
 
 def read_table(data: Any, asked: str = "`data`", as_text: Sequence[str] = ()) -> Any:
-    """A pandas.DataFrame of what was given.
+    """A pandas.DataFrame of a table, of pandas or a package that it or narwhals knows, a dict of columns or a path.
 
-    Parameters
-    ----------
-    data : pandas.DataFrame, other table, dict of str to array_like, or path
-        A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
-        file.
-    asked : str, default "`data`"
-        What messages call it.
-    as_text : sequence of str, default ()
-        Columns of a CSV file that hold text, even if each of it is a number.
-
-    Raises
-    ------
-    TypeError
-        For anything else.
-    ValueError
-        For a table without rows, or with two columns of one name, or a file that changes while it is read.
-    FileNotFoundError
-        If there is no such file.
+    `asked` is what messages call it; `as_text` columns of a CSV file that hold text, even if each of it is a number.
     """
     pandas = import_pandas()
     if isinstance(data, (str, os.PathLike)):
@@ -231,6 +214,16 @@ def _from_any(data, asked):
         ) from None
 
 
+def plain(label: Any) -> Any:
+    """A label as Python has it: a number of NumPy as one of Python's."""
+    return label.item() if hasattr(label, "item") else label
+
+
+def labels_of(column: Any) -> list:
+    """Different values of a column, in the order of a category of pandas, else sorted."""
+    return [plain(label) for label in import_pandas().factorize(column, sort=True)[1]]
+
+
 def places(labels: Sequence, *columns: Any) -> np.ndarray:
     """The position of each row's label among `labels`, -1 where it is none of them, as int32.
 
@@ -273,9 +266,7 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
                 f"{asked} names {name!r}, which is the index of the rows of {where}, not a column: make it one by "
                 "`reset_index()`."
             )
-        close = did_you_mean(name, known)
-        if close == ".":
-            close = f"; it has {listed(known, 8)}."
+        close = did_you_mean(name, known, f"; it has {listed(known, 8)}.")
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 
 
@@ -310,13 +301,7 @@ def weigh(table: Any, weights: str | None) -> np.ndarray:
 def complete_rows(
     table: Any, names: Iterable[str], asked: str = "`data`", imputed: Iterable[str] = (), weights: str | None = None
 ) -> tuple[Any, list[str]]:
-    """The rows with a weight above 0 in which none of these columns but `imputed` is missing; what was left out.
-
-    Raises
-    ------
-    ValueError
-        If no row is left.
-    """
+    """The rows with a weight above 0 in which none of these columns but `imputed` is missing; what was left out."""
     names = [name for name in table.columns if name in set(names)]
     idle = weigh(table, weights)
     if len(names) < len(table.columns):  # `table[names]` would be a copy
@@ -357,13 +342,7 @@ def with_truth_values(table: Any) -> Any:
 
 
 def numbers(table: Any, name: str, asked: str) -> np.ndarray:
-    """A column as floats, or a `ValueError` that names it.
-
-    Raises
-    ------
-    ValueError
-        For text, or values that are not finite.
-    """
+    """A column as floats, or a `ValueError` that names it: for text, and values that are not finite."""
     try:
         refuse_unreal("", table[name])
     except ValueError as error:
@@ -377,9 +356,14 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
         )
         raise ValueError(f"{asked}: the column {name!r} must hold numbers{labels}") from None
     if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")
+        row = table.index[np.argmin(np.isfinite(values))]
+        raise ValueError(f"{asked}: the column {name!r} is not finite in row {row}.")
     return values
+
+
+def weights_of(table: Any, roles: Mapping[str, str | None]) -> np.ndarray | None:
+    """Of the rows, or None where no column of `weights` was given."""
+    return None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
 
 
 def linear_offset(table: Any, offset: str | None, exposure: str | None) -> np.ndarray:

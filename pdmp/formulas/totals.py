@@ -36,19 +36,15 @@ class Totals(NamedTuple):
     value_square: np.ndarray  #: their mean squares
     sizes: list[np.ndarray]  #: by group column, how many rows each group has
 
-    @classmethod
-    def of(cls, design: Any, y: np.ndarray, offset: np.ndarray, weight: np.ndarray | None) -> Totals:
-        """Of a table in memory."""
-        X, values = design.X, [whole(g) for g in design.groups]
-        with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
-            return cls._of(design, X, values, y, offset, weight)
-
     @staticmethod
     def _of_column(column, weight):
         return mean_of(column, weight), sd_of(column, weight), max(-column.min(), column.max())
 
     @classmethod
-    def _of(cls, design, X, values, y, offset, weight):
+    @np.errstate(over="ignore", invalid="ignore")  # columns that are too large are refused by their `largest`
+    def of(cls, design: Any, y: np.ndarray, offset: np.ndarray, weight: np.ndarray | None) -> Totals:
+        """Of a table in memory."""
+        X, values = design.X, [whole(g) for g in design.groups]
         # One by one, and contiguous: of all at once it would be another table.
         columns = [cls._of_column(np.ascontiguousarray(X[:, j]), weight) for j in range(X.shape[1])]
         mean, sd, largest = np.array(columns).reshape(-1, 3).T

@@ -17,11 +17,11 @@ from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.formulas.beside import columns_beside, without_gaps
 from pdmp.formulas.smooths import is_smooth
-from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
+from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.models.regressions.mixed import GroupColumn
 
 if TYPE_CHECKING:
-    from pdmp.formulas.design import Design, Groups
+    from pdmp.formulas.design import Design
     from pdmp.formulas.fit import Fit
 
 #: Options of a run that are not those of the next one: they are of its coordinates, or of its file.
@@ -52,15 +52,6 @@ class Origin(NamedTuple):
         return {name: value for name, value in self.options.items() if value is not None}
 
 
-class Added(NamedTuple):
-    """Rows that are added to one linear predictor."""
-
-    design: Design  #: of all rows, whose `X` is of the new ones
-    X: np.ndarray
-    offset: np.ndarray
-    groups: list[GroupColumn]  #: of all rows
-
-
 def read_further(fit: Fit, data: Any, origin: Origin, designs: Mapping[str, Design]) -> tuple[Any, list[str]]:
     """The new rows without missing values, and notes on them."""
     table = without_gaps(read_table(data, "`new`"), fit.beside)
@@ -75,8 +66,8 @@ def read_further(fit: Fit, data: Any, origin: Origin, designs: Mapping[str, Desi
 
 def added_to(
     design: Design, groups: Sequence[GroupColumn], table: Any, roles: Mapping[str, str | None] | None
-) -> tuple[Added, list[str]]:
-    """The new rows of one predictor behind those that it has, and a note on new groups.
+) -> tuple[Design, np.ndarray, np.ndarray, list[GroupColumn], list[str]]:
+    """A design of all rows, columns and offset of the new ones, group columns of all, and a note on new groups.
 
     `roles`: columns that are added to the predictor, of the first one.
     """
@@ -84,26 +75,17 @@ def added_to(
     X, offset, new = design.new(table)
     if roles is not None:
         offset = offset + linear_offset(table, roles["offset"], roles["exposure"])
-    joined, notes = [joined_groups(*pair) for pair in zip(groups, new, strict=True)], {}
+    joined, notes = [], {}
     for g, one in zip(groups, new, strict=True):
-        if len(one.levels) > len(g.levels):
-            more = len(one.levels) - len(g.levels)
+        level = g.level if is_smooth(one) else np.concatenate([g.level, one.level])
+        value = np.concatenate([g.value, one.value])
+        joined.append(g._replace(levels=one.levels, level=level, value=value, rows=None))
+        more = len(one.levels) - len(g.levels)
+        if more > 0:
             notes[g.grouping] = (
                 f"{more:,} groups of {g.grouping} are new" if more > 1 else f"a group of {g.grouping} is new"
             )
-    return Added(design, X, offset, joined), list(notes.values())
-
-
-def joined_groups(before: GroupColumn, new: Groups) -> GroupColumn:
-    """A group column of all rows."""
-    level = before.level if is_smooth(new) else np.concatenate([before.level, new.level])
-    value = np.concatenate([before.value, new.value])
-    return before._replace(levels=new.levels, level=level, value=value, rows=None)
-
-
-def further_weights(table: Any, roles: Mapping[str, str | None]) -> np.ndarray | None:
-    """Of the new rows, or None."""
-    return None if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+    return design, X, offset, joined, list(notes.values())
 
 
 def padded(natural: Mapping[str, np.ndarray], groups: Sequence[GroupColumn], prefix: str = "") -> dict[str, np.ndarray]:

@@ -57,6 +57,8 @@ BESIDE = {
 }
 #: What stands there and is an argument of `pdmp.regression`.
 ARGUMENTS = {"weights": "weights", "rate": "exposure"}
+#: Names and texts, within which letters have no meaning.
+QUOTED = r"`[^`]*`|'[^']*'|\"[^\"]*\""
 PROPORTIONS = ("p", "prop", "proportion")  #: of formulae: k of n
 
 
@@ -76,13 +78,7 @@ def split(formula: str) -> tuple[str, str]:
 
 
 def read_response(text: str) -> Response:
-    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, and columns.
-
-    Raises
-    ------
-    ValueError
-        For what else stands behind the bar, or what has another name here.
-    """
+    """The left side: ``p(k, n)``, ``k | trials(n)``, ``y | cens(c)``, ``y | se(s)``, ``y | weights(w)``, or y."""
     own, bar, rest = text.partition("|")
     own, data, roles, sigma = own.strip(), {}, {}, False
     called = read_call(own)
@@ -156,21 +152,10 @@ def keywords(given: Iterable[str]) -> list[tuple[str, str]]:
 def translated(text: str, columns: Iterable[str] | None = None, used: Sequence[str] = ()) -> str:
     """One side of a formula as it is described: ``Q("a b")`` in backticks, ``.`` written out, and ``**`` for ``^``.
 
-    Parameters
-    ----------
-    text : str
-    columns : iterable of str, optional
-        Of the table, where they are known.
-    used : sequence of str
-        Columns that ``.`` does not stand for, such as the response.
-
-    Raises
-    ------
-    ValueError
-        For a ``.`` of a table whose columns are not known.
+    `columns` are those of the table, where they are known; ``.`` does not stand for the `used` ones, as the response.
     """
     text = re.sub(r"\bQ\(\s*(['\"])(.+?)\1\s*\)", r"`\2`", text)
-    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
+    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
     for k in range(0, len(pieces), 2):
         pieces[k] = pieces[k].replace("^", "**")
         pieces[k] = re.sub(r",\s*(Sum|Treatment)\s*\)", r", \1())", pieces[k])  # as C(x, Sum) is written elsewhere
@@ -192,14 +177,10 @@ WRITTEN |= {ast.BitOr: "np.logical_or(x, z)"}
 def bracketed(text: str) -> str:
     """A formula with brackets around powers in its functions, where formulae does not read them as Python and R do.
 
-    It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square.
-
-    Raises
-    ------
-    ValueError
-        For two comparisons in a row, of which it takes the first result for a number, and operators that it has not.
+    It takes ``-x**2`` for the square of -x, and ``x**2**3`` for the cube of a square. Refused are two comparisons in a
+    row, of which it takes the first result for a number, and operators that it has not.
     """
-    marked = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", lambda found: "x" * len(found.group()), text)
+    marked = re.sub(QUOTED, lambda found: "x" * len(found.group()), text)
     names = re.sub(r"(?<![\w.])[^\W\d][\w.]*", lambda found: "x" * len(found.group()), re.sub(r"\s", " ", marked))
     added, end = [], 0
     for found in re.finditer(r"(?<=[\w.])\s*\(|\{", marked):
@@ -238,8 +219,8 @@ class Bar(NamedTuple):
 
 def bars(text: str) -> tuple[str, list[Bar]]:
     """A formula as formulae reads it, with ``|`` for ``||``, and its effects of groups."""
-    pieces = re.split(r"(`[^`]*`|'[^']*'|\"[^\"]*\")", text)  # names and texts as they are, at odd places
-    marked = "".join(piece if k % 2 == 0 else "_" * len(piece) for k, piece in enumerate(pieces))
+    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
+    marked = re.sub(QUOTED, lambda quoted: "_" * len(quoted.group()), text)
     found, opened = [], []  # of each open bracket: where, whether of a call, and the bar in it
     for k, letter in enumerate(marked):
         if letter == "(":
@@ -306,7 +287,7 @@ def check_words(text: str, environment: Any) -> None:
 
 def check_spaces(text: str, columns: Iterable[str] | None) -> None:
     """Refuse a column whose name has spaces and stands without backticks."""
-    plain = " ".join(re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "``", text).split())
+    plain = " ".join(re.sub(QUOTED, "``", text).split())
     for name in columns or ():
         if re.fullmatch(r"\w+( \w+)+", name) and re.search(rf"(?<![\w.]){name}(?!\w)", plain):
             raise ValueError(f"`formula`: the name of the column {name!r} has spaces: write it in backticks, `{name}`.")
@@ -339,15 +320,25 @@ def read_call(text: str) -> tuple[str, list[str]] | None:
 
 def pieces_between(text: str) -> list[tuple[str, str]]:
     """What stands between + and - that are in no brackets and no names, each with the sign before it."""
-    found, depth, quoted = [["+", ""]], 0, False
+    return [(sign or "+", piece.strip()) for sign, piece in _between(text, "+-") if piece.strip()]
+
+
+def parts_between(text: str, mark: str) -> list[str]:
+    """A text between marks that are in no brackets and no names."""
+    return [part for _, part in _between(text, mark)]
+
+
+def _between(text, marks):
+    """Pieces of a text between marks that are in no brackets and no names, each with the mark before it."""
+    found, depth, quoted = [["", ""]], 0, False
     for letter in text:
         quoted ^= letter == "`"
         depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter in "+-" and depth == 0 and not quoted:
+        if letter in marks and depth == 0 and not quoted:
             found.append([letter, ""])
         else:
             found[-1][1] += letter
-    return [(sign, piece.strip()) for sign, piece in found if piece.strip()]
+    return found
 
 
 def _end(text, first):
@@ -358,16 +349,3 @@ def _end(text, first):
         if depth == 0:
             return k + 1
     return len(text)
-
-
-def parts_between(text: str, mark: str) -> list[str]:
-    """A text between marks that are in no brackets and no names."""
-    parts, depth, quoted = [""], 0, False
-    for letter in text:
-        quoted ^= letter == "`"
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == mark and depth == 0 and not quoted:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts

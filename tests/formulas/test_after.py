@@ -15,7 +15,9 @@ import pdmp
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
+from pdmp.formulas.predictors import Together
 from pdmp.models.priors import LKJ
+from pdmp.models.regressions.mixed import GroupColumn
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -151,13 +153,10 @@ def test_effects_of_groups_by_choice():
 
 
 def test_correlations_of_three_columns_stand_in_their_places():
-    from pdmp.formulas.fit import _correlations
-
     values = {("1", "x"): [0.1, -0.2], ("1", "log(w)"): [0.3, 0.4], ("x", "log(w)"): [-0.5, 0.6]}
-    natural = {f"mu: cor({a}, {b}|g)": np.array(value) for (a, b), value in values.items()} | {
-        "mu: 1|g": np.zeros((2, 5))
-    }
-    found = _correlations(natural, "mu: ", ("1|g", "x|g", "log(w)|g"), "g")
+    natural = {f"mu: cor({a}, {b}|g)": np.array(value) for (a, b), value in values.items()}
+    columns = [GroupColumn(name, "g", (), None, None, None) for name in ("1|g", "x|g", "log(w)|g")]
+    found = Together([0, 1, 2], columns, "mu: ").matrix(natural)
     wanted = (
         [[1.0, 0.1, 0.3], [0.1, 1.0, -0.5], [0.3, -0.5, 1.0]],
         [[1.0, -0.2, 0.4], [-0.2, 1.0, 0.6], [0.4, 0.6, 1.0]],

@@ -477,7 +477,9 @@ def fitted(formula, family, data=None, **roles):
     kept = Kept(data, list(designs.values()))
     x = near(model, 4)
     columns = {name: roles[name] for name in ("offset", "exposure")}
-    fit = FamilyFit(asked, family, model, Frozen(x), designs, kept, priors, notes, columns)
+    given = designs[family.named[0]], priors, notes, columns, asked.response.data
+    fit = FamilyFit(asked.formula, family, model, Frozen(x), *given)
+    fit.designs, fit.kept = designs, kept
     return fit, model.constrain(x)
 
 

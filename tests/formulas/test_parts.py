@@ -303,12 +303,12 @@ def test_totals_of_blocks(constant, tmp_path, monkeypatch):
     roles = {"offset": "x", "exposure": "e", "weights": "h"}
     described = fitting.describe(f"c ~ {constant}w + np.log(e) + (1 + w | g)")
     source = sources.open_source(folder_of(data, tmp_path / "t", (0, 7, 8, len(data))))
-    found = batches.read_in_batches(source, described, "count", roles, environment)
+    _, rows, totals, _ = batches.read_in_batches(source, described, "count", roles, environment)
     design = Design(fitting.describe(described.formula), data, environment)
     offset = (data.x + np.log(data.e)).to_numpy()
     wanted = Totals.of(design, data.c.to_numpy(float), offset, data.h.to_numpy(float))
-    assert len(blocks.spans(found.totals.rows, found.rows.width)) > 2
-    for name, value, same in zip(Totals._fields, found.totals, wanted, strict=True):
+    assert len(blocks.spans(totals.rows, rows.width)) > 2
+    for name, value, same in zip(Totals._fields, totals, wanted, strict=True):
         assert np.allclose(value, same, rtol=1e-12), name
     monkeypatch.setattr(threads, "CHUNK", 8)
     monkeypatch.setattr(threads, "WHOLE", 4)  # products of several pieces of the rows, by threads

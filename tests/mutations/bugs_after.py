@@ -29,7 +29,7 @@ BUGS = [
     for name, file, old, new, test in [
         ("the first rows are kept", KEPT, "np.sort(np.random.default_rng(0).choice(n, ROWS, replace=False)) if n > ROWS else np.arange(n)", "np.arange(min(n, ROWS))", "test_averages_over_some_of_the_rows"),
         ("checks: the groups of other rows", CHECKS, "kept.places if len(kept.places) < len(y) else None", "np.arange(len(groups))", "test_checks_of_some_of_the_rows"),
-        ("loo: the error is of the choice of rows alone", LOO, "        self.se = math.sqrt(max(total.spread, 0.0) + total.variance)\n        self.p_loo", "        self.se = self.subsampling_se\n        self.p_loo", "test_loo_by_hand"),
+        ("loo: the error is of the choice of rows alone", LOO, "return math.sqrt(max(self.spread, 0.0) + self.variance), math", "return math.sqrt(self.variance), math", "test_loo_by_hand"),
         ("predictive draws of chains in turn", EXPORTED, "y.reshape(chains, draws, -1)", "y.reshape(draws, chains, -1).swapaxes(0, 1)", "test_predictive_draws_stand_by_chain_and_draw"),
     ]
 ]  # fmt: skip

@@ -38,7 +38,7 @@ BUGS = [
         ("a new table has its own means", SMOOTHS, "whole = [linear - self.means[0]]", "whole = [linear - linear.mean(axis=0)]", SPLINE, "formulae"),
         ("products without the straight part of the other", SMOOTHS, "np.hstack([ones, two / b.scale])", "np.hstack([ones, ones])", PLATES, "formulae"),
         ("effects of the first group of a row alone", FIT, 'np.einsum("snm,nm->sn", effects,', 'np.einsum("snm,nm->sn", effects * (np.arange(effects.shape[-1]) < 1),', "tests/formulas/test_curves.py::test_groups_of_new_rows_by_hand", "formulae"),
-        ("smooths of further rows are appended as groups", UPDATING, "before.level if is_smooth(new) else", "before.level[:0] if is_smooth(new) else", ROWS, "formulae"),
+        ("smooths of further rows are appended as groups", UPDATING, "g.level if is_smooth(one) else", "g.level[:0] if is_smooth(one) else", ROWS, "formulae"),
         ("densities of known errors without their constant", FAMILIES, "(0.0 if sigma else np.log(se))", "0.0", ERRORS, "formulae"),
         ("drawn responses have no scatter beyond their errors", FAMILIES, "np.hypot(rest[-1], rest[0] if sigma else 0.0)", "np.hypot(rest[-1], 0.0)", ERRORS, "formulae"),
         ("weights of another tool are not read", WORDS, 'own, roles["weights"] = called[1][0], column_of(called[1][1])', "own = called[1][0]", f"{OTHERS}_other_words_are_the_same_model", "formulae"),

@@ -46,7 +46,7 @@ BUGS = [
         ("drawn correlations have the law of two", FIT, "found[names[0]].partial(both.width)", "[found[names[0]]] * len(names)", f"{UPDATES}::test_draws_of_the_priors_of_any_family", "formulae"),
         ("scores that others follow are not pulled back", MODEL, "self.pull_score(begin + p, a[p, p] * by_c[p], by_natural)", "pass", f"{TESTS}::test_coefficients_that_follow_effects_are_in_their_block"),
         ("coefficients are not taken for known", FOUND, "np.linalg.inv(precision[np.ix_(together, together)])", "np.linalg.inv(precision)[np.ix_(together, together)]", f"{TESTS}::test_information_on_effects_is_given_the_coefficients"),
-        ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, normal)', "normal", NEW, "formulae"),
+        ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))', "rng.standard_normal((both.width, *shape))", NEW, "formulae"),
         ("nested groupings share a law", DESIGN, "key = (term.factor.name, bar) if bar", "key = bar if bar", TERMS, "formulae"),
     ]
 ]  # fmt: skip
