@@ -86,12 +86,7 @@ def add_gradient(record, x, out):
 
 
 class Called(Compiled):
-    """The whole potential of a model and its gradient, by address.
-
-    Parameters
-    ----------
-    model : Model
-    """
+    """The whole potential of a model and its gradient, by address."""
 
     record: np.ndarray
     dim: int

@@ -249,15 +249,7 @@ def missing(model: Any, name: str, asked: str, instead: str = "") -> str:
 def require(model: Any, asked: str, *names: str, instead: str = "") -> None:
     """Raise a `ValueError` that names the first of these capabilities that the model lacks.
 
-    Parameters
-    ----------
-    model : Model
-    asked : str
-        Who asks, with the verb: '`thinning="inversion"` needs'.
-    *names : str
-        Capabilities.
-    instead : str, optional
-        What to do instead, a sentence.
+    `asked` is who asks, with the verb: '`thinning="inversion"` needs'; `instead` a sentence on what to do instead.
     """
     for name in names:
         if not model.has(name):

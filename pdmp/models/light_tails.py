@@ -45,14 +45,7 @@ class Tail(NamedTuple):
 
 
 class LightTailed(MovedCoordinates, Model):
-    """A model in the coordinates z, each in the place of its x.
-
-    Parameters
-    ----------
-    model : Model
-    tails : list of Tail
-        Whose members differ.
-    """
+    """A model in the coordinates z, each in the place of its x; members of the tails differ."""
 
     natural_model: Compiled
     places: np.ndarray  #: members of all groups, one group after the other

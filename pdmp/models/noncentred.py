@@ -209,19 +209,9 @@ def _pattern(matrix):
 class NonCentred(MovedCoordinates, Model):
     """A model in the coordinates (t, z), each in the place of its x.
 
-    Parameters
-    ----------
-    model : SumOfTerms
-    rest : ndarray of int
-        Coordinates that are not scales.
-    pattern : tuple of ndarray
-        Order of these, and starts and columns of R in compressed rows.
-    base : tuple
-        Λ, a sparse array, and β.
-    parts : list of tuple
-        For each s a `Scaled`, Qₛ and bₛ.
-    centre : ndarray, shape (d,)
-        With t₀ in the places of the scales.
+    It is made of the coordinates `rest` that are not scales, with their order, and starts and columns of R in
+    compressed rows; of Λ and β; for each s of a `Scaled`, Qₛ and bₛ; and of `centre` (d,), with t₀ in the places of
+    the scales.
     """
 
     natural_model: Compiled

@@ -153,18 +153,7 @@ def quick_mode(model: Model) -> np.ndarray | None:
 
 
 def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | None:
-    """Bounds on the partial derivatives of single terms.
-
-    Parameters
-    ----------
-    first, last : int
-        The terms first <= i < last.
-
-    Returns
-    -------
-    ndarray of shape (last - first, dim) or None
-        A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
-    """
+    """Bounds on |∂ⱼUᵢ(x)| over all x of the terms first <= i < last, (last - first, dim); None when none are known."""
     if not model.has("term_gradient_bounds"):
         return None
     first, last = _check_range(model, first, last)
@@ -175,19 +164,9 @@ def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | Non
 
 
 def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
-    """Lipschitz constants of the partial derivatives of single terms.
+    """Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y, of the terms first <= i < last.
 
-    Parameters
-    ----------
-    first, last : int
-        The terms first <= i < last.
-    scale : array_like of shape (dim,), optional
-        Units in which distances are measured, coordinate by coordinate; ones when omitted.
-
-    Returns
-    -------
-    ndarray of shape (last - first, dim) or None
-        Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
+    (last - first, dim), with a scale (dim,) of ones when omitted; None when none are known.
     """
     if not model.has("term_lipschitz"):
         return None

@@ -128,13 +128,7 @@ class Ray(NamedTuple):
 def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> tuple[Improper | None, int]:
     """What shows that exp(-U) cannot be normalised, or None; and how often U and its gradient were evaluated for it.
 
-    Parameters
-    ----------
-    model : Model
-    x : ndarray, shape (d,)
-        Near which rays begin.
-    inside : callable, optional
-        Of a point: whether a process can get there.
+    Rays begin near x (d,); `inside` tells of a point whether a process can get there.
     """
     with silenced(), np.errstate(all="ignore"):
         search = _Search(model, np.array(x, float), inside)
@@ -167,14 +161,7 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     prior; and terms with data that fall at least linearly as one coordinate goes to one side, as where log σ is
     subtracted and not added. A prior may fall to one side, linearly or slower, as a Jacobian does, but not to both.
 
-    Parameters
-    ----------
-    model : Model
-        A sum of terms, or a model with methods for its terms and its prior.
-    x : ndarray, shape (d,)
-        Near which lines begin.
-    inside : callable, optional
-        Of a point: whether a process can get there.
+    The arguments are those of `find_improper`.
     """
     with silenced(), np.errstate(all="ignore"):
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
@@ -186,14 +173,8 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
     """The power like which the marginal density of coordinate j falls off, infinite where it is none.
 
     All else is integrated out by Laplace's method, at places of the coordinate that are ever further out: a scale that
-    grows with it makes its tail heavy, as that of a mean with few data, and no ray shows that.
-
-    Parameters
-    ----------
-    model : Model
-    centre, scale : ndarray, shape (d,)
-        Where the density is, and how wide it is there.
-    j : int
+    grows with it makes its tail heavy, as that of a mean with few data, and no ray shows that. `centre` and `scale`
+    (d,) are where the density is, and how wide.
     """
     rest, found = np.delete(np.arange(len(centre)), j), []
     with silenced(), np.errstate(all="ignore"):

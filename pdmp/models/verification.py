@@ -99,10 +99,7 @@ def _points(model, rng, n, potential):
 def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float = np.inf) -> bool:
     """See `pdmp.Model.check_gradient`; after `seconds` no comparison begins but the first of each part.
 
-    Returns
-    -------
-    bool
-        Whether U was finite at any point, so that something was compared.
+    Returns whether U was finite at any point, so that something was compared.
     """
     end = time.perf_counter() + seconds
     rng, native, name, dim = np.random.default_rng(seed), model.native, type(model).__name__, model.dim

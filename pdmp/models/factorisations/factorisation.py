@@ -74,24 +74,8 @@ class Factorisation(Model):
     - ``derivative(x, a, b, k)``: ∂r by x[a + k];
     - ``misfit(r, rating)`` and ``misfit_slope(r, rating)``: a rating's potential and its derivative by r.
 
-    Parameters
-    ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what; from 0.
-    ratings : array_like, shape (N,)
-    rank : int
-        Number of factors.
-    n_users, n_items : int, optional
-        Rows of the two tables; one more than the largest number in `users` and `items` when omitted. Rows without a
-        rating keep their prior.
-    names : tuple of str
-        Of the two tables.
-    others : callable
-        From the model, that knows its sizes, to the variables that follow and their shapes.
-    offset : float, default 0.0
-        Taken off the ratings; their mean when None.
-    transforms : dict, optional
-        As for `Model`.
+    And the names of the two tables; ``others(model)``, the variables that follow and their shapes, of a model that
+    knows its sizes; and what is taken off the ratings, their mean when `offset` is None.
     """
 
     knows_constants = False

@@ -33,12 +33,7 @@ WIDE = 256  #: columns from which on the Hessian costs so much that it is comput
 
 
 class Files:
-    """Arrays of N rows in .npy files of one folder, which are written and read by ranges of rows.
-
-    Parameters
-    ----------
-    folder : path
-    """
+    """Arrays of N rows in .npy files of one folder, which are written and read by ranges of rows."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = pathlib.Path(folder)
@@ -141,14 +136,7 @@ class Coded(NamedTuple):
 
 
 class Blocks:
-    """Passes over the rows of a model.
-
-    Parameters
-    ----------
-    model : MixedRegression
-        Of coded rows.
-    coded : Coded
-    """
+    """Passes over the coded rows of a model."""
 
     def __init__(self, model: MixedRegression, coded: Coded) -> None:
         self.files, self.n, self.place = coded.files, coded.n, coded.place
@@ -224,12 +212,7 @@ class Blocks:
 
 
 class Chunks(Blocks):
-    """The same of a model in memory, whose rows are views.
-
-    Parameters
-    ----------
-    model : MixedRegression
-    """
+    """The same of a model in memory, whose rows are views."""
 
     def __init__(self, model: MixedRegression) -> None:
         self.model, self.files = model, Arrays()
@@ -432,13 +415,7 @@ def by_group(level: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Crossing:
-    """Which coefficients of different groupings have rows in common.
-
-    Parameters
-    ----------
-    model : MixedRegression
-        In memory.
-    """
+    """Which coefficients of different groupings of a model in memory have rows in common."""
 
     def __init__(self, model: MixedRegression) -> None:
         self.model, self.size = model, int(model.first[-1] - model.first[0])

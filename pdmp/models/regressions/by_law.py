@@ -23,13 +23,7 @@ from pdmp.native.classes import compiled
 
 
 class ByLaw(GeneralisedLinear):
-    """Base of regressions whose terms are the expression of a `Law`, given where the class is defined.
-
-    Parameters
-    ----------
-    X, y, prior_scale, intercept, offset, dtype
-        As in `GeneralisedLinear`.
-    """
+    """Base of regressions whose terms are the expression of a `Law`, given where the class is defined."""
 
     law: ClassVar[Law]
     constants: ClassVar[list]

@@ -440,14 +440,8 @@ class Columns(ByRow):
 
     A row is in as many places of the memory as it has entries, so that it takes longer to read than one of `Dense`,
     where a copy would cost more: of large tables of which few rows are looked at again and again. Python reads rows
-    as those of an array, each time anew.
-
-    Parameters
-    ----------
-    *columns : ndarray of float64, shape (N,)
-        They must not change.
-    owner : object, optional
-        What has to be kept so that they do not.
+    as those of an array, each time anew. Columns (N,) of float64 must not change; `owner` is what has to be kept so
+    that they do not.
     """
 
     address: np.ndarray  #: (d,) of the first number of each column
@@ -596,26 +590,10 @@ def stays(X):
 
 
 def read_design(X, dtype=None, intercept=False):
-    """Features as they are kept for Python, and for compiled code.
+    """Features as they are kept for Python, an ndarray or csr_array, and for compiled code; with a column of ones last.
 
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
-        A memory-mapped one must be of float32 or float64 in C order. It is read where it is.
-    dtype : numpy.float32 or numpy.float64, optional
-        How the compiled code stores them: double precision, or as in the file, when omitted.
-    intercept : bool, default False
-        Whether to append a column of ones.
-
-    Returns
-    -------
-    X : ndarray or scipy.sparse.csr_array, shape (N, d) or (N, d + 1)
-    design : Dense or Sparse
-
-    Raises
-    ------
-    ValueError
-        If `X` is not a finite matrix of numbers, or a memory-mapped one cannot be read where it is.
+    A memory-mapped array of float32 or float64 in C order is read where it is. Compiled code stores numbers in double
+    precision, or as in the file, without `dtype`.
     """
     if dtype is not None:
         dtype = np.dtype(dtype)

@@ -143,21 +143,9 @@ def _batch_squares(model, x, rows, n, out, squares):
 
 
 class GaussianPrior(PriorOfEach, NormalPrior):
-    """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum.
+    """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum."""
 
-    Parameters
-    ----------
-    X : ndarray, memory-mapped array or scipy.sparse.csr_array, shape (N, dim)
-        Features.
-    n_data : int
-        Number of terms.
-    precision : ndarray, shape (dim,)
-        Of the prior; 0 for a flat one.
-    variables : dict of str to tuple of int, optional
-        As in `pdmp.Model`.
-    """
-
-    precision: np.ndarray
+    precision: np.ndarray  #: (dim,) of the prior; 0 for a flat one
 
     def __init__(
         self, X: ArrayLike, n_data: int, precision: np.ndarray, variables: dict[str, tuple[int, ...]] | None = None

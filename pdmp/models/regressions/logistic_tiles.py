@@ -60,13 +60,8 @@ def add_tiles_gradient(tiles, x, first, last, out):
 class TiledLogistic(LogisticTerms):
     """What `LogisticRegression.rearranged` makes: the same posterior with its data in the order `rows`, in tiles.
 
-    A block of consecutive data is then read in long vectors.
-
-    Parameters
-    ----------
-    whole : LogisticRegression
-        Of signed features. What Python asks of all data is asked of it.
-    rows : ndarray of int
+    A block of consecutive data is then read in long vectors. What Python asks of all data is asked of `whole`, which
+    has signed features.
     """
 
     def __init__(self, whole: LogisticRegression, rows: np.ndarray) -> None:

@@ -39,14 +39,7 @@ class Steps(NamedTuple):
 
 
 class MonotonicEffects(MovedRows):
-    """A posterior whose state has w in the place of the steps of monotonic effects.
-
-    Parameters
-    ----------
-    base : SumOfTerms
-        Of steps a, whose priors in it are those of w.
-    sets : sequence of Steps
-    """
+    """A posterior whose state has w in the place of the steps of monotonic effects; the priors in `base` are of w."""
 
     first: np.ndarray  #: (sets + 1,) where the entries of a set begin
     coordinate: np.ndarray
