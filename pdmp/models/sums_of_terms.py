@@ -667,8 +667,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
 
     usual_thinning = "hessian"
 
-    #: Passes over rows in files; the rows of this model are in memory.
-    blocks = None
+    blocks = None  #: passes over rows in files; the rows of this model are in memory
 
     def row_width(self) -> int | None:
         # Few rows that have the sum of all are summed sooner than parts of all.

@@ -27,8 +27,7 @@ from pdmp.native.classes import entry, readable
 #: A difference is an error where it exceeds this share of what is compared: errors of sign, of a factor, or of a column
 #: are far above it, what is lost by differences that are not infinitely small is far below.
 TOLERANCE = 1e-4
-#: Likewise for bounds, many of which are attained exactly.
-BOUND_TOLERANCE = 1e-6
+BOUND_TOLERANCE = 1e-6  #: likewise for bounds, many of which are attained exactly
 #: Directions along which a gradient is compared at a point: of more coordinates than that, several to a direction.
 DIRECTIONS = 12
 #: The same of a function, which may be slow, and of the sum over all data where they are many: then `PASSES` data in
@@ -41,8 +40,7 @@ LONGEST = 0.01  #: step of a coordinate whose slope is small beside others, in i
 #: A comparison is blind where rounding hides errors of this share of a slope, if it hides changes of U of this size.
 BLIND, BLIND_CHANGE = 0.05, 0.01
 HIDDEN, SEEN = 1, 2  #: slopes that were compared; 0: U was not finite beside the point
-#: Data up to which faster ways to a sum over all data are compared with the plain sum.
-MOST_DATA = 1_000
+MOST_DATA = 1_000  #: data up to which faster ways to a sum over all data are compared with the plain sum
 MOST_COMPARED = 500  #: of the coordinates, or factors, of which a model computes one at a time
 
 

@@ -30,8 +30,7 @@ from pdmp.native.prefetch import prefetch
 RATING = np.dtype([("user", np.int32), ("item", np.int32), ("rating", np.float32)])
 AHEAD = 16  #: ratings whose factors are asked for in advance
 PIECE = 2**17  #: ratings handled together by numpy
-#: Above this many multiplications in a full gradient the mode is searched for with batches.
-LARGEST_SEARCH = 10**6
+LARGEST_SEARCH = 10**6  #: above this many multiplications in a full gradient the mode is searched for with batches
 
 
 @vectorised

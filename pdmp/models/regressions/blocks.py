@@ -187,8 +187,7 @@ class Blocks:
         )
         return squares, self._by_grouping(own), border, crossed
 
-    #: `Crossing` of the groupings of a model in memory, or None.
-    crossing: Crossing | None = None
+    crossing: Crossing | None = None  #: `Crossing` of the groupings of a model in memory, or None
 
     def changes_of_blocks(self, x: np.ndarray) -> list[list[np.ndarray]]:
         """Derivatives of the second of these by each dispersion, of crossed groups."""

@@ -20,8 +20,7 @@ from pdmp.native.prefetch import LINE, ask, fetch_at, prefetch, read_at
 from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
-#: Rows of a large matrix that Python looks at together hold about so many numbers.
-PIECE = 2**20
+PIECE = 2**20  #: rows of a large matrix that Python looks at together hold about so many numbers
 KEPT_SHARE = 0.25  #: of the memory, up to which a file is expected to stay there
 IN_CACHE = 2**15  #: numbers of a piece that a few operations in a row find in the cache
 

@@ -51,8 +51,7 @@ from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import CHUNK, added, chunks, each
 from pdmp.native.vectors import BLOCK, buffer
 
-#: Up to so many dimensions XᵀX is kept, for bounds on directional curvatures.
-GRAM = 128
+GRAM = 128  #: up to so many dimensions XᵀX is kept, for bounds on directional curvatures
 
 # ---------------------------------------------------------------------------------------------------------------
 # Hot loops: margins of a block of rows, first derivatives there, and the rows weighted by them
@@ -201,8 +200,7 @@ class GaussianPrior(PriorOfEach, NormalPrior):
 class LinearPredictions:
     """What a regression says of new data, from its laws ``mean(z)`` and ``log_density(z, y)`` of a margin z."""
 
-    #: Whether the last column of `X` was added to the data given.
-    intercept = False
+    intercept = False  #: whether the last column of `X` was added to the data given
 
     def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         """The targets as a float array (n,), or a `ValueError`."""

@@ -18,8 +18,7 @@ from pdmp.native.vectors import BLOCK
 
 logger = logging.getLogger(__name__)
 
-#: A batch is copied if its copy has at most so many numbers.
-LARGEST_COPY = 2**20
+LARGEST_COPY = 2**20  #: a batch is copied if its copy has at most so many numbers
 
 
 class LogisticRegression(LogisticTerms, read=read_labels):

@@ -20,8 +20,7 @@ from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.arguments import coordinates, positive, real, same_rows
 
-#: Models are enumerated up to so many coefficients that may be 0.
-ENUMERATED = 16
+ENUMERATED = 16  #: models are enumerated up to so many coefficients that may be 0
 
 
 class Enumeration(NamedTuple):
