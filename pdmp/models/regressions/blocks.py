@@ -311,19 +311,9 @@ def sums_of_rows(
     gradient, laws = np.zeros(model.dim), np.zeros((k, model.dim))
     curvatures, third = np.zeros(model.n_data), np.zeros((n, model.n_data) if thirds else (0, 0))
     potential = _sums(
-        model.native,
-        x,
-        head,
-        loss,
-        clip,
-        of,
-        gradient,
-        laws,
-        curvatures,
-        third,
-        np.zeros((n, n)),
+        model.native, x, head, loss, clip, of, gradient, laws, curvatures, third, np.zeros((n, n)),
         *model.scratch(LANES),
-    )
+    )  # fmt: skip
     parts = np.split(of, np.cumsum([1, p, W, k, thirds * p]), axis=1)
     gradient[first : first + E] = parts[0][:, 0]
     laws[:, first : first + E] = parts[3].T

@@ -629,8 +629,7 @@ def with_ones(X):
 
 
 def _sparse(X, dtype, intercept):
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
+    _check_shape(X)
     if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError(f"`X` must be a matrix of numbers, got {X.dtype}.")
     X = sparse.csr_array(X, dtype=float, copy=True)
@@ -692,12 +691,8 @@ def gram(X, weights=None):
         return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
     ranges = chunks(*X.shape)
     if len(ranges) > 1:
-        parts = (
-            (lambda first, stop: products(X[first:stop]))
-            if weights is None
-            else (lambda first, stop: products(X[first:stop], weights[first:stop]))
-        )
-        return sum(each(parts, ranges))
+        weights = np.ones(len(X)) if weights is None else weights
+        return sum(each(lambda first, stop: products(X[first:stop], weights[first:stop]), ranges))
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = None if weights is None or np.any(weights < 0.0) else np.sqrt(weights)
     for s in pieces(X, IN_CACHE):

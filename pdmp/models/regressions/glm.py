@@ -571,14 +571,7 @@ class BoundedHessian(GeneralisedLinear):
 
     def _bounding_products(self):
         """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
-        if sparse.issparse(self.X) or len(row_chunks(self)) == 1:
-            return gram(self._features(), self.all_second_derivative_bounds()[1])
-        high = self.all_second_derivative_bounds()[1]
-
-        def part(first, stop):
-            return products(self.design.data[first:stop], high[first:stop], self.dim)
-
-        return sum(each(part, row_chunks(self)))
+        return gram(self._features(), self.all_second_derivative_bounds()[1])
 
     def all_second_derivative_bounds(self) -> np.ndarray:
         """Bounds on ℓ'' of each term, two arrays (N,)."""
