@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdmp.errors import silenced
-from pdmp.models.adapters.function import Callback, FunctionModel
+from pdmp.models.adapters.function import Callback, FunctionModel, hash_of
 from pdmp.models.transforms import Identity, recognised, split
 
 if TYPE_CHECKING:
@@ -71,11 +70,7 @@ class NumPyroFunction(Callback):
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
-        digest = hashlib.sha256(repr(self.parts).encode())
-        for x in (self.initial, self.initial + 0.1):
-            for part in self._evaluate(x):
-                digest.update(np.asarray(part).tobytes())
-        return digest.hexdigest()
+        return hash_of(repr(self.parts), map(self._evaluate, (self.initial, self.initial + 0.1)))
 
     def constrain(self, draws):
         """Parameters and deterministic quantities by their names in the model, of draws (M, dim)."""
