@@ -337,13 +337,8 @@ class Model(Compiled):
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, shape (dim, dim), by central differences of the gradient unless the model knows better."""
         x = self.check(x)
-        step = 1e-5 * np.maximum(1.0, np.abs(x))
-        columns = []
-        for j in range(self.dim):
-            e = np.zeros(self.dim)
-            e[j] = step[j]
-            columns.append((self.gradient(x + e) - self.gradient(x - e)) / (2.0 * step[j]))
-        hessian = np.array(columns)
+        steps = np.diag(1e-5 * np.maximum(1.0, np.abs(x)))
+        hessian = np.array([(self.gradient(x + e) - self.gradient(x - e)) / (2.0 * e.max()) for e in steps])
         return 0.5 * (hessian + hessian.T)
 
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:

@@ -154,13 +154,7 @@ def quick_mode(model: Model) -> np.ndarray | None:
 
 def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | None:
     """Bounds on |∂ⱼUᵢ(x)| over all x of the terms first <= i < last, (last - first, dim); None when none are known."""
-    if not model.has("term_gradient_bounds"):
-        return None
-    first, last = _check_range(model, first, last)
-    out = np.zeros((last - first, model.dim))
-    with readable(type(model).__name__):
-        _term_gradient_bounds(model.native, first, out)
-    return out
+    return _of_terms(model, first, last, "term_gradient_bounds", _term_gradient_bounds)
 
 
 def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
@@ -168,20 +162,20 @@ def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike
 
     (last - first, dim), with a scale (dim,) of ones when omitted; None when none are known.
     """
-    if not model.has("term_lipschitz"):
-        return None
-    first, last = _check_range(model, first, last)
     scale = np.ones(model.dim) if scale is None else model.check(scale, "scale")
-    out = np.zeros((last - first, model.dim))
-    with readable(type(model).__name__):
-        _term_lipschitz(model.native, first, scale, out)
-    return out
+    return _of_terms(model, first, last, "term_lipschitz", _term_lipschitz, scale)
 
 
-def _check_range(model, first, last):
+def _of_terms(model, first, last, capability, write, *args):
+    """What a capability gives of each term first <= i < last, (last - first, dim); None of a model without it."""
+    if not model.has(capability):
+        return None
     if not 0 <= first <= last <= model.n_data:
         raise ValueError(f"`first` and `last` must lie in 0 … {model.n_data} in this order, got {first}, {last}.")
-    return int(first), int(last)
+    out = np.zeros((int(last) - int(first), model.dim))
+    with readable(type(model).__name__):
+        write(model.native, int(first), *args, out)
+    return out
 
 
 def _spread_rows(n):

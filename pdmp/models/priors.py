@@ -276,16 +276,7 @@ class BetaBernoulli:
     a: float = 1.0
     b: float = 1.0
 
-    def __post_init__(self) -> None:
-        for name, value in (("a", self.a), ("b", self.b)):
-            if isinstance(value, np.integer | np.floating):
-                value = value.item()
-                object.__setattr__(self, name, value)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= LARGEST:
-                raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
-
-    def __str__(self) -> str:
-        return f"BetaBernoulli({self.a:.4g}, {self.b:.4g})"
+    __post_init__, __str__ = Prior.__post_init__, Prior.__str__
 
 
 def log_mass(kind: int, a: float, b: float, c: float) -> float:
