@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from pdmp.errors import silenced
 from pdmp.models.adapters.function import Callback, FunctionModel, hash_of
-from pdmp.models.transforms import Identity, recognised, split
+from pdmp.models.transforms import Identity, parts, recognised
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -48,7 +47,7 @@ class NumPyroFunction(Callback):
         self._potential = found.potential_fn  # which runs the model
 
         def potential(x):
-            return self._potential(self._named(x))
+            return self._potential(parts(x, self.parts))
 
         def packed(x):
             """U and its gradient in one array, which saves a quarter of a call's time."""
@@ -56,7 +55,7 @@ class NumPyroFunction(Callback):
             return jnp.concatenate([value[None], gradient])
 
         self._packed = jax.jit(packed)
-        self._natural = jax.jit(jax.vmap(lambda x: found.postprocess_fn(self._named(x))))
+        self._natural = jax.jit(jax.vmap(lambda x: found.postprocess_fn(parts(x, self.parts))))
         super().__init__(self._evaluate, len(self.initial))
 
     def __reduce__(self):
@@ -66,7 +65,7 @@ class NumPyroFunction(Callback):
         """U at x of what the model reads by now, without machine code."""
         import jax.numpy as jnp
 
-        return self._potential(self._named(jnp.asarray(x)))
+        return self._potential(parts(jnp.asarray(x), self.parts))
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
@@ -75,9 +74,9 @@ class NumPyroFunction(Callback):
     def constrain(self, draws):
         """Parameters and deterministic quantities by their names in the model, of draws (M, dim)."""
         x = np.ascontiguousarray(draws)
-        parts = [self._natural(x[k : k + ROWS]) for k in range(0, len(x), ROWS)]
-        names = [name for name, site in self.trace.items() if name in parts[0] and site["type"] != "plate"]
-        return {name: np.concatenate([np.asarray(part[name], float) for part in parts]) for name in names}
+        found = [self._natural(x[k : k + ROWS]) for k in range(0, len(x), ROWS)]
+        names = [name for name, site in self.trace.items() if name in found[0] and site["type"] != "plate"]
+        return {name: np.concatenate([np.asarray(part[name], float) for part in found]) for name in names}
 
     def observed_data(self):
         """Observed values by name."""
@@ -107,24 +106,15 @@ class NumPyroFunction(Callback):
     def variables(self):
         """Names, shapes and transforms of the parts of x; "_unc" behind a name whose transform is not known here."""
         x = np.random.default_rng(0).uniform(-1.0, 1.0, (POINTS, self.dim))
-        natural, parts = self.constrain(x), split(x, self.parts)
+        natural, own = self.constrain(x), parts(x, self.parts)
         variables, transforms = {}, {}
         for name, shape in self.parts.items():
-            same = natural[name].shape == parts[name].shape
-            transform = recognised(parts[name], natural[name]) if same else None
+            same = natural[name].shape == own[name].shape
+            transform = recognised(own[name], natural[name]) if same else None
             variables[name if transform is not None else f"{name}_unc"] = shape
             if transform not in (None, Identity()):
                 transforms[name] = transform
         return variables, transforms
-
-    def _named(self, x):
-        """The parts of a vector by name."""
-        found, first = {}, 0
-        for name, shape in self.parts.items():
-            size = math.prod(shape)
-            found[name] = x[first : first + size].reshape(shape)
-            first += size
-        return found
 
     def _evaluate(self, x):
         values = np.asarray(self._packed(x))

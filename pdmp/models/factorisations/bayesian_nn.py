@@ -441,10 +441,8 @@ class BayesianNN(IsotropicPrior):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One set of weights or several.
-        X : array_like, shape (n, P), optional
-            Inputs; those of the data when omitted.
+        x, X : array_like
+            As in `predict`.
         y : array_like of int, shape (n,), optional
             Labels; those of the data when omitted, together with `X`.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import GaussianFactorisation
-from pdmp.models.transforms import Log
+from pdmp.models.transforms import Log, parts
 from pdmp.native.arguments import positive
 from pdmp.native.classes import allocating, compiled
 
@@ -164,16 +164,10 @@ class BPMF(GaussianFactorisation):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def _parts(self, x):
-        """The parts of x (dim,) by name, as views."""
-        ends = np.cumsum([math.prod(shape) for shape in self.variables.values()])
-        parts = np.split(x, ends[:-1])
-        return {name: part.reshape(shape) for (name, shape), part in zip(self.variables.items(), parts, strict=True)}
-
     def curvatures(self, x: ArrayLike) -> np.ndarray:
         x = self.check(x)
         out = self._data_curvatures(x)
-        here, there = self.constrain(x), self._parts(out)
+        here, there = self.constrain(x), parts(out, self.variables)
         for name in "UV":
             table, mean = here[name], here[f"mean_{name}"]
             precision = here[f"precision_{name}"]

@@ -349,10 +349,8 @@ class GaussianFactorisation(Factorisation):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One point or several.
-        users, items, ratings : array_like, shape (n,), optional
-            Those of the data when omitted.
+        x, users, items, ratings : array_like
+            As in `predict`; the data's own when omitted.
 
         Returns
         -------

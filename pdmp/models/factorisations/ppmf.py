@@ -283,10 +283,8 @@ class PPMF(Factorisation):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One point or several.
-        users, items, ratings : array_like, shape (n,), optional
-            Those of the data when omitted.
+        x, users, items, ratings : array_like
+            As in `predict`; the data's own when omitted.
         lowest, highest : float
             Rates are clipped to these first: 1 and 5 for ratings of one to five stars.
 
