@@ -54,8 +54,6 @@ class MovedCoordinates(Model):
             self.natural_model.add_gradient(x, slope)
             self.pull_back(z, x, kept, slope, out)
 
-    # -- Python -----------------------------------------------------------------------------------------------------
-
     def omitted(self) -> float:
         return self.natural_model.omitted()
 

@@ -344,8 +344,6 @@ class BayesianNN(IsotropicPrior):
             self.initial[start : start + p * q] = rng.standard_normal(p * q) / math.sqrt(p)
             start += (p + 1) * q
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def fetch(self, i):
         prefetch(self.data, i)
@@ -382,8 +380,6 @@ class BayesianNN(IsotropicPrior):
     @compiled
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
         self.through(x, -1, rows, n, x, out, squares, 1)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
         return reordered(

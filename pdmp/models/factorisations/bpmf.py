@@ -146,8 +146,6 @@ class BPMF(GaussianFactorisation):
             best = (0.5 * (len(table) + 1) + self.shape) / (self.rate + 0.5 * np.sum(table**2, axis=0))
             self.initial[means + place * self.rank : means + (place + 1) * self.rank] = np.log(best)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def prior_potential(self, x):
         k, v = self.rank, self.rank * self.rows
@@ -161,8 +159,6 @@ class BPMF(GaussianFactorisation):
         mean = v + k * self.columns
         _add_table_gradient(x, 0, self.rows, k, mean, mean + 2 * k, self.shape, self.rate, out)
         _add_table_gradient(x, v, self.columns, k, mean + k, mean + 3 * k, self.shape, self.rate, out)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def curvatures(self, x: ArrayLike) -> np.ndarray:
         x = self.check(x)

@@ -102,8 +102,6 @@ class Factorisation(Model):
         self.data["user"], self.data["item"] = users, items
         self.data["rating"] = ratings - ratings.dtype.type(self.offset) if self.offset else ratings
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def places(self, i):
         """Where the factors of rating i's user and item begin in x."""
@@ -204,8 +202,6 @@ class Factorisation(Model):
         if b <= j < b + self.rank:
             return self.weight(x, i) * self.derivative(x, b, a, j - b)
         return 0.0
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def tables(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The two tables of factors in x, shapes (n_users, rank) and (n_items, rank): views, not copies."""

@@ -240,8 +240,6 @@ class ICA(IsotropicPrior):
         values = np.maximum(values, 1e-6 * max(float(values[-1]), 1e-300))
         self.initial = (math.pi / math.sqrt(3.0) * (vectors / np.sqrt(values)) @ vectors.T).ravel()
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def fetch(self, i):
         prefetch(self.data, i)
@@ -284,8 +282,6 @@ class ICA(IsotropicPrior):
         shift = np.zeros(self.dim)
         if _add_inverse(x, self.channels, -1.0, shift):
             _add_products_and_squares(self.data, rows, n, x, shift, out, squares)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
         return reordered(self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows])})

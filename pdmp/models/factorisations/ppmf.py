@@ -186,8 +186,6 @@ class PPMF(Factorisation):
             self.initial[start : start + len(table)] = np.log(best)
             start += len(table)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def combined(self, x, a, b):
         return _rate(x, a, b, self.rank)
@@ -243,8 +241,6 @@ class PPMF(Factorisation):
             epsilon = _power(x[place])
             factors = _add_row_gradient(x, j * self.rank, self.rank, shape, epsilon, out)
             out[place] += epsilon * (factors + rate) - self.rank * shape - own
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def _factors(self, x):
         return np.exp(x)

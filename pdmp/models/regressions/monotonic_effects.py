@@ -58,8 +58,6 @@ class MonotonicEffects(MovedRows):
             transforms=base.transforms,
         )
 
-    # -- compiled -----------------------------------------------------------------------------------------------------
-
     @compiled
     def room(self):
         return ()
@@ -102,8 +100,6 @@ class MonotonicEffects(MovedRows):
     @compiled
     def add_prior_slopes(self, x, y, by_natural, out):
         self.base.add_prior_gradient(x, out)
-
-    # -- Python -------------------------------------------------------------------------------------------------------
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws with steps, (..., dim), from draws of x."""

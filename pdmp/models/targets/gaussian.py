@@ -88,8 +88,6 @@ class Gaussian(Model):
         self.mean = mean
         self.full = self._dense() if 1 < d <= DENSE and len(self.data) > FULL * d * d else np.zeros((0, 0))
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def potential(self, x):
         total = 0.0
@@ -202,8 +200,6 @@ class Gaussian(Model):
     def ray_gradient(self, x, s, ray, out):
         for j in range(self.dim):
             out[j] = ray[j] + s * ray[self.dim + j]
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def ray_room(self) -> int:
         """Length of the array that holds a ray."""
