@@ -46,6 +46,7 @@ class Prior:
     kind: ClassVar[int]
     positive: ClassVar[bool] = False  #: whether it is of a positive number
     scales: ClassVar[tuple[str, ...]] = ()  #: numbers in units of the parameter
+    fixed: ClassVar[tuple[float, ...]] = ()  #: numbers of the kind that come before its own
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -76,7 +77,7 @@ class Prior:
 
     def coded(self) -> tuple[int, float, float, float]:
         """Kind and numbers for compiled code."""
-        return self.kind, *(*map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
+        return self.kind, *(*self.fixed, *map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,7 @@ class HalfCauchy(Prior):
 
     scale: float
 
-    kind, positive, scales = HALF_STUDENT_T, True, ("scale",)
-
-    def coded(self):
-        return self.kind, 1.0, float(self.scale), 0.0
+    kind, positive, scales, fixed = HALF_STUDENT_T, True, ("scale",), (1.0,)
 
 
 @dataclass(frozen=True)
@@ -195,10 +193,7 @@ class Exponential(Prior):
 
     scale: float
 
-    kind, positive, scales = GAMMA, True, ("scale",)
-
-    def coded(self):
-        return self.kind, 1.0, float(self.scale), 0.0
+    kind, positive, scales, fixed = GAMMA, True, ("scale",), (1.0,)
 
 
 @dataclass(frozen=True)

@@ -449,8 +449,7 @@ def _rises_further_out(search, v):
     """Whether U rises beyond where `_falls` looks, as that of data of 100,000 and more does."""
     p = search.near()
     values = np.array([search.potential(p + t * search.scale * v) for t in (SIGNED_PLACES[-1], *FURTHER)])
-    with np.errstate(all="ignore"):
-        return bool(np.any(np.diff(values) > 0.0))
+    return bool(np.any(np.diff(values) > 0.0))
 
 
 class _Search:

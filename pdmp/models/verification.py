@@ -240,10 +240,8 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     """What `first_wrong` finds of a model at x, of all data and all coordinates, in at most so many directions."""
     potential = functools.partial(_value, model.potential)
     here = potential(x) if here is None else here
-    gradient, resolution = (
-        _vector(_adding(model.gradient), model.dim, x),
-        model.resolution * math.sqrt(max(model.n_data, 1)),
-    )
+    gradient = _vector(_adding(model.gradient), model.dim, x)
+    resolution = model.resolution * math.sqrt(max(model.n_data, 1))
     groups, lengths = directions(gradient, x, most, resolution, scale)
     v = rng.choice([-1.0, 1.0], model.dim) * lengths
     return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
@@ -304,7 +302,8 @@ def slopes_differ(value, x, here, gradient, v, resolution, group, seen=None):
     wrong partial derivatives cancel at every point. Where rounding hides much at small steps a longer one is tried, and
     `seen` (d,), at first 0, becomes `HIDDEN` where it hides the slope and `SEEN` where it does not.
     """
-    v = _part(v, group)
+    whole, v = v, np.zeros(len(v))
+    v[group] = whole[group]
     size, slope, best = v[group[0]] if len(group) == 1 else 1.0, float(v @ gradient), (math.nan, math.inf)
     for h in (resolution ** (1.0 / 3.0), resolution ** (1.0 / 5.0)):  # rounding is of the size of the cubic term of U
         ends = np.array([here if k == 0 else value(x + k * h * v) for k in (-2, -1, 0, 1, 2)])
@@ -319,12 +318,6 @@ def slopes_differ(value, x, here, gradient, v, resolution, group, seen=None):
         if rounding <= TOLERANCE * largest:
             break
     return None if math.isnan(best[0]) or abs(best[0] - slope) <= best[1] else (slope / size, best[0] / size)
-
-
-def _part(v, group):
-    part = np.zeros(len(v))
-    part[group] = v[group]
-    return part
 
 
 def _quotient(ends, slope, h, resolution):

@@ -205,8 +205,5 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
     ) -> None:
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
-            values = np.array(real("inclusion", inclusion))
-            inclusion = np.append(np.broadcast_to(values, (self.dim - 1,)), 1.0) if values.ndim == 0 else values
-            if len(inclusion) == self.dim:
-                inclusion[-1] = 1.0
+            always = np.append(coordinates("always", always, self.dim), self.dim - 1)
         self.set_spikes(inclusion, always)
