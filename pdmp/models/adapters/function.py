@@ -13,6 +13,7 @@ import ctypes
 import functools
 import gc
 import hashlib
+import importlib
 import itertools
 import math
 import os
@@ -51,6 +52,14 @@ INSTALLED = tuple(
 )
 _changing = weakref.WeakKeyDictionary()  # of functions, what calls changed when an earlier model of it was made
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
+
+
+def needed(package, name, what="the package", extra=None):
+    """A package that a function of this name needs."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise ImportError(f"`{name}` needs {what}: pip install 'pdmp[{extra or package}]'.") from None
 
 
 def hash_of(text, answers):

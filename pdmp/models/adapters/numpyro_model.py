@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pdmp.errors import silenced
-from pdmp.models.adapters.function import Callback, FunctionModel, hash_of
+from pdmp.models.adapters.function import Callback, FunctionModel, hash_of, needed
 from pdmp.models.transforms import Identity, parts, recognised
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class NumPyroFunction(Callback):
         self._potential = found.potential_fn  # which runs the model
 
         def potential(x):
-            return self._potential(parts(x, self.parts))
+            return self._potential(self._named(x))
 
         def packed(x):
             """U and its gradient in one array, which saves a quarter of a call's time."""
@@ -55,7 +55,7 @@ class NumPyroFunction(Callback):
             return jnp.concatenate([value[None], gradient])
 
         self._packed = jax.jit(packed)
-        self._natural = jax.jit(jax.vmap(lambda x: found.postprocess_fn(parts(x, self.parts))))
+        self._natural = jax.jit(jax.vmap(lambda x: found.postprocess_fn(self._named(x))))
         super().__init__(self._evaluate, len(self.initial))
 
     def __reduce__(self):
@@ -65,7 +65,7 @@ class NumPyroFunction(Callback):
         """U at x of what the model reads by now, without machine code."""
         import jax.numpy as jnp
 
-        return self._potential(parts(jnp.asarray(x), self.parts))
+        return self._potential(self._named(jnp.asarray(x)))
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
@@ -106,7 +106,7 @@ class NumPyroFunction(Callback):
     def variables(self):
         """Names, shapes and transforms of the parts of x; "_unc" behind a name whose transform is not known here."""
         x = np.random.default_rng(0).uniform(-1.0, 1.0, (POINTS, self.dim))
-        natural, own = self.constrain(x), parts(x, self.parts)
+        natural, own = self.constrain(x), self._named(x)
         variables, transforms = {}, {}
         for name, shape in self.parts.items():
             same = natural[name].shape == own[name].shape
@@ -115,6 +115,9 @@ class NumPyroFunction(Callback):
             if transform not in (None, Identity()):
                 transforms[name] = transform
         return variables, transforms
+
+    def _named(self, x):
+        return parts(x, self.parts)
 
     def _evaluate(self, x):
         values = np.asarray(self._packed(x))
@@ -199,11 +202,9 @@ def from_numpyro(model: Callable, *args: Any, **kwargs: Any) -> Model:
     ...     numpyro.sample("heads", dist.Binomial(10, p), obs=heads)
     >>> run = pdmp.sample(pdmp.models.from_numpyro(coin, heads=7))       # doctest: +SKIP
     """
-    try:
-        import jax
-        import numpyro  # noqa: F401 - that it is there
-    except ImportError:
-        raise ImportError("`from_numpyro` needs NumPyro: pip install 'pdmp[numpyro]'.") from None
+    needed("numpyro", "from_numpyro", "NumPyro")
+    import jax
+
     if not callable(model):
         raise TypeError(f"`model` must be a NumPyro model, a function, got a {type(model).__name__}.")
     if not jax.config.jax_enable_x64:

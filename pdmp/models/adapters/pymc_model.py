@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from pdmp.errors import silenced
-from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, hash_of, pointer
+from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, hash_of, needed, pointer
 from pdmp.models.transforms import Interval, Log, Ordered, Simplex, Upper
 
 if TYPE_CHECKING:
@@ -125,10 +125,7 @@ def _as_c_function(dispatcher, dim):
 
 
 def _check(model):
-    try:
-        import pymc
-    except ImportError:
-        raise ImportError("`from_pymc` needs PyMC: pip install 'pdmp[pymc]'.") from None
+    pymc = needed("pymc", "from_pymc", "PyMC")
     if not isinstance(model, pymc.Model):
         raise TypeError(f"`model` must be a pymc.Model, got a {type(model).__name__}.")
     if not model.value_vars:
