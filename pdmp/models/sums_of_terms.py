@@ -541,12 +541,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         )
 
     def observed_data(self) -> dict[str, np.ndarray]:
-        """The responses of all rows of families, by name; empty if there are none.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (n,)
-        """
+        """The responses (n,) of all rows of families, by name; empty if there are none."""
         name = "y" if self.reported is None else self.reported.response
         return {name: np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
 
@@ -579,16 +574,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return found - log_masses(self.kinds[own], self.numbers[own])
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row of a family, with all constants; without families, minus each term.
-
-        Parameters
-        ----------
-        draws : array_like, shape (..., dim)
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-        """
+        """log p(y | x) of each row of a family, with all constants, (..., n); without families, minus each term."""
         found = Derived.pointwise_log_likelihood(self, draws)
         if not self._families():
             return found

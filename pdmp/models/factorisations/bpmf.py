@@ -69,15 +69,11 @@ class BPMF(GaussianFactorisation):
 
     Parameters
     ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what, from 0. Kept as 32-bit integers.
-    ratings : array_like, shape (N,)
-        Kept as 32-bit floats.
+    users, items, ratings, n_users, n_items
+        As in `MatrixFactorization`: who rated what, and rows of U and V. Those that nobody rated, or only in data held
+        out, keep their prior.
     rank : int
         Number of factors.
-    n_users, n_items : int, optional
-        Rows of U and V; one more than the largest in `users` and `items` when omitted. Those that nobody rated, or
-        only in data held out, keep their prior.
     noise_precision : float, default 3.0
         Of a rating.
     shape, rate : float, default 1.0 and 5.0
@@ -95,8 +91,7 @@ class BPMF(GaussianFactorisation):
     Raises
     ------
     ValueError
-        If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not
-        finite, `rank` is below 1, or another number is not positive.
+        As `MatrixFactorization`, and if another number is not positive.
 
     References
     ----------

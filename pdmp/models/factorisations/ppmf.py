@@ -96,14 +96,10 @@ class PPMF(Factorisation):
 
     Parameters
     ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what, from 0. Kept as 32-bit integers.
-    ratings : array_like, shape (N,)
-        Counts: whole numbers, at least 0.
+    users, items, ratings, n_users, n_items
+        As in `MatrixFactorization`: who rated what, and rows of θ and β. Ratings are counts, whole numbers from 0.
     rank : int, default 100
         Number of factors K.
-    n_users, n_items : int, optional
-        Rows of θ and β; one more than the largest in `users` and `items` when omitted.
     user_shape, item_shape : float, default 0.3
         a and c of [1]_.
     activity_shape, popularity_shape : float, default 0.3
@@ -119,8 +115,7 @@ class PPMF(Factorisation):
     Raises
     ------
     ValueError
-        If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not a
-        whole number from 0, `rank` is below 1, or another number is not positive.
+        As `MatrixFactorization`, and if a rating is not a whole number from 0, or another number is not positive.
 
     References
     ----------

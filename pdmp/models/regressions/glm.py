@@ -283,53 +283,18 @@ class LinearPredictions:
         return self.log_density(z, y)
 
     def observed_data(self) -> dict[str, np.ndarray]:
-        """The targets, by name.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (n,)
-        """
+        """The targets (n,), by name."""
         return {"y": np.asarray(self.y)}
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | X, x) of each datum of the model.
-
-        Parameters
-        ----------
-        draws : array_like, shape (..., d)
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-        """
+        """log p(y | X, x) of each datum of the model: (..., n) at draws of shape (..., d)."""
         return self.log_likelihood(draws, pointwise=True)
 
 
 class GeneralisedLinear(LinearPredictions, GaussianPrior):
     r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
 
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
-        Features. A sparse matrix stays sparse: a term costs what is stored of its row. A memory-mapped array of float32
-        or float64 in C order, such as ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied.
-    y : array_like of shape (N,)
-        Targets.
-    prior_scale : float or array_like of shape (d,), default 1.0
-        Standard deviations of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
-        prior is then flat.
-    intercept : bool, default False
-        Whether to append a column of ones to `X`; its coefficient comes last.
-    offset : array_like of shape (N,), optional
-        Known parts oᵢ of the margins.
-    dtype : {numpy.float64, numpy.float32}, optional
-        How features are stored for compiled code, which computes in double precision either way: float64, or as a
-        memory-mapped array has them, when omitted.
-
-    Attributes
-    ----------
-    X, y : ndarray (or csr_array) of shape (N, d) and ndarray of shape (N,)
-        The data, with the column of ones if there is one.
+    Its arguments and attributes are described in `LogisticRegression`.
     """
 
     design: Compiled
