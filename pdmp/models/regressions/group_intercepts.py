@@ -63,19 +63,10 @@ class GroupIntercepts(MixedRegression):
     The first grouping's m has the place of β₀; those of the others come after the coefficients. Of correlated effects φ
     has the place of these, and s that of log τ₀.
 
-    Parameters
-    ----------
-    X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
-        Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column;
-        its further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
-    correlation : LKJ, optional
-        The prior of the correlation of the effects of an intercept and one column; without it they are independent.
-
-    Raises
-    ------
-    ValueError
-        For other groups, or no intercept.
-
+    The arguments are those of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its
+    first group column; its further ones are each one of the fixed columns, which no other group column is. Rows in
+    files are of one grouping. `correlation` is the prior of the correlation of the effects of an intercept and one
+    column; without it they are independent.
     """
 
     has_linear_rows = True
