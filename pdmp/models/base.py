@@ -88,8 +88,7 @@ class Model(Compiled):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> class Quadratic(pdmp.Model):
     ...     precision: float
     ...     def __init__(self, dim, precision):

@@ -301,8 +301,7 @@ class BayesianNN(IsotropicPrior):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> X = np.random.default_rng(0).standard_normal((20, 3))
     >>> model = pdmp.models.BayesianNN(X, [0, 1] * 10, hidden=4)
     >>> list(model.variables)

@@ -220,8 +220,7 @@ class ICA(IsotropicPrior):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> model = pdmp.models.ICA(np.random.default_rng(0).laplace(size=(50, 2)))
     >>> model.dim, model.n_data
     (4, 50)

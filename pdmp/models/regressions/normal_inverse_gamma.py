@@ -278,8 +278,7 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20, 2))
     >>> model = pdmp.models.NormalInverseGammaRegression(X, X @ [1.0, -1.0])

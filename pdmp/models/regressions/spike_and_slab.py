@@ -184,8 +184,7 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20, 2))
     >>> model = pdmp.models.SpikeAndSlabLogisticRegression(X, rng.integers(0, 2, 20), inclusion=0.2)
