@@ -53,17 +53,8 @@ class Model(Compiled):
                 ...
 
     and, for a proper prior, ``prior_potential(x)`` and ``add_prior_gradient(x, out)``. A target that is not a sum over
-    data defines these two instead, and has ``n_data=0`` terms::
-
-            @pdmp.compiled
-            def potential(self, x):                      # U(x)
-                ...
-
-            @pdmp.compiled
-            def add_gradient(self, x, out):              # out += the gradient of U at x
-                ...
-
-    From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
+    data has ``n_data=0`` terms, and defines U and its gradient, ``potential(x)`` and ``add_gradient(x, out)``, as in
+    the example. From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
 
     Everything else follows from these (`pdmp.models.derived`, which has what there is for ArviZ too). A model defines
     what it can compute faster, and states what it knows of its curvature and of bounds, for the clocks, by the methods
