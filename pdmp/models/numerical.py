@@ -154,7 +154,7 @@ def quick_mode(model: Model) -> np.ndarray | None:
 
 def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | None:
     """Bounds on |∂ⱼUᵢ(x)| over all x of the terms first <= i < last, (last - first, dim); None when none are known."""
-    return _of_terms(model, first, last, "term_gradient_bounds", _term_gradient_bounds)
+    return _of_terms(model, first, last, _term_gradient_bounds) if model.has("term_gradient_bounds") else None
 
 
 def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
@@ -162,14 +162,14 @@ def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike
 
     (last - first, dim), with a scale (dim,) of ones when omitted; None when none are known.
     """
-    scale = np.ones(model.dim) if scale is None else model.check(scale, "scale")
-    return _of_terms(model, first, last, "term_lipschitz", _term_lipschitz, scale)
-
-
-def _of_terms(model, first, last, capability, write, *args):
-    """What a capability gives of each term first <= i < last, (last - first, dim); None of a model without it."""
-    if not model.has(capability):
+    if not model.has("term_lipschitz"):
         return None
+    scale = np.ones(model.dim) if scale is None else model.check(scale, "scale")
+    return _of_terms(model, first, last, _term_lipschitz, scale)
+
+
+def _of_terms(model, first, last, write, *args):
+    """What is written of each term first <= i < last, (last - first, dim)."""
     if not 0 <= first <= last <= model.n_data:
         raise ValueError(f"`first` and `last` must lie in 0 … {model.n_data} in this order, got {first}, {last}.")
     out = np.zeros((int(last) - int(first), model.dim))
