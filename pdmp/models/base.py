@@ -53,17 +53,8 @@ class Model(Compiled):
                 ...
 
     and, for a proper prior, ``prior_potential(x)`` and ``add_prior_gradient(x, out)``. A target that is not a sum over
-    data defines these two instead, and has ``n_data=0`` terms::
-
-            @pdmp.compiled
-            def potential(self, x):                      # U(x)
-                ...
-
-            @pdmp.compiled
-            def add_gradient(self, x, out):              # out += the gradient of U at x
-                ...
-
-    From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
+    data has ``n_data=0`` terms, and defines U and its gradient, ``potential(x)`` and ``add_gradient(x, out)``, as in
+    the example. From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
 
     Everything else follows from these (`pdmp.models.derived`, which has what there is for ArviZ too). A model defines
     what it can compute faster, and states what it knows of its curvature and of bounds, for the clocks, by the methods
@@ -88,8 +79,7 @@ class Model(Compiled):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> class Quadratic(pdmp.Model):
     ...     precision: float
     ...     def __init__(self, dim, precision):
@@ -338,13 +328,8 @@ class Model(Compiled):
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, shape (dim, dim), by central differences of the gradient unless the model knows better."""
         x = self.check(x)
-        step = 1e-5 * np.maximum(1.0, np.abs(x))
-        columns = []
-        for j in range(self.dim):
-            e = np.zeros(self.dim)
-            e[j] = step[j]
-            columns.append((self.gradient(x + e) - self.gradient(x - e)) / (2.0 * step[j]))
-        hessian = np.array(columns)
+        steps = np.diag(1e-5 * np.maximum(1.0, np.abs(x)))
+        hessian = np.array([(self.gradient(x + e) - self.gradient(x - e)) / (2.0 * e.max()) for e in steps])
         return 0.5 * (hessian + hessian.T)
 
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:

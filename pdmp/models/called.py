@@ -47,7 +47,7 @@ _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
 _there, _back = STANDARDISE.call, NATURAL.call
 
 
-# Inlined: as functions that are called themselves they would make a leapfrog step of a small target a third slower.
+# Functions, as Python calls them too; inlined, as a leapfrog step of a small target would be a third slower otherwise.
 @inlined
 def _potential_at(record, x):
     return _potential(record, (x,))
@@ -86,12 +86,7 @@ def add_gradient(record, x, out):
 
 
 class Called(Compiled):
-    """The whole potential of a model and its gradient, by address.
-
-    Parameters
-    ----------
-    model : Model
-    """
+    """The whole potential of a model and its gradient, by address."""
 
     record: np.ndarray
     dim: int

@@ -23,6 +23,10 @@ class Capability(NamedTuple):
     unless: str = ""  #: a gradient: a model that does not define that one has nothing to say, and the capability
 
 
+def _of_rays(arguments, meaning, compiled=True):
+    return Capability(arguments, "derivatives along rays", meaning, ("DirectionalBPS",), compiled)
+
+
 PRIOR, TERMS = "add_prior_gradient", "add_term_gradient"
 
 CAPABILITIES = {
@@ -95,34 +99,18 @@ CAPABILITIES = {
         compiled=False,
     ),
     # -- along a ray x + sv -----------------------------------------------------------------------------------------
-    "ray_room": Capability(
-        "",
-        "derivatives along rays",
-        "the length of the array `ray` that the following methods keep what they need in",
-        ("DirectionalBPS",),
-        compiled=False,
-    ),
-    "ray_begin": Capability("x, v, ray", "derivatives along rays", "the ray x + sv begins", ("DirectionalBPS",)),
-    "ray_derivatives": Capability(
-        "s, ray", "derivatives along rays", "the first and the second derivative of U(x + sv) by s", ("DirectionalBPS",)
-    ),
-    "ray_bound": Capability(
+    "ray_room": _of_rays("", "the length of the array `ray` that the following methods keep what they need in", False),
+    "ray_begin": _of_rays("x, v, ray", "the ray x + sv begins"),
+    "ray_derivatives": _of_rays("s, ray", "the first and the second derivative of U(x + sv) by s"),
+    "ray_bound": _of_rays(
         "s, h, ray",
-        "derivatives along rays",
         "a number b with U'(s + τ) <= U'(s) + bτ for 0 <= τ <= h, also for h = ∞; called after `ray_derivatives` at s",
-        ("DirectionalBPS",),
     ),
-    "ray_gradient": Capability(
-        "x, s, ray, out",
-        "derivatives along rays",
-        "out = ∇U at s, where the position is x; called after `ray_derivatives` at s",
-        ("DirectionalBPS",),
+    "ray_gradient": _of_rays(
+        "x, s, ray, out", "out = ∇U at s, where the position is x; called after `ray_derivatives` at s"
     ),
-    "ray_turn": Capability(
-        "x, s, v, ray",
-        "derivatives along rays",
-        "the velocity changes to v at s, where the position is x; s counts from there on",
-        ("DirectionalBPS",),
+    "ray_turn": _of_rays(
+        "x, s, v, ray", "the velocity changes to v at s, where the position is x; s counts from there on"
     ),
     # -- the prior's part -----------------------------------------------------------------------------------------
     "prior_partial": Capability(
@@ -249,15 +237,7 @@ def missing(model: Any, name: str, asked: str, instead: str = "") -> str:
 def require(model: Any, asked: str, *names: str, instead: str = "") -> None:
     """Raise a `ValueError` that names the first of these capabilities that the model lacks.
 
-    Parameters
-    ----------
-    model : Model
-    asked : str
-        Who asks, with the verb: '`thinning="inversion"` needs'.
-    *names : str
-        Capabilities.
-    instead : str, optional
-        What to do instead, a sentence.
+    `asked` is who asks, with the verb: '`thinning="inversion"` needs'; `instead` a sentence on what to do instead.
     """
     for name in names:
         if not model.has(name):

@@ -16,13 +16,6 @@ def take_whole_target(cls: type, base: type) -> None:
 
     `Model.potential`, which Python calls, checks its argument; the compiled method of that name is kept as
     ``total_potential``. A target that is not a sum over data has one part, which is kept where a sum has its prior.
-
-    Parameters
-    ----------
-    cls : type
-        The class that is being made; it is changed.
-    base : type
-        `pdmp.Model`.
     """
     written = cls.__dict__.get("potential")
     of_data = cls.term_potential is not base.term_potential
@@ -40,12 +33,7 @@ def take_whole_target(cls: type, base: type) -> None:
 def check_model_class(cls: type, base: type) -> None:
     """Raise a `TypeError` for a method that is missing, misspelt, not marked, or without its counterpart.
 
-    Parameters
-    ----------
-    cls : type
-        The new class. Its compiled method ``total_potential`` is then also known to compiled code as ``potential``.
-    base : type
-        `pdmp.Model`.
+    The compiled method ``total_potential`` is then also known to compiled code as ``potential``.
     """
     cls._methods["potential"] = cls._methods["total_potential"]
     cls._tuple.potential = cls._methods["total_potential"]

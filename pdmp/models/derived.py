@@ -55,23 +55,17 @@ class Derived:
 
     # -- attributes -----------------------------------------------------------------------------------------------
 
-    #: Whether the sum over data can be taken over a part of them.
-    divisible = True
-    #: Whether the potential is known to exist at every point, beyond walls too.
-    everywhere = True
+    divisible = True  #: whether the sum over data can be taken over a part of them
+    everywhere = True  #: whether the potential is known to exist at every point, beyond walls too
     #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
     usual_thinning = "grid"
-    #: Relative rounding error of U.
-    resolution = float(np.finfo(float).eps)
+    resolution = float(np.finfo(float).eps)  #: relative rounding error of U
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
     dims: ClassVar[Mapping[str, Sequence[str]]] = {}
     coords: ClassVar[Mapping[str, Sequence]] = {}
-    #: The exception that a Python function of the model raised in what this thread computes, or None.
-    failure = None
-    #: Whether `omitted` is known.
-    knows_constants = True
-    #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
-    in_file = False
+    failure = None  #: the exception that a Python function of the model raised in what this thread computes, or None
+    knows_constants = True  #: whether `omitted` is known
+    in_file = False  #: whether the data are read from a file, so that rows are asked for long before they are looked at
     #: Whether `mode` is `find_mode`, as there are so many data that a search with all of them takes minutes.
     searches_by_batches = False
 

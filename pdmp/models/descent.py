@@ -207,7 +207,7 @@ def find_mode(
     x = start.copy()
     if model.n_data and model.divisible:
         with np.errstate(all="ignore"):
-            x = found.descend(x, min(size, max(model.n_data, 1)), step, seed)
+            x = found.descend(x, min(size, model.n_data), step, seed)
     for point in (start, x):  # the start too: a step that is too long leads away from it
         if np.all(np.isfinite(point)):
             found.evaluate(point)

@@ -458,11 +458,8 @@ class Observed:
         family, what = self.family, "mean" if rng is None else "draw"
         if family is None or getattr(family, what) is None:
             raise ValueError(f"these rows know no `{what}`: give it to pdmp.Family, in the same process.")
-        n = len(self.y)
-        values = family.inverse([np.broadcast_to(f.at(x), (len(x), n)) for f in self.at])
-        return np.asarray(
-            family.mean(*values, *self.further) if rng is None else family.draw(rng, *values, *self.further), float
-        )
+        shape = len(x), len(self.y)
+        return responses(family, [np.broadcast_to(f.at(x), shape) for f in self.at], self.further, rng)
 
 
 def responses(

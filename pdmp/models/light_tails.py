@@ -30,7 +30,7 @@ import numpy as np
 
 from pdmp.models.base import Model
 from pdmp.models.moved_coordinates import MovedCoordinates
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 
 LARGEST = 300.0  #: log |y| / |z| from which on the density is taken to be zero
 
@@ -44,17 +44,9 @@ class Tail(NamedTuple):
     root: np.ndarray  #: L, lower triangular (m, m)
 
 
-class LightTailed(MovedCoordinates, Model):
-    """A model in the coordinates z, each in the place of its x.
+class LightTailed(MovedCoordinates):
+    """A model in the coordinates z, each in the place of its x; members of the tails differ."""
 
-    Parameters
-    ----------
-    model : Model
-    tails : list of Tail
-        Whose members differ.
-    """
-
-    natural_model: Compiled
     places: np.ndarray  #: members of all groups, one group after the other
     start: np.ndarray  #: (groups + 1,) where each begins
     rates: np.ndarray  #: (groups,) h
@@ -64,14 +56,13 @@ class LightTailed(MovedCoordinates, Model):
 
     def __init__(self, model: Model, tails: list[Tail]) -> None:
         sizes = np.array([len(tail.members) for tail in tails])
-        self.natural_model = model
         self.places = np.concatenate([tail.members for tail in tails]).astype(np.int64)
         self.start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.rates = np.array([1.0 / tail.index for tail in tails])
         self.centre = np.concatenate([tail.centre for tail in tails])
         self.roots = np.concatenate([tail.root.ravel() for tail in tails])
         self.root_start = np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)
-        super().__init__(model.dim, 0, model.variables, model.initial, model.transforms)
+        super().__init__(model)
 
     # -- compiled: there and back -------------------------------------------------------------------------------------
 
@@ -138,51 +129,19 @@ class LightTailed(MovedCoordinates, Model):
     # -- compiled: the potential and its gradient ---------------------------------------------------------------------
 
     @compiled(inline=False)
-    def log_determinant(self, z):
-        """log |dy/dz|, infinite where y is too large."""
+    def move(self, z, x):
         total = 0.0
         for g in range(self.rates.shape[0]):
             q, m = self.square(z, g), float(self.start[g + 1] - self.start[g])
             log_stretch = self.log_stretch(q, g)
             if not log_stretch < LARGEST:
-                return math.inf
+                return math.inf, ()
             total += m * log_stretch + math.log1p(self.rates[g] * q * q / (m + q))
-        return total
-
-    @compiled(inline=False, allocates=True)
-    def potential(self, z):
-        x, volume = np.empty(self.dim), self.log_determinant(z)
-        if volume == math.inf:
-            return math.inf
         self.natural(z, x)
-        return self.natural_model.total_potential(x) - volume
-
-    @compiled(inline=False, allocates=True)
-    def potential_and_gradient(self, z, out):
-        x, slope, volume = np.empty(self.dim), np.zeros(self.dim), self.log_determinant(z)
-        if volume == math.inf:
-            for j in range(self.dim):
-                out[j] = math.nan
-            return math.inf
-        self.natural(z, x)
-        potential = self.natural_model.potential_and_gradient(x, slope)
-        self.pull_back(z, slope, out)
-        return potential - volume
-
-    @compiled(inline=False, allocates=True)
-    def add_gradient(self, z, out):
-        x, slope = np.empty(self.dim), np.zeros(self.dim)
-        if self.log_determinant(z) == math.inf:
-            for j in range(self.dim):
-                out[j] = math.nan
-        else:
-            self.natural(z, x)
-            self.natural_model.add_gradient(x, slope)
-            self.pull_back(z, slope, out)
+        return -total, ()
 
     @compiled(inline=False)
-    def pull_back(self, z, slope, out):
-        """Add the derivatives by z of what has the derivatives `slope` by x, less log |dy/dz|; overwrites `slope`."""
+    def pull_back(self, z, x, kept, slope, out):
         for g in range(self.rates.shape[0]):
             first, m, h = self.start[g], self.start[g + 1] - self.start[g], self.rates[g]
             q = self.square(z, g)

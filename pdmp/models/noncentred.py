@@ -42,7 +42,7 @@ from pdmp.models.moved_coordinates import MovedCoordinates
 from pdmp.models.numerical import prior_gradient
 from pdmp.models.priors import Flat
 from pdmp.models.sums_of_terms import COLUMN_STEP, COLUMNS, COUNT, FIRST, VALUE_STEP, VALUES, SumOfTerms
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.classes import compiled, entry
 from pdmp.native.definite import factorised
 
 MOST_SCALES = 2  #: of one term, which multiply each other
@@ -206,25 +206,14 @@ def _pattern(matrix):
     return order, start, columns
 
 
-class NonCentred(MovedCoordinates, Model):
+class NonCentred(MovedCoordinates):
     """A model in the coordinates (t, z), each in the place of its x.
 
-    Parameters
-    ----------
-    model : SumOfTerms
-    rest : ndarray of int
-        Coordinates that are not scales.
-    pattern : tuple of ndarray
-        Order of these, and starts and columns of R in compressed rows.
-    base : tuple
-        Λ, a sparse array, and β.
-    parts : list of tuple
-        For each s a `Scaled`, Qₛ and bₛ.
-    centre : ndarray, shape (d,)
-        With t₀ in the places of the scales.
+    It is made of the coordinates `rest` that are not scales, with their order, and starts and columns of R in
+    compressed rows; of Λ and β; for each s of a `Scaled`, Qₛ and bₛ; and of `centre` (d,), with t₀ in the places of
+    the scales.
     """
 
-    natural_model: Compiled
     rest: np.ndarray  #: (r,) which coordinate row k of R is that of
     scales: np.ndarray  #: (parts, 2) which coordinates t are; where a part has one scale the second has the power 0
     powers: np.ndarray  #: (parts, 2) c
@@ -243,7 +232,7 @@ class NonCentred(MovedCoordinates, Model):
     def __init__(self, model, rest, pattern, base, parts, centre):
         order, self.start, self.columns = pattern
         rank = np.argsort(order)
-        self.natural_model, self.rest, r = model, rest[order], len(rest)
+        self.rest, r = rest[order], len(rest)
         rows = np.repeat(np.arange(r), np.diff(self.start))
         where = sparse.csr_array((np.arange(1.0, len(rows) + 1.0), (rows, self.columns)), shape=(r, r))
 
@@ -270,7 +259,7 @@ class NonCentred(MovedCoordinates, Model):
         self.middles = centre[self.scales]
         self.part_start, self.part_places, self.part_values = _joined(of_parts)
         self.shift_start, self.shift_places, self.shift_values = _joined(of_shifts)
-        super().__init__(model.dim, 0, model.variables, model.initial, model.transforms)
+        super().__init__(model)
 
     # -- compiled: there and back -----------------------------------------------------------------------------------
 
@@ -316,20 +305,22 @@ class NonCentred(MovedCoordinates, Model):
         return True
 
     @compiled(inline=False, allocates=True)
-    def to_natural(self, z, x):
-        """Write x at (t, z); R and R⁻¹b; whether there is one."""
-        r = self.rest.shape[0]
+    def move(self, z, x):
+        """Keeps R and R⁻¹b."""
+        r, volume = self.rest.shape[0], math.inf
         root, shift, solved = np.empty(self.columns.shape[0]), np.empty(r), np.zeros(r)
         found = self.factorise(z, root, shift, solved)
         for j in range(self.dim):
             x[j] = z[j]
         if found:
+            volume = 0.0
             for k in range(r):
+                volume += math.log(root[self.start[k + 1] - 1])
                 solved[k] = z[self.rest[k]] + shift[k]
             self.solve_back(root, solved)
             for k in range(r):
                 x[self.rest[k]] = solved[k]
-        return root, shift, found
+        return volume, (root, shift)
 
     @compiled(inline=False)
     def solve_back(self, root, y):
@@ -342,12 +333,10 @@ class NonCentred(MovedCoordinates, Model):
 
     @compiled(inline=False, allocates=True)
     def natural(self, z, x):
-        """Write x at (t, z)."""
-        self.to_natural(z, x)
+        self.move(z, x)
 
     @compiled(inline=False, allocates=True)
     def standardise(self, x, z):
-        """Write (t, z) at x."""
         r = self.rest.shape[0]
         root, shift = np.empty(self.columns.shape[0]), np.empty(r)
         found = self.factorise(x, root, shift, np.zeros(r))
@@ -360,49 +349,9 @@ class NonCentred(MovedCoordinates, Model):
                 for e in range(self.start[k], self.start[k + 1]):
                     z[self.rest[self.columns[e]]] += root[e] * x[self.rest[k]]
 
-    # -- compiled: the potential and its gradient ---------------------------------------------------------------------
-
     @compiled(inline=False, allocates=True)
-    def potential(self, z):
-        x = np.empty(self.dim)
-        root, _, found = self.to_natural(z, x)
-        if not found:
-            return math.inf
-        return self.natural_model.total_potential(x) + self.log_determinant(root)
-
-    @compiled(inline=False, allocates=True)
-    def potential_and_gradient(self, z, out):
-        x, slope = np.empty(self.dim), np.zeros(self.dim)
-        root, shift, found = self.to_natural(z, x)
-        if not found:
-            for j in range(self.dim):
-                out[j] = math.nan
-            return math.inf
-        self.natural_model.add_gradient(x, slope)
-        self.pull_back(z, x, root, shift, slope, out)
-        return self.natural_model.total_potential(x) + self.log_determinant(root)
-
-    @compiled
-    def log_determinant(self, root):
-        total = 0.0
-        for k in range(self.rest.shape[0]):
-            total += math.log(root[self.start[k + 1] - 1])
-        return total
-
-    @compiled(inline=False, allocates=True)
-    def add_gradient(self, z, out):
-        x, slope = np.empty(self.dim), np.zeros(self.dim)
-        root, shift, found = self.to_natural(z, x)
-        if found:
-            self.natural_model.add_gradient(x, slope)
-            self.pull_back(z, x, root, shift, slope, out)
-        else:
-            for j in range(self.dim):
-                out[j] = math.nan
-
-    @compiled(inline=False, allocates=True)
-    def pull_back(self, z, x, root, shift, slope, out):
-        """Add the derivatives by (t, z) of what has the derivatives `slope` by x, and of log det R."""
+    def pull_back(self, z, x, kept, slope, out):
+        root, shift = kept
         start, columns, rest, r = self.start, self.columns, self.rest, self.rest.shape[0]
         own, by_shift = np.empty(r), np.empty(r)  # R⁻¹ slope, by z; R⁻ᵀ of that, by b
         place, by_root = np.full(r, -1), np.empty(root.shape[0])  # where the entries of a row are

@@ -153,56 +153,29 @@ def quick_mode(model: Model) -> np.ndarray | None:
 
 
 def term_partial_bounds(model: Model, first: int, last: int) -> np.ndarray | None:
-    """Bounds on the partial derivatives of single terms.
-
-    Parameters
-    ----------
-    first, last : int
-        The terms first <= i < last.
-
-    Returns
-    -------
-    ndarray of shape (last - first, dim) or None
-        A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
-    """
-    if not model.has("term_gradient_bounds"):
-        return None
-    first, last = _check_range(model, first, last)
-    out = np.zeros((last - first, model.dim))
-    with readable(type(model).__name__):
-        _term_gradient_bounds(model.native, first, out)
-    return out
+    """Bounds on |∂ⱼUᵢ(x)| over all x of the terms first <= i < last, (last - first, dim); None when none are known."""
+    return _of_terms(model, first, last, _term_gradient_bounds) if model.has("term_gradient_bounds") else None
 
 
 def term_partial_lipschitz(model: Model, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
-    """Lipschitz constants of the partial derivatives of single terms.
+    """Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y, of the terms first <= i < last.
 
-    Parameters
-    ----------
-    first, last : int
-        The terms first <= i < last.
-    scale : array_like of shape (dim,), optional
-        Units in which distances are measured, coordinate by coordinate; ones when omitted.
-
-    Returns
-    -------
-    ndarray of shape (last - first, dim) or None
-        Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
+    (last - first, dim), with a scale (dim,) of ones when omitted; None when none are known.
     """
     if not model.has("term_lipschitz"):
         return None
-    first, last = _check_range(model, first, last)
     scale = np.ones(model.dim) if scale is None else model.check(scale, "scale")
-    out = np.zeros((last - first, model.dim))
-    with readable(type(model).__name__):
-        _term_lipschitz(model.native, first, scale, out)
-    return out
+    return _of_terms(model, first, last, _term_lipschitz, scale)
 
 
-def _check_range(model, first, last):
+def _of_terms(model, first, last, write, *args):
+    """What is written of each term first <= i < last, (last - first, dim)."""
     if not 0 <= first <= last <= model.n_data:
         raise ValueError(f"`first` and `last` must lie in 0 … {model.n_data} in this order, got {first}, {last}.")
-    return int(first), int(last)
+    out = np.zeros((int(last) - int(first), model.dim))
+    with readable(type(model).__name__):
+        write(model.native, int(first), *args, out)
+    return out
 
 
 def _spread_rows(n):

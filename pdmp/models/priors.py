@@ -46,6 +46,7 @@ class Prior:
     kind: ClassVar[int]
     positive: ClassVar[bool] = False  #: whether it is of a positive number
     scales: ClassVar[tuple[str, ...]] = ()  #: numbers in units of the parameter
+    fixed: ClassVar[tuple[float, ...]] = ()  #: numbers of the kind that come before its own
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -76,7 +77,7 @@ class Prior:
 
     def coded(self) -> tuple[int, float, float, float]:
         """Kind and numbers for compiled code."""
-        return self.kind, *(*map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
+        return self.kind, *(*self.fixed, *map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,7 @@ class HalfCauchy(Prior):
 
     scale: float
 
-    kind, positive, scales = HALF_STUDENT_T, True, ("scale",)
-
-    def coded(self):
-        return self.kind, 1.0, float(self.scale), 0.0
+    kind, positive, scales, fixed = HALF_STUDENT_T, True, ("scale",), (1.0,)
 
 
 @dataclass(frozen=True)
@@ -195,10 +193,7 @@ class Exponential(Prior):
 
     scale: float
 
-    kind, positive, scales = GAMMA, True, ("scale",)
-
-    def coded(self):
-        return self.kind, 1.0, float(self.scale), 0.0
+    kind, positive, scales, fixed = GAMMA, True, ("scale",), (1.0,)
 
 
 @dataclass(frozen=True)
@@ -276,16 +271,7 @@ class BetaBernoulli:
     a: float = 1.0
     b: float = 1.0
 
-    def __post_init__(self) -> None:
-        for name, value in (("a", self.a), ("b", self.b)):
-            if isinstance(value, np.integer | np.floating):
-                value = value.item()
-                object.__setattr__(self, name, value)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= LARGEST:
-                raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
-
-    def __str__(self) -> str:
-        return f"BetaBernoulli({self.a:.4g}, {self.b:.4g})"
+    __post_init__, __str__ = Prior.__post_init__, Prior.__str__
 
 
 def log_mass(kind: int, a: float, b: float, c: float) -> float:

@@ -35,50 +35,37 @@ from pdmp.models.verification import check_gradient
 PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64, 1e100)
 #: The last of them where U does not fall: in a direction that was computed, which rounding limits, and of a coordinate.
 FAR, EXACT = 1e10, 1e16
-#: From here on it is seen whether U along a direction that was computed is more than rounding.
-ROUND = 1e3
+ROUND = 1e3  #: from here on it is seen whether U along a direction that was computed is more than rounding
 #: Where U cannot be computed any more after a fall, it must have fallen between these, too: rounding goes up and down.
 BETWEEN = (10.0, 15.0, 25.0, 40.0, 60.0, 90.0)
 #: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
 GROWS = 12.0
-#: Where U changes by less than this times log t it is level: rounding changes it as well, far out.
-LEVEL = 0.05
-#: How much faster than the limit U must grow, relatively.
-MARGIN = 1.01
-#: Coordinates with rays of their own.
-COORDINATES = 12
-#: The largest dimension of which differences of gradients along all coordinates are computed.
-DENSE = 200
+LEVEL = 0.05  #: where U changes by less than this times log t it is level: rounding changes it as well, far out
+MARGIN = 1.01  #: how much faster than the limit U must grow, relatively
+COORDINATES = 12  #: coordinates with rays of their own
+DENSE = 200  #: the largest dimension of which differences of gradients along all coordinates are computed
 #: Evaluations are at most about `TERMS` terms in all, or, of more data than a sixtieth of that, a dozen of U.
 TERMS = 10_000_000
-#: Steps of the search for the mode, of which the direction is tried.
-STEPS = 20
-#: Whose multiples are spread over the unit interval.
-GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+STEPS = 20  #: steps of the search for the mode, of which the direction is tried
+GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  #: whose multiples are spread over the unit interval
 #: Singular values up to this times the largest may be 0; and where on a ray the direction is made more exact.
 FLAT, REFINED = 1e-5, (1e4, 1e8)
-#: So many directions are enough.
-MENTIONED = 4
+MENTIONED = 4  #: so many directions are enough
 #: U that jumps by so much within so short a distance, in units of max(1, |x|), has a penalty for a wall.
 PENALTY, THIN = 1e5, 1e-9
-#: U has a spike at 0 where it is lower by so much at 1e-12.
-SPIKE = 10.0
+SPIKE = 10.0  #: U has a spike at 0 where it is lower by so much at 1e-12
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
 #: distance of the last three it changes where flat.
 NECK = (0.0, 5.0, 7.5, 10.0)
-#: And further out, where it may be a power.
-NARROW, SLOW = (1e2, 1e4, 1e6, 1e8, 1e10), 1.5
+NARROW, SLOW = (1e2, 1e4, 1e6, 1e8, 1e10), 1.5  #: and further out, where it may be a power
 #: No start further out than this counts: beyond 13, where precisions are e^26, wide directions are lost in rounding.
 BEGINS = 3.0
-#: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
-NECKS = 1000
-#: Steps of Newton's method to each mode.
-NEWTON = 8
+NECKS = 1000  #: evaluations for that, ten times the dimension if that is more, or fewer of many data
+NEWTON = 8  #: steps of Newton's method to each mode
 #: Places of a coordinate, in units of its width, where its marginal density is computed to the end; and by how much its
 #: powers between the last ones differ, relatively.
 MARGINAL, SAME = 10.0 ** np.arange(0.5, 5.1, 0.5), 0.02
-#: By what factor a derivative along another coordinate grows to the last of these places, at least.
-NARROWER = 30.0
+NARROWER = 30.0  #: by what factor a derivative along another coordinate grows to the last of these places, at least
 #: Far beyond where U grows on a ray it must grow at these places as well, of a direction that was computed nearer.
 BEYOND, COMPUTED = (1e13, 1e14, 1e15), (1e8, 1e9, 1e10)
 #: Or fall there by so much times the distance; a plateau that is higher than this above a start is rounding, of e^-x
@@ -87,23 +74,20 @@ FALL, HEIGHT, HUGE = 1e-3, 30.0, 1e200
 #: Places of a coordinate, beyond 0 and the start, between which U changes ever less where it tends to a limit: each
 #: time by less than a third of the last change, in the end by less than `SETTLED`, or by rounding and `ROUNDED`.
 APPROACH, LESS, SETTLED, ROUNDED = np.arange(6.0, 80.0, 2.0), 1.0 / 3.0, 1e-6, 1e-2
-#: Steps by which a coordinate is moved to see rounding.
-SHIFTS = (1e-4, 1e-3, 3e-3)
+SHIFTS = (1e-4, 1e-3, 3e-3)  #: steps by which a coordinate is moved to see rounding
 #: Rows of each kind, directions, and places on the rays in each, where the sign of data is looked at.
 SIGNED_ROWS, SIGNED_DIRECTIONS, SIGNED_PLACES = 1_000, 16, (3.0, 6.0, 12.0, 25.0, 50.0, 1e2, 1e3, 1e4)
 #: Points from which it falls to one side; and how much more it falls at least, from one place to ten times it, where it
 #: falls linearly: a logarithm falls as much again.
 SIGNED_POINTS, LINEAR, FASTER = 4, 3.0, 20.0
-#: Where what has fallen as far as these is looked at once more.
-FURTHER = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e12)
+FURTHER = (1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e12)  #: where what has fallen as far as these is looked at once more
 #: Where it is seen whether U is a straight line; and values of coordinates that single rows of a class may cost.
 STRAIGHT_PLACES, ROW_VALUES = np.array([-1e4, -1e2, -10.0, 0.0, 10.0, 1e2, 1e4]), 20_000
 STRAIGHT = (
     "is a straight line in all that it depends on, which minus the log density of data never is: the datum and what "
     "depends on parameters may be in the wrong order, as in loss(z, y) for loss(y, z)."
 )
-#: Where a Newton step takes the decrement to less than this, or this times what it was, it was the last.
-NORMAL = 1e-6
+NORMAL = 1e-6  #: where a Newton step takes the decrement to less than this, or this times what it was, it was the last
 
 
 class Improper(NamedTuple):
@@ -128,13 +112,7 @@ class Ray(NamedTuple):
 def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> tuple[Improper | None, int]:
     """What shows that exp(-U) cannot be normalised, or None; and how often U and its gradient were evaluated for it.
 
-    Parameters
-    ----------
-    model : Model
-    x : ndarray, shape (d,)
-        Near which rays begin.
-    inside : callable, optional
-        Of a point: whether a process can get there.
+    Rays begin near x (d,); `inside` tells of a point whether a process can get there.
     """
     with silenced(), np.errstate(all="ignore"):
         search = _Search(model, np.array(x, float), inside)
@@ -167,14 +145,7 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     prior; and terms with data that fall at least linearly as one coordinate goes to one side, as where log σ is
     subtracted and not added. A prior may fall to one side, linearly or slower, as a Jacobian does, but not to both.
 
-    Parameters
-    ----------
-    model : Model
-        A sum of terms, or a model with methods for its terms and its prior.
-    x : ndarray, shape (d,)
-        Near which lines begin.
-    inside : callable, optional
-        Of a point: whether a process can get there.
+    The arguments are those of `find_improper`.
     """
     with silenced(), np.errstate(all="ignore"):
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
@@ -186,14 +157,8 @@ def marginal_power(model: Any, centre: np.ndarray, scale: np.ndarray, j: int) ->
     """The power like which the marginal density of coordinate j falls off, infinite where it is none.
 
     All else is integrated out by Laplace's method, at places of the coordinate that are ever further out: a scale that
-    grows with it makes its tail heavy, as that of a mean with few data, and no ray shows that.
-
-    Parameters
-    ----------
-    model : Model
-    centre, scale : ndarray, shape (d,)
-        Where the density is, and how wide it is there.
-    j : int
+    grows with it makes its tail heavy, as that of a mean with few data, and no ray shows that. `centre` and `scale`
+    (d,) are where the density is, and how wide.
     """
     rest, found = np.delete(np.arange(len(centre)), j), []
     with silenced(), np.errstate(all="ignore"):
@@ -266,10 +231,8 @@ def _wrong_sign_of_terms(model, search):
 
 def _takes_a_logarithm_for_its_number(model, x, inside):
     """The sentence for U that is no number where a coordinate, the logarithm of a positive number, is negative."""
-    first, search = 0, _Search(model, x, inside)
-    for name, shape in model.variables.items():
-        own = (np.arange(model.dim) >= first) & (np.arange(model.dim) < first + math.prod(shape))
-        first += math.prod(shape)
+    search = _Search(model, x, inside)
+    for name, own in _blocks(model, np.ones(model.dim, bool)):
         if isinstance(model.transforms.get(name), Log):
             one, other = (search.potential(np.where(own, side, x)) for side in (0.5, -0.5))
             if math.isfinite(one) and math.isnan(other):
@@ -286,7 +249,7 @@ def _wrong_sign_of_parts(model, search):
     """The same of a model with methods for its terms and its prior."""
     if not (model.divisible and model.n_data and model.has("prior_potential")):
         return None
-    name, prior = type(model).__name__, _Prior(model)
+    name, prior = type(model).__name__, _Prior(model, model.native.prior_potential)
     data, prior = search(_Part(model, lambda y: model.potential(y) - prior.potential(y))), search(prior)
     every = np.ones(model.dim, bool)
     for part, method, ratio in ((data, "term_potential", 0.0), (prior, "prior_potential", LINEAR)):
@@ -338,21 +301,15 @@ class _Part(NamedTuple):
         return getattr(self.model, name)
 
 
-class _Prior(NamedTuple):
+class _Prior(_Part):
     """The prior of a model alone."""
 
-    model: Any
     n_data = 0
-
-    def potential(self, x):
-        return self.model.native.prior_potential(x)
 
     def gradient(self, x):
         out = np.zeros(len(x))
         self.model.native.add_prior_gradient(x, out)
         return out
-
-    __getattr__ = _Part.__getattr__
 
 
 def _blocks(model, used):
@@ -492,8 +449,7 @@ def _rises_further_out(search, v):
     """Whether U rises beyond where `_falls` looks, as that of data of 100,000 and more does."""
     p = search.near()
     values = np.array([search.potential(p + t * search.scale * v) for t in (SIGNED_PLACES[-1], *FURTHER)])
-    with np.errstate(all="ignore"):
-        return bool(np.any(np.diff(values) > 0.0))
+    return bool(np.any(np.diff(values) > 0.0))
 
 
 class _Search:

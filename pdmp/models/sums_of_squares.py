@@ -76,24 +76,11 @@ def varying_functional(at: tuple[Functional, ...], expression: Node, n: int) -> 
 
 
 def products_of(expression: Node, data: np.ndarray, z: int, centre: np.ndarray) -> dict[Product, np.ndarray] | None:
-    """Write the loss of each row as Σ c (z - centre)ᵃ f, the f being functions of the other functionals alone.
+    """Write the loss of rows of data (q, n) as Σ c (z - centre)ᵃ f, the f being functions of the other functionals.
 
-    Parameters
-    ----------
-    expression : Node
-        The loss of a row.
-    data : ndarray, shape (q, n)
-    z : int
-        The functional of which powers are taken.
-    centre : ndarray, shape (n,)
-        Of each row.
-
-    Returns
-    -------
-    dict of (int, tuple) to ndarray, shape (n,), or None
-        The factors c of all rows, by the power a and by f: the numbers of the nodes that it is a product of, with their
-        powers. None if data stand within a function. Functions are different here unless they are one node, so that
-        some losses of this form are not recognised, but no other loss is.
+    The factors c (n,) of all rows, by the power a and by f: the numbers of the nodes that it is a product of, with
+    their powers. None if data stand within a function. Functions are different here unless they are one node, so that
+    some losses of this form are not recognised, but no other loss is.
     """
     differ = {j for j, column in enumerate(data) if np.any(column != column[0])}
     n = data.shape[1]

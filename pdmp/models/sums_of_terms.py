@@ -20,29 +20,15 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pdmp.errors import warn
+from pdmp.expressions import nodes
 from pdmp.expressions.derivatives import Derivatives
 from pdmp.expressions.functionals import Block, Functional, Parameters, in_one_precision
 from pdmp.expressions.nodes import FUNCTION_NAMES, trace
-from pdmp.expressions.tape import (
-    BEGIN,
-    CURVATURE,
-    DEPENDENT,
-    LANES,
-    RESULT,
-    SECOND,
-    STOP,
-    Rows,
-    enclose_part,
-)
+from pdmp.expressions.tape import BEGIN, CURVATURE, DEPENDENT, LANES, RESULT, SECOND, STOP, Rows, enclose_part
 from pdmp.models.derived import Derived, PriorOfEach
 from pdmp.models.expression_rows import ExpressionRows
 from pdmp.models.numerical import prior_gradient
-from pdmp.models.priors import (
-    Flat,
-    Prior,
-    log_masses,
-    second_derivatives,
-)
+from pdmp.models.priors import Flat, Prior, log_masses, second_derivatives
 from pdmp.models.sums_of_squares import Cells, reduced, squares_of, varying_functional
 from pdmp.models.transforms import Log, Transform
 from pdmp.native.arguments import one_of, real, refuse_unreal, same_rows
@@ -247,15 +233,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
     #: (kinds of the data, 2) first and last rows that have the sum of all: its own, or fewer beyond those of the data.
     stretches: np.ndarray
 
-    def __init__(
-        self,
-        parameters: Parameters,
-        terms: Sequence[Terms],
-        priors: Mapping[str, Prior | Sequence[Prior]] | None = None,
-        *,
-        transforms: Mapping[str, Transform] | None = None,
-        initial: Mapping[str, ArrayLike] | ArrayLike | None = None,
-    ) -> None:
+    def __init__(self, parameters, terms, priors=None, *, transforms=None, initial=None):
         if not isinstance(parameters, Parameters):
             raise TypeError(f"`parameters` must be a pdmp.Parameters, got {type(parameters).__name__}.")
         terms = [terms] if isinstance(terms, Terms) else list(terms)
@@ -563,12 +541,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         )
 
     def observed_data(self) -> dict[str, np.ndarray]:
-        """The responses of all rows of families, by name; empty if there are none.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (n,)
-        """
+        """The responses (n,) of all rows of families, by name; empty if there are none."""
         name = "y" if self.reported is None else self.reported.response
         return {name: np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
 
@@ -605,16 +578,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
         return found - log_masses(self.kinds[own], self.numbers[own])
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | x) of each row of a family, with all constants; without families, minus each term.
-
-        Parameters
-        ----------
-        draws : array_like, shape (..., dim)
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-        """
+        """log p(y | x) of each row of a family, with all constants, (..., n); without families, minus each term."""
         found = Derived.pointwise_log_likelihood(self, draws)
         if not self._families():
             return found
@@ -671,8 +635,7 @@ class SumOfTerms(PriorOfEach, ExpressionRows):
 
     usual_thinning = "hessian"
 
-    #: Passes over rows in files; the rows of this model are in memory.
-    blocks = None
+    blocks = None  #: passes over rows in files; the rows of this model are in memory
 
     def row_width(self) -> int | None:
         # Few rows that have the sum of all are summed sooner than parts of all.
@@ -1006,6 +969,4 @@ def _read_initial(parameters, start, initial):
 
 
 for _name in FUNCTION_NAMES:
-    from pdmp.expressions import nodes as _nodes
-
-    setattr(terms, _name, getattr(_nodes, _name))
+    setattr(terms, _name, getattr(nodes, _name))

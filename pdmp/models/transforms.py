@@ -308,13 +308,18 @@ def check_transforms(transforms, variables):
 def split(draws, variables, transforms=()):
     """Natural parameters, each (..., *shape), of draws (..., dim): the parts of x, in order, transformed."""
     draws = real("draws", draws, sum(math.prod(shape) for shape in variables.values()))
-    transforms, natural, first = dict(transforms), {}, 0
+    known = dict(transforms)
+    return {name: known.get(name, Identity()).constrain(part) for name, part in parts(draws, variables).items()}
+
+
+def parts(x, variables):
+    """The parts of x (..., dim) by the names of the variables, each (..., *shape): views where x is contiguous."""
+    found, first = {}, 0
     for name, shape in variables.items():
         size = math.prod(shape)
-        part = draws[..., first : first + size].reshape((*draws.shape[:-1], *shape))
-        natural[name] = transforms.get(name, Identity()).constrain(part)
+        found[name] = x[..., first : first + size].reshape((*x.shape[:-1], *shape))
         first += size
-    return natural
+    return found
 
 
 def flat(natural):

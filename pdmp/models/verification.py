@@ -27,8 +27,7 @@ from pdmp.native.classes import entry, readable
 #: A difference is an error where it exceeds this share of what is compared: errors of sign, of a factor, or of a column
 #: are far above it, what is lost by differences that are not infinitely small is far below.
 TOLERANCE = 1e-4
-#: Likewise for bounds, many of which are attained exactly.
-BOUND_TOLERANCE = 1e-6
+BOUND_TOLERANCE = 1e-6  #: likewise for bounds, many of which are attained exactly
 #: Directions along which a gradient is compared at a point: of more coordinates than that, several to a direction.
 DIRECTIONS = 12
 #: The same of a function, which may be slow, and of the sum over all data where they are many: then `PASSES` data in
@@ -41,8 +40,7 @@ LONGEST = 0.01  #: step of a coordinate whose slope is small beside others, in i
 #: A comparison is blind where rounding hides errors of this share of a slope, if it hides changes of U of this size.
 BLIND, BLIND_CHANGE = 0.05, 0.01
 HIDDEN, SEEN = 1, 2  #: slopes that were compared; 0: U was not finite beside the point
-#: Data up to which faster ways to a sum over all data are compared with the plain sum.
-MOST_DATA = 1_000
+MOST_DATA = 1_000  #: data up to which faster ways to a sum over all data are compared with the plain sum
 MOST_COMPARED = 500  #: of the coordinates, or factors, of which a model computes one at a time
 
 
@@ -99,10 +97,7 @@ def _points(model, rng, n, potential):
 def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float = np.inf) -> bool:
     """See `pdmp.Model.check_gradient`; after `seconds` no comparison begins but the first of each part.
 
-    Returns
-    -------
-    bool
-        Whether U was finite at any point, so that something was compared.
+    Returns whether U was finite at any point, so that something was compared.
     """
     end = time.perf_counter() + seconds
     rng, native, name, dim = np.random.default_rng(seed), model.native, type(model).__name__, model.dim
@@ -245,10 +240,8 @@ def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     """What `first_wrong` finds of a model at x, of all data and all coordinates, in at most so many directions."""
     potential = functools.partial(_value, model.potential)
     here = potential(x) if here is None else here
-    gradient, resolution = (
-        _vector(_adding(model.gradient), model.dim, x),
-        model.resolution * math.sqrt(max(model.n_data, 1)),
-    )
+    gradient = _vector(_adding(model.gradient), model.dim, x)
+    resolution = model.resolution * math.sqrt(max(model.n_data, 1))
     groups, lengths = directions(gradient, x, most, resolution, scale)
     v = rng.choice([-1.0, 1.0], model.dim) * lengths
     return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
@@ -309,7 +302,8 @@ def slopes_differ(value, x, here, gradient, v, resolution, group, seen=None):
     wrong partial derivatives cancel at every point. Where rounding hides much at small steps a longer one is tried, and
     `seen` (d,), at first 0, becomes `HIDDEN` where it hides the slope and `SEEN` where it does not.
     """
-    v = _part(v, group)
+    whole, v = v, np.zeros(len(v))
+    v[group] = whole[group]
     size, slope, best = v[group[0]] if len(group) == 1 else 1.0, float(v @ gradient), (math.nan, math.inf)
     for h in (resolution ** (1.0 / 3.0), resolution ** (1.0 / 5.0)):  # rounding is of the size of the cubic term of U
         ends = np.array([here if k == 0 else value(x + k * h * v) for k in (-2, -1, 0, 1, 2)])
@@ -324,12 +318,6 @@ def slopes_differ(value, x, here, gradient, v, resolution, group, seen=None):
         if rounding <= TOLERANCE * largest:
             break
     return None if math.isnan(best[0]) or abs(best[0] - slope) <= best[1] else (slope / size, best[0] / size)
-
-
-def _part(v, group):
-    part = np.zeros(len(v))
-    part[group] = v[group]
-    return part
 
 
 def _quotient(ends, slope, h, resolution):

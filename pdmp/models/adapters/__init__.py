@@ -12,15 +12,7 @@ if TYPE_CHECKING:
     from pdmp.models.adapters.scikit_learn import from_sklearn
     from pdmp.models.adapters.stan_model import from_stan
 
-__all__ = [
-    "from_function",
-    "from_jax",
-    "from_numpyro",
-    "from_pymc",
-    "from_sklearn",
-    "from_stan",
-    "from_torch",
-]
+__all__ = ["from_function", "from_jax", "from_numpyro", "from_pymc", "from_sklearn", "from_stan", "from_torch"]
 
 __getattr__, __dir__, _ = _lazily(
     __name__,

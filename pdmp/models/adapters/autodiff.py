@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.adapters.function import FunctionModel
+from pdmp.models.adapters.function import FunctionModel, needed
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -119,7 +119,7 @@ def from_jax(
     >>> model = pdmp.models.from_jax(lambda x: -0.5 * (x ** 2).sum(), dim=3)  # doctest: +SKIP
     """
     _check(log_density)
-    _need("jax", "from_jax")
+    needed("jax", "from_jax")
     function = JaxFunction(log_density, single_precision)
     checked = not single_precision  # what stops a gradient, or rounds, is no derivative of the density
     return FunctionModel(function, dim, initial, variables, n_data, check_gradient=checked, transforms=transforms)
@@ -162,7 +162,7 @@ def from_torch(
     >>> model = pdmp.models.from_torch(lambda x: -0.5 * (x @ x), dim=2)  # doctest: +SKIP
     """
     _check(log_density)
-    _need("torch", "from_torch")
+    needed("torch", "from_torch")
     function = TorchFunction(log_density)
     return FunctionModel(function, dim, initial, variables, n_data, transforms=transforms)
 
@@ -170,12 +170,3 @@ def from_torch(
 def _check(log_density):
     if not callable(log_density):
         raise TypeError(f"`log_density` must be a function x -> log density, got a {type(log_density).__name__}.")
-
-
-def _need(package, name):
-    import importlib
-
-    try:
-        importlib.import_module(package)
-    except ImportError:
-        raise ImportError(f"`{name}` needs the package: pip install 'pdmp[{package}]'.") from None

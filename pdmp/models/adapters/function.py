@@ -13,6 +13,8 @@ import ctypes
 import functools
 import gc
 import hashlib
+import importlib
+import itertools
 import math
 import os
 import pathlib
@@ -50,6 +52,22 @@ INSTALLED = tuple(
 )
 _changing = weakref.WeakKeyDictionary()  # of functions, what calls changed when an earlier model of it was made
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
+
+
+def needed(package, name, what="the package", extra=None):
+    """A package that a function of this name needs."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise ImportError(f"`{name}` needs {what}: pip install 'pdmp[{extra or package}]'.") from None
+
+
+def hash_of(text, answers):
+    """What tells a model from another: a text, and (U, ∇U) at some points."""
+    digest = hashlib.sha256(text.encode())
+    for part in itertools.chain.from_iterable(answers):
+        digest.update(np.asarray(part).tobytes())
+    return digest.hexdigest()
 
 
 def call(address, x, out):
@@ -330,8 +348,12 @@ class FunctionModel(Model):
     def constrain(self, draws):
         if not self.constrains:
             return super().constrain(draws)
+        return self._of_draws(self.callback.constrain, draws)
+
+    def _of_draws(self, function, draws):
+        """What a function of (M, dim) draws gives by name, of draws (..., dim)."""
         draws = real("draws", draws)
-        found = self.callback.constrain(draws.reshape(-1, self.dim))
+        found = function(draws.reshape(-1, self.dim))
         return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     def observed_data(self):
@@ -343,11 +365,8 @@ class FunctionModel(Model):
         return getattr(self.callback, "log_likelihood_size", 0)
 
     def log_likelihoods(self, draws):
-        if not hasattr(self.callback, "log_likelihoods"):
-            return {}
-        draws = real("draws", draws)
-        found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
-        return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
+        has = hasattr(self.callback, "log_likelihoods")
+        return self._of_draws(self.callback.log_likelihoods, draws) if has else {}
 
     @property
     def said(self):

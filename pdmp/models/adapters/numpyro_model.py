@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pdmp.errors import silenced
-from pdmp.models.adapters.function import Callback, FunctionModel
-from pdmp.models.transforms import Identity, recognised, split
+from pdmp.models.adapters.function import Callback, FunctionModel, hash_of, needed
+from pdmp.models.transforms import Identity, parts, recognised
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -71,18 +69,14 @@ class NumPyroFunction(Callback):
 
     def identity(self):
         """What tells it from another model: names, shapes, and the density and gradient at two points."""
-        digest = hashlib.sha256(repr(self.parts).encode())
-        for x in (self.initial, self.initial + 0.1):
-            for part in self._evaluate(x):
-                digest.update(np.asarray(part).tobytes())
-        return digest.hexdigest()
+        return hash_of(repr(self.parts), map(self._evaluate, (self.initial, self.initial + 0.1)))
 
     def constrain(self, draws):
         """Parameters and deterministic quantities by their names in the model, of draws (M, dim)."""
         x = np.ascontiguousarray(draws)
-        parts = [self._natural(x[k : k + ROWS]) for k in range(0, len(x), ROWS)]
-        names = [name for name, site in self.trace.items() if name in parts[0] and site["type"] != "plate"]
-        return {name: np.concatenate([np.asarray(part[name], float) for part in parts]) for name in names}
+        found = [self._natural(x[k : k + ROWS]) for k in range(0, len(x), ROWS)]
+        names = [name for name, site in self.trace.items() if name in found[0] and site["type"] != "plate"]
+        return {name: np.concatenate([np.asarray(part[name], float) for part in found]) for name in names}
 
     def observed_data(self):
         """Observed values by name."""
@@ -112,24 +106,18 @@ class NumPyroFunction(Callback):
     def variables(self):
         """Names, shapes and transforms of the parts of x; "_unc" behind a name whose transform is not known here."""
         x = np.random.default_rng(0).uniform(-1.0, 1.0, (POINTS, self.dim))
-        natural, parts = self.constrain(x), split(x, self.parts)
+        natural, own = self.constrain(x), self._named(x)
         variables, transforms = {}, {}
         for name, shape in self.parts.items():
-            same = natural[name].shape == parts[name].shape
-            transform = recognised(parts[name], natural[name]) if same else None
+            same = natural[name].shape == own[name].shape
+            transform = recognised(own[name], natural[name]) if same else None
             variables[name if transform is not None else f"{name}_unc"] = shape
             if transform not in (None, Identity()):
                 transforms[name] = transform
         return variables, transforms
 
     def _named(self, x):
-        """The parts of a vector by name."""
-        found, first = {}, 0
-        for name, shape in self.parts.items():
-            size = math.prod(shape)
-            found[name] = x[first : first + size].reshape(shape)
-            first += size
-        return found
+        return parts(x, self.parts)
 
     def _evaluate(self, x):
         values = np.asarray(self._packed(x))
@@ -214,11 +202,9 @@ def from_numpyro(model: Callable, *args: Any, **kwargs: Any) -> Model:
     ...     numpyro.sample("heads", dist.Binomial(10, p), obs=heads)
     >>> run = pdmp.sample(pdmp.models.from_numpyro(coin, heads=7))       # doctest: +SKIP
     """
-    try:
-        import jax
-        import numpyro  # noqa: F401 - that it is there
-    except ImportError:
-        raise ImportError("`from_numpyro` needs NumPyro: pip install 'pdmp[numpyro]'.") from None
+    needed("numpyro", "from_numpyro", "NumPyro")
+    import jax
+
     if not callable(model):
         raise TypeError(f"`model` must be a NumPyro model, a function, got a {type(model).__name__}.")
     if not jax.config.jax_enable_x64:

@@ -7,7 +7,6 @@ threads do not wait for each other.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numba import types
 
 from pdmp.errors import silenced
-from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
+from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, hash_of, needed, pointer
 from pdmp.models.transforms import Interval, Log, Ordered, Simplex, Upper
 
 if TYPE_CHECKING:
@@ -58,11 +57,7 @@ class PyMCFunction(MachineCode):
 
     def identity(self):
         """What tells it from another model: its text, and its density and gradient at two points."""
-        digest = hashlib.sha256(self.model.str_repr().encode())
-        for x in (self.initial, self.initial + 0.1):
-            for part in self.function(x):
-                digest.update(np.asarray(part).tobytes())
-        return digest.hexdigest()
+        return hash_of(self.model.str_repr(), map(self.function, (self.initial, self.initial + 0.1)))
 
     def constrain(self, draws):
         """Parameters and deterministic quantities by their names in the model, of draws (M, dim)."""
@@ -130,10 +125,7 @@ def _as_c_function(dispatcher, dim):
 
 
 def _check(model):
-    try:
-        import pymc
-    except ImportError:
-        raise ImportError("`from_pymc` needs PyMC: pip install 'pdmp[pymc]'.") from None
+    pymc = needed("pymc", "from_pymc", "PyMC")
     if not isinstance(model, pymc.Model):
         raise TypeError(f"`model` must be a pymc.Model, got a {type(model).__name__}.")
     if not model.value_vars:

@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import ArrayLike
 
-from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
+from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, needed, pointer
 from pdmp.models.transforms import Identity, recognised
 from pdmp.native.arguments import refuse_unreal
 
@@ -308,11 +308,7 @@ def _load(path):
 
 
 def _stanli():
-    try:
-        import stanli
-    except ImportError:
-        raise ImportError("`from_stan` needs stanli for a Stan program: pip install 'pdmp[stan]'.") from None
-    return stanli
+    return needed("stanli", "from_stan", "stanli for a Stan program", "stan")
 
 
 def _translated(program):

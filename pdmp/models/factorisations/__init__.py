@@ -6,10 +6,4 @@ from pdmp.models.factorisations.ica import ICA
 from pdmp.models.factorisations.matrix_factorization import MatrixFactorization
 from pdmp.models.factorisations.ppmf import PPMF
 
-__all__ = [
-    "BPMF",
-    "ICA",
-    "PPMF",
-    "BayesianNN",
-    "MatrixFactorization",
-]
+__all__ = ["BPMF", "ICA", "PPMF", "BayesianNN", "MatrixFactorization"]

@@ -301,8 +301,7 @@ class BayesianNN(IsotropicPrior):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> X = np.random.default_rng(0).standard_normal((20, 3))
     >>> model = pdmp.models.BayesianNN(X, [0, 1] * 10, hidden=4)
     >>> list(model.variables)
@@ -344,8 +343,6 @@ class BayesianNN(IsotropicPrior):
             self.initial[start : start + p * q] = rng.standard_normal(p * q) / math.sqrt(p)
             start += (p + 1) * q
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def fetch(self, i):
         prefetch(self.data, i)
@@ -382,8 +379,6 @@ class BayesianNN(IsotropicPrior):
     @compiled
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
         self.through(x, -1, rows, n, x, out, squares, 1)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
         return reordered(
@@ -441,10 +436,8 @@ class BayesianNN(IsotropicPrior):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One set of weights or several.
-        X : array_like, shape (n, P), optional
-            Inputs; those of the data when omitted.
+        x, X : array_like
+            As in `predict`.
         y : array_like of int, shape (n,), optional
             Labels; those of the data when omitted, together with `X`.
 

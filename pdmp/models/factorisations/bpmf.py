@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import GaussianFactorisation
-from pdmp.models.transforms import Log
+from pdmp.models.transforms import Log, parts
 from pdmp.native.arguments import positive
 from pdmp.native.classes import allocating, compiled
 
@@ -69,15 +69,11 @@ class BPMF(GaussianFactorisation):
 
     Parameters
     ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what, from 0. Kept as 32-bit integers.
-    ratings : array_like, shape (N,)
-        Kept as 32-bit floats.
+    users, items, ratings, n_users, n_items
+        As in `MatrixFactorization`: who rated what, and rows of U and V. Those that nobody rated, or only in data held
+        out, keep their prior.
     rank : int
         Number of factors.
-    n_users, n_items : int, optional
-        Rows of U and V; one more than the largest in `users` and `items` when omitted. Those that nobody rated, or
-        only in data held out, keep their prior.
     noise_precision : float, default 3.0
         Of a rating.
     shape, rate : float, default 1.0 and 5.0
@@ -95,8 +91,7 @@ class BPMF(GaussianFactorisation):
     Raises
     ------
     ValueError
-        If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not
-        finite, `rank` is below 1, or another number is not positive.
+        As `MatrixFactorization`, and if another number is not positive.
 
     References
     ----------
@@ -146,8 +141,6 @@ class BPMF(GaussianFactorisation):
             best = (0.5 * (len(table) + 1) + self.shape) / (self.rate + 0.5 * np.sum(table**2, axis=0))
             self.initial[means + place * self.rank : means + (place + 1) * self.rank] = np.log(best)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def prior_potential(self, x):
         k, v = self.rank, self.rank * self.rows
@@ -162,18 +155,10 @@ class BPMF(GaussianFactorisation):
         _add_table_gradient(x, 0, self.rows, k, mean, mean + 2 * k, self.shape, self.rate, out)
         _add_table_gradient(x, v, self.columns, k, mean + k, mean + 3 * k, self.shape, self.rate, out)
 
-    # -- Python ---------------------------------------------------------------------------------------------------
-
-    def _parts(self, x):
-        """The parts of x (dim,) by name, as views."""
-        ends = np.cumsum([math.prod(shape) for shape in self.variables.values()])
-        parts = np.split(x, ends[:-1])
-        return {name: part.reshape(shape) for (name, shape), part in zip(self.variables.items(), parts, strict=True)}
-
     def curvatures(self, x: ArrayLike) -> np.ndarray:
         x = self.check(x)
         out = self._data_curvatures(x)
-        here, there = self.constrain(x), self._parts(out)
+        here, there = self.constrain(x), parts(out, self.variables)
         for name in "UV":
             table, mean = here[name], here[f"mean_{name}"]
             precision = here[f"precision_{name}"]

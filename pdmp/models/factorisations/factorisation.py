@@ -30,8 +30,7 @@ from pdmp.native.prefetch import prefetch
 RATING = np.dtype([("user", np.int32), ("item", np.int32), ("rating", np.float32)])
 AHEAD = 16  #: ratings whose factors are asked for in advance
 PIECE = 2**17  #: ratings handled together by numpy
-#: Above this many multiplications in a full gradient the mode is searched for with batches.
-LARGEST_SEARCH = 10**6
+LARGEST_SEARCH = 10**6  #: above this many multiplications in a full gradient the mode is searched for with batches
 
 
 @vectorised
@@ -74,24 +73,8 @@ class Factorisation(Model):
     - ``derivative(x, a, b, k)``: ∂r by x[a + k];
     - ``misfit(r, rating)`` and ``misfit_slope(r, rating)``: a rating's potential and its derivative by r.
 
-    Parameters
-    ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what; from 0.
-    ratings : array_like, shape (N,)
-    rank : int
-        Number of factors.
-    n_users, n_items : int, optional
-        Rows of the two tables; one more than the largest number in `users` and `items` when omitted. Rows without a
-        rating keep their prior.
-    names : tuple of str
-        Of the two tables.
-    others : callable
-        From the model, that knows its sizes, to the variables that follow and their shapes.
-    offset : float, default 0.0
-        Taken off the ratings; their mean when None.
-    transforms : dict, optional
-        As for `Model`.
+    And the names of the two tables; ``others(model)``, the variables that follow and their shapes, of a model that
+    knows its sizes; and what is taken off the ratings, their mean when `offset` is None.
     """
 
     knows_constants = False
@@ -118,8 +101,6 @@ class Factorisation(Model):
         self.data = np.empty(len(users), RATING)
         self.data["user"], self.data["item"] = users, items
         self.data["rating"] = ratings - ratings.dtype.type(self.offset) if self.offset else ratings
-
-    # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
     def places(self, i):
@@ -221,8 +202,6 @@ class Factorisation(Model):
         if b <= j < b + self.rank:
             return self.weight(x, i) * self.derivative(x, b, a, j - b)
         return 0.0
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def tables(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The two tables of factors in x, shapes (n_users, rank) and (n_items, rank): views, not copies."""
@@ -366,10 +345,8 @@ class GaussianFactorisation(Factorisation):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One point or several.
-        users, items, ratings : array_like, shape (n,), optional
-            Those of the data when omitted.
+        x, users, items, ratings : array_like
+            As in `predict`; the data's own when omitted.
 
         Returns
         -------

@@ -220,8 +220,7 @@ class ICA(IsotropicPrior):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> model = pdmp.models.ICA(np.random.default_rng(0).laplace(size=(50, 2)))
     >>> model.dim, model.n_data
     (4, 50)
@@ -239,8 +238,6 @@ class ICA(IsotropicPrior):
         values, vectors = np.linalg.eigh(X.T @ X / len(X))
         values = np.maximum(values, 1e-6 * max(float(values[-1]), 1e-300))
         self.initial = (math.pi / math.sqrt(3.0) * (vectors / np.sqrt(values)) @ vectors.T).ravel()
-
-    # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
     def fetch(self, i):
@@ -284,8 +281,6 @@ class ICA(IsotropicPrior):
         shift = np.zeros(self.dim)
         if _add_inverse(x, self.channels, -1.0, shift):
             _add_products_and_squares(self.data, rows, n, x, shift, out, squares)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
         return reordered(self, rows, lambda rows: {"data": np.ascontiguousarray(self.data[rows])})

@@ -95,8 +95,6 @@ class MatrixFactorization(PriorOfEach, GaussianFactorisation, NormalPrior):
         w[:] = 0.3 * user_scale * rng.standard_normal(w.shape)
         h[:] = 0.3 * item_scale * rng.standard_normal(h.shape)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def add_prior_gradient(self, x, out):
         middle = self.rank * self.rows
@@ -131,8 +129,6 @@ class MatrixFactorization(PriorOfEach, GaussianFactorisation, NormalPrior):
             out[row, 1] += q * here + p * slope
             out[row, 2] += c * here + q * slope
             out[row, 3] += c * slope
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for each rating, on the 2 · rank coordinates of its user and item; one for each prior."""

@@ -96,14 +96,10 @@ class PPMF(Factorisation):
 
     Parameters
     ----------
-    users, items : array_like of int, shape (N,)
-        Who rated what, from 0. Kept as 32-bit integers.
-    ratings : array_like, shape (N,)
-        Counts: whole numbers, at least 0.
+    users, items, ratings, n_users, n_items
+        As in `MatrixFactorization`: who rated what, and rows of θ and β. Ratings are counts, whole numbers from 0.
     rank : int, default 100
         Number of factors K.
-    n_users, n_items : int, optional
-        Rows of θ and β; one more than the largest in `users` and `items` when omitted.
     user_shape, item_shape : float, default 0.3
         a and c of [1]_.
     activity_shape, popularity_shape : float, default 0.3
@@ -119,8 +115,7 @@ class PPMF(Factorisation):
     Raises
     ------
     ValueError
-        If shapes do not fit, a number of a user or item is negative, not whole or beyond the table, a rating is not a
-        whole number from 0, `rank` is below 1, or another number is not positive.
+        As `MatrixFactorization`, and if a rating is not a whole number from 0, or another number is not positive.
 
     References
     ----------
@@ -186,8 +181,6 @@ class PPMF(Factorisation):
             self.initial[start : start + len(table)] = np.log(best)
             start += len(table)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def combined(self, x, a, b):
         return _rate(x, a, b, self.rank)
@@ -244,8 +237,6 @@ class PPMF(Factorisation):
             factors = _add_row_gradient(x, j * self.rank, self.rank, shape, epsilon, out)
             out[place] += epsilon * (factors + rate) - self.rank * shape - own
 
-    # -- Python ---------------------------------------------------------------------------------------------------
-
     def _factors(self, x):
         return np.exp(x)
 
@@ -283,10 +274,8 @@ class PPMF(Factorisation):
 
         Parameters
         ----------
-        x : array_like, shape (..., dim)
-            One point or several.
-        users, items, ratings : array_like, shape (n,), optional
-            Those of the data when omitted.
+        x, users, items, ratings : array_like
+            As in `predict`; the data's own when omitted.
         lowest, highest : float
             Rates are clipped to these first: 1 and 5 for ratings of one to five stars.
 

@@ -79,8 +79,6 @@ class HierarchicalNormal(Model):
         self.precision = 1.0 / self.sigma**2
         self.mu_precision, self.tau_precision = 1.0 / float(mu_scale) ** 2, 1.0 / float(tau_scale) ** 2
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def _effect(self, x, i):
         """θᵢ."""
@@ -147,8 +145,6 @@ class HierarchicalNormal(Model):
             self._add_group_gradient(x, f - self.n_data, out)
         else:
             self._add_top_gradient(x, out)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for each datum, one for the prior of each group's z, and one for the priors of μ and τ."""

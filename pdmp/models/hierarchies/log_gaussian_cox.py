@@ -105,8 +105,6 @@ class LogGaussianCox(Model):
         inverse = np.linalg.inv(covariance)
         return cls(counts, 0.5 * (inverse + inverse.T), mean, 1.0 / n**2), x.reshape(n, n)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def prior_potential(self, x):
         return self.field.potential(x)
@@ -163,8 +161,6 @@ class LogGaussianCox(Model):
             a, b = x[i] - self.field.mean[i], x[j] - self.field.mean[j]
             out[i] += abs(q) * a + q * b
             out[j] += abs(q) * b + q * a
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for each cell, then one for each pair of neighbours in the field."""

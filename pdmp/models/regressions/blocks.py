@@ -33,12 +33,7 @@ WIDE = 256  #: columns from which on the Hessian costs so much that it is comput
 
 
 class Files:
-    """Arrays of N rows in .npy files of one folder, which are written and read by ranges of rows.
-
-    Parameters
-    ----------
-    folder : path
-    """
+    """Arrays of N rows in .npy files of one folder, which are written and read by ranges of rows."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = pathlib.Path(folder)
@@ -141,14 +136,7 @@ class Coded(NamedTuple):
 
 
 class Blocks:
-    """Passes over the rows of a model.
-
-    Parameters
-    ----------
-    model : MixedRegression
-        Of coded rows.
-    coded : Coded
-    """
+    """Passes over the coded rows of a model."""
 
     def __init__(self, model: MixedRegression, coded: Coded) -> None:
         self.files, self.n, self.place = coded.files, coded.n, coded.place
@@ -199,8 +187,7 @@ class Blocks:
         )
         return squares, self._by_grouping(own), border, crossed
 
-    #: `Crossing` of the groupings of a model in memory, or None.
-    crossing: Crossing | None = None
+    crossing: Crossing | None = None  #: `Crossing` of the groupings of a model in memory, or None
 
     def changes_of_blocks(self, x: np.ndarray) -> list[list[np.ndarray]]:
         """Derivatives of the second of these by each dispersion, of crossed groups."""
@@ -224,12 +211,7 @@ class Blocks:
 
 
 class Chunks(Blocks):
-    """The same of a model in memory, whose rows are views.
-
-    Parameters
-    ----------
-    model : MixedRegression
-    """
+    """The same of a model in memory, whose rows are views."""
 
     def __init__(self, model: MixedRegression) -> None:
         self.model, self.files = model, Arrays()
@@ -329,19 +311,9 @@ def sums_of_rows(
     gradient, laws = np.zeros(model.dim), np.zeros((k, model.dim))
     curvatures, third = np.zeros(model.n_data), np.zeros((n, model.n_data) if thirds else (0, 0))
     potential = _sums(
-        model.native,
-        x,
-        head,
-        loss,
-        clip,
-        of,
-        gradient,
-        laws,
-        curvatures,
-        third,
-        np.zeros((n, n)),
+        model.native, x, head, loss, clip, of, gradient, laws, curvatures, third, np.zeros((n, n)),
         *model.scratch(LANES),
-    )
+    )  # fmt: skip
     parts = np.split(of, np.cumsum([1, p, W, k, thirds * p]), axis=1)
     gradient[first : first + E] = parts[0][:, 0]
     laws[:, first : first + E] = parts[3].T
@@ -432,13 +404,7 @@ def by_group(level: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Crossing:
-    """Which coefficients of different groupings have rows in common.
-
-    Parameters
-    ----------
-    model : MixedRegression
-        In memory.
-    """
+    """Which coefficients of different groupings of a model in memory have rows in common."""
 
     def __init__(self, model: MixedRegression) -> None:
         self.model, self.size = model, int(model.first[-1] - model.first[0])

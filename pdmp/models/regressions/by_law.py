@@ -23,13 +23,7 @@ from pdmp.native.classes import compiled
 
 
 class ByLaw(GeneralisedLinear):
-    """Base of regressions whose terms are the expression of a `Law`, given where the class is defined.
-
-    Parameters
-    ----------
-    X, y, prior_scale, intercept, offset, dtype
-        As in `GeneralisedLinear`.
-    """
+    """Base of regressions whose terms are the expression of a `Law`, given where the class is defined."""
 
     law: ClassVar[Law]
     constants: ClassVar[list]
@@ -83,8 +77,7 @@ class PoissonRegression(ByLaw, law=PoissonLaw, read=read_counts):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is
-        the logarithm of an exposure.
+        As in `LogisticRegression`: features may be sparse or memory-mapped. The offset is the logarithm of an exposure.
     y : array_like of shape (N,)
         Counts.
 
@@ -144,8 +137,7 @@ class NegativeBinomialRegression(ByLaw, BoundedGradient, law=NegativeBinomialLaw
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is
-        the logarithm of an exposure.
+        As in `LogisticRegression`: features may be sparse or memory-mapped. The offset is the logarithm of an exposure.
     y : array_like of shape (N,)
         Counts.
     size : float, default 1.0
@@ -192,7 +184,7 @@ class ProbitRegression(ByLaw, BoundedHessian, law=ProbitLaw, read=read_labels):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
+        As in `LogisticRegression`: features may be sparse or memory-mapped.
     y : array_like of shape (N,)
         Labels, in {0, 1} or in {-1, +1}, both present.
 
@@ -231,7 +223,7 @@ class StudentTRegression(ByLaw, BoundedGradient, law=StudentTLaw, bounds=_studen
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
+        As in `LogisticRegression`: features may be sparse or memory-mapped.
     y : array_like of shape (N,)
         Real targets.
     degrees : float, default 4.0

@@ -20,8 +20,7 @@ from pdmp.native.prefetch import LINE, ask, fetch_at, prefetch, read_at
 from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
-#: Rows of a large matrix that Python looks at together hold about so many numbers.
-PIECE = 2**20
+PIECE = 2**20  #: rows of a large matrix that Python looks at together hold about so many numbers
 KEPT_SHARE = 0.25  #: of the memory, up to which a file is expected to stay there
 IN_CACHE = 2**15  #: numbers of a piece that a few operations in a row find in the cache
 
@@ -440,14 +439,8 @@ class Columns(ByRow):
 
     A row is in as many places of the memory as it has entries, so that it takes longer to read than one of `Dense`,
     where a copy would cost more: of large tables of which few rows are looked at again and again. Python reads rows
-    as those of an array, each time anew.
-
-    Parameters
-    ----------
-    *columns : ndarray of float64, shape (N,)
-        They must not change.
-    owner : object, optional
-        What has to be kept so that they do not.
+    as those of an array, each time anew. Columns (N,) of float64 must not change; `owner` is what has to be kept so
+    that they do not.
     """
 
     address: np.ndarray  #: (d,) of the first number of each column
@@ -596,26 +589,10 @@ def stays(X):
 
 
 def read_design(X, dtype=None, intercept=False):
-    """Features as they are kept for Python, and for compiled code.
+    """Features as they are kept for Python, an ndarray or csr_array, and for compiled code; with a column of ones last.
 
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
-        A memory-mapped one must be of float32 or float64 in C order. It is read where it is.
-    dtype : numpy.float32 or numpy.float64, optional
-        How the compiled code stores them: double precision, or as in the file, when omitted.
-    intercept : bool, default False
-        Whether to append a column of ones.
-
-    Returns
-    -------
-    X : ndarray or scipy.sparse.csr_array, shape (N, d) or (N, d + 1)
-    design : Dense or Sparse
-
-    Raises
-    ------
-    ValueError
-        If `X` is not a finite matrix of numbers, or a memory-mapped one cannot be read where it is.
+    A memory-mapped array of float32 or float64 in C order is read where it is. Compiled code stores numbers in double
+    precision, or as in the file, without `dtype`.
     """
     if dtype is not None:
         dtype = np.dtype(dtype)
@@ -652,8 +629,7 @@ def with_ones(X):
 
 
 def _sparse(X, dtype, intercept):
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
+    _check_shape(X)
     if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.issubdtype(X.dtype, np.complexfloating):
         raise ValueError(f"`X` must be a matrix of numbers, got {X.dtype}.")
     X = sparse.csr_array(X, dtype=float, copy=True)
@@ -715,12 +691,8 @@ def gram(X, weights=None):
         return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
     ranges = chunks(*X.shape)
     if len(ranges) > 1:
-        parts = (
-            (lambda first, stop: products(X[first:stop]))
-            if weights is None
-            else (lambda first, stop: products(X[first:stop], weights[first:stop]))
-        )
-        return sum(each(parts, ranges))
+        weights = np.ones(len(X)) if weights is None else weights
+        return sum(each(lambda first, stop: products(X[first:stop], weights[first:stop]), ranges))
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = None if weights is None or np.any(weights < 0.0) else np.sqrt(weights)
     for s in pieces(X, IN_CACHE):

@@ -75,16 +75,8 @@ def effect_information(
     """At about the mean of all others given the law of effects, which EM steps find; None where that was not found.
 
     It is the mode of the expected density, with coefficients and effects that vary as they do in the posterior: at the
-    mode of the density itself, which effects of few rows each fit too well, the noise would be too small.
-
-    Parameters
-    ----------
-    base : SumOfTerms
-        Without the law of effects.
-    sets : sequence of EffectSet
-    start : ndarray, shape (dim,)
-    fixed : sequence of int
-        Coordinates of coefficients.
+    mode of the density itself, which effects of few rows each fit too well, the noise would be too small. `base` is
+    without the law of effects; `fixed` are coordinates of coefficients.
     """
     if base.dim > INVERTED:
         return None
@@ -232,18 +224,10 @@ def known_of(
     precision: np.ndarray,
     data: np.ndarray,
 ) -> Known:
-    """Blocks and how they depend on others, from the precision of (β, u, …) and the part of it that is the data's.
+    """Blocks and how they depend on others, from the precision (n, n) of (β, u, …) and the data's part of it.
 
-    Parameters
-    ----------
-    sets : sequence of EffectSet
-    laws : sequence of ndarray, shape (groups, d, d)
-        Precision of the effects of each set by their law.
-    y : ndarray, shape (dim,)
-        The mean.
-    moving : ndarray of int, shape (n,)
-        Coordinates of (β, u, …).
-    precision, data : ndarray, shape (n, n)
+    `laws` are the precisions (groups, d, d) of the effects of each set by their law, y (dim,) is the mean, and
+    `moving` (n,) are the coordinates of (β, u, …).
     """
     n, effects = len(moving), np.zeros(len(moving), bool)
     places = [np.searchsorted(moving, one.effects) for one in sets]
@@ -322,21 +306,9 @@ def of_rows(
 ) -> Known:
     """From what rows say of each group at effects 0, of each with the others as they are there; of any number of them.
 
-    Parameters
-    ----------
-    sets : sequence of EffectSet
-    at : ndarray, shape (dim,)
-        Standard deviations are set.
-    informations : sequence of ndarray, shape (groups, d, d)
-        Of each set.
-    scores : sequence of ndarray, shape (groups, d)
-    coupling : Coupling, optional
-    least : float
-        Least variance of effects, in that of what the data say of a usual group, that shares are computed for.
-
-    Notes
-    -----
-    With the score g and the information λ on an effect, Var g = λ + λ² τ², which has an estimate of τ².
+    Informations (groups, d, d) and scores (groups, d) are those of each set. With the score g and the information λ on
+    an effect, Var g = λ + λ² τ², which has an estimate of τ²; it is at least `least` times the variance of what the
+    data say of a usual group.
     """
     at, blocks, known = at.copy(), [], []
     for k, (one, information, score) in enumerate(zip(sets, informations, scores, strict=True)):

@@ -51,8 +51,7 @@ from pdmp.native.explanations import explained_methods
 from pdmp.native.threads import CHUNK, added, chunks, each
 from pdmp.native.vectors import BLOCK, buffer
 
-#: Up to so many dimensions XᵀX is kept, for bounds on directional curvatures.
-GRAM = 128
+GRAM = 128  #: up to so many dimensions XᵀX is kept, for bounds on directional curvatures
 
 # ---------------------------------------------------------------------------------------------------------------
 # Hot loops: margins of a block of rows, first derivatives there, and the rows weighted by them
@@ -143,21 +142,9 @@ def _batch_squares(model, x, rows, n, out, squares):
 
 
 class GaussianPrior(PriorOfEach, NormalPrior):
-    """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum.
+    """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum."""
 
-    Parameters
-    ----------
-    X : ndarray, memory-mapped array or scipy.sparse.csr_array, shape (N, dim)
-        Features.
-    n_data : int
-        Number of terms.
-    precision : ndarray, shape (dim,)
-        Of the prior; 0 for a flat one.
-    variables : dict of str to tuple of int, optional
-        As in `pdmp.Model`.
-    """
-
-    precision: np.ndarray
+    precision: np.ndarray  #: (dim,) of the prior; 0 for a flat one
 
     def __init__(
         self, X: ArrayLike, n_data: int, precision: np.ndarray, variables: dict[str, tuple[int, ...]] | None = None
@@ -213,8 +200,7 @@ class GaussianPrior(PriorOfEach, NormalPrior):
 class LinearPredictions:
     """What a regression says of new data, from its laws ``mean(z)`` and ``log_density(z, y)`` of a margin z."""
 
-    #: Whether the last column of `X` was added to the data given.
-    intercept = False
+    intercept = False  #: whether the last column of `X` was added to the data given
 
     def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         """The targets as a float array (n,), or a `ValueError`."""
@@ -297,53 +283,18 @@ class LinearPredictions:
         return self.log_density(z, y)
 
     def observed_data(self) -> dict[str, np.ndarray]:
-        """The targets, by name.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (n,)
-        """
+        """The targets (n,), by name."""
         return {"y": np.asarray(self.y)}
 
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
-        """log p(y | X, x) of each datum of the model.
-
-        Parameters
-        ----------
-        draws : array_like, shape (..., d)
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-        """
+        """log p(y | X, x) of each datum of the model: (..., n) at draws of shape (..., d)."""
         return self.log_likelihood(draws, pointwise=True)
 
 
 class GeneralisedLinear(LinearPredictions, GaussianPrior):
     r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
 
-    Parameters
-    ----------
-    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
-        Features. A sparse matrix stays sparse: a term costs what is stored of its row. A memory-mapped array of float32
-        or float64 in C order, such as ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied.
-    y : array_like of shape (N,)
-        Targets.
-    prior_scale : float or array_like of shape (d,), default 1.0
-        Standard deviations of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
-        prior is then flat.
-    intercept : bool, default False
-        Whether to append a column of ones to `X`; its coefficient comes last.
-    offset : array_like of shape (N,), optional
-        Known parts oᵢ of the margins.
-    dtype : {numpy.float64, numpy.float32}, optional
-        How features are stored for compiled code, which computes in double precision either way: float64, or as a
-        memory-mapped array has them, when omitted.
-
-    Attributes
-    ----------
-    X, y : ndarray (or csr_array) of shape (N, d) and ndarray of shape (N,)
-        The data, with the column of ones if there is one.
+    Its arguments and attributes are described in `LogisticRegression`.
     """
 
     design: Compiled
@@ -585,14 +536,7 @@ class BoundedHessian(GeneralisedLinear):
 
     def _bounding_products(self):
         """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
-        if sparse.issparse(self.X) or len(row_chunks(self)) == 1:
-            return gram(self._features(), self.all_second_derivative_bounds()[1])
-        high = self.all_second_derivative_bounds()[1]
-
-        def part(first, stop):
-            return products(self.design.data[first:stop], high[first:stop], self.dim)
-
-        return sum(each(part, row_chunks(self)))
+        return gram(self._features(), self.all_second_derivative_bounds()[1])
 
     def all_second_derivative_bounds(self) -> np.ndarray:
         """Bounds on ℓ'' of each term, two arrays (N,)."""

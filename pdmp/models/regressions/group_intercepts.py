@@ -63,44 +63,21 @@ class GroupIntercepts(MixedRegression):
     The first grouping's m has the place of β₀; those of the others come after the coefficients. Of correlated effects φ
     has the place of these, and s that of log τ₀.
 
-    Parameters
-    ----------
-    X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
-        Of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its first group column;
-        its further ones are each one of the fixed columns, which no other group column is. In files of one grouping.
-    correlation : LKJ, optional
-        The prior of the correlation of the effects of an intercept and one column; without it they are independent.
-
-    Raises
-    ------
-    ValueError
-        For other groups, or no intercept.
-
-    Attributes
-    ----------
-    means : ndarray, shape (K,)
-        Places of the means of the group columns' coefficients.
-    mixing : ndarray, shape (K, K)
-        M: the effects in the coordinates of `MixedRegression` are M (w - m, b - β).
-    lean : int
-        Coordinate φ of correlated effects, or -1.
-    head, end : ndarray of int, shape (K,)
-        Of a group column the intercept of its grouping; effect k is a sum over the columns k … end - 1.
-    share : ndarray, shape (coefficients,)
-        aₕᵍ; 0 of the first grouping, and of slopes.
-    stiffness : ndarray, shape (K,)
-        κₕ; 0 of the first grouping, and of slopes.
+    The arguments are those of `MixedRegression`, with an intercept, and groupings each of which has ``"1|g"`` as its
+    first group column; its further ones are each one of the fixed columns, which no other group column is. Rows in
+    files are of one grouping. `correlation` is the prior of the correlation of the effects of an intercept and one
+    column; without it they are independent.
     """
 
     has_linear_rows = True
 
-    means: np.ndarray
-    mixing: np.ndarray
-    head: np.ndarray
-    end: np.ndarray
-    share: np.ndarray
-    stiffness: np.ndarray
-    lean: int
+    means: np.ndarray  #: (K,) places of the means of the group columns' coefficients
+    mixing: np.ndarray  #: (K, K) M: the effects in the coordinates of `MixedRegression` are M (w - m, b - β)
+    head: np.ndarray  #: (K,) of a group column the intercept of its grouping
+    end: np.ndarray  #: (K,) effect k is a sum over the columns k … end - 1
+    share: np.ndarray  #: (coefficients,) aₕᵍ; 0 of the first grouping, and of slopes
+    stiffness: np.ndarray  #: (K,) κₕ; 0 of the first grouping, and of slopes
+    lean: int  #: coordinate φ of correlated effects, or -1
     eta: float  #: η of correlated effects
 
     def __init__(

@@ -107,8 +107,8 @@ class Law:
     def __call__(self) -> Law:
         return self
 
-    def __reduce__(self) -> tuple:
-        return (law_named, (self.name,)) if FAMILIES.get(self.name) is self else (_carried, self._carried())
+    def __reduce__(self) -> str | tuple:
+        return self.name if FAMILIES.get(self.name) is self else (_carried, self._carried())
 
     def _carried(self):
         family = self.family
@@ -136,11 +136,6 @@ class Law:
         """`LOSS`, `GRADIENT`, `CURVATURE` and `THIRD`."""
         second = self.derived.expression.derivative(0).derivative(0)
         return (*self.derived.tapes, Tape([second.derivative(k) for k in range(self.derived.m)]))
-
-
-def law_named(name: str) -> Law:
-    """One of the table."""
-    return FAMILIES[name]
 
 
 def _carried(name, family, given, usual):

@@ -109,8 +109,6 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
         """The features, as `A`."""
         return self.A
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
@@ -199,8 +197,6 @@ class LinearGaussian(PriorOfEach, IsotropicPrior):
             residual += a * (x[j] + v[j] * (now - times[j]))
             along += a * v[j]
         return self.noise_precision * residual * along, self.noise_precision * along * along
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for each datum, on the coordinates where its row of `A` is not zero; one for each prior."""

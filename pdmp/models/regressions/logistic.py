@@ -18,8 +18,7 @@ from pdmp.native.vectors import BLOCK
 
 logger = logging.getLogger(__name__)
 
-#: A batch is copied if its copy has at most so many numbers.
-LARGEST_COPY = 2**20
+LARGEST_COPY = 2**20  #: a batch is copied if its copy has at most so many numbers
 
 
 class LogisticRegression(LogisticTerms, read=read_labels):
@@ -95,8 +94,6 @@ class LogisticRegression(LogisticTerms, read=read_labels):
             if np.min(y) < 0:
                 logger.info("Labels -1 and +1 are kept as 0 and 1.")
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def target_of(self, i):
         return 1.0 if self.signed else self.target[i]
@@ -108,8 +105,6 @@ class LogisticRegression(LogisticTerms, read=read_labels):
     @compiled
     def add_copied_gradient(self, x, copied, n, out):
         add_tiles_gradient(copied, x, 0, n, out)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: ArrayLike) -> Model | None:
         rows = np.asarray(rows)

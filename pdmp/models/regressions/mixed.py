@@ -587,11 +587,8 @@ class MixedRegression(ExpressionRows):
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), in the units of the data.
 
-        Returns
-        -------
-        dict of str to ndarray
-            Coefficients by column, ``sd(g)`` and ``sd(x|g)``, effects ``1|g`` and ``x|g`` of shape (..., groups), and
-            the dispersions.
+        Coefficients by column, ``sd(g)`` and ``sd(x|g)``, effects ``1|g`` and ``x|g`` of shape (..., groups), and the
+        dispersions.
         """
         draws = real("draws", draws, self.dim)
         s, p = self.response_scale, self.n_fixed

@@ -39,14 +39,7 @@ class Steps(NamedTuple):
 
 
 class MonotonicEffects(MovedRows):
-    """A posterior whose state has w in the place of the steps of monotonic effects.
-
-    Parameters
-    ----------
-    base : SumOfTerms
-        Of steps a, whose priors in it are those of w.
-    sets : sequence of Steps
-    """
+    """A posterior whose state has w in the place of the steps of monotonic effects; the priors in `base` are of w."""
 
     first: np.ndarray  #: (sets + 1,) where the entries of a set begin
     coordinate: np.ndarray
@@ -64,8 +57,6 @@ class MonotonicEffects(MovedRows):
             initial=np.array(base.initial),
             transforms=base.transforms,
         )
-
-    # -- compiled -----------------------------------------------------------------------------------------------------
 
     @compiled
     def room(self):
@@ -109,8 +100,6 @@ class MonotonicEffects(MovedRows):
     @compiled
     def add_prior_slopes(self, x, y, by_natural, out):
         self.base.add_prior_gradient(x, out)
-
-    # -- Python -------------------------------------------------------------------------------------------------------
 
     def natural_draws(self, draws: ArrayLike) -> np.ndarray:
         """Draws with steps, (..., dim), from draws of x."""

@@ -83,8 +83,6 @@ class MovedRows(Model):
         self.base.add_batch_gradient(y, rows, n, by_natural)
         self.pull_back(x, y, room, by_natural, 0.0, out)
 
-    # -- Python -------------------------------------------------------------------------------------------------------
-
     def omitted(self) -> float:
         """See `Derived.omitted`: what `natural` returns has the Jacobian."""
         return float(self.base.omitted())

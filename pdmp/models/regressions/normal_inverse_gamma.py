@@ -65,8 +65,6 @@ class NormalInverseGamma(Model):
         self.mean, self.precision = mean, np.ascontiguousarray(definite("precision", precision))
         self.shape, self.scale, self.weight = shape, scale, shape + 0.5 * d
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def pulled(self, x, j):
         """(Λ(β - mean))ⱼ."""
@@ -135,8 +133,6 @@ class NormalInverseGamma(Model):
         here = w * (w * p - first)
         first, p = first + second * s, p + s * (first + 0.5 * second * s)
         out[last] = most * max(here, w * (w * p - first), 0.0)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """(mean, log(scale / (shape + d/2))), shape (d + 1,): of the density of (β, γ)."""
@@ -282,8 +278,7 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20, 2))
     >>> model = pdmp.models.NormalInverseGammaRegression(X, X @ [1.0, -1.0])
@@ -352,8 +347,6 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
             )
         return NormalInverseGamma(mean, precision, shape, scale)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def prior_potential(self, x):
         return self.prior.potential(x)
@@ -401,8 +394,6 @@ class NormalInverseGammaRegression(LinearPredictions, Model):
     @compiled
     def partial_curvature_bounds_within(self, x, v, s, out):
         self.law.partial_curvature_bounds_within(x, v, s, out)
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def rearranged(self, rows: np.ndarray) -> Model | None:
         return reordered(self, rows, self._of_rows)

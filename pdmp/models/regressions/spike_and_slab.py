@@ -20,8 +20,7 @@ from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.arguments import coordinates, positive, real, same_rows
 
-#: Models are enumerated up to so many coefficients that may be 0.
-ENUMERATED = 16
+ENUMERATED = 16  #: models are enumerated up to so many coefficients that may be 0
 
 
 class Enumeration(NamedTuple):
@@ -185,8 +184,7 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pdmp
+    >>> import numpy as np, pdmp
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((20, 2))
     >>> model = pdmp.models.SpikeAndSlabLogisticRegression(X, rng.integers(0, 2, 20), inclusion=0.2)
@@ -206,8 +204,5 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
     ) -> None:
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
-            values = np.array(real("inclusion", inclusion))
-            inclusion = np.append(np.broadcast_to(values, (self.dim - 1,)), 1.0) if values.ndim == 0 else values
-            if len(inclusion) == self.dim:
-                inclusion[-1] = 1.0
+            always = np.append(coordinates("always", always, self.dim), self.dim - 1)
         self.set_spikes(inclusion, always)

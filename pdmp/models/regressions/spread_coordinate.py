@@ -70,14 +70,7 @@ def coordinate_of(t: float) -> float:
 
 
 def middle_of(t: float, information: np.ndarray) -> float:
-    """log c: of a quarter of a usual τ = e^t, or of half of the least that the data tell from 0.
-
-    Parameters
-    ----------
-    t : float
-    information : ndarray, shape (groups,)
-        Of the data on each effect, precisions.
-    """
+    """log c: of a quarter of a usual τ = e^t, or of half of the least that data of these precisions tell from 0."""
     known = information[information > 0.0]
     least = -0.5 * math.log(np.median(known)) if len(known) else -math.inf
     return max(t - math.log(4.0), min(max(least, -LARGEST), LARGEST) - math.log(2.0))

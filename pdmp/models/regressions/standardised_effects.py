@@ -158,20 +158,10 @@ class Room(NamedTuple):
 class StandardisedEffects(MovedRows):
     """A posterior with effects of groups, whose state has x in the place of the coordinates of its blocks, and θ of t.
 
-    Parameters
-    ----------
-    base : SumOfTerms, MonotonicEffects or MixedRegression
-        Of (β, t, w, u, …), without the law of the effects u.
-    sets : sequence of EffectSet
-    blocks : sequence of Blocks
-        All effects are in one of them. One with other coordinates than effects is the first.
-    coupling : Coupling, optional
-    start : ndarray, shape (dim,)
-        Of the coordinates of `base` that are in no block.
-    middle : sequence of ndarray, shape (d,)
-        Of each set, t - g(θ): about the logarithms of the least standard deviations that the data tell from 0.
-    centring : sequence of str
-        Of each set, in words.
+    `base` is of (β, t, w, u, …), without the law of the effects u, each of which is in one of the blocks. A block with
+    other coordinates than effects is the first. The coordinates in no block start at `start` (dim,); `middle` is t -
+    g(θ) of each set (d,), about the logarithms of the least standard deviations that the data tell from 0, and
+    `centring` tells of each set in words.
     """
 
     widest: int  #: largest d

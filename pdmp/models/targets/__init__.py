@@ -8,12 +8,4 @@ from pdmp.models.targets.hyperboloid import Hyperboloid
 from pdmp.models.targets.mixture_sum import MixtureSum
 from pdmp.models.targets.skew_normal import SkewNormal
 
-__all__ = [
-    "Banana",
-    "Funnel",
-    "Gaussian",
-    "GaussianMixture",
-    "Hyperboloid",
-    "MixtureSum",
-    "SkewNormal",
-]
+__all__ = ["Banana", "Funnel", "Gaussian", "GaussianMixture", "Hyperboloid", "MixtureSum", "SkewNormal"]

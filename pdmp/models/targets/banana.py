@@ -54,8 +54,6 @@ class Banana(Model):
         super().__init__(dim=dim)
         self.scale, self.bend, self.noise = positive("scale", scale), number("bend", bend), positive("noise", noise)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def potential(self, x):
         z = x[0] / self.scale
@@ -106,8 +104,6 @@ class Banana(Model):
             else:
                 out[row, 0] += v[j] * x[j]
                 out[row, 1] += v[j] * v[j]
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for x₀, one for x₁ given x₀, one for each further coordinate."""

@@ -47,8 +47,6 @@ class Funnel(Model):
         dim, self.scale = count("dim", dim, least=2), positive("scale", scale)
         super().__init__(dim=dim, variables={"v": (), "z": (dim - 1,)})
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def potential(self, x):
         square, w = 0.0, x[0] / self.scale
@@ -75,8 +73,6 @@ class Funnel(Model):
             pull = math.exp(-x[0]) * x[f]
             out[0] += 0.5 * (1.0 - pull * x[f])
             out[f] += pull
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def factors(self) -> list | tuple | None:
         """A factor for v, and one for each coordinate of z given v."""

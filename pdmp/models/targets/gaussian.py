@@ -15,10 +15,8 @@ from pdmp.native.definite import definite, factor_of, symmetric
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-#: Largest dimension for which a dense (dim, dim) matrix is made on request.
-DENSE = 5_000
-#: Above this share of non-zeros, products with the precision matrix run over a dense copy of it.
-FULL = 0.25
+DENSE = 5_000  #: largest dimension for which a dense (dim, dim) matrix is made on request
+FULL = 0.25  #: above this share of non-zeros, products with the precision matrix run over a dense copy of it
 
 
 @inlined
@@ -74,8 +72,7 @@ class Gaussian(Model):
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
-    #: The same matrix, when it is nearly full; else of shape (0, 0).
-    full: np.ndarray
+    full: np.ndarray  #: the same matrix, when it is nearly full; else of shape (0, 0)
 
     def __init__(self, mean: ArrayLike | None, precision: ArrayLike) -> None:
         self.indptr, self.indices, self.data = _rows(precision)
@@ -90,8 +87,6 @@ class Gaussian(Model):
         super().__init__(dim=d, initial=mean)
         self.mean = mean
         self.full = self._dense() if 1 < d <= DENSE and len(self.data) > FULL * d * d else np.zeros((0, 0))
-
-    # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
     def potential(self, x):
@@ -205,8 +200,6 @@ class Gaussian(Model):
     def ray_gradient(self, x, s, ray, out):
         for j in range(self.dim):
             out[j] = ray[j] + s * ray[self.dim + j]
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def ray_room(self) -> int:
         """Length of the array that holds a ray."""

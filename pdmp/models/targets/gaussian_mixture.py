@@ -80,8 +80,6 @@ class GaussianMixture(Model):
         self.offsets = np.log(self.weights) - 0.5 * (log_det + d * math.log(2.0 * math.pi))
         super().__init__(dim=d, initial=self.means[int(np.argmax(self.offsets))])
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def _log_part(self, x, k):
         """log of wₖ N(x; mₖ, Sₖ)."""
@@ -134,8 +132,6 @@ class GaussianMixture(Model):
                 total += v[i] * row
             largest = max(largest, total)
         return largest
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def responsibilities(self, x: ArrayLike) -> np.ndarray:
         """Probabilities that points `x` (..., d) are of each component, (..., K)."""

@@ -68,8 +68,6 @@ class Hyperboloid(Model):
         noise = options.get("noise_scale", 1.0) * np.random.default_rng(seed).standard_normal(n_data)
         return cls(product + noise, **options)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def prior_potential(self, x):
         return 0.5 * self.prior_precision * (x[0] * x[0] + x[1] * x[1])
@@ -89,8 +87,6 @@ class Hyperboloid(Model):
         weight = -self.noise_precision * (self.y[i] - x[0] * x[1])
         out[0] += weight * x[1]
         out[1] += weight * x[0]
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """N/σ² · [[w₁², 2w₀w₁ - ȳ], [2w₀w₁ - ȳ, w₀²]] + I/prior_scale², shape (2, 2); indefinite in places."""

@@ -78,8 +78,6 @@ class MixtureSum(Model):
         """The model with centres drawn from N(0, spread²); those of [1]_ by default."""
         return cls(spread * np.random.default_rng(seed).standard_normal((n_data, 2 * dim)), **options)
 
-    # -- compiled -------------------------------------------------------------------------------------------------
-
     @compiled
     def term_potential(self, x, i):
         total = 0.0
@@ -109,8 +107,6 @@ class MixtureSum(Model):
         """Bounds on vᵢ Σⱼ Hᵢⱼ(x) vⱼ for every x: f N vᵢ² / s²; H is diagonal."""
         for k in range(self.dim):
             out[k] = self.factor * self.n_data * self.precision * v[k] * v[k]
-
-    # -- Python ---------------------------------------------------------------------------------------------------
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Diagonal, shape (D, D): f Σᵢ [1/s² - p(1 - p)(a - b)²/s⁴], a and b the distances to the two components."""
