@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from pdmp.metric import Identity, check_metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
-from pdmp.process import ADAPTING
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.process import ADAPTING, State
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

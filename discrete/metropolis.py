@@ -27,23 +27,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from discrete.schedules import Constant
 from discrete.tick import Ticking, exact_provider, finite
+from pdmp.gradients import Full
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Diagonal, check_metric, dense
+from pdmp.models import Model
 from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
-from pdmp.process import ADAPTING, DATA
-
-if TYPE_CHECKING:
-    from pdmp.gradients import Full
-    from pdmp.models import Model
-    from pdmp.process import State
+from pdmp.process import ADAPTING, DATA, State
 
 GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 

@@ -24,7 +24,7 @@ import contextlib
 import copy
 import math
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,10 +49,7 @@ from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
-from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process, State
 
 MOST_ORDER = 50  #: of the bias: 2^p and 2^p - 1 are two numbers
 #: Extrapolation by more than this factor of a variance is told, if a chain has so many effective draws; and how many

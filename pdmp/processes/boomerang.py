@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,9 +56,6 @@ from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import Sinusoids
-
-if TYPE_CHECKING:
-    pass
 
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.

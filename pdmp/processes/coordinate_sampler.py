@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -31,16 +31,13 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
-from pdmp.process import CERTAIN
+from pdmp.process import CERTAIN, State
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
 from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 SWITCH, REFRESH = 0, 1
 

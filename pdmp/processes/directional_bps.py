@@ -24,7 +24,7 @@ Bounds from Taylor's formula along the ray: Sutton & Fearnhead (2023), Concave-C
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,13 +35,10 @@ from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import dot
-from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
+from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS, State
 from pdmp.processes.bps import BOUNCE, BPS
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 #: What the model keeps of a ray is updated where the velocity changes, and computed afresh after so many changes, to
 #: bound what rounding adds up to.

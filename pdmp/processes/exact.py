@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from pdmp.gradients import as_provider
 from pdmp.metric import NoMemory, mean_curvature, over_kink
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, inlined
-from pdmp.process import DATA, Process, positions
+from pdmp.process import DATA, Process, State, positions
 from pdmp.thinning import (
     Affine,
     Bound,
@@ -26,9 +26,6 @@ from pdmp.thinning import (
     Predicted,
     RayInversion,
 )
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 
 class Memory(NamedTuple):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,9 +49,6 @@ from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.sinusoid import ProductInversion
-
-if TYPE_CHECKING:
-    pass
 
 FLIP, REFRESH = 0, 1
 

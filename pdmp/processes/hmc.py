@@ -52,13 +52,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.flow import Still
-from pdmp.gradients import as_provider
+from pdmp.gradients import Full, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, adapting, check_metric, make_metric
@@ -66,11 +66,7 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import ByAddress, Compiled, compiled
 from pdmp.native.velocities import dot, finite
-from pdmp.process import ADAPTING, CERTAIN, DATA, Process
-
-if TYPE_CHECKING:
-    from pdmp.gradients import Full
-    from pdmp.process import State
+from pdmp.process import ADAPTING, CERTAIN, DATA, Process, State
 
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
 MOST_STEPS = 1_000  #: of a path

@@ -21,7 +21,7 @@ supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -32,14 +32,11 @@ from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.process import CERTAIN, Process, positions
+from pdmp.process import CERTAIN, Process, State, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 

@@ -27,7 +27,7 @@ and its restart are as they must be, not as printed).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,13 +41,10 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, positive
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, positions
+from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, State, positions
 from pdmp.processes.exact import check_rate, curvature_at, sphere
 from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 LEAST_CAP = 1e-12  #: process time between two looks at the gradient

@@ -15,20 +15,17 @@ Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.models.capabilities import require
-from pdmp.native.classes import compiled, inlined, positive_part
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, is_in_cell, settle_cell
 from pdmp.thinning.hessian import adapt_horizon
 from pdmp.thinning.piecewise import positive_arrival
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 #: Columns of the tables that a model fills: the convex part c of a rate, its concave part g, and dg/ds.
 CONVEX, CONCAVE, SLOPE = range(3)

@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,18 +29,15 @@ from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.checkpoint import digest, model_values, same_values
 from pdmp.engine.executors import check_executor
+from pdmp.engine.result import Run
 from pdmp.engine.run import extend
 from pdmp.errors import SamplingError, silenced
+from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.threads import cpu_count, thread_pool
-from pdmp.process import EVENTS
+from pdmp.process import EVENTS, Process
 from pdmp.tuning.halving import Played, schedule, successive_halving
-
-if TYPE_CHECKING:
-    from pdmp.engine.result import Run
-    from pdmp.models.base import Model
-    from pdmp.process import Process
 
 #: Units of a budget, and the argument of `pdmp.sample` for each.
 CLOCKS = {"seconds": "seconds", "data": "data_passes", "steps": "proposals"}
