@@ -47,6 +47,7 @@ from pdmp.flow import Linear
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, Process
 
 STEP = 0  #: the kind of event that ends an interval; those of the process follow
@@ -55,11 +56,11 @@ STEP = 0  #: the kind of event that ends an interval; those of the process follo
 class FrozenMemory(NamedTuple):
     """What a chain keeps beside its path."""
 
-    taken: np.ndarray  #: (1,) intervals completed
-    interval_start: np.ndarray  #: (1,) when the present one began
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U
-    kind: np.ndarray  #: (1,) the kind of the event that comes next
-    coordinate: np.ndarray  #: (1,) and its coordinate, if it has one
+    taken: Count  #: intervals completed
+    interval_start: Number  #: when the present one began
+    gradient: Vector  #: the last estimate of ∇U
+    kind: Count  #: the kind of the event that comes next
+    coordinate: Count  #: and its coordinate, if it has one
     provider: tuple
 
 
@@ -131,11 +132,4 @@ class FrozenRates(Process):
         return name_smaller(self, "step", off, order=1, chooses=False)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        return FrozenMemory(
-            taken=np.zeros(1, np.int64),
-            interval_start=np.zeros(1),
-            gradient=np.zeros(self.dim),
-            kind=np.zeros(1, np.int64),
-            coordinate=np.zeros(1, np.int64),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(FrozenMemory, self.dim, provider=self.provider.memory(rng))

@@ -24,6 +24,7 @@ from pdmp.metric import Identity, check_metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import ADAPTING, State
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.
@@ -33,11 +34,11 @@ FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 class KineticMemory(NamedTuple):
     """What a chain keeps beside position and momentum; the first three as in `discrete.tick.TickMemory`."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
+    taken: Count
+    gradient: Vector
     normals: np.ndarray
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
+    counted_steps: Number  #: steps after the warm-up
+    temperature_sum: Number  #: the sum of their |p|² / d
     provider: tuple
 
 
@@ -148,14 +149,7 @@ class Kinetic(Brownian):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
-        return KineticMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            normals=np.zeros(self.normals * d),
-            counted_steps=np.zeros(1),
-            temperature_sum=np.zeros(1),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(KineticMemory, d, normals=np.zeros(self.normals * d), provider=self.provider.memory(rng))
 
 
 class FrictionRecipe(StepRecipe):

@@ -40,6 +40,7 @@ from pdmp.metric import Diagonal, check_metric, dense
 from pdmp.models import Model
 from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.process import ADAPTING, DATA, State
 
 GAIN_EXPONENT = -0.6  #: of k, in the adaptation
@@ -48,17 +49,17 @@ GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 class MetropolisMemory(NamedTuple):
     """What a chain keeps beside its state."""
 
-    taken: np.ndarray  #: (1,) steps taken
-    gradient: np.ndarray  #: (d,) ∇U at the present state
-    potential: np.ndarray  #: (1,) U there
-    known: np.ndarray  #: (1,) whether gradient and potential have been evaluated
-    proposal: np.ndarray  #: (d,) θ'
-    increment: np.ndarray  #: (d,) the random numbers from which θ' was proposed
-    next_gradient: np.ndarray  #: (d,) ∇U at the proposal
-    log_factor: np.ndarray  #: (1,) logarithm of the factor by which the steps of the schedule are multiplied
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) proposals where the density is zero, in all steps
+    taken: Count  #: steps taken
+    gradient: Vector  #: ∇U at the present state
+    potential: Number  #: U there
+    known: Flag  #: whether gradient and potential have been evaluated
+    proposal: Vector  #: θ'
+    increment: Vector  #: the random numbers from which θ' was proposed
+    next_gradient: Vector  #: ∇U at the proposal
+    log_factor: Number  #: logarithm of the factor by which the steps of the schedule are multiplied
+    counted_steps: Number  #: steps after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: proposals where the density is zero, in all steps
     metric: tuple
     provider: tuple
 
@@ -245,18 +246,4 @@ class Metropolis(Ticking):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return MetropolisMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            proposal=np.zeros(d),
-            increment=np.zeros(d),
-            next_gradient=np.zeros(d),
-            log_factor=np.zeros(1),
-            counted_steps=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            metric=self.metric.memory(x),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(MetropolisMemory, d, metric=self.metric.memory(x), provider=self.provider.memory(rng))

@@ -49,6 +49,7 @@ from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process, State
 
 MOST_ORDER = 50  #: of the bias: 2^p and 2^p - 1 are two numbers
@@ -61,12 +62,12 @@ FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 class CoupledMemory(NamedTuple):
     """What a pair of chains keeps beside its state."""
 
-    step_start: np.ndarray  #: (1,) when the present step of the coarse chain began
+    step_start: Number  #: when the present step of the coarse chain began
     first: np.ndarray  #: Z'₁ of the present step
     second: np.ndarray  #: Z'₂
     normals: np.ndarray  #: Z
-    x: np.ndarray  #: (d,) where the coarse chain will be at the end of its present step
-    v: np.ndarray  #: (d,) its momentum there
+    x: Vector  #: where the coarse chain will be at the end of its present step
+    v: Vector  #: its momentum there
     coarse_counts: np.ndarray  #: what that step counts, as `State.counts`
     jobs: tuple  #: the steps of the coarse chain as jobs for two threads, see `discrete.threads`
     stream_state: (
@@ -334,13 +335,12 @@ class RichardsonRomberg(Process):
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         x = x[: len(x) // 2]
         n = self.coarse.normals * self.coarse.dim
-        return CoupledMemory(
-            step_start=np.zeros(1),
+        return zeros(
+            CoupledMemory,
+            self.coarse.dim,
             first=np.zeros(n),
             second=np.zeros(n),
             normals=np.zeros(n),
-            x=np.zeros(self.coarse.dim),
-            v=np.zeros(self.coarse.dim),
             coarse_counts=np.zeros(KINDS + len(self.events), np.int64),
             jobs=no_jobs(),
             stream_state=Stream.seeded(rng),

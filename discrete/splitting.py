@@ -51,6 +51,7 @@ from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled, positive_part
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
@@ -61,15 +62,15 @@ OFF = 0.01  #: of the variance, from which on a lattice is said to be too wide
 class SplittingMemory(NamedTuple):
     """What a chain keeps beside position and velocity."""
 
-    taken: np.ndarray  #: (1,) steps taken
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U, at the midpoint of a step
-    start_position: np.ndarray  #: (d,) where the step began
-    start_velocity: np.ndarray  #: (d,) the velocity with which it began
-    potential: np.ndarray  #: (1,) U at the present state, if it is adjusted
-    known: np.ndarray  #: (1,) whether the potential has been evaluated
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) adjusted steps that led to where the density is zero
+    taken: Count  #: steps taken
+    gradient: Vector  #: the last estimate of ∇U, at the midpoint of a step
+    start_position: Vector  #: where the step began
+    start_velocity: Vector  #: the velocity with which it began
+    potential: Number  #: U at the present state, if it is adjusted
+    known: Flag  #: whether the potential has been evaluated
+    counted_steps: Number  #: steps after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: adjusted steps that led to where the density is zero
     provider: tuple
 
 
@@ -217,18 +218,7 @@ class Splitting(Ticking):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return SplittingMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            start_position=np.zeros(d),
-            start_velocity=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            counted_steps=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(SplittingMemory, d, provider=self.provider.memory(rng))
 
 
 class ZigZagSplitting(Splitting):

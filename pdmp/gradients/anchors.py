@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.classes import Compiled, compiled, larger, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import ADAPTING, DATA
 
 #: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared
@@ -49,17 +50,17 @@ class Bank(NamedTuple):
 
     anchor: np.ndarray  #: (d,) the nearest one
     anchor_gradient: np.ndarray  #: (d,) Σᵢ ∇Uᵢ there
-    nearest: np.ndarray  #: (1,) its number
+    nearest: Count  #: its number
     points: np.ndarray  #: (K, d) all
     gradients: np.ndarray  #: (K, d) Σᵢ ∇Uᵢ there
     weights: np.ndarray  #: (K,) time, or number of points, that was nearest to each
     sums: np.ndarray  #: (K, d) of x - a over these
     squares: np.ndarray  #: (K,) of the squared distance
-    last: np.ndarray  #: (d,) position at the end of the path so far
-    at: np.ndarray  #: (1,) that time; NaN before the first
-    evaluated: np.ndarray  #: (1,) data since the anchors were examined
+    last: Vector  #: position at the end of the path so far
+    at: Number  #: that time; NaN before the first
+    evaluated: Count  #: data since the anchors were examined
     due: np.ndarray  #: (1,) and after how many they are examined; 0 where they do not move
-    renewals: np.ndarray  #: (1,) how often an anchor has moved
+    renewals: Count  #: how often an anchor has moved
 
 
 class Anchor(Compiled):
@@ -254,18 +255,16 @@ class Anchors(Anchor):
 
     def memory(self):
         K, d = self.points.shape
-        return Bank(
+        return zeros(
+            Bank,
+            d,
             anchor=self.points[0].copy(),
             anchor_gradient=self.gradients[0].copy(),
-            nearest=np.zeros(1, np.int64),
             points=self.points.copy(),
             gradients=self.gradients.copy(),
             weights=np.zeros(K),
             sums=np.zeros((K, d)),
             squares=np.zeros(K),
-            last=np.zeros(d),
             at=np.full(1, math.nan),
-            evaluated=np.zeros(1, np.int64),
             due=np.full(1, self.due),
-            renewals=np.zeros(1, np.int64),
         )

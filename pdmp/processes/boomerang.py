@@ -38,6 +38,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.process import CERTAIN, Defaults, Process, positions, recast
 from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
@@ -67,11 +68,11 @@ LONGEST = 1.0
 class Memory(NamedTuple):
     """Beside the path of Boomerang."""
 
-    gradient: np.ndarray  #: (d,) ∇E at time `at`, or the last estimate of it
-    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
-    here: np.ndarray  #: (d,) the position there
-    offset: np.ndarray  #: (d,) scratch: x - m
-    scratch: np.ndarray  #: (d,)
+    gradient: Vector  #: ∇E at time `at`, or the last estimate of it
+    at: Number  #: that time; NaN before the first evaluation
+    here: Vector  #: the position there
+    offset: Vector  #: scratch: x - m
+    scratch: Vector
     energy: np.ndarray  #: (2,) the conserved energy, and the time of the event since which it holds
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
@@ -302,12 +303,10 @@ class Boomerang(Walls, Evaluated, Process):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return Memory(
-            gradient=np.zeros(d),
+        return zeros(
+            Memory,
+            d,
             at=np.full(1, math.nan),
-            here=np.zeros(d),
-            offset=np.zeros(d),
-            scratch=np.zeros(d),
             energy=np.array([0.0, math.nan]),
             bound=self.thinning.memory(1, d, math.sqrt(d) if isinstance(self.thinning, Predicted) else WIDEST),
             provider=self.provider.memory(rng),

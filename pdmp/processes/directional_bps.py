@@ -34,6 +34,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS, State
 from pdmp.processes.bps import BOUNCE, BPS
@@ -57,13 +58,13 @@ SAFETY = 3.0
 class Memory(NamedTuple):
     """Beside the path."""
 
-    gradient: np.ndarray  #: (d,) ∇U at the last bounce
+    gradient: Vector  #: ∇U at the last bounce
     here: np.ndarray  #: (d,) a position
-    began: np.ndarray  #: (1,) the time at which the ray began; NaN before the first, and after a wall
-    at: np.ndarray  #: (1,) the time at which the derivatives were last evaluated; NaN when they are out of date
-    first_derivative: np.ndarray  #: (1,) U' there
-    second_derivative: np.ndarray  #: (1,) U'' there
-    carried: np.ndarray  #: (1,) changes of velocity since `ray` was last computed afresh
+    began: Number  #: the time at which the ray began; NaN before the first, and after a wall
+    at: Number  #: the time at which the derivatives were last evaluated; NaN when they are out of date
+    first_derivative: Number  #: U' there
+    second_derivative: Number  #: U'' there
+    carried: Number  #: changes of velocity since `ray` was last computed afresh
     ray: object  #: what `ModelRays` or `GradientRays` keeps of the ray
     metric: tuple
     provider: tuple
@@ -216,14 +217,12 @@ class DirectionalBPS(BPS):
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        return Memory(
-            gradient=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             here=np.array(x, dtype=float),
             began=np.full(1, math.nan),
             at=np.full(1, math.nan),
-            first_derivative=np.zeros(1),
-            second_derivative=np.zeros(1),
-            carried=np.zeros(1),
             ray=self.rays.memory(),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),

@@ -12,6 +12,7 @@ from pdmp.gradients import as_provider
 from pdmp.metric import NoMemory, mean_curvature, over_kink
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, inlined
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import DATA, Process, State, positions
 from pdmp.thinning import (
     Affine,
@@ -31,13 +32,13 @@ from pdmp.thinning import (
 class Memory(NamedTuple):
     """Beside the path: the last gradient and what the thinning works on."""
 
-    gradient: np.ndarray  #: (d,) ∇U at time `at`
-    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
-    here: np.ndarray  #: (d,) the position there
+    gradient: Vector  #: ∇U at time `at`
+    at: Number  #: that time; NaN before the first evaluation
+    here: Vector  #: the position there
     rates: np.ndarray  #: (m,) signed rates
     hessian_product: np.ndarray  #: (d,) BPS: Hv, by which the gradient of a quadratic target changes along the ray
-    carried: np.ndarray  #: (1,) BPS: number of events since the gradient was last computed afresh
-    flipping: np.ndarray  #: (1,) Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
+    carried: Count  #: BPS: number of events since the gradient was last computed afresh
+    flipping: Count  #: Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
     metric: tuple  #: what `pdmp.metric` keeps, where the process has one
@@ -146,14 +147,12 @@ class ExactGradient(Evaluated, Process):
             if not 0.0 < curvature < math.inf:
                 curvature = 1.0 if scaled else curvature_at(self.model, x, "the first width of the grid", self._narrow)
             curvature *= components
-        return Memory(
-            gradient=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             at=np.full(1, math.nan),
-            here=np.zeros(self.dim),
             rates=np.zeros(components),
             hessian_product=np.zeros(1),
-            carried=np.zeros(1, np.int64),
-            flipping=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
             metric=NoMemory(np.zeros((2, 0))),

@@ -65,6 +65,7 @@ from pdmp.metric import WORDS, Diagonal, Metric, adapting, check_metric, make_me
 from pdmp.models.base import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import ByAddress, Compiled, compiled
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import dot, finite
 from pdmp.process import ADAPTING, CERTAIN, DATA, Process, State
 
@@ -83,24 +84,24 @@ GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, i
 class HMCMemory(NamedTuple):
     """What a chain keeps beside its state."""
 
-    gradient: np.ndarray  #: (d,) ∇U at the present state
-    potential: np.ndarray  #: (1,) U there
-    known: np.ndarray  #: (1,) whether both have been evaluated
-    proposal: np.ndarray  #: (d,) y
-    next_gradient: np.ndarray  #: (d,) ∇U at y
-    velocity: np.ndarray  #: (d,) L u
+    gradient: Vector  #: ∇U at the present state
+    potential: Number  #: U there
+    known: Flag  #: whether both have been evaluated
+    proposal: Vector  #: y
+    next_gradient: Vector  #: ∇U at y
+    velocity: Vector  #: L u
     place: np.ndarray  #: (d,) z = L⁻¹(y - m), of steps around a Gaussian; (0,) of others
     kept: np.ndarray  #: the same: u, while L z is computed in its place
     log_step: np.ndarray  #: (1,) log ε
     adapted: np.ndarray  #: (2,) paths since the metric last changed, and how often it has
-    counted: np.ndarray  #: (1,) paths after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
-    divergences: np.ndarray  #: (1,) paths that diverged, and the second ones too, after the warm-up
-    lost: np.ndarray  #: (1,) paths that were lost and whose second ones were rejected, after the warm-up
-    ended: np.ndarray  #: (1,) how the last path ended: 0, `OUTSIDE` or `DIVERGED`
+    counted: Number  #: paths after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: paths that ended where the density is zero, the warm-up included
+    divergences: Count  #: paths that diverged, and the second ones too, after the warm-up
+    lost: Count  #: paths that were lost and whose second ones were rejected, after the warm-up
+    ended: Count  #: how the last path ended: 0, `OUTSIDE` or `DIVERGED`
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
-    begun: np.ndarray  #: (d,) u that a path began with
+    begun: Vector  #: u that a path began with
     second: np.ndarray  #: (2, d) y and ∇U at the end of a second path
     metric: tuple
     provider: tuple
@@ -518,25 +519,14 @@ class HMC(Process):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return HMCMemory(
-            gradient=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            proposal=np.zeros(d),
-            next_gradient=np.zeros(d),
-            velocity=np.zeros(d),
+        return zeros(
+            HMCMemory,
+            d,
             place=np.zeros(len(self.centre)),
             kept=np.zeros(len(self.centre)),
             log_step=np.full(1, math.log(self.step)),
             adapted=np.zeros(2),
-            counted=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            divergences=np.zeros(1, np.int64),
-            lost=np.zeros(1, np.int64),
-            ended=np.zeros(1, np.int64),
             held=np.zeros(2),
-            begun=np.zeros(d),
             second=np.zeros((2, d)),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),

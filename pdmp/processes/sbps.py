@@ -40,6 +40,7 @@ from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, positive
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, State, positions
 from pdmp.processes.exact import check_rate, curvature_at, sphere
@@ -95,11 +96,11 @@ COUNTS = np.dtype(
 class Memory(NamedTuple):
     """Beside the path of SBPS."""
 
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U
-    here: np.ndarray  #: (d,) where
+    gradient: Vector  #: the last estimate of ∇U
+    here: Vector  #: where
     metric: tuple  #: that of the metric; its `u` is the unit velocity in its coordinates
-    square: np.ndarray  #: (d,) running mean square of the gradient, for an adapted metric
-    scratch: np.ndarray  #: (d,)
+    square: Vector  #: running mean square of the gradient, for an adapted metric
+    scratch: Vector
     means: np.ndarray  #: (1,) of `MEANS`
     counts: np.ndarray  #: (1,) of `COUNTS`
     line: np.ndarray  #: (1,) of `pdmp.thinning.regression.LINE`
@@ -571,12 +572,10 @@ class SBPS(Process):
         means = np.zeros(1, MEANS)
         means["mean_wait"], means["waits"], means["mean_gap"], means["gaps"] = 0.2 * gap, 1.0, gap, 1.0
         means["misfit"], means["misfits"] = 1.0, MISFIT_PRIOR
-        return Memory(
-            gradient=np.zeros(self.dim),
-            here=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             metric=self.metric.memory(x),
-            square=np.zeros(self.dim),
-            scratch=np.zeros(self.dim),
             means=means,
             counts=np.zeros(1, COUNTS),
             line=regression.new_line(),

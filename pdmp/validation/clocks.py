@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.native.arguments import count, positive
 from pdmp.native.classes import entry, internal, positive_part, readable
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, set_failure, velocities
 
 #: Kronrod's seven nodes on [-1, 1], 0 and ± these, and their weights; Gauss's three are among them.
@@ -40,10 +41,10 @@ class Work(NamedTuple):
 
     x: np.ndarray  #: (d,) positions after the last event
     v: np.ndarray  #: (d,) velocities there
-    here: np.ndarray  #: (d,) positions within a segment
-    there: np.ndarray  #: (d,) velocities within it
-    scratch: np.ndarray  #: (d,) for `true_rates`
-    since: np.ndarray  #: (1,) time of the last event
+    here: Vector  #: positions within a segment
+    there: Vector  #: velocities within it
+    scratch: Vector  #: for `true_rates`
+    since: Number  #: time of the last event
     rates: np.ndarray  #: (9, channels) signed rates at the nodes of an interval, and at its ends
     hazards: np.ndarray  #: (channels,) integrated rate since the channel's last event
     stack: np.ndarray  #: (DEPTH, 2) intervals still to integrate
@@ -54,7 +55,7 @@ class Work(NamedTuple):
     thinned: np.ndarray  #: (clocks,) proposals whose rate was compared with a bound
     accepted: np.ndarray  #: (clocks,) those that became events
     violated: np.ndarray  #: (clocks,) those whose rate exceeded the bound
-    done: np.ndarray  #: (1,) events so far
+    done: Count  #: events so far
 
 
 @internal
@@ -316,13 +317,11 @@ def check_clocks(
 
 def _new_work(process, state, channels, events):
     d = len(state.x)
-    return Work(
+    return zeros(
+        Work,
+        d,
         x=np.array(state.x),
         v=np.array(state.v),
-        here=np.zeros(d),
-        there=np.zeros(d),
-        scratch=np.zeros(d),
-        since=np.zeros(1),
         rates=np.zeros((9, channels)),
         hazards=np.zeros(channels),
         stack=np.zeros((DEPTH, 2)),
@@ -333,7 +332,6 @@ def _new_work(process, state, channels, events):
         thinned=np.zeros(process.clocks, np.int64),
         accepted=np.zeros(process.clocks, np.int64),
         violated=np.zeros(process.clocks, np.int64),
-        done=np.zeros(1, np.int64),
     )
 
 
