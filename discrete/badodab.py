@@ -86,6 +86,7 @@ class BADODAB(Thermostatted):
 
     thermal_mass: float  #: μ
 
+    second_order = True
     _renamed = Thermostatted._renamed | {"mass": "became `thermal_mass=`, with the same number."}
 
     def __init__(
@@ -105,11 +106,6 @@ class BADODAB(Thermostatted):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """That of BAOAB, which this sampler equals while its thermostat is constant."""
         return BAOAB.linear_step(step, friction, curvature)
-
-    @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact else 1
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

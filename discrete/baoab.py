@@ -35,14 +35,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from discrete.kinetic import Underdamped, count_temperature
-from discrete.schedules import Schedule
 from discrete.tick import finite
-from pdmp.gradients import Provider
-from pdmp.metric import Metric
-from pdmp.models import Model
 from pdmp.native.classes import compiled
 
 
@@ -77,20 +72,7 @@ class BAOAB(Underdamped):
     1.0
     """
 
-    def __init__(
-        self,
-        provider: Provider | Model,
-        step: float | str | Schedule = "auto",
-        friction: float | None = None,
-        *,
-        metric: ArrayLike | Metric | None = None,
-    ):
-        super().__init__(provider, step, friction, metric)
-
-    @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact else 1
+    second_order = True
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -46,6 +46,7 @@ from discrete.tick import finite, name_smaller
 from pdmp.flow import Linear
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models import Model
 from pdmp.native.classes import compiled
 from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, Process
@@ -92,7 +93,7 @@ class FrozenRates(Process):
     ticks = 1
     _required = ()
 
-    def __init__(self, provider, step):
+    def __init__(self, provider: Provider | Model, step: float | Schedule) -> None:
         self.provider = as_provider(provider).by_address
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step)

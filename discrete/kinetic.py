@@ -12,15 +12,16 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.curvature import DENSE_DIMENSIONS, largest_curvature, local_law, mode_near
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.momenta import Preconditioned, Transformed, pulled_back
-from discrete.schedules import Automatic, Constant
+from discrete.schedules import Automatic, Constant, Schedule
 from discrete.tick import Brownian, StepRecipe
 from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
-from pdmp.metric import Identity, check_metric
+from pdmp.metric import Identity, Metric, check_metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
@@ -90,6 +91,8 @@ class Kinetic(Brownian):
 
     #: With an automatic step: Σ (ε²λ)³ / 32, the mean error of the energy in a leapfrog step on a Gaussian.
     energy_error = math.nan
+    #: Whether the integrator is of second order in the step, with an exact gradient; with a noisy one its bias is not.
+    second_order = False
 
     recipe = StepRecipe(featured=False)
     report = KineticReport()
@@ -140,6 +143,11 @@ class Kinetic(Brownian):
         process.energy_error = float(np.sum(squares**3)) / 32.0 if len(hessian) == self.dim else math.nan
         return process.resolve(x)
 
+    @property
+    def bias_order(self) -> int:
+        """Order of the bias in the step: 2 for integrators of second order with an exact gradient, else 1."""
+        return 2 if self.second_order and self.provider.exact else 1
+
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
 
@@ -166,7 +174,14 @@ class Underdamped(Kinetic):
 
     recipe = FrictionRecipe(featured=False)
 
-    def __init__(self, provider, step="auto", friction=None, metric=None):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        friction: float | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
+    ) -> None:
         super().__init__(provider, step, metric)
         self.friction = self.checked_or_default("friction", friction)
 

@@ -38,7 +38,6 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Diagonal, check_metric, dense
 from pdmp.models import Model
-from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
 from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.process import ADAPTING, DATA, State
@@ -118,7 +117,7 @@ class Metropolis(Ticking):
                 f"`target` of discrete.{type(self).__name__} must be a model or pdmp.gradients.Full(model), because it "
                 f"needs the potential, too; got a {type(provider).__name__}."
             )
-        self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
+        self.adapt, self.together = bool(adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.step_name)

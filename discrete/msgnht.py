@@ -106,9 +106,8 @@ class MSGNHT(Displaced, Thermostatted):
         return SGNHT.linear_step(self, step, friction, curvature)
 
     @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: that of the scheme with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact and self.scheme == SPLITTING else 1
+    def second_order(self) -> bool:  # type: ignore[override]
+        return self.scheme == SPLITTING
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -49,7 +49,6 @@ from discrete.tick import StepRecipe, Ticking, finite
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
-from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
@@ -149,8 +148,8 @@ class Splitting(Ticking):
     def smaller_step(self, off: float) -> str | None:
         return None if self.adjusted else super().smaller_step(off)
 
-    def __init__(self, provider, step, adjusted):
-        self.adjusted = flag("adjusted", adjusted)
+    def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False) -> None:
+        self.adjusted = bool(adjusted)
         provider = as_provider(provider)
         if adjusted and not provider.exact:
             raise TypeError(
@@ -256,9 +255,6 @@ class ZigZagSplitting(Splitting):
     """
 
     report = LatticeReport()
-
-    def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False):
-        super().__init__(provider, step, adjusted)
 
     @compiled
     def apply_events(self, v, gradient, eps, rng):

@@ -37,13 +37,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from discrete.kinetic import Underdamped, count_temperature
-from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Provider
-from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
@@ -92,16 +89,7 @@ class UBU(Underdamped):
     """
 
     normals = 3
-
-    def __init__(
-        self,
-        provider: Provider | Model,
-        step: float | str | Schedule = "auto",
-        friction: float | None = None,
-        *,
-        metric: ArrayLike | Metric | None = None,
-    ):
-        super().__init__(provider, step, friction, metric)
+    second_order = True
 
     @classmethod
     def from_c(cls, provider: Provider | Model, h: float, gamma: float = 2.0, c: float = 1.0) -> UBU:
@@ -131,11 +119,6 @@ class UBU(Underdamped):
         """
         root = math.sqrt(positive("c", c))
         return cls(provider, step=root * positive("h", h), friction=positive("gamma", gamma) / root)
-
-    @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact else 1
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):
