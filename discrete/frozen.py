@@ -42,10 +42,9 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.schedules import Automatic, Constant, Schedule, as_schedule
-from discrete.tick import finite, name_smaller
+from discrete.tick import StepRecipe, finite, name_smaller
 from pdmp.flow import Linear
 from pdmp.gradients import Provider, as_provider
-from pdmp.interfaces.recipe import Recipe
 from pdmp.models import Model
 from pdmp.native.classes import compiled
 from pdmp.native.records import Count, Number, Vector, zeros
@@ -65,16 +64,6 @@ class FrozenMemory(NamedTuple):
     provider: tuple
 
 
-class FrozenRecipe(Recipe):
-    """Not for comparisons: no formula predicts the error at a step."""
-
-    def processes(self, sampler, model, batch, mode, error):
-        return {}
-
-    def setting(self, process):
-        return f"step {process.schedule.step(0):.3g}"
-
-
 class FrozenRates(Process):
     """Base of the samplers with frozen rates.
 
@@ -89,7 +78,7 @@ class FrozenRates(Process):
     schedule: Schedule
     regular: bool  #: whether all intervals are equally long
 
-    recipe = FrozenRecipe()
+    recipe = StepRecipe()
     ticks = 1
     _required = ()
 
@@ -101,6 +90,11 @@ class FrozenRates(Process):
             raise ValueError(f"`step`: {type(self).__name__} has no rule to choose it by; give a number or a schedule.")
         self.regular = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Linear())
+
+    @classmethod
+    def chooses_step(cls) -> bool:
+        """Whether there is a rule for an automatic step; no formula predicts the error at one."""
+        return False
 
     @compiled
     def clock(self, state, i, now, rng):

@@ -29,21 +29,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discrete.curvature import local_law, noise_covariance
+from discrete.curvature import local_law
 from discrete.kinetic import step_from_h
 from discrete.laws import largest_step
-from discrete.schedules import Automatic, Constant, Schedule, automatic
+from discrete.schedules import Automatic, Constant, Schedule
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
-from discrete.tick import Brownian, arms_around, finite, warn_of_bias
+from discrete.tick import Brownian, StepRecipe, finite, warn_of_bias
 from pdmp.diagnostics.averages import grid_size, variance
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.errors import silenced
 from pdmp.flow import Still
 from pdmp.gradients import Provider
-from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Metric
 from pdmp.models import Model
@@ -376,21 +375,6 @@ class RichardsonRomberg(Process):
         return resolved
 
 
-class SGRRLDRecipe(Recipe):
-    """With the automatic step for the extrapolated variances."""
-
-    def processes(self, sampler, model, batch, mode, error):
-        with silenced(UserWarning):  # a comparison shows the error itself
-            process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
-        return {sampler.__name__: process}
-
-    def arms(self, sampler, model, mode):
-        return arms_around(sampler, model, mode, "step")
-
-    def setting(self, process):
-        return f"step {process.schedule.step(0):.3g}"
-
-
 class SGRRLD(RichardsonRomberg):
     """Stochastic-gradient Richardson-Romberg Langevin dynamics: the extrapolation of two coupled SGLD chains.
 
@@ -419,7 +403,13 @@ class SGRRLD(RichardsonRomberg):
     (2.0, -1.0)
     """
 
-    recipe = SGRRLDRecipe()
+    recipe = StepRecipe()
+    step_name = "step"
+
+    @classmethod
+    def chooses_step(cls) -> bool:
+        """Whether there is a rule for an automatic step: that of `RichardsonRomberg.with_step`."""
+        return True
 
     @classmethod
     def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> SGRRLD:

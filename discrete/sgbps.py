@@ -26,7 +26,6 @@ arXiv:2406.19051, SG-BPS.
 from __future__ import annotations
 
 import math
-from typing import Self
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from pdmp.models import Model
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 
 BOUNCE, REFRESH = 1, 2  #: kinds of event
 #: Values of the field `reflection`: where the gradient of a bounce is taken.
@@ -46,7 +45,7 @@ EVENT, LOOK = 0, 1
 REFLECTIONS = {"event": EVENT, "look": LOOK}
 
 
-class SGBPS(FrozenRates):
+class SGBPS(Refreshed, FrozenRates):
     """Stochastic-gradient Bouncy Particle Sampler on exp(-U), velocities uniform on the unit sphere.
 
     Parameters
@@ -121,12 +120,6 @@ class SGBPS(FrozenRates):
         reflect(v, memory.gradient)
         rescale(v, 1.0)
         return True
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

@@ -40,7 +40,7 @@ arXiv:2301.02537 (unadjusted and adjusted schemes, sub-sampling).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from pdmp.native.classes import compiled, positive_part
 from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 
 OFF = 0.01  #: of the variance, from which on a lattice is said to be too wide
 
@@ -271,7 +271,7 @@ class ZigZagSplitting(Splitting):
         return rng.choice([-1.0, 1.0], self.dim)
 
 
-class BPSSplitting(Splitting):
+class BPSSplitting(Refreshed, Splitting):
     """The splitting scheme R D B D R of the Bouncy Particle Sampler on exp(-U), velocities on the unit sphere.
 
     Parameters
@@ -327,12 +327,6 @@ class BPSSplitting(Splitting):
     def refresh(self, v, eps, rng):
         if self.refresh_rate > 0.0 and rng.random() < -math.expm1(-eps * self.refresh_rate):
             refresh_on_sphere(v, rng)
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

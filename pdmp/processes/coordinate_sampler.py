@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import Self
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
 from pdmp.process import CERTAIN, State
 from pdmp.processes import exact
-from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
+from pdmp.processes.exact import ExactGradient, Refreshed, check_rate, exact_provider
 from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 from pdmp.thinning.bound import Bound
@@ -46,7 +45,7 @@ SWITCH, REFRESH = 0, 1
 Memory = namedtuple("Memory", (*exact.Memory._fields, "tree", "moving", "following", "curvatures"))
 
 
-class CoordinateSampler(Walls, ExactGradient):
+class CoordinateSampler(Walls, Refreshed, ExactGradient):
     """Coordinate Sampler of exp(-U) with the exact gradient and unit speed.
 
     Parameters
@@ -186,12 +185,6 @@ class CoordinateSampler(Walls, ExactGradient):
         out[REFRESH] = self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)

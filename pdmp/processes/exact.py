@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -58,6 +58,16 @@ class Evaluated:
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         """The place and the time of the last gradient."""
         return state.memory.here, state.memory.at[0]
+
+
+class Refreshed:
+    """Mixin of processes whose `refresh_rate` may be "auto", about a tenth of the bounce rate; named before a base."""
+
+    def resolve(self, x: np.ndarray) -> Self:
+        process = super().resolve(x)  # type: ignore[misc]
+        if process.refresh_rate == "auto":
+            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)  # type: ignore[attr-defined]
+        return process
 
 
 class ExactGradient(Evaluated, Process):

@@ -21,7 +21,7 @@ supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, State, positions
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
@@ -49,7 +49,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class LipschitzSBPS(Walls, Process):
+class LipschitzSBPS(Walls, Refreshed, Process):
     """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
 
     Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, such as logistic regression.
@@ -165,12 +165,6 @@ class LipschitzSBPS(Walls, Process):
         return a, self.provider.model.prior_curvature_bound(state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)
