@@ -220,29 +220,11 @@ class Underdamped(Kinetic):
 
 
 def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
-    """A friction, and the largest step with it at which the predicted variances are within `error`.
+    """The largest step at which predicted variances are within `error`, a friction for it, and their largest error.
 
-    A friction is preferred if some step keeps the predicted variances within `error`. Among the preferred ones, that
-    with the fastest decay per step of the slowest mode is taken.
-
-    Parameters
-    ----------
-    linear : callable
-        From a step, a friction and curvatures (d,) to the step as a linear map, see `Underdamped.linear_step`.
-    hessian, noise : ndarray, shape (d, d)
-        Hessian of U and covariance of the gradient's noise, at the mode.
-    error : float
-        Allowed relative error of each marginal variance.
-    exact : bool
-        Whether the gradient is exact.
-    friction : float
-        The only friction to try, unless it is NaN.
-
-    Returns
-    -------
-    step, friction : float
-    worst : float
-        The largest relative error of a marginal variance that is predicted with them.
+    ``linear(step, friction, curvatures)`` is the step as a linear map, see `Underdamped.linear_step`. The only friction
+    to try is `friction`, unless it is NaN. One is preferred if some step keeps the predicted variances within `error`.
+    Among the preferred ones, that with the fastest decay per step of the slowest mode is taken.
     """
     curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
     tried = 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS) if math.isnan(friction) else [friction]

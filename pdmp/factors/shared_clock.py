@@ -337,16 +337,10 @@ def draw_row(tables, start, column, rng):
 
 
 def column_tables(weights):
-    """An alias table for each column of `weights` (N, d) over its rows that are not zero, one after the other.
+    """An alias table for each column of `weights` (N, d) over its rows that are not zero, one after the other, (m, 4).
 
-    Returns
-    -------
-    tables : ndarray, shape (m, 4)
-        A threshold, the row where a uniform number is below it, and the row where it is not; padded.
-    start : ndarray, shape (d + 1,)
-        Column j has the rows start[j] <= k < start[j + 1].
-    totals : ndarray, shape (d,)
-        Sums of the columns.
+    A row has a threshold, the row where a uniform number is below it, and the one where it is not. Also returned are
+    where the tables of the columns begin, (d + 1,), and the sums of the columns.
     """
     pieces = []
     for column in weights.T:

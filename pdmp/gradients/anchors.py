@@ -64,13 +64,7 @@ class Bank(NamedTuple):
 
 
 class Anchor(Compiled):
-    """One that stays where it is.
-
-    Parameters
-    ----------
-    points, gradients : ndarray, shape (1, d)
-        The anchor, and Σᵢ ∇Uᵢ there.
-    """
+    """One that stays where it is: `points` (1, d), and Σᵢ ∇Uᵢ there, `gradients`."""
 
     points: np.ndarray
     gradients: np.ndarray
@@ -110,19 +104,7 @@ class Anchor(Compiled):
 
 
 class Anchors(Anchor):
-    """Several, or some that move.
-
-    Parameters
-    ----------
-    points, gradients : ndarray, shape (K, d)
-        The anchors, and Σᵢ ∇Uᵢ there.
-    scale : ndarray, shape (d,)
-        Units of distances.
-    n_data : int
-        N.
-    renew : bool
-        Whether they move in the warm-up.
-    """
+    """Several, (K, d), or some that move in the warm-up, if `renew`; distances are in units of `scale`, (d,)."""
 
     scale: np.ndarray
     due: int  #: data after which the anchors are examined first

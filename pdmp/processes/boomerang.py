@@ -385,15 +385,8 @@ def only_auto(thinning):
 def choose_thinning(thinning, model, quadratic, by_hessian):
     """The bound on the rate: a given one, one for quadratic potentials, the model's own, or an adaptive grid.
 
-    Parameters
-    ----------
-    thinning : str or Bound
-        What the user said.
-    model : Model
-    quadratic : dict of str to type
-        The one bound for quadratic potentials, by its name.
-    by_hessian : callable
-        Returns the bound by the model's bounds on its Hessian, or None.
+    `quadratic` is the one bound for quadratic potentials, by its name; ``by_hessian()`` returns the bound by the
+    model's bounds on its Hessian, or None.
     """
     (best,) = quadratic
     if isinstance(thinning, Bound):

@@ -73,16 +73,8 @@ class Refreshed:
 class ExactGradient(Evaluated, Process):
     """Base of processes whose rates are built from the gradient of the whole target, under a bound of `pdmp.thinning`.
 
-    Parameters
-    ----------
-    provider : pdmp.gradients.Provider
-        Of a kind that the process has accepted.
-    thinning : str or Bound
-        The bound on the rate.
-    form : {"directional", "partial"}
-        Of what the signed rates are made: of v·∇U, one rate; or of each vᵢ ∂ᵢU, one for each coordinate.
-    **kwargs
-        Of `Process`.
+    `form` says of what the signed rates are made: "directional", of v·∇U, one rate; or "partial", of each vᵢ ∂ᵢU, one
+    for each coordinate.
     """
 
     provider: object

@@ -454,25 +454,11 @@ def _norms_of_block(block, plan, anchor, root):
 def shares(model, anchor, sd, weights, growth, support, levels):
     """How much of S and Λᵢ is left where only some coordinates move, the reference being N(x̂, diag(sd²)).
 
-    Parameters
-    ----------
-    model, anchor, sd
-        The regression, x̂ and the standard deviations.
-    weights, growth
-        Λᵢ of the first shell (N,), and φ.
-    support : ndarray of bool, shape (d,)
-        Coordinates of which the share is that of all together.
-    levels : ndarray
-        Shares ρ, the first 1.
-
-    Returns
-    -------
-    share : ndarray, shape (d,)
-        The largest share of Sᵢ, among the linear predictors' part of all rows, that column j has; 0 of a dispersion.
-    together : float
-        The same of the support's columns together.
-    factors : ndarray, shape (levels, shells)
-        The largest Λᵢ where the linear predictor's part of S is ρ times as large, over the weights.
+    `weights` are Λᵢ of the first shell, `growth` is φ, `support` (d,) says of which coordinates the share is that of
+    all together, and `levels` are shares ρ, the first 1. Returned are the largest share of Sᵢ, among the linear
+    predictors' part of all rows, that each column has (d,), 0 of a dispersion; the same of the support's columns
+    together; and (levels, shells) the largest Λᵢ where the linear predictor's part of S is ρ times as large, over the
+    weights.
     """
     blocks = model.blocks or Chunks(model)
     args = Plan(model.n_data, math.sqrt(model.dim)), anchor, sd, weights, growth.factors, support, levels

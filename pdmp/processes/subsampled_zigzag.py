@@ -91,17 +91,8 @@ class TermBounds(Bound):
 class SubsampledRates(Compiled):
     """The rates E (vⱼ ĝⱼ)₊ + γⱼ of `pdmp.ZigZag` on fresh batches, under bounds on single terms.
 
-    Parameters
-    ----------
-    provider : pdmp.gradients.Minibatch or ControlVariate
-    speed : ndarray, shape (d,), or "auto"
-        σ; unit speeds stand for those of "auto", until a run starts and they are known.
-
-    Attributes
-    ----------
-    provider : pdmp.gradients.Minibatch or ControlVariate
-        The same, with distances from the anchor measured in units of the speeds.
-    bounds : TermBounds
+    `provider` becomes the same with distances from the anchor in units of the speeds, σ (d,); unit speeds stand for
+    "auto", until a run starts and they are known. `bounds` are the `TermBounds`.
     """
 
     anchored: bool  #: whether the batches are control variates
