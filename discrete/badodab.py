@@ -61,15 +61,10 @@ class BADODAB(Thermostatted):
         Estimates of ∇U. The size of their noise need not be known.
     step : float, schedule or "auto", default "auto"
         ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
-    diffusion : float, optional
-        A of dp = … + √(2A) dB, an inverse time; the paper's σ is √(2A). The thermostat starts at A. When omitted, it
-        is 1 for a given step; with an automatic step it is chosen among several, for the fastest decay of
-        correlations per step.
+    diffusion, metric
+        As for `SGNHT`; the paper's σ is √(2A).
     thermal_mass : float, optional
         μ, the inertia of the thermostat; the dimension when omitted.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
-        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------

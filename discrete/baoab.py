@@ -50,19 +50,13 @@ class BAOAB(Underdamped):
         Estimates of ∇U, one in each step.
     step : float, schedule or "auto", default "auto"
         ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
-    friction : float, optional
-        D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
-        larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
-        it is chosen among several, for the fastest decay of correlations per step.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and friction are of
-        these, see `discrete.momenta`. None: the identity.
+    friction, metric
+        As for `SGHMC`.
 
     Raises
     ------
     ValueError
-        For a step or friction that is not positive, or a metric of another shape or not positive
-        definite.
+        For a step or friction that is not positive, or a metric of another shape or not positive definite.
 
     Examples
     --------
