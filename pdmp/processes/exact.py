@@ -64,6 +64,7 @@ class Refreshed:
     """Mixin of processes whose `refresh_rate` may be "auto", about a tenth of the bounce rate; named before a base."""
 
     def resolve(self, x: np.ndarray) -> Self:
+        """As `Process.resolve`."""
         process = super().resolve(x)  # type: ignore[misc]
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)  # type: ignore[attr-defined]
