@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from discrete.schedules import Constant
-from discrete.tick import Ticking, exact_provider, finite
+from discrete.tick import Ticking, acceptance, exact_provider, finite
 from pdmp.gradients import Full
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
@@ -218,11 +218,7 @@ class Metropolis(Ticking):
                 self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
             if not (math.isfinite(there) and finite(memory.next_gradient)):
                 return -1
-            log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
-            if log_accept >= 0.0:
-                accept = 1.0
-            elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
-                accept = math.exp(log_accept)
+            accept = acceptance(memory.potential[0] - there + self.log_ratio(memory, size))
         if rng.random() < accept:
             for j in range(x.shape[0]):
                 x[j] = memory.proposal[j]

@@ -45,7 +45,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.schedules import Constant, Schedule
-from discrete.tick import StepRecipe, Ticking, finite
+from discrete.tick import StepRecipe, Ticking, acceptance, finite
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
@@ -198,13 +198,10 @@ class Splitting(Ticking):
             memory.outside[0] += 1
         elif not (math.isfinite(there) and math.isfinite(memory.potential[0])):
             return False
-        log_accept, accept = memory.potential[0] - there, 0.0
+        log_accept = memory.potential[0] - there
         for j in range(x.shape[0]):
             log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
-        if log_accept >= 0.0:
-            accept = 1.0
-        elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
-            accept = math.exp(log_accept)
+        accept = acceptance(log_accept)
         if rng.random() < accept:
             memory.potential[0] = there
         else:

@@ -262,14 +262,6 @@ class BPS(Walls, ExactGradient):
         self.provider.model.hessian_product(state.v, memory.hessian_product)
         return self.along(state), dot(state.v, memory.hessian_product)
 
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        self.true_gradient(x, scratch)
-        out[BOUNCE] = 0.0
-        for j in range(x.shape[0]):
-            out[BOUNCE] += v[j] * scratch[j]
-        out[REFRESH] = self.refresh_rate
-
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def among_moving(self) -> Process:

@@ -176,14 +176,6 @@ class CoordinateSampler(Walls, Refreshed, ExactGradient):
     def affine_partial(self, state, j, now):
         return self.provider.model.affine_partial(state.x, state.v, state.moved, now, j)
 
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        self.true_gradient(x, scratch)
-        out[SWITCH] = 0.0
-        for j in range(x.shape[0]):
-            out[SWITCH] += v[j] * scratch[j]
-        out[REFRESH] = self.refresh_rate
-
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -113,6 +113,15 @@ class ExactGradient(Evaluated, Process):
             out[j] = 0.0
         self.provider.model.add_gradient(x, out)
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """Of two clocks: v·∇U, and the rate of refreshments."""
+        self.true_gradient(x, scratch)
+        out[0] = 0.0
+        for j in range(x.shape[0]):
+            out[0] += v[j] * scratch[j]
+        out[1] = self.refresh_rate
+
     # What some bounds ask for.
 
     @compiled

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.native.arguments import count, positive
-from pdmp.native.classes import entry, internal, positive_part, readable
+from pdmp.native.classes import entry, inlined, internal, positive_part, readable
 from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, set_failure, velocities
 
@@ -58,6 +58,17 @@ class Work(NamedTuple):
     done: Count  #: events so far
 
 
+@inlined
+def _integrals(rates, c):
+    """Those of the rate of channel c over [-1, 1], by Kronrod's nodes and by Gauss's."""
+    fine, coarse = 0.0, 0.0
+    for k in range(7):
+        rate = positive_part(rates[k, c])
+        fine += WEIGHTS[abs(k - 3)] * rate
+        coarse += GAUSS[abs(k - 3)] * rate
+    return fine, coarse
+
+
 @internal
 def _integrate(process, flow, work, length, tolerance):
     """Add the integrals of all rates over the segment since the last event to `hazards`."""
@@ -77,11 +88,7 @@ def _integrate(process, flow, work, length, tolerance):
         # The channel with the largest error; the interval is split where its rate changes sign.
         worst, worst_error, at_end = -1, 0.0, 0
         for c in range(rates.shape[1]):
-            fine, coarse = 0.0, 0.0
-            for k in range(7):
-                rate = positive_part(rates[k, c])
-                fine += WEIGHTS[abs(k - 3)] * rate
-                coarse += GAUSS[abs(k - 3)] * rate
+            fine, coarse = _integrals(rates, c)
             error = half * abs(fine - coarse)
             if error > worst_error:
                 worst, worst_error, at_end = c, error, 0
@@ -107,11 +114,7 @@ def _integrate(process, flow, work, length, tolerance):
             waiting += 2
             continue
         for c in range(rates.shape[1]):
-            fine, coarse = 0.0, 0.0
-            for k in range(7):
-                rate = positive_part(rates[k, c])
-                fine += WEIGHTS[abs(k - 3)] * rate
-                coarse += GAUSS[abs(k - 3)] * rate
+            fine, coarse = _integrals(rates, c)
             work.hazards[c] += half * fine
             work.error[c] += half * abs(fine - coarse)
 
