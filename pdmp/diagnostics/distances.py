@@ -99,11 +99,8 @@ def sd_error(draws: ArrayLike, sd: ArrayLike, stretches: int = STRETCHES) -> Est
 
     Parameters
     ----------
-    draws : array_like, shape (chains, n, d) or (n, d)
-    sd : array_like, shape (d,)
-        Standard deviations of the target.
-    stretches : int, default 16
-        For the standard error, see `jackknife`.
+    draws, sd, stretches
+        As of `mean_error`.
 
     Returns
     -------

@@ -122,10 +122,8 @@ def flip_rates(model: Model, draws: ArrayLike) -> Estimate:
 
     Parameters
     ----------
-    model : Model
-        With the exact gradient.
-    draws : array_like, shape (chains, n, d) or (n, d)
-        Draws from exp(-U).
+    model, draws
+        As of `bounce_rate`.
 
     Returns
     -------
@@ -199,8 +197,8 @@ def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    precision : array_like, shape (d,) or (d, d)
-        Λ; a vector is its diagonal.
+    precision
+        As of `gaussian_bounce_rate`.
 
     Returns
     -------

@@ -127,8 +127,6 @@ def reliability(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> len(pdmp.plots.reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]).axes)
     2
@@ -367,8 +365,6 @@ def error_by_cost(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
     >>> long, short = (pdmp.sample(pdmp.ZigZag(model), events=n, chains=2, seed=n) for n in (4_000, 400))

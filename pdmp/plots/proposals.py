@@ -233,8 +233,6 @@ def rate_and_bound(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> process = pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), thinning='affine')
     >>> pdmp.plots.rate_and_bound(process, proposals=5).get_xlabel()
