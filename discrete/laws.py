@@ -137,7 +137,7 @@ def barker_covariance(hessian, noise, scale, estimator):
     return s
 
 
-def largest_step(covariance_at, target, largest, error=0.1):
+def largest_step(covariance_at, target, largest, error=0.1, points=241):
     """The largest step at which every marginal variance is within the fraction `error` of the target's, and its error.
 
     ``covariance_at(step)`` is the predicted stationary covariance, or None where the sampler is unstable. The search
@@ -146,7 +146,7 @@ def largest_step(covariance_at, target, largest, error=0.1):
     """
     truth = np.diag(target)
     best = (math.inf, None)
-    for step in largest * np.logspace(0.0, -5.0, 241):
+    for step in largest * np.logspace(0.0, -5.0, points):
         covariance = covariance_at(step)
         if covariance is None:
             continue
