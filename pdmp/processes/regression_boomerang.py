@@ -67,6 +67,7 @@ from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
@@ -82,17 +83,20 @@ BOUNCE, REFRESH = range(2)  #: kinds of event
 class Memory(NamedTuple):
     """Beside the path."""
 
-    here: np.ndarray  #: (d,) position at the proposal
-    velocity: np.ndarray  #: (d,) velocity there
-    gradient: np.ndarray  #: (d,) of the factor that bounces
-    scratch: np.ndarray  #: (d,)
-    bounds: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
-    since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
-    row: np.ndarray  #: (1,) of the proposal
+    here: Vector  #: position at the proposal
+    velocity: Vector  #: velocity there
+    gradient: Vector  #: of the factor that bounces
+    scratch: Vector
+    since: Number  #: the event from which on bounds, waves and line hold; NaN before they are computed
+    row: Count  #: of the proposal
     ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (m,) ρᵢ there
     evaluation: tuple  #: what the model needs for it
-    waves: np.ndarray  #: (4,) of v·K since then: factors of cos t, sin t, cos 2t and sin 2t
+    bounds: np.ndarray  #: (2,) ellipses: of the clocks `ROW` and `KNOWN`
+    waves: np.ndarray  #: (4,) ellipses: of v·K since then, factors of cos t, sin t, cos 2t and sin 2t
+    line: np.ndarray  #: (5,) lines: what is known of the one on which the path is, see `pdmp.processes.regression_bps`
+    places: np.ndarray  #: (d,) lines: the columns in A or the support come first
+    count: np.ndarray  #: (2,) lines: how many they are; the level of φ that counts those that move
 
 
 class RowFactors(Process):
@@ -256,16 +260,20 @@ class RowFactors(Process):
         self.reference.draw(rng, v)
         return v
 
-    def row_memory(self) -> dict:
-        """What all of them have beside the path, by name."""
-        vectors = {name: np.zeros(self.dim) for name in ("here", "velocity", "gradient", "scratch")}
-        return vectors | {
-            "since": np.full(1, math.nan),
-            "row": np.zeros(1, np.int64),
-            "ahead": self.tables.queue(),
-            "loss": np.zeros(self.model.n_functionals),
-            "evaluation": self.model.scratch(),
-        }
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
+        return zeros(
+            Memory,
+            self.dim,
+            since=np.full(1, math.nan),
+            ahead=self.tables.queue(),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
+            bounds=np.zeros(2),
+            waves=np.zeros(4),
+            line=np.zeros(5),
+            places=np.zeros(self.dim, np.int64),
+            count=np.zeros(2, np.int64),
+        )
 
     def describe_bound(self) -> str:
         law = getattr(self.model, "likelihood", None)
@@ -419,9 +427,6 @@ class RegressionBoomerang(RowFactors):
 
     def among_moving(self) -> Process:
         return self if isinstance(self.reference, DiagonalReference) else Defaults.among_moving(self)
-
-    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        return Memory(**self.row_memory(), bounds=np.zeros(2), waves=np.zeros(4))
 
 
 def _reference(precision, metric, name):

@@ -32,6 +32,7 @@ NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
 WEIGHTS = (0.450916538658474142, 0.401397414775962223, 0.268488089868333441, 0.104656226026467265)
 GAUSS = (8.0 / 9.0, 0.0, 5.0 / 9.0, 0.0)
 LONGEST, NEVER = sys.float_info.max, 2**62  #: a time and a number of events that no run reaches
+CANDIDATES = 10_000  #: between two looks at whether the run is to end
 DEPTH = 64  #: largest number of intervals of a segment still to be integrated
 SMALLEST = 1e-6  #: shortest interval that is split, as a fraction of its segment
 
@@ -120,11 +121,11 @@ def _integrate(process, flow, work, length, tolerance):
 
 
 @entry
-def _collect(process, state, recording, work, rows, strict, tolerance, candidates, local, rng):
-    """Run the process for at most `candidates` candidate times and store the integrated rates; returns the status."""
+def _collect(process, state, recording, work, rows, strict, tolerance, local, rng):
+    """Run the process for at most `CANDIDATES` candidate times and store the integrated rates; returns the status."""
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict, False)
     counts, flow = state.counts, process.flow
-    for _ in range(candidates):
+    for _ in range(CANDIDATES):
         if work.done[0] >= work.gaps.shape[0]:
             return CHUNK
         events, thinned, violated = counts[EVENTS], counts[THINNED], counts[VIOLATIONS]
@@ -290,23 +291,13 @@ def check_clocks(
     chain = Chain(process, 0, x, seed, budget=Budget(), warmup=0.0, store="moments")
     state, names = chain.state, list(process.channels())
     work = _new_work(process, state, len(names), events)
+    options = chain.rows, bool(process.exact_bounds), float(tolerance), chain.local, chain.rng
     with readable(name):
         native = process.native
         status = CHUNK
         while status == CHUNK and work.done[0] < events:
             with process.helper_threads(state):
-                status = _collect(
-                    native,
-                    state,
-                    chain.recording,
-                    work,
-                    chain.rows,
-                    bool(process.exact_bounds),
-                    float(tolerance),
-                    10_000,
-                    chain.local,
-                    chain.rng,
-                )
+                status = _collect(native, state, chain.recording, work, *options)
     if status != CHUNK:
         chain._fail(status)
         text, now, position = chain.failure
