@@ -20,6 +20,7 @@ from discrete.momenta import Preconditioned, Transformed, pulled_back
 from discrete.schedules import Automatic, Constant, Schedule
 from discrete.tick import Brownian, StepRecipe
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.report import Report
 from pdmp.metric import Identity, Metric, check_metric
 from pdmp.models import Model
@@ -46,10 +47,7 @@ class KineticMemory(NamedTuple):
 @inlined
 def mean_square(p):
     """|p|² / d."""
-    total = 0.0
-    for j in range(p.shape[0]):
-        total += p[j] * p[j]
-    return total / p.shape[0]
+    return dot(p, p) / p.shape[0]
 
 
 @inlined

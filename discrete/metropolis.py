@@ -34,6 +34,7 @@ import numpy as np
 from discrete.schedules import Constant
 from discrete.tick import Ticking, acceptance, exact_provider, finite
 from pdmp.gradients import Full
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Diagonal, check_metric, dense
@@ -235,8 +236,7 @@ class Metropolis(Ticking):
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         return self.provider.packed.potential_and_gradient(x, out)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:

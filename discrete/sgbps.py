@@ -33,6 +33,7 @@ from discrete.frozen import FrozenRates
 from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import dot
 from pdmp.models import Model
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
@@ -95,9 +96,7 @@ class SGBPS(Refreshed, FrozenRates):
 
     @compiled
     def wait(self, v, memory, rng):
-        rate, time = 0.0, math.inf
-        for j in range(v.shape[0]):
-            rate += v[j] * memory.gradient[j]
+        rate, time = dot(v, memory.gradient), math.inf
         if rate > 0.0:
             time = rng.standard_exponential() / rate
             memory.kind[0] = BOUNCE

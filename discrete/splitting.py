@@ -47,6 +47,7 @@ import numpy as np
 from discrete.schedules import Constant, Schedule
 from discrete.tick import StepRecipe, Ticking, acceptance, finite
 from pdmp.gradients import Provider, as_provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.classes import compiled, positive_part
@@ -313,9 +314,7 @@ class BPSSplitting(Refreshed, Splitting):
 
     @compiled
     def apply_events(self, v, gradient, eps, rng):
-        rate = 0.0
-        for j in range(v.shape[0]):
-            rate += v[j] * gradient[j]
+        rate = dot(v, gradient)
         if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
             reflect(v, gradient)
             rescale(v, 1.0)

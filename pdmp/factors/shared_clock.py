@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients.alias import AliasTable
+from pdmp.gradients.provider import clear, dot
 from pdmp.models.capabilities import require
 from pdmp.models.numerical import term_partial_lipschitz
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
@@ -104,27 +105,21 @@ class DataFactors(Compiled):
         i, scale = self.draw_datum(process, state, rng)
         state.counts[DATA] += 1
         self.term_gradient(state, i)
-        along = 0.0
-        for j in range(state.v.shape[0]):
-            along += state.v[j] * state.memory.gradient[j]
-        return positive_part(along) * scale
+        return positive_part(dot(state.v, state.memory.gradient)) * scale
 
     @compiled
     def term_gradient(self, state, i):
         """Write the gradient of factor i."""
         memory = state.memory
-        for j in range(memory.gradient.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.model.add_term_gradient(memory.here, i, memory.gradient)
 
     @compiled
     def bounce(self, state, f, now):
         """Reflect in the factor whose gradient `rate` has computed; returns the square of that gradient."""
-        gradient, square = state.memory.gradient, 0.0
-        for j in range(gradient.shape[0]):
-            square += gradient[j] * gradient[j]
+        gradient = state.memory.gradient
         reflect(state.v, gradient)
-        return square
+        return dot(gradient, gradient)
 
     @compiled
     def true_rates(self, x, v, scratch, out):
@@ -138,13 +133,9 @@ class DataFactors(Compiled):
     @compiled
     def along(self, x, v, i, scratch):
         """v·∇Uᵢ."""
-        total = 0.0
-        for j in range(x.shape[0]):
-            scratch[j] = 0.0
+        clear(scratch)
         self.model.add_term_gradient(x, i, scratch)
-        for j in range(x.shape[0]):
-            total += v[j] * scratch[j]
-        return total
+        return dot(v, scratch)
 
     def memory(self, n=0):
         """The `Memory` of one chain."""
@@ -311,9 +302,8 @@ class Anchored(ByColumns):
     @compiled
     def term_gradient(self, state, i):
         gradient, there = state.memory.gradient, state.memory.scratch
-        for j in range(gradient.shape[0]):
-            gradient[j] = 0.0
-            there[j] = 0.0
+        clear(gradient)
+        clear(there)
         self.model.add_term_gradient(state.memory.here, i, gradient)
         self.model.add_term_gradient(self.anchor, i, there)
         for j in range(gradient.shape[0]):

@@ -32,6 +32,7 @@ from pdmp.errors import warn
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.gradients.control_variate import one_anchor
+from pdmp.gradients.provider import clear, dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
@@ -226,15 +227,14 @@ class Boomerang(Walls, Evaluated, Process):
         memory, s = state.memory, now - state.moved[0]
         if math.isnan(memory.at[0]):
             self.evaluate(state, now, rng)
-        rates[0], rises[0], squares[0] = 0.0, 0.0, 0.0
+        rates[0], rises[0] = 0.0, 0.0
         for j in range(state.x.shape[0]):
             memory.offset[j] = self.flow.velocity(j, state.x[j], state.v[j], s)
             rates[0] += memory.offset[j] * memory.gradient[j]
             if state.v[j] != 0.0:  # a coordinate of the sticky sampler that is frozen has velocity 0, and keeps it
                 rises[0] -= (self.flow.position(j, state.x[j], state.v[j], s) - self.mean[j]) * memory.gradient[j]
         self.reference.flatten(memory.offset, memory.scratch)
-        for j in range(state.x.shape[0]):
-            squares[0] += memory.offset[j] * memory.scratch[j]
+        squares[0] = dot(memory.offset, memory.scratch)
         return now - memory.at[0], LONGEST
 
     @compiled
@@ -256,12 +256,10 @@ class Boomerang(Walls, Evaluated, Process):
         """(x - m)ᵀΣ⁻¹(x - m) + vᵀΣ⁻¹v."""
         memory = state.memory
         if memory.energy[1] != state.moved[0]:
-            total = 0.0
             for j in range(state.x.shape[0]):
                 memory.offset[j] = state.x[j] - self.mean[j]
             self.reference.flatten(memory.offset, memory.scratch)
-            for j in range(state.x.shape[0]):
-                total += memory.offset[j] * memory.scratch[j]
+            total = dot(memory.offset, memory.scratch)
             self.reference.flatten(state.v, memory.scratch)
             for j in range(state.x.shape[0]):
                 total += state.v[j] * memory.scratch[j]
@@ -272,8 +270,7 @@ class Boomerang(Walls, Evaluated, Process):
     def true_rates(self, x, v, scratch, out):
         out[BOUNCE] = math.nan  # of mini-batches: the mean over all of them
         if not self.subsampled:
-            for j in range(x.shape[0]):
-                scratch[j] = 0.0
+            clear(scratch)
             self.provider.model.add_gradient(x, scratch)
             out[BOUNCE] = -self.reference.inner(v, x, self.mean)
             for j in range(x.shape[0]):

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
 from pdmp.flow import Elliptic
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
@@ -256,8 +257,7 @@ class FactorisedBoomerang(Walls, Evaluated, Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         d = x.shape[0]
-        for j in range(d):
-            scratch[j] = 0.0
+        clear(scratch)
         self.provider.model.add_gradient(x, scratch)
         for j in range(d):
             partial = scratch[j] - (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])

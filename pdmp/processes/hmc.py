@@ -59,6 +59,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.flow import Still
 from pdmp.gradients import Full, as_provider
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, adapting, check_metric, make_metric
@@ -451,15 +452,13 @@ class HMC(Process):
     @compiled(inline=False)
     def gradient(self, x, out):
         """Write ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         self.target.add_gradient(x, out)
 
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         return self.target.potential_and_gradient(x, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import Minibatch
+from pdmp.gradients.provider import clear, dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
@@ -134,10 +135,7 @@ class LipschitzSBPS(Walls, Refreshed, Process):
         memory = state.memory
         positions(self.flow, state, now, memory.here)
         self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
-        g = 0.0
-        for j in range(state.v.shape[0]):
-            g += state.v[j] * memory.gradient[j]
-        return positive_part(g)
+        return positive_part(dot(state.v, memory.gradient))
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -155,14 +153,11 @@ class LipschitzSBPS(Walls, Refreshed, Process):
         """v·∇prior where the path is at `now`, and a bound on its slope from there on."""
         if self.no_prior:
             return 0.0, 0.0
-        memory, a = state.memory, 0.0
+        memory = state.memory
         positions(self.flow, state, now, memory.here)
-        for j in range(memory.gradient.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.provider.model.add_prior_gradient(memory.here, memory.gradient)
-        for j in range(state.v.shape[0]):
-            a += state.v[j] * memory.gradient[j]
-        return a, self.provider.model.prior_curvature_bound(state.v)
+        return dot(state.v, memory.gradient), self.provider.model.prior_curvature_bound(state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasTables
+from pdmp.gradients.provider import clear, dot
 from pdmp.metric import WORDS, Metric, check_metric
 from pdmp.models.priors import NORMAL
 from pdmp.models.regressions.blocks import Chunks
@@ -201,8 +202,7 @@ class RowFactors(Process):
     def gradient_of_row(self, state):
         """Rᵢ of the row that was evaluated."""
         memory = state.memory
-        for j in range(state.v.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.model.add_remainder(memory.row[0], memory.loss, memory.gradient)
 
     @compiled
@@ -234,11 +234,9 @@ class RowFactors(Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         """The rates of the clocks, from all rows."""
-        rows, known = self.model.remainder_rates(self.anchor, x, v), 0.0
+        rows = self.model.remainder_rates(self.anchor, x, v)
         self.known(x, scratch)
-        for j in range(x.shape[0]):
-            known += v[j] * scratch[j]
-        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive_part(known), self.refresh_rate
+        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive_part(dot(v, scratch)), self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -327,7 +325,7 @@ class RegressionBoomerang(RowFactors):
     @compiled
     def bound_rows(self, state):
         """Σᵢ Λᵢ |w| φ(|y|) at its largest until the next event; infinite where φ is not computed."""
-        memory, rest, y, w, across = state.memory, 0.0, 0.0, 0.0, 0.0
+        memory, rest, y, across = state.memory, 0.0, 0.0, 0.0
         for j in range(state.x.shape[0]):
             memory.here[j] = state.x[j] - self.anchor[j]
         self.reference.flatten(memory.here, memory.scratch)
@@ -338,8 +336,7 @@ class RegressionBoomerang(RowFactors):
                 y += memory.here[j] * memory.scratch[j]
                 across += state.v[j] * memory.scratch[j]
         self.reference.flatten(state.v, memory.scratch)
-        for j in range(state.x.shape[0]):
-            w += state.v[j] * memory.scratch[j]
+        w = dot(state.v, memory.scratch)
         middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)
         farthest = rest + middle + swing
         if self.total == 0.0 or farthest <= 0.0:

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
 from pdmp.gradients import Minibatch, Provider, as_provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
@@ -445,10 +446,8 @@ class SBPS(Process):
             means["gaps"] += 1.0
             means["mean_gap"] += (now - means["last_bounce"] - means["mean_gap"]) / means["gaps"]
             means["last_bounce"] = now
-            g, c2 = 0.0, line["latest_variance"]
             self.metric.pull(memory.metric, memory.gradient)
-            for j in range(self.provider.model.dim):
-                g += memory.metric.u[j] * memory.metric.pulled[j]
+            g, c2 = dot(memory.metric.u, memory.metric.pulled), line["latest_variance"]
             reflect(memory.metric.u, memory.metric.pulled)
             rescale(memory.metric.u, 1.0)
             self.set_velocity(state)
@@ -495,11 +494,10 @@ class SBPS(Process):
         """Observe G further on, with the same batch, where the path comes after `ahead`, 2 `ahead` … mean waits."""
         memory = state.memory
         for p in range(1, self.auxiliary + 1):
-            then, g = now + p * self.ahead * memory.means[0]["mean_wait"], 0.0
+            then = now + p * self.ahead * memory.means[0]["mean_wait"]
             positions(self.flow, state, then, memory.here)
             self.provider.gradient_again(memory.here, memory.provider, memory.scratch, state.counts)
-            for j in range(state.v.shape[0]):
-                g += state.v[j] * memory.scratch[j]
+            g = dot(state.v, memory.scratch)
             regression.observe(memory.line[0], then - state.moved[0], g, memory.line[0]["latest_variance"])
             memory.counts[0]["auxiliary"] += 1.0
 
