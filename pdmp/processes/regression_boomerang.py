@@ -106,21 +106,10 @@ class RowFactors(Process):
     A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, the `matrix` and `curvature` of K, and which coordinates
     are `frozen(state, j)`; ``refresh(state, rng)`` draws the velocities of the others.
 
-    Parameters
-    ----------
-    model : SumOfTerms, or MixedRegression without groups
-        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
-    anchor : array_like, shape (dim,), or None
-        Where the gradient of all rows is known; None: that of `pdmp.models.regressions.laplace.laplace`, the mode.
-    refresh_rate : float
-        Rate of the refreshments per unit of time. 0 warns.
-
-    Raises
-    ------
-    TypeError
-        For another model.
-    ValueError
-        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
+    The model is a SumOfTerms, or a MixedRegression without groups, of any likelihood. At the anchor, (dim,), the
+    gradient of all rows is known; by default it is the mode. The rate of the refreshments is per unit of time; 0 warns.
+    A `ValueError` if the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not
+    finite there.
     """
 
     model: object
