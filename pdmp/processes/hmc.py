@@ -111,9 +111,6 @@ class HMCMemory(NamedTuple):
 class HMCRecipe(Recipe):
     """Not in a comparison that names no samplers: the automatic sampler is there, which is this one prepared."""
 
-    def __init__(self):
-        super().__init__(featured=False)
-
     def setting(self, process):
         return "step adapted" if process.adapts else f"step {process.step:.2g}"
 
@@ -227,7 +224,7 @@ class HMC(Process):
 
     events = ("path",)
     ticks = 1
-    recipe = HMCRecipe()
+    recipe = HMCRecipe(featured=False)
     report = HMCReport()
     #: The same target in coordinates in which its scales are alike, where paths run, or None; states are in its own.
     coordinates = None
