@@ -302,8 +302,9 @@ class Anchored(ByColumns):
     @compiled
     def term_gradient(self, state, i):
         gradient, there = state.memory.gradient, state.memory.scratch
-        clear(gradient)
-        clear(there)
+        for j in range(gradient.shape[0]):
+            gradient[j] = 0.0
+            there[j] = 0.0
         self.model.add_term_gradient(state.memory.here, i, gradient)
         self.model.add_term_gradient(self.anchor, i, there)
         for j in range(gradient.shape[0]):
